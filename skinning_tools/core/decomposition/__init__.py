@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skinning decomposition: a vertex animation becomes bones, weights and a rest pose (Kavan, Sloan & O'Sullivan 2010)."""
+
+from .solver import decompose, memory_estimate, skin_frame
+from .types import BONE_KINDS, Decomposition, Settings
+
+__all__ = ["BONE_KINDS", "Decomposition", "Settings", "decompose", "memory_estimate", "skin_frame"]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes into a decomposition and what comes out."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import BadSettings
+
+BONE_KINDS = ("AFFINE", "SCALED", "RIGID")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to decompose. Raises BadSettings on values that make no sense whatever the animation."""
+
+    bone_count: int = 20
+    bone_kind: str = "AFFINE"
+    max_influences: int = 4
+    iterations: int = 15
+    optimize_rest_pose: bool = True
+    target_error: float = 0.0
+    """E_RMS at which fewer bones than ``bone_count`` are enough; 0: use exactly ``bone_count``."""
+
+    def __post_init__(self):
+        if self.bone_kind not in BONE_KINDS:
+            raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {self.bone_kind}")
+        for name, least in (("bone_count", 1), ("max_influences", 1), ("iterations", 1)):
+            if getattr(self, name) < least:
+                raise BadSettings(f"{name.replace('_', ' ').capitalize()} must be at least {least}, not {getattr(self, name)}")
+        if not self.target_error >= 0:
+            raise BadSettings(f"Target error must not be negative, not {self.target_error:g}")
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The skinning v' = Σ_k weights[:, k] · transforms[f, bones[:, k]] · [rest; 1] that comes closest to an animation.
+
+    rest (N, 3) float64 and transforms (F, P, 3, 4) float64 in object space; bones (N, K) int32, unused slots repeat
+    a used index with weight 0; weights (N, K) float64, convex.
+    e_rms, max_error: per mille of the unit ball, of the whole reconstruction against the animation itself.
+    history: E_RMS in reduced coordinates after each sweep. seconds: stage to seconds.
+    """
+
+    rest: np.ndarray
+    transforms: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    bone_kind: str
+    e_rms: float
+    max_error: float
+    history: tuple[float, ...]
+    dimension: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def bone_count(self) -> int:
+        return self.transforms.shape[1]
