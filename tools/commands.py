@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands of build.py."""
+
+import argparse
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import environment, package
+from .environment import ROOT, Failure
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; the exit status is 0 only where everything it did succeeded."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command != "test":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        blender = environment.choose_blender(options.blender)
+        python = environment.ensure(blender)
+        return options.run(python, options, rest)
+    except Failure as failure:
+        print(f"build.py: {failure}", flush=True)
+        return 1
+    except KeyboardInterrupt:
+        print("\nbuild.py: stopped", flush=True)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="build.py", description="Each command sets up .venv with Blender's Python module on its first run."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    descriptions = (
+        ("setup", _setup, "only make .venv; every other command does this first where needed"),
+        ("demo", _demo, "simulate a flag, convert it to bones, leave file and pictures in demo/"),
+        ("test", _test, "style checks, then the whole suite; further arguments go to pytest"),
+        ("package", _package, "build the extension for every platform into dist/"),
+        ("bench", _bench, "run a benchmark of benchmarks/"),
+        ("docs", _docs, "make the pictures of docs/images anew from the demo"),
+    )
+    for name, run, description in descriptions:
+        command = commands.add_parser(name, help=description, description=description)
+        command.set_defaults(run=run)
+        command.add_argument(
+            "--blender", metavar="VERSION", help="4.2, 4.5 (Python 3.11) or 5.2 (Python 3.13); the newest if left out"
+        )
+        if name == "bench":
+            command.add_argument("name", help="the benchmark: the file's name in benchmarks/, without .py")
+    return parser
+
+
+def _run(python: Path, *arguments: str) -> int:
+    return subprocess.run([str(python), *arguments], cwd=ROOT).returncode
+
+
+def _setup(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    print(f"Ready: {python.relative_to(ROOT)}", flush=True)
+    return 0
+
+
+def _demo(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    return _run(python, "demos/flag.py")
+
+
+def _test(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    checks = (("check", "."), ("format", "--check", "."))
+    failed = [" ".join(check) for check in checks if _run(python, "-m", "ruff", *check)]
+    # The tests run even where the style is wrong: one call tells everything that has to be mended.
+    status = _run(python, "-m", "pytest", *rest)
+    if failed:
+        print(f"build.py: ruff found something to mend (ruff {', ruff '.join(failed)})", flush=True)
+    return status or int(bool(failed))
+
+
+def _package(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    for path in package.build(python):
+        print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e6:.0f} MB", flush=True)
+    return 0
+
+
+def _bench(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    script = ROOT / "benchmarks" / f"{options.name}.py"
+    if not script.is_file():
+        names = sorted(path.stem for path in script.parent.glob("[!_]*.py"))
+        raise Failure(f"There is no benchmark {options.name}; there are: {', '.join(names) or 'none yet'}.")
+    return _run(python, os.path.relpath(script, ROOT))
+
+
+def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    status = _run(python, "demos/flag.py")
+    if status == 0:
+        images = ROOT / "docs" / "images"
+        images.mkdir(parents=True, exist_ok=True)
+        for name in ("flag.png", "error.png"):
+            shutil.copyfile(ROOT / "demo" / name, images / name)
+            print(f"docs/images/{name}", flush=True)
+    return status

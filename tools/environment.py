@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The virtual environment with Blender's Python module: made once, checked, and mended after an interruption."""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from .requirements import BLENDERS, DEFAULT_BLENDER, SYSTEM_LIBRARIES, Blender
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENTS = ROOT / ".venv"
+
+NO_NETWORK = re.compile(
+    "NewConnectionError|ConnectionError|ConnectTimeout|ReadTimeout|name resolution|Network is unreachable|ProxyError"
+)
+
+
+class Failure(Exception):
+    """Ends the program with one line for the person at the terminal."""
+
+
+def choose_blender(name: str | None) -> str:
+    """The Blender to work with: the one asked for, or the one of this Python. Raises Failure where they do not fit."""
+    here = sys.version_info[:2]
+    name = name or DEFAULT_BLENDER[here]
+    if name not in BLENDERS:
+        raise Failure(f"There is no set-up for Blender {name}; choose one of {', '.join(BLENDERS)}.")
+    needed = BLENDERS[name].python
+    if needed != here:
+        raise Failure(
+            f"Blender {name} has Python {needed[0]}.{needed[1]}; this is {here[0]}.{here[1]}. "
+            f"Run: python{needed[0]}.{needed[1]} build.py … --blender {name}"
+        )
+    return name
+
+
+def ensure(name: str) -> Path:
+    """The Python of the environment for that Blender, installed first where it is missing or incomplete."""
+    folder = ENVIRONMENTS / name
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    stamp = folder / "complete"
+    fingerprint = _fingerprint(BLENDERS[name])
+    if not (stamp.exists() and stamp.read_text() == fingerprint and python.exists()):
+        _install(name, folder, python)
+        _check_system_libraries(folder)
+        _check_import(python)
+        stamp.write_text(fingerprint)
+    else:
+        _check_system_libraries(folder)
+    return python
+
+
+def pip(python: Path, *arguments: str) -> None:
+    """Run pip, its progress shown; its warnings and errors only where it fails, as one line. Raises Failure."""
+    command = [str(python), "-m", "pip", *arguments, "--disable-pip-version-check", "--retries", "2"]
+    result = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    if result.returncode == 0:
+        return
+    if NO_NETWORK.search(result.stderr):
+        raise Failure("The Python package index cannot be reached. Check the internet connection and run this again.")
+    missing = re.search(r"No matching distribution found for (\S+)", result.stderr)
+    if missing:
+        raise Failure(
+            f"There is no {missing[1]} for this system ({sys.platform}, {platform.machine()}, "
+            f"Python {sys.version_info[0]}.{sys.version_info[1]})."
+        )
+    errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or [result.stderr.strip()]
+    raise Failure(f"pip could not finish: {errors[-1]}")
+
+
+def _fingerprint(blender: Blender) -> str:
+    text = "\n".join([*blender.requirements, sys.version, sys.base_prefix])
+    return hashlib.sha256(text.encode()).hexdigest() + "\n"
+
+
+def _install(name: str, folder: Path, python: Path) -> None:
+    missing = [module for module in ("venv", "ensurepip") if importlib.util.find_spec(module) is None]
+    if missing:
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise Failure(
+            f"This Python has no module {missing[0]}, which makes virtual environments: "
+            f"apt-get install python{version}-venv"
+        )
+    if folder.exists():
+        print(f"The environment for Blender {name} is incomplete or out of date: making it anew", flush=True)
+        shutil.rmtree(folder)
+    print(f"Setting up Blender {name} in {folder.relative_to(ROOT)} (about 400 MB, once)", flush=True)
+    result = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
+    if result.returncode:
+        raise Failure(f"No virtual environment can be made in {folder}: {(result.stderr or result.stdout).strip()}")
+    pip(python, "install", "--only-binary=:all:", *BLENDERS[name].requirements)
+
+
+def _check_system_libraries(folder: Path) -> None:
+    """Raise Failure naming every library that Blender's module needs and the system lacks (Linux)."""
+    modules = list(folder.glob("lib/python*/site-packages/bpy/__init__.so"))
+    if not (sys.platform.startswith("linux") and modules and shutil.which("ldd")):
+        return
+    listing = subprocess.run(["ldd", str(modules[0])], capture_output=True, text=True).stdout
+    missing = sorted(set(re.findall(r"^\s*(\S+) => not found", listing, re.MULTILINE)))
+    if missing:
+        raise Failure(missing_libraries_message(missing))
+
+
+def missing_libraries_message(missing: list[str]) -> str:
+    """One line for missing system libraries: their names, and the command that installs them on Debian."""
+    known = sorted({SYSTEM_LIBRARIES[name] for name in missing if name in SYSTEM_LIBRARIES})
+    unknown = [name for name in missing if name not in SYSTEM_LIBRARIES]
+    advice = [f"apt-get install {' '.join(known)}"] if known else []
+    advice += [f"then the package that has {', '.join(unknown)}"] if unknown else []
+    noun = "library" if len(missing) == 1 else "libraries"
+    return f"Blender's Python module needs the system {noun} {', '.join(missing)}. On Debian: {', '.join(advice)}"
+
+
+def _check_import(python: Path) -> None:
+    """Raise Failure in one line where Blender's module does not load."""
+    # os._exit: the 4.2 module may crash while Python shuts down, which says nothing about whether it works.
+    code = "import bpy, os; os._exit(0)"
+    result = subprocess.run([str(python), "-c", code], capture_output=True, text=True, errors="replace")
+    if result.returncode:
+        library = re.search(r"(\S+\.so[.\d]*): cannot open shared object file", result.stderr)
+        if library:
+            raise Failure(missing_libraries_message([library[1]]))
+        raise Failure(
+            f"Blender's Python module does not load: {(result.stderr.strip() or 'no message').splitlines()[-1]}"
+        )

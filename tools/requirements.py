@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one list of what is installed into .venv, with pinned versions and the reason of each.
+
+What travels inside the extension (scipy's wheels) is in blender_manifest.toml.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Blender:
+    """Blender's Python module of one long-term release, with the numpy it ships and the scipy the extension brings."""
+
+    python: tuple[int, int]
+    bpy: str
+    numpy: str
+    scipy: str
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        return f"bpy=={self.bpy}", f"numpy=={self.numpy}", f"scipy=={self.scipy}", *TOOLS
+
+
+TOOLS = (
+    "matplotlib==3.10.9",  # the demo's plot of the error over time
+    "pytest==9.2.0",  # runs the tests
+    "hypothesis==6.170.15",  # property tests of the core
+    "ruff==0.17.5",  # style and likely mistakes
+)
+
+BLENDERS = {
+    "4.2": Blender(python=(3, 11), bpy="4.2.23", numpy="1.24.3", scipy="1.15.3"),
+    "4.5": Blender(python=(3, 11), bpy="4.5.15", numpy="1.26.4", scipy="1.15.3"),
+    "5.2": Blender(python=(3, 13), bpy="5.2.3", numpy="2.3.5", scipy="1.17.1"),
+}
+
+DEFAULT_BLENDER = {(3, 11): "4.5", (3, 13): "5.2"}
+
+SYSTEM_LIBRARIES = {
+    # What the bpy wheels for Linux load from the system, and the Debian package that has it.
+    "libEGL.so.1": "libegl1",
+    "libGL.so.1": "libgl1",
+    "libGLX.so.0": "libglx0",
+    "libGLdispatch.so.0": "libglvnd0",
+    "libICE.so.6": "libice6",
+    "libOpenGL.so.0": "libopengl0",
+    "libSM.so.6": "libsm6",
+    "libX11.so.6": "libx11-6",
+    "libXau.so.6": "libxau6",
+    "libXdmcp.so.6": "libxdmcp6",
+    "libXext.so.6": "libxext6",
+    "libXfixes.so.3": "libxfixes3",
+    "libXi.so.6": "libxi6",
+    "libXrender.so.1": "libxrender1",
+    "libXt.so.6": "libxt6",
+    "libXxf86vm.so.1": "libxxf86vm1",
+    "libbsd.so.0": "libbsd0",
+    "libgcc_s.so.1": "libgcc-s1",
+    "libgomp.so.1": "libgomp1",
+    "libmd.so.0": "libmd0",
+    "libstdc++.so.6": "libstdc++6",
+    "libuuid.so.1": "libuuid1",
+    "libxcb.so.1": "libxcb1",
+    "libxkbcommon.so.0": "libxkbcommon0",
+    "libz.so.1": "zlib1g",
+}
