@@ -13,10 +13,10 @@ from .environment import ROOT, Failure
 
 def main(arguments: list[str]) -> int:
     """Run one command; the exit status is 0 only where everything it did succeeded."""
-    parser = _parser()
-    options, rest = parser.parse_known_args(arguments)
+    reader = argument_parser()
+    options, rest = reader.parse_known_args(arguments)
     if rest and options.command != "test":
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        reader.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         blender = environment.choose_blender(options.blender)
         python = environment.ensure(blender)
@@ -29,7 +29,8 @@ def main(arguments: list[str]) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
     parser = argparse.ArgumentParser(
         prog="build.py", description="Each command sets up .venv with Blender's Python module on its first run."
     )

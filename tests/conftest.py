@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all tests share: the sample animations beside the checkout, and a clean end of a process with Blender in it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def shared_file(name: str) -> Path:
+    """The sample file ``shared/data/<name>`` beside the checkout.
+
+    Skips the test where it is missing, with the reason; in CI (environment variable CI) a missing file is a failure.
+    """
+    path = SHARED / name
+    if not path.is_file():
+        reason = f"the sample file {name} is not beside the checkout (../shared/data)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """Function from the name of a sample file to its path; see ``shared_file``."""
+    return shared_file
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    session.config.stash[_EXIT_STATUS] = int(exitstatus)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    """Leave at once where Blender was used: its 4.2 module can crash while Python shuts down, after the report."""
+    status = config.stash.get(_EXIT_STATUS, None)
+    if status is None or "bpy" not in sys.modules:
+        return
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.flush()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+_EXIT_STATUS = pytest.StashKey[int]()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Install the built zip into a fresh Blender profile and convert an animation with the installed extension.
+
+python installed_extension.py ZIP, in a Python with bpy. Exit status 0 only where the conversion worked and neither the
+extension nor scipy came from anywhere but the profile.
+"""
+
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+REPOSITORY, NAME = "user_default", "skinning_tools"
+
+
+def main(archive: Path, profile: Path) -> None:
+    os.environ["BLENDER_USER_RESOURCES"] = str(profile)
+    os.chdir(profile)
+    source_tree = Path(__file__).resolve().parent.parent
+    sys.path[:] = [
+        entry for entry in sys.path if Path(entry or ".").resolve() not in (source_tree, source_tree / "tests")
+    ]
+    import bpy
+
+    bpy.ops.preferences.addon_enable(module="bl_pkg")
+    bpy.ops.extensions.package_install_files(filepath=str(archive), repo=REPOSITORY, enable_on_install=True)
+    module = f"bl_ext.{REPOSITORY}.{NAME}"
+    assert module in bpy.context.preferences.addons, "the extension is not enabled after its installation"
+
+    source = moving_grid(bpy)
+    bpy.ops.skinning.convert_animation(bone_count=4)
+    skinned = bpy.data.objects[f"{source.name}_skinned"]
+    figures = {key: skinned[key] for key in ("skinning_e_rms", "skinning_max_error", "skinning_bone_count")}
+    difference = largest_difference(bpy, source, skinned)
+
+    import scipy
+
+    for loaded in (sys.modules[module], scipy):
+        assert Path(loaded.__file__).resolve().is_relative_to(profile), f"{loaded.__name__} is {loaded.__file__}"
+    assert NAME not in sys.modules, "the source tree's package was loaded"
+    assert figures["skinning_bone_count"] == 4, figures
+    # The grid spans two units; were its motion lost, the difference would be its amplitude, 0.4.
+    assert difference < 0.1, f"the rig is {difference} away from the animation"
+    print(
+        f"Blender {bpy.app.version_string}, scipy {scipy.__version__}: {archive.name} installed, {source.name} converted, "
+        f"E_RMS {figures['skinning_e_rms']:.3f}, largest difference {difference:.4f} of 2 units"
+    )
+
+
+def moving_grid(bpy):
+    """A new mesh object, active and selected, that two keyed shape keys bend over 12 frames."""
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    # The factory settings disable every extension.
+    bpy.ops.preferences.addon_enable(module=f"bl_ext.{REPOSITORY}.{NAME}")
+    bpy.context.scene.frame_end = 12
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=12, y_subdivisions=12, size=2)
+    grid = bpy.context.object
+    grid.shape_key_add(name="Basis")
+    for name, direction in (("Bend", 0), ("Wave", 1)):
+        key = grid.shape_key_add(name=name)
+        for point in key.data:
+            point.co.z += 0.2 * (point.co[direction] ** 2)
+        for frame, value in ((1, 0.0), (6, 1.0 if direction else 0.5), (12, 0.0 if direction else 1.0)):
+            key.value = value
+            key.keyframe_insert("value", frame=frame)
+    return grid
+
+
+def largest_difference(bpy, first, second) -> float:
+    """Largest distance of corresponding vertices of two objects, world space, over the scene's frames."""
+    largest = 0.0
+    scene = bpy.context.scene
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    for frame in range(scene.frame_start, scene.frame_end + 1):
+        scene.frame_set(frame)
+        pair = [ob.evaluated_get(depsgraph) for ob in (first, second)]
+        points = [[ob.matrix_world @ vertex.co for vertex in ob.data.vertices] for ob in pair]
+        largest = max(largest, *((a - b).length for a, b in zip(*points, strict=True)))
+    return largest
+
+
+if __name__ == "__main__":
+    status = 1
+    with tempfile.TemporaryDirectory(prefix="blender_profile_") as folder:
+        try:
+            main(Path(sys.argv[1]).resolve(), Path(folder).resolve())
+            status = 0
+        except Exception:  # noqa: BLE001
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # The 4.2 module can crash while Python shuts down.
+    os._exit(status)
