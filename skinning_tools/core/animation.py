@@ -25,10 +25,14 @@ class Animation:
     def __post_init__(self):
         frames = np.asarray(self.frames)
         if frames.ndim != 3 or frames.shape[2] != 3:
-            raise BadAnimation(f"The positions of {self.name} must have the shape (frames, vertices, 3), not {frames.shape}")
+            raise BadAnimation(
+                f"The positions of {self.name} must have the shape (frames, vertices, 3), not {frames.shape}"
+            )
         frames = np.ascontiguousarray(frames, dtype=np.float32)
         triangles = np.ascontiguousarray(self.triangles, dtype=np.int32).reshape(-1, 3)
-        numbers = np.arange(1.0, len(frames) + 1) if self.frame_numbers is None else np.asarray(self.frame_numbers, float)
+        numbers = (
+            np.arange(1.0, len(frames) + 1) if self.frame_numbers is None else np.asarray(self.frame_numbers, float)
+        )
         if numbers.shape != (len(frames),):
             raise BadAnimation(f"{self.name} has {len(frames)} frames, but {numbers.size} frame numbers")
         object.__setattr__(self, "frames", frames)
@@ -54,7 +58,9 @@ def check_animation(animation: Animation) -> None:
     if animation.vertex_count == 0:
         raise BadMesh(f"{name} has no vertices. Choose a mesh that has some")
     if len(frames) < 2:
-        raise BadAnimation(f"{name} has {len(frames)} frame in the range; at least two are needed. Widen the frame range")
+        raise BadAnimation(
+            f"{name} has {len(frames)} frame in the range; at least two are needed. Widen the frame range"
+        )
     check_triangles(animation.triangles, animation.vertex_count, name)
     for row, positions in enumerate(frames):
         check_finite(positions, animation.frame_label(row), name)

@@ -27,7 +27,9 @@ class Settings:
             raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {self.bone_kind}")
         for name, least in (("bone_count", 1), ("max_influences", 1), ("iterations", 1)):
             if getattr(self, name) < least:
-                raise BadSettings(f"{name.replace('_', ' ').capitalize()} must be at least {least}, not {getattr(self, name)}")
+                raise BadSettings(
+                    f"{name.replace('_', ' ').capitalize()} must be at least {least}, not {getattr(self, name)}"
+                )
         if not self.target_error >= 0:
             raise BadSettings(f"Target error must not be negative, not {self.target_error:g}")
 

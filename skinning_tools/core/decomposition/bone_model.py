@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bone transforms in reduced coordinates, and the inner products that every step of the solver asks of them.
+
+With T (d, 4P) the reduced transforms of all bones and C (d, N) the reduced animation, bone k alone predicts a vertex of
+rest position v as t_k [v; 1]. Everything the rest pose and the weights need is in G = TᵀT (4P, 4P) and H = TᵀC (4P, N):
+‖t_k v‖² = vᵀ G_kk v, the inner product of two bones' predictions vᵀ G_kl v, and that with the data vᵀ H_k. The blocks
+of G are symmetrised and packed to the ten products of (x, y, z, 1), so that no step ever touches d numbers a vertex.
+"""
+
+import numpy as np
+
+# Row and column of each of the ten entries of a symmetric 4 × 4 matrix, in the order of ``monomials``.
+_ROWS, _COLUMNS = np.triu_indices(4)
+_DOUBLED = np.where(_ROWS == _COLUMNS, 1.0, 2.0)
+
+
+def homogeneous(positions: np.ndarray) -> np.ndarray:
+    """(n, 3) to (n, 4) with a last coordinate of 1."""
+    return np.concatenate([positions, np.ones((len(positions), 1))], axis=1)
+
+
+def monomials(points: np.ndarray) -> np.ndarray:
+    """The ten products (n, 10) of homogeneous ``points`` (n, 4), such that packed blocks times them is pᵀ G p."""
+    return points[:, _ROWS] * points[:, _COLUMNS]
+
+
+def unpack(packed: np.ndarray) -> np.ndarray:
+    """Packed blocks (n, 10) as symmetric matrices (4, 4, n), the vertices along the last axis."""
+    matrices = np.empty((4, 4, len(packed)))
+    halved = (packed / _DOUBLED).T
+    matrices[_ROWS, _COLUMNS] = halved
+    matrices[_COLUMNS, _ROWS] = halved
+    return matrices
+
+
+class BoneModel:
+    """transforms: Tᵀ (4P, d) float64, four rows a bone."""
+
+    def __init__(self, transforms: np.ndarray):
+        self.transforms = transforms
+        self.bone_count = len(transforms) // 4
+        self.gram = transforms @ transforms.T
+        blocks = self.gram.reshape(self.bone_count, 4, self.bone_count, 4)
+        upper = blocks[:, _ROWS, :, _COLUMNS]
+        lower = blocks[:, _COLUMNS, :, _ROWS]
+        self.packed = np.ascontiguousarray((0.5 * _DOUBLED[:, None, None] * (upper + lower)).transpose(1, 2, 0))
+        self.packed_own = np.ascontiguousarray(np.einsum("kki->ik", self.packed))
+
+    def data_products(self, data: np.ndarray) -> np.ndarray:
+        """H of some vertices: ``data`` (n, d) to (n, P, 4)."""
+        return (data @ self.transforms.T).reshape(len(data), self.bone_count, 4)
+
+    def pair_products(self, first: np.ndarray, second: np.ndarray, powers: np.ndarray) -> np.ndarray:
+        """φ_first·φ_second (n,) of one pair of bones (n,) a vertex; powers (n, 10) from ``monomials``."""
+        return np.einsum("ni,ni->n", self.packed[first, second], powers)
+
+    def squared_distances(self, points: np.ndarray, data: np.ndarray) -> np.ndarray:
+        """How far each bone alone puts each vertex from its data: (n, P), less the vertex's own ‖y‖²."""
+        products = np.einsum("npi,ni->np", self.data_products(data), points)
+        return monomials(points) @ self.packed_own - 2.0 * products

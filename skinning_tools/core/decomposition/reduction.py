@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Dense dimensionality reduction of the animation matrix (Kavan et al. 2010, section 3 and Algorithm 1).
+
+The animation matrix A (3F, N) becomes a basis B (3F, d) with orthonormal columns and coefficients C (d, N) such that
+‖BC − A‖_F ≤ ε. The sweeps of the solver then work on C, whose height d is far below 3F.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..animation import enclosing_ball
+from ..errors import BadSettings
+from ..progress import Progress, checkpoint, ignore
+
+STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
+
+# From this height of A on, a randomised range finder is faster than the eigenvectors of A Aᵀ.
+_LARGEST_GRAM = 2400
+_BLOCK_BYTES = 32 << 20
+
+
+class AnimationMatrix:
+    """The matrix A (3F, N) of an animation in solver units, made block by block in float64 and never held whole.
+
+    Solver units: each frame's mean position is taken out, and lengths are those of the unit ball around the first
+    frame. As weights sum to one, moving a frame moves every bone of it alike, so nothing is lost, global motion costs
+    no dimension, and a mesh far from its origin is as accurate as one at it.
+    """
+
+    def __init__(self, frames: np.ndarray):
+        self._frames = frames
+        self.means = np.stack([positions.mean(axis=0, dtype=np.float64) for positions in frames])
+        self.radius = enclosing_ball(frames[0])[1]
+        self.height = 3 * len(frames)
+        self.vertex_count = frames.shape[1]
+        self.squared_norm = sum(float(np.vdot(rows, rows)) for _, rows in self.blocks())
+
+    def rows(self, part) -> np.ndarray:
+        """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices)."""
+        moved = (self._frames[:, part].transpose(1, 0, 2) - self.means) / self.radius
+        return moved.reshape(len(moved), self.height)
+
+    def blocks(self):
+        """Yield (slice of vertices, ``rows`` of it), in blocks of bounded size."""
+        step = max(1, _BLOCK_BYTES // (8 * self.height))
+        for start in range(0, self.vertex_count, step):
+            part = slice(start, min(start + step, self.vertex_count))
+            yield part, self.rows(part)
+
+    def squared_tolerance(self, per_element: float) -> float:
+        """ε² for an error of ``per_element`` (unit-ball units) in the root mean square: ε = per_element · √(3NF)."""
+        return per_element**2 * self.height * self.vertex_count
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """basis B (3F, d) with orthonormal columns; coefficients Cᵀ (N, d); lost ‖BC − A‖_F². All float64."""
+
+    basis: np.ndarray
+    coefficients: np.ndarray
+    lost: float
+
+    @property
+    def dimension(self) -> int:
+        return self.basis.shape[1]
+
+    def rows(self, part) -> np.ndarray:
+        return self.coefficients[part]
+
+
+def reduce_animation(
+    matrix: AnimationMatrix, per_element: float, strategy: str = "EXACT", progress: Progress = ignore
+) -> Reduction:
+    """Find B and C with ‖BC − A‖_F ≤ per_element · √(3NF) (the paper, section 5: 0.0005).
+
+    strategy: how the next direction is found. MAXIMUM_NORM (the paper's choice), GRAM_SCHMIDT, POWER_1 and POWER_2
+    are Algorithm 1 with the choices of its Table 1; EXACT gives the smallest d: the eigenvectors of A Aᵀ, or where the
+    animation is long, a randomised range finder (Halko, Martinsson & Tropp 2011, Algorithm 4.4), whose cost is linear
+    in the number of frames and whose d may exceed the smallest by a few.
+    Raises BadSettings on an unknown strategy, Cancelled.
+    """
+    if strategy not in STRATEGIES:
+        raise BadSettings(f"The reduction strategy must be one of {', '.join(STRATEGIES)}, not {strategy}")
+    squared_epsilon = matrix.squared_tolerance(per_element)
+    if strategy != "EXACT":
+        return _deflate(matrix, squared_epsilon, strategy, progress)
+    if matrix.height <= _LARGEST_GRAM:
+        return _eigenvectors(matrix, squared_epsilon, progress)
+    return _range_finder(matrix, squared_epsilon, progress)
+
+
+def _eigenvectors(matrix: AnimationMatrix, squared_epsilon: float, progress: Progress) -> Reduction:
+    gram = np.zeros((matrix.height, matrix.height))
+    for part, rows in matrix.blocks():
+        gram += rows.T @ rows
+        checkpoint(progress, 0.5 * part.stop / matrix.vertex_count, "Reducing")
+    values, vectors = scipy.linalg.eigh(gram, overwrite_a=True)
+    basis = vectors[:, : -_count_to_drop(values, 0.0, squared_epsilon) - 1 : -1]
+    return _project(matrix, np.ascontiguousarray(basis), progress)
+
+
+def _count_to_drop(ascending: np.ndarray, already_lost: float, squared_epsilon: float) -> int:
+    """How many of the smallest eigenvalues, clipped at zero, fit into ε² together; at least one is kept."""
+    lost = already_lost + np.cumsum(np.maximum(ascending, 0.0))
+    return min(int(np.searchsorted(lost, squared_epsilon, side="right")), len(ascending) - 1)
+
+
+def _project(matrix: AnimationMatrix, basis: np.ndarray, progress: Progress = ignore) -> Reduction:
+    coefficients = np.empty((matrix.vertex_count, basis.shape[1]))
+    for part, rows in matrix.blocks():
+        np.matmul(rows, basis, out=coefficients[part])
+        checkpoint(progress, 0.5 + 0.5 * part.stop / matrix.vertex_count, "Reducing")
+    return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - float(np.vdot(coefficients, coefficients))))
+
+
+def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Progress) -> Reduction:
+    """Grow a random basis block by block until it captures A to half of ε², then cut it to principal directions.
+
+    Each block is sharpened by two power iterations. The random numbers are the same in every run.
+    """
+    random = np.random.default_rng(0)
+    most = min(matrix.height, matrix.vertex_count)
+    basis = np.empty((matrix.height, 0))
+    captured = 0.0
+    size = 48
+    while matrix.squared_norm - captured > 0.5 * squared_epsilon and basis.shape[1] < most:
+        size = min(2 * size, 256, most - basis.shape[1])
+        probe = np.zeros((matrix.height, size))
+        for _, rows in matrix.blocks():
+            probe += rows.T @ random.standard_normal((len(rows), size))
+        for _ in range(2):
+            probe = _orthonormal_beyond(basis, probe)
+            sharpened = np.zeros_like(probe)
+            for _, rows in matrix.blocks():
+                sharpened += rows.T @ (rows @ probe)
+            probe = sharpened
+        probe = _orthonormal_beyond(basis, probe)
+        captured += sum(float(np.sum((rows @ probe) ** 2)) for _, rows in matrix.blocks())
+        basis = np.hstack([basis, probe])
+        checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
+    found = _project(matrix, basis)
+    values, rotation = scipy.linalg.eigh(found.coefficients.T @ found.coefficients)
+    kept = rotation[:, : -_count_to_drop(values, found.lost, squared_epsilon) - 1 : -1]
+    cut = found.coefficients @ kept
+    return Reduction(basis @ kept, cut, max(0.0, matrix.squared_norm - float(np.vdot(cut, cut))))
+
+
+def _orthonormal_beyond(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span what ``vectors`` add to ``basis``; projected twice against rounding."""
+    for _ in range(2):
+        vectors = np.linalg.qr(vectors - basis @ (basis.T @ vectors))[0]
+    return vectors
+
+
+def _deflate(matrix: AnimationMatrix, squared_epsilon: float, strategy: str, progress: Progress) -> Reduction:
+    """Algorithm 1, one direction at a time, with the stabilisation of its line 5."""
+    remaining = np.empty((matrix.vertex_count, matrix.height))
+    for part, rows in matrix.blocks():
+        remaining[part] = rows
+    powers = {"POWER_1": 1, "POWER_2": 2}.get(strategy, 0)
+    norms = np.einsum("ij,ij->i", remaining, remaining)
+    # What rounding leaves of a vertex whose motion is in the basis already.
+    negligible = 1e-24 * float(norms.max())
+    basis, coefficients = [], []
+    error, vertex = matrix.squared_norm, -1
+    while error > squared_epsilon and len(basis) < min(remaining.shape):
+        vertex = vertex + 1 if strategy == "GRAM_SCHMIDT" else int(np.argmax(norms))
+        if vertex == len(remaining):
+            break
+        direction = remaining[vertex].copy()
+        if direction @ direction <= negligible:
+            if strategy == "GRAM_SCHMIDT":
+                continue
+            break
+        for _ in range(powers):
+            direction /= np.linalg.norm(direction)
+            direction = (remaining @ direction) @ remaining
+        direction /= np.linalg.norm(direction)
+        if basis:
+            known = np.array(basis)
+            direction -= (known @ direction) @ known
+            direction /= np.linalg.norm(direction)
+        row = remaining @ direction
+        remaining -= row[:, None] * direction
+        norms -= row**2
+        error -= float(row @ row)
+        basis.append(direction)
+        coefficients.append(row)
+        checkpoint(progress, 1.0 - max(0.0, error) / matrix.squared_norm, "Reducing")
+    return Reduction(np.array(basis).T.copy(), np.array(coefficients).T.copy(), max(0.0, error))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bone transforms for given weights and rest pose by the normal equations (Kavan et al. 2010, section 4.2)."""
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+# Above this many columns X is worth storing sparse: four influences fill sixteen of them.
+_WIDEST_DENSE = 640
+
+
+def design_matrix(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int):
+    """Xᵀ of some vertices, (n, 4P): weight times homogeneous rest position in the columns of each influence.
+
+    points (n, 4), bones and weights (n, K). Dense, or a scipy CSR matrix where there are many bones.
+    """
+    count, influences = bones.shape
+    values = weights[:, :, None] * points[:, None, :]
+    if 4 * bone_count > _WIDEST_DENSE:
+        columns = (4 * bones[:, :, None] + np.arange(4)).ravel()
+        starts = np.arange(0, 4 * influences * count + 1, 4 * influences)
+        return scipy.sparse.csr_matrix((values.ravel(), columns, starts), shape=(count, 4 * bone_count))
+    matrix = np.zeros((count, bone_count, 4))
+    rows = np.arange(count)
+    for k in range(influences):
+        matrix[rows, bones[:, k]] += values[:, k]
+    return matrix.reshape(count, -1)
+
+
+class NormalEquations:
+    """moments S = X Xᵀ (4P, 4P) and products D = X Aᵀ (4P, d), summed over blocks of vertices."""
+
+    def __init__(self, bone_count: int, dimension: int):
+        self.bone_count = bone_count
+        self.moments = np.zeros((4 * bone_count, 4 * bone_count))
+        self.products = np.zeros((4 * bone_count, dimension))
+
+    def add(self, design, data: np.ndarray) -> None:
+        """design (n, 4P) from ``design_matrix``, data (n, d)."""
+        square = design.T @ design
+        self.moments += square.toarray() if scipy.sparse.issparse(square) else square
+        self.products += design.T @ data
+
+    @property
+    def bone_moments(self) -> np.ndarray:
+        """Σ w v vᵀ of each bone alone, (P, 4, 4): as weights sum to one, the sum of a bone's row of blocks of S."""
+        blocks = self.moments.reshape(self.bone_count, 4, self.bone_count, 4)
+        moments = blocks.sum(axis=2)
+        return 0.5 * (moments + moments.transpose(0, 2, 1))
+
+    def squared_error(self, transforms: np.ndarray) -> float:
+        """‖TX − A‖² − ‖A‖² for Tᵀ (4P, d)."""
+        return float(np.vdot(transforms, self.moments @ transforms) - 2.0 * np.vdot(transforms, self.products))
+
+    def solve(self, prior: np.ndarray, hold: float) -> np.ndarray:
+        """Tᵀ (4P, d) that minimises ‖TX − A‖² + hold · (distance from ``prior`` over each bone's own region).
+
+        Cholesky; where the equations are singular all the same, the pseudo-inverse. Either way the correction of
+        ``prior`` is solved for, so that what the data leave open (the third direction of a flat piece of cloth, a bone
+        without vertices) stays as it is there.
+        """
+        system = self.moments.copy()
+        blocks = system.reshape(self.bone_count, 4, self.bone_count, 4)
+        bones = np.arange(self.bone_count)
+        blocks[bones, :, bones, :] += hold * self._regions()
+        right = self.products - self.moments @ prior
+        try:
+            factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return prior + scipy.linalg.pinvh(system, rtol=1e-12) @ right
+        return prior + scipy.linalg.cho_solve(factor, right, check_finite=False)
+
+    def _regions(self) -> np.ndarray:
+        """Moments (P, 4, 4) of a round cloud as heavy, as large and in the same place as each bone's vertices."""
+        moments = self.bone_moments
+        mass = moments[:, 3, 3]
+        typical = max(float(mass.mean()), np.finfo(float).tiny)
+        center = moments[:, :3, 3] / np.maximum(mass, 1e-12 * typical)[:, None]
+        spread = np.einsum("pii->p", moments[:, :3, :3]) - mass * np.einsum("pi,pi->p", center, center)
+        # A bone of one vertex still has a size: a thousandth of the mesh.
+        spread = np.maximum(spread / 3.0, 1e-6 * mass) + 1e-9 * typical
+        mass = mass + 1e-3 * typical
+        regions = np.zeros_like(moments)
+        regions[:, :3, :3] = (
+            spread[:, None, None] * np.eye(3) + mass[:, None, None] * center[:, :, None] * center[:, None]
+        )
+        regions[:, :3, 3] = regions[:, 3, :3] = mass[:, None] * center
+        regions[:, 3, 3] = mass
+        return regions
+
+
+def to_rows(transforms: np.ndarray) -> np.ndarray:
+    """Bone matrices (F, P, 3, 4) as Tᵀ (4P, 3F)."""
+    frames, bones = transforms.shape[:2]
+    return transforms.transpose(1, 3, 0, 2).reshape(4 * bones, 3 * frames)
+
+
+def from_rows(rows: np.ndarray) -> np.ndarray:
+    """Tᵀ (4P, 3F) as bone matrices (F, P, 3, 4)."""
+    bones, frames = len(rows) // 4, rows.shape[1] // 3
+    return np.ascontiguousarray(rows.reshape(bones, 4, frames, 3).transpose(2, 0, 3, 1))

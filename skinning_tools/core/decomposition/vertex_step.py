@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Weights, influences and rest positions of a block of vertices for given bone transforms (sections 4.3 and 4.4).
+
+The paper picks the bones that predict a vertex best alone. Here the vertex keeps its bones, the ones that would lower
+its error most from where it is join as candidates, and a convex fit over all of them decides which stay: clearly more
+accurate at the same number of influences, and a bone that has become redundant makes room for another.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bone_model import BoneModel, monomials
+from .rest_pose import blended_system, fit_rest_positions, squared_errors
+from .transforms import design_matrix
+from .weights import descend, fit_convex
+
+# Candidates beyond the allowed influences, and the steps of the rough fit over all of them.
+_EXTRA_CANDIDATES = 4
+_ROUGH_STEPS = 12
+
+
+@dataclass
+class VertexState:
+    """What the solver knows of the vertices. points (N, 4) homogeneous rest positions, bones and weights (N, K)."""
+
+    points: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+
+    def copy(self) -> "VertexState":
+        return VertexState(self.points.copy(), self.bones.copy(), self.weights.copy())
+
+
+def improve_vertices(
+    model: BoneModel, data: np.ndarray, state: VertexState, part: slice, *, optimize_rest_pose: bool
+) -> np.ndarray:
+    """Better weights, then better rest positions for the vertices ``part`` of ``state``, in place.
+
+    data (n, d). Returns the squared error of each vertex less its ‖y‖² (n,). No vertex gets worse.
+    """
+    points = state.points[part]
+    products = model.data_products(data)
+    bones, weights, errors = choose_weights(model, products, points, state.bones[part], state.weights[part])
+    state.bones[part], state.weights[part] = bones, weights
+    if not optimize_rest_pose:
+        return errors
+    matrices, right = blended_system(model, products, bones, weights)
+    state.points[part] = fit_rest_positions(matrices, right, points)
+    return squared_errors(matrices, right, state.points[part])
+
+
+def choose_weights(model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray):
+    """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,).
+
+    products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse.
+    """
+    count, influences = bones.shape
+    rows = np.arange(count)
+    powers = monomials(points)
+    with_data = np.einsum("npi,ni->np", products, points)
+    candidates = _candidates(model, points, powers, with_data, bones, weights)
+    size = candidates.shape[1]
+    gram = np.empty((size, size, count))
+    for i in range(size):
+        for j in range(i + 1):
+            gram[i, j] = gram[j, i] = model.pair_products(candidates[:, i], candidates[:, j], powers)
+    data = np.ascontiguousarray(np.take_along_axis(with_data, candidates, axis=1).T)
+    present = np.zeros((size, count))
+    for k in range(influences):
+        present += np.where(candidates == bones[:, k, None], weights[:, k, None], 0.0).T
+    rough = descend(gram, data, present.copy(), _ROUGH_STEPS)
+    kept, fitted, errors = _fit_strongest(gram, data, rough, influences)
+    if size > influences:
+        kept_now, fitted_now, errors_now = _fit_strongest(gram, data, present, influences)
+        better = errors_now < errors
+        kept, fitted = np.where(better, kept_now, kept), np.where(better, fitted_now, fitted)
+        errors = np.where(better, errors_now, errors)
+    order = np.argsort(-fitted, axis=0, kind="stable")
+    kept, fitted = np.take_along_axis(kept, order, axis=0), np.take_along_axis(fitted, order, axis=0)
+    chosen = candidates[rows, kept].T
+    chosen = np.where(fitted.T > 0, chosen, chosen[:, :1])
+    return chosen.astype(bones.dtype), (fitted / fitted.sum(axis=0)).T, errors
+
+
+def _fit_strongest(gram, data, strength, influences):
+    """The exact fit over each vertex's strongest candidates: their places (K, n), weights (K, n), errors (n,)."""
+    rows = np.arange(data.shape[1])
+    if len(data) > influences:
+        kept = np.argpartition(-strength, influences - 1, axis=0)[:influences]
+        gram, data = gram[kept[:, None], kept[None], rows], data[kept, rows]
+    else:
+        kept = np.repeat(np.arange(len(data))[:, None], len(rows), axis=1)
+    return kept, *fit_convex(gram, data)
+
+
+def _candidates(model, points, powers, with_data, bones, weights) -> np.ndarray:
+    """Bones worth a closer look (n, M): those in use, then those that a step toward them helps most."""
+    count, influences = bones.shape
+    size = min(influences + _EXTRA_CANDIDATES, model.bone_count)
+    if size == model.bone_count:
+        return np.tile(np.arange(size), (count, 1))
+    rows = np.arange(count)
+    if weights[:, 0].min() == 1.0:
+        # Right after the segmentation there is no blend to improve on yet.
+        alone = powers @ model.packed_own - 2.0 * with_data
+        return np.argpartition(alone, size - 1, axis=1)[:, :size]
+    design = design_matrix(points, bones, weights, model.bone_count)
+    blended = (design @ model.gram).reshape(count, -1, 4)
+    with_blend = np.einsum("npi,ni->np", blended, points)
+    blend_squared = np.zeros(count)
+    blend_data = np.zeros(count)
+    for k in range(influences):
+        blend_squared += weights[:, k] * with_blend[rows, bones[:, k]]
+        blend_data += weights[:, k] * with_data[rows, bones[:, k]]
+    along = with_data - with_blend - (blend_data - blend_squared)[:, None]
+    length = powers @ model.packed_own - 2.0 * with_blend + blend_squared[:, None]
+    step = np.clip(along / np.where(length > 0, length, np.inf), 0.0, 1.0)
+    gain = step * (2.0 * along - step * length)
+    for k in range(influences):
+        in_use = weights[:, k] > 0
+        gain[rows[in_use], bones[in_use, k]] = np.inf
+    return np.argpartition(-gain, size - 1, axis=1)[:, :size]

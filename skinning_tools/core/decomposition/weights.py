@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Convex weights that come closest to given points (Kavan et al. 2010, section 4.4).
+
+A vertex sees its bones as points φ_1 … φ_m in d dimensions, the predictions of the bones alone, and its data as a point
+y. All that its weights depend on are the inner products gram[i, j] = φ_i·φ_j and data[i] = φ_i·y. Every function works
+on many vertices at once, with the vertices along the last axis.
+"""
+
+from itertools import combinations
+
+import numpy as np
+
+# A tetrahedron or triangle whose volume, squared and relative to its edges, falls below this is flat: one of its bones
+# is redundant, and the best point lies on a smaller face as well.
+_FLAT = 1e-10
+_GENERAL_TOLERANCE = 1e-10
+
+
+def fit_convex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (m, n), convex, that minimise ‖Σ w_i φ_i − y‖² for gram (m, m, n) and data (m, n), and that minimum
+    less ‖y‖² (n,).
+
+    Up to four influences: the closest point on a tetrahedron in its three-dimensional subspace. More:
+    ``fit_convex_general``.
+    """
+    if len(gram) <= 4:
+        return closest_on_simplex(gram, data)
+    return fit_convex_general(gram, data)
+
+
+def closest_on_simplex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As ``fit_convex`` for at most four corners: the best among the closest points of all faces.
+
+    The closest point of a face's plane takes part where it lies inside the face; edges are clipped to their ends, so
+    that corners need no case of their own. A flat face is left out: its smaller faces hold the same points.
+    """
+    size, count = data.shape
+    if size == 1:
+        return np.ones((1, count)), gram[0, 0] - 2.0 * data[0]
+    weights = np.zeros((size, count))
+    cost = np.full(count, np.inf)
+    for a, b in combinations(range(size), 2):
+        length, along = _edges(gram, data, a, (b,))
+        length, along = length[0, 0], along[0]
+        step = np.clip(along / np.where(length > 0, length, 1.0), 0.0, 1.0)
+        decrease = step * (2.0 * along - step * length)
+        _keep_better(weights, cost, gram[a, a] - 2.0 * data[a] - decrease, True, {a: 1.0 - step, b: step})
+    for a, b, c in combinations(range(size), 3):
+        edges, along = _edges(gram, data, a, (b, c))
+        (u, v), solid = solve_small(edges, along, _FLAT)
+        decrease = u * along[0] + v * along[1]
+        first = 1.0 - u - v
+        inside = solid & (u >= 0) & (v >= 0) & (first >= 0)
+        _keep_better(weights, cost, gram[a, a] - 2.0 * data[a] - decrease, inside, {a: first, b: u, c: v})
+    if size == 4:
+        edges, along = _edges(gram, data, 0, (1, 2, 3))
+        (u, v, w), solid = solve_small(edges, along, _FLAT)
+        decrease = u * along[0] + v * along[1] + w * along[2]
+        first = 1.0 - u - v - w
+        inside = solid & (u >= 0) & (v >= 0) & (w >= 0) & (first >= 0)
+        _keep_better(weights, cost, gram[0, 0] - 2.0 * data[0] - decrease, inside, {0: first, 1: u, 2: v, 3: w})
+    return weights, cost
+
+
+def _edges(gram, data, origin, others):
+    """Inner products of the edges from one corner to others, and of these edges with the data seen from that corner."""
+    size = len(others)
+    products = np.empty((size, size, data.shape[1]))
+    along = np.empty((size, data.shape[1]))
+    for i, a in enumerate(others):
+        along[i] = data[a] - data[origin] - gram[a, origin] + gram[origin, origin]
+        for j, b in enumerate(others[: i + 1]):
+            products[i, j] = gram[a, b] - gram[a, origin] - gram[b, origin] + gram[origin, origin]
+            products[j, i] = products[i, j]
+    return products, along
+
+
+def _keep_better(weights, cost, proposed, allowed, values):
+    better = (proposed < cost) & allowed
+    np.copyto(cost, proposed, where=better)
+    for corner, row in enumerate(weights):
+        np.copyto(row, values.get(corner, 0.0), where=better)
+
+
+def solve_small(matrices: np.ndarray, right: np.ndarray, flat: float) -> tuple[list[np.ndarray], np.ndarray]:
+    """Solve symmetric 2 × 2 or 3 × 3 systems, matrices (m, m, n) and right (m, n), by cofactors.
+
+    Returns the unknowns, m arrays (n,), and where the determinant exceeds ``flat`` times the diagonal's product.
+    """
+    if len(matrices) == 2:
+        (a, b), (_, c) = matrices
+        determinant = a * c - b * b
+        solid = determinant > flat * a * c
+        inverse = 1.0 / np.where(solid, determinant, 1.0)
+        return [(c * right[0] - b * right[1]) * inverse, (a * right[1] - b * right[0]) * inverse], solid
+    (a, b, c), (_, d, e), (_, _, f) = matrices
+    first = (d * f - e * e, c * e - b * f, b * e - c * d)
+    determinant = a * first[0] + b * first[1] + c * first[2]
+    solid = determinant > flat * a * d * f
+    inverse = 1.0 / np.where(solid, determinant, 1.0)
+    second = (a * f - c * c, b * c - a * e)
+    third = a * d - b * b
+    x, y, z = right
+    return [
+        (first[0] * x + first[1] * y + first[2] * z) * inverse,
+        (first[1] * x + second[0] * y + second[1] * z) * inverse,
+        (first[2] * x + second[1] * y + third * z) * inverse,
+    ], solid
+
+
+def descend(gram: np.ndarray, data: np.ndarray, weights: np.ndarray, steps: int) -> np.ndarray:
+    """Improve convex ``weights`` (m, n) in place by moving weight between the worst pair of bones, ``steps`` times.
+
+    Cheap and good at finding out which of many bones matter; not exact.
+    """
+    vertices = np.arange(data.shape[1])
+    gradient = np.einsum("ijn,jn->in", gram, weights) - data
+    for _ in range(steps):
+        up = np.argmin(gradient, axis=0)
+        down = np.argmax(np.where(weights > 0, gradient, -np.inf), axis=0)
+        gain = gradient[down, vertices] - gradient[up, vertices]
+        length = gram[up, up, vertices] - 2.0 * gram[up, down, vertices] + gram[down, down, vertices]
+        step = np.minimum(gain / np.where(length > 0, length, np.inf), weights[down, vertices])
+        weights[up, vertices] += step
+        weights[down, vertices] -= step
+        gradient += step * (gram[:, up, vertices] - gram[:, down, vertices])
+    return weights
+
+
+def fit_convex_general(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As ``fit_convex`` for any number of influences: a primal active-set method on all vertices at once.
+
+    Each round solves the equality-constrained problem over the bones in use. A negative weight drops the first bone
+    that reaches zero on the way there; otherwise the bone with the steepest descent joins, until none has any.
+    """
+    size, count = data.shape
+    gram_rows = np.ascontiguousarray(np.moveaxis(gram, 2, 0))
+    data_rows = np.ascontiguousarray(data.T)
+    scale = np.maximum(np.einsum("nii->n", gram_rows) / size, np.finfo(float).tiny)
+    weights = np.zeros((count, size))
+    weights[np.arange(count), np.argmin(np.einsum("nii->ni", gram_rows) - 2.0 * data_rows, axis=1)] = 1.0
+    used = weights > 0
+    open_rows = np.arange(count)
+    for _ in range(6 * size):
+        if not len(open_rows):
+            break
+        g, y, w, u, s = (
+            gram_rows[open_rows],
+            data_rows[open_rows],
+            weights[open_rows],
+            used[open_rows],
+            scale[open_rows],
+        )
+        target = _equality_solution(g, y, u, s)
+        blocked = u & (target < 0)
+        ratio = np.where(blocked, w / np.where(blocked, w - target, 1.0), np.inf)
+        limit = np.minimum(ratio.min(axis=1), 1.0)
+        w = w + limit[:, None] * (target - w)
+        leaving = blocked & (ratio <= limit[:, None])
+        w[leaving] = 0.0
+        u &= ~leaving
+        gradient = np.einsum("nij,nj->ni", g, w) - y
+        level = np.einsum("ni,ni->n", gradient, w)
+        descent = np.where(u, 0.0, level[:, None] - gradient)
+        entering = np.argmax(descent, axis=1)
+        done = ~leaving.any(axis=1)
+        grows = done & (descent[np.arange(len(w)), entering] > _GENERAL_TOLERANCE * s)
+        u[grows, entering[grows]] = True
+        weights[open_rows], used[open_rows] = w, u
+        open_rows = open_rows[~done | grows]
+    weights = np.maximum(weights, 0.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    cost = np.einsum("ni,nij,nj->n", weights, gram_rows, weights) - 2.0 * np.einsum("ni,ni->n", weights, data_rows)
+    return weights.T.copy(), cost
+
+
+def _equality_solution(gram, data, used, scale):
+    """Minimise over the used bones with weights summing to one, their signs free: (n, m), zero where unused."""
+    count, size = data.shape
+    system = np.zeros((count, size + 1, size + 1))
+    both = used[:, :, None] & used[:, None, :]
+    system[:, :size, :size] = np.where(both, gram / scale[:, None, None], 0.0)
+    diagonal = np.arange(size)
+    # A whiff of damping decides between bones that predict the same.
+    system[:, diagonal, diagonal] += np.where(used, 1e-13, 1.0)
+    system[:, :size, size] = system[:, size, :size] = used
+    right = np.ones((count, size + 1, 1))
+    right[:, :size, 0] = np.where(used, data / scale[:, None], 0.0)
+    return np.linalg.solve(system, right)[:, :size, 0]
