@@ -42,6 +42,24 @@ class AnimationMatrix:
         moved = (self._frames[:, part].transpose(1, 0, 2) - self.means) / self.radius
         return moved.reshape(len(moved), self.height)
 
+    def rest_pose(self) -> np.ndarray:
+        """The first frame (N, 3) in solver units."""
+        return (self._frames[0] - self.means[0]) / self.radius
+
+    def to_object_space(self, rest: np.ndarray, transforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rest positions (N, 3) and transforms (F, P, 3, 4) from solver units to those of the animation."""
+        origin = self.means[0]
+        moved = transforms.copy()
+        moved[..., 3] = transforms[..., 3] * self.radius + self.means[:, None] - transforms[..., :3] @ origin
+        return rest * self.radius + origin, moved
+
+    def from_object_space(self, rest: np.ndarray, transforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The inverse of ``to_object_space``."""
+        origin = self.means[0]
+        moved = transforms.copy()
+        moved[..., 3] = (transforms[..., 3] + transforms[..., :3] @ origin - self.means[:, None]) / self.radius
+        return (rest - origin) / self.radius, moved
+
     def blocks(self):
         """Yield (slice of vertices, ``rows`` of it), in blocks of bounded size."""
         step = max(1, _BLOCK_BYTES // (8 * self.height))

@@ -78,3 +78,25 @@ def _rotation_and_scales(covariance, spread, axes, current):
         best = np.einsum("fij,fij->fj", rotation, turned) / np.where(solid, along, 1.0)
         scales = np.where(solid, np.maximum(best, _SMALLEST_SCALE), 1.0)
     return (rotation * scales[:, None, :]) @ axes.T, scales
+
+
+def nearest(transforms: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
+    """The motions of the wanted kind nearest to ``transforms`` (F, P, 3, 4), each about its own origin."""
+    linear = transforms[..., :3]
+    if axes is None:
+        rotation = _rotation(linear.reshape(-1, 3, 3)).reshape(linear.shape)
+    else:
+        turned = linear @ axes
+        scales = np.maximum(np.linalg.norm(turned, axis=-2), _SMALLEST_SCALE)
+        rotation = _rotation((turned * scales[..., None, :]).reshape(-1, 3, 3)).reshape(linear.shape)
+        rotation = (rotation * scales[..., None, :]) @ axes.transpose(0, 2, 1)
+    return np.concatenate([rotation, transforms[..., 3:]], axis=-1)
+
+
+def stretch_axes(transforms: np.ndarray) -> np.ndarray:
+    """Axes (P, 3, 3), right-handed columns, along which affine ``transforms`` (F, P, 3, 4) stretch most over time."""
+    linear = transforms[..., :3]
+    metric = np.einsum("fpij,fpik->pjk", linear, linear) / len(linear)
+    axes = np.linalg.eigh(metric)[1]
+    axes[:, :, 2] *= np.sign(np.linalg.det(axes))[:, None]
+    return axes

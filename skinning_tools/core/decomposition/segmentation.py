@@ -29,17 +29,11 @@ def grow_regions(
     gradients = deformation_gradients(matrix, rest, seeds)
     model = BoneModel(gradients @ reduction.basis)
     costs = np.empty((len(rest), bone_count), dtype=np.float32)
-    for part, points, data in vertex_blocks(rest, reduction):
-        costs[part] = model.squared_distances(points, data)
+    for start in range(0, len(rest), _BLOCK_VERTICES):
+        part = slice(start, start + _BLOCK_VERTICES)
+        costs[part] = model.squared_distances(homogeneous(rest[part]), reduction.rows(part))
     labels = _grow(costs, _neighbors(triangles, len(rest)), seeds)
     return fill_empty_regions(labels, rest, bone_count)
-
-
-def vertex_blocks(rest: np.ndarray, data_source):
-    """Yield (slice, homogeneous rest points (n, 4), data rows (n, d)) over all vertices."""
-    for start in range(0, len(rest), _BLOCK_VERTICES):
-        part = slice(start, min(start + _BLOCK_VERTICES, len(rest)))
-        yield part, homogeneous(rest[part]), data_source.rows(part)
 
 
 def seed_triples(rest: np.ndarray, triangles: np.ndarray, count: int) -> np.ndarray:

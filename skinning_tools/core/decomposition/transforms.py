@@ -35,6 +35,11 @@ class NormalEquations:
         self.moments = np.zeros((4 * bone_count, 4 * bone_count))
         self.products = np.zeros((4 * bone_count, dimension))
 
+    def __iadd__(self, other: "NormalEquations") -> "NormalEquations":
+        self.moments += other.moments
+        self.products += other.products
+        return self
+
     def add(self, design, data: np.ndarray) -> None:
         """design (n, 4P) from ``design_matrix``, data (n, d)."""
         square = design.T @ design
@@ -81,9 +86,8 @@ class NormalEquations:
         spread = np.maximum(spread / 3.0, 1e-6 * mass) + 1e-9 * typical
         mass = mass + 1e-3 * typical
         regions = np.zeros_like(moments)
-        regions[:, :3, :3] = (
-            spread[:, None, None] * np.eye(3) + mass[:, None, None] * center[:, :, None] * center[:, None]
-        )
+        regions[:, :3, :3] = spread[:, None, None] * np.eye(3)
+        regions[:, :3, :3] += mass[:, None, None] * center[:, :, None] * center[:, None]
         regions[:, :3, 3] = regions[:, 3, :3] = mass[:, None] * center
         regions[:, 3, 3] = mass
         return regions

@@ -40,6 +40,8 @@ class Decomposition:
 
     rest (N, 3) float64 and transforms (F, P, 3, 4) float64 in object space; bones (N, K) int32, unused slots repeat
     a used index with weight 0; weights (N, K) float64, convex.
+    bone_axes (P, 3, 3) float64: each bone's own axes in the rest pose, as columns; SCALED bones stretch along them,
+    M = R · diag(s) · axesᵀ with a translation; for the other kinds they are those of the object.
     e_rms, max_error: per mille of the unit ball, of the whole reconstruction against the animation itself.
     history: E_RMS in reduced coordinates after each sweep. seconds: stage to seconds.
     """
@@ -49,6 +51,7 @@ class Decomposition:
     bones: np.ndarray
     weights: np.ndarray
     bone_kind: str
+    bone_axes: np.ndarray
     e_rms: float
     max_error: float
     history: tuple[float, ...]

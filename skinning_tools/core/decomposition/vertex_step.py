@@ -50,6 +50,11 @@ def improve_vertices(
     return squared_errors(matrices, right, state.points[part])
 
 
+def best_single_bones(model: BoneModel, data: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The bone (n,) that alone predicts each vertex best; points (n, 4), data (n, d)."""
+    return np.argmin(model.squared_distances(points, data), axis=1)
+
+
 def choose_weights(model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray):
     """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,).
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the sweeps need to know of a kind of bone: how its transforms are fitted, extrapolated and finished.
+
+All work on rows Tᵀ (4P, d) in the space of their ``source``: affine bones in the reduced animation, which they can
+follow anywhere, the stiffer ones in the animation itself, as a rotation is not a linear combination of others.
+"""
+
+import numpy as np
+
+from . import rigid
+from .reduction import AnimationMatrix, Reduction
+from .transforms import NormalEquations, from_rows, to_rows
+
+# How firmly affine transforms are held where the data say little: to the last sweep's, in the end to a rigid motion.
+_HOLD_IN_SWEEPS = 1e-9
+_HOLD_AT_START = 1e-6
+_HOLD_AT_END = 1e-7
+_PASSES_PER_SWEEP = 2
+
+
+class AffineBones:
+    """Any 3 × 4 matrix a frame."""
+
+    axes = None
+
+    def __init__(self, matrix: AnimationMatrix, reduction: Reduction, bone_count: int):
+        self.source = reduction
+        self._standstill = standstill(bone_count, matrix.height // 3) @ reduction.basis
+
+    def start(self, equations: NormalEquations, _full_equations) -> np.ndarray:
+        return equations.solve(self._standstill, _HOLD_AT_START)
+
+    def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
+        return equations.solve(rows, _HOLD_IN_SWEEPS)
+
+    def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
+        return rows + factor * change
+
+    def finish(self, _rows: np.ndarray, full_equations) -> np.ndarray:
+        """(F, P, 3, 4): solved again against the unreduced animation, held lightly to a rigid motion of each bone."""
+        equations = full_equations()
+        motion = rigid.fit_alone(equations.products, equations.bone_moments)
+        return from_rows(equations.solve(to_rows(motion), _HOLD_AT_END))
+
+
+class StiffBones:
+    """Rotations and translations (RIGID), or with scales along axes of each bone's own (SCALED)."""
+
+    def __init__(self, matrix: AnimationMatrix, scaled: bool):
+        self.source = matrix
+        self._scaled = scaled
+        self.axes = None
+
+    def start(self, _equations, full_equations) -> np.ndarray:
+        equations = full_equations()
+        motion = rigid.fit_alone(equations.products, equations.bone_moments)
+        if self._scaled:
+            affine = from_rows(equations.solve(to_rows(motion), _HOLD_AT_START))
+            self.axes = rigid.stretch_axes(affine)
+        return to_rows(motion)
+
+    def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
+        transforms = from_rows(rows)
+        for _ in range(_PASSES_PER_SWEEP):
+            transforms = rigid.sweep(equations, transforms, self.axes)
+        return to_rows(transforms)
+
+    def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
+        return to_rows(rigid.nearest(from_rows(rows + factor * change), self.axes))
+
+    def finish(self, rows: np.ndarray, _full_equations) -> np.ndarray:
+        return from_rows(rows)
+
+
+def standstill(bone_count: int, frame_count: int) -> np.ndarray:
+    """Tᵀ (4P, 3F) of bones that do not turn, in solver units: all follow the mean position."""
+    rows = np.zeros((bone_count, 4, frame_count, 3))
+    rows[:, :3] = np.eye(3)[:, None]
+    return rows.reshape(4 * bone_count, -1)

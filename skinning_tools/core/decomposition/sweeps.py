@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Alternating least squares: vertices for given bones, bones for given vertices (Kavan et al. 2010, section 4)."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from ..progress import Progress, checkpoint, ignore, span
+from .bone_model import BoneModel
+from .transforms import NormalEquations, design_matrix
+from .vertex_step import VertexState, improve_vertices
+
+_BLOCK_VERTICES = 2048
+_WORKERS = min(os.cpu_count() or 1, 4)
+_FIRST_EXTRAPOLATION = 0.7
+_LARGEST_EXTRAPOLATION = 1.5
+
+
+def vertex_blocks(count: int, size: int = _BLOCK_VERTICES):
+    """Slices that cover ``count`` vertices, in order."""
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def collect_equations(state: VertexState, source, bone_count: int) -> NormalEquations:
+    """The normal equations of the transforms for the vertices as they are; source: what gives ``rows`` of the data."""
+    return _over_blocks(state, source, bone_count, ignore, "", lambda part, data: None)
+
+
+def sweep_vertices(
+    model: BoneModel, state: VertexState, source, progress: Progress, stage: str, *, optimize_rest_pose: bool
+) -> NormalEquations:
+    """Improve all vertices of ``state`` in place for the bones of ``model``; the normal equations of the result."""
+
+    def improve(part, data):
+        improve_vertices(model, data, state, part, optimize_rest_pose=optimize_rest_pose)
+
+    return _over_blocks(state, source, model.bone_count, progress, stage, improve)
+
+
+def _over_blocks(state, source, bone_count, progress, stage, work) -> NormalEquations:
+    """Run ``work`` on each block of vertices, then add its normal equations.
+
+    The blocks are dealt out to threads in fixed shares, each with its own sum: the result does not depend on timing.
+    Only the calling thread reports progress, so a Cancelled raised there ends the others at their next block.
+    """
+    blocks = vertex_blocks(len(state.points))
+    shares = [blocks[i::_WORKERS] for i in range(min(_WORKERS, len(blocks)))]
+    stopped = []
+
+    def run(share, report):
+        equations = None
+        for number, part in enumerate(share):
+            if stopped:
+                break
+            data = source.rows(part)
+            work(part, data)
+            design = design_matrix(state.points[part], state.bones[part], state.weights[part], bone_count)
+            if equations is None:
+                equations = NormalEquations(bone_count, data.shape[1])
+            equations.add(design, data)
+            checkpoint(report, (number + 1) / len(share), stage)
+        return equations
+
+    if len(shares) == 1:
+        return run(shares[0], progress)
+    with ThreadPoolExecutor(len(shares) - 1) as pool:
+        others = [pool.submit(run, share, ignore) for share in shares[1:]]
+        try:
+            total = run(shares[0], progress)
+        except BaseException:
+            stopped.append(True)
+            raise
+        for other in others:
+            total += other.result()
+    return total
+
+
+def alternate(kind, rows, state: VertexState, iterations: int, optimize_rest_pose: bool, progress: Progress):
+    """``iterations`` sweeps from the transforms ``rows`` and ``state``.
+
+    After each sweep the transforms are extrapolated along their last change; where that did not lower the error, the
+    sweep is taken back and repeated without, so the error never rises. The rest pose takes part from the second sweep
+    on: in the first the weights are still those of the segmentation.
+    Returns rows, state and ‖TX − A‖² − ‖A‖² after each sweep.
+    """
+    errors: list[float] = []
+    factor, trial = _FIRST_EXTRAPOLATION, rows
+    for i in range(iterations):
+        saved = state.copy()
+        options = {
+            "progress": span(progress, i / iterations, (i + 1) / iterations),
+            "stage": f"Iteration {i + 1} of {iterations}",
+            "optimize_rest_pose": optimize_rest_pose and i > 0,
+        }
+        fitted, error = _sweep(kind, trial, state, **options)
+        if trial is not rows and error > errors[-1]:
+            state = saved
+            factor *= 0.5
+            fitted, error = _sweep(kind, rows, state, **options)
+        errors.append(error)
+        change, rows = fitted - rows, fitted
+        trial = rows
+        if 1 <= i < iterations - 1:
+            trial = kind.extrapolate(rows, change, factor)
+            factor = min(1.1 * factor, _LARGEST_EXTRAPOLATION)
+    return rows, state, errors
+
+
+def _sweep(kind, rows, state, **options):
+    equations = sweep_vertices(BoneModel(rows), state, kind.source, **options)
+    fitted = kind.fit(equations, rows)
+    return fitted, equations.squared_error(fitted)
