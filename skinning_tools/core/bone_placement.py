@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where bones act: places, directions and lengths that show a rigger what each of them moves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.25  # of the mesh's diagonal
+_IDLE_LENGTH = 0.03
+_ROD = np.sqrt(3.0)  # half the length of an even rod by its standard deviation
+_FLOAT32_STEPS = 256 * np.finfo(np.float32).eps
+_SHORTEST = 1e-5  # an armature drops bones shorter than 1e-6 units
+
+
+@dataclass(frozen=True)
+class Placement:
+    """P bones at rest.
+
+    heads (P, 3); axes (P, 3, 3): columns x, y, z, right-handed, the bone pointing along y; lengths (P,) > 0.
+    """
+
+    heads: np.ndarray
+    axes: np.ndarray
+    lengths: np.ndarray
+
+
+def place_bones(
+    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, oriented: bool = True
+) -> Placement:
+    """A placement for bones that move the vertices ``rest`` (N, 3) by ``weights`` (N, K) of ``bones`` (N, K).
+
+    A head is the mean of the bone's vertices, weighted by the squares of its weights so that what it shares counts
+    less. The bone points along the greatest extent of its vertices, away from the mesh's centre; where not ``oriented``
+    its axes are the space's own. A bone without vertices is short and in the middle of the mesh.
+    """
+    center = rest.mean(axis=0)
+    diagonal = float(np.linalg.norm(np.ptp(rest, axis=0)))
+    mass, mean, covariance = _moments(rest - center, bones, weights, bone_count)
+    idle = mass <= 0
+    axes = _principal_axes(covariance, mean) if oriented else np.zeros_like(covariance)
+    axes[idle | (not oriented)] = np.eye(3)
+    along = np.einsum("pi,pij,pj->p", axes[:, :, 1], covariance, axes[:, :, 1])
+    lengths = np.clip(_ROD * np.sqrt(np.maximum(along, 0.0)), _LEAST_LENGTH * diagonal, _MOST_LENGTH * diagonal)
+    lengths[idle] = _IDLE_LENGTH * diagonal
+    # Far from the origin single precision must still tell the tail from the head.
+    heads = mean + center
+    lengths = np.maximum(lengths, np.maximum(_FLOAT32_STEPS * np.abs(heads).max(axis=1), _SHORTEST))
+    return Placement(heads, axes, lengths)
+
+
+def extents_along(
+    axes: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
+) -> np.ndarray:
+    """(P, 3) standard deviation of the vertices of each bone along its ``axes`` (P, 3, 3)."""
+    covariance = _moments(rest - rest.mean(axis=0), bones, weights, bone_count)[2]
+    return np.sqrt(np.maximum(np.einsum("pij,pik,pkj->pj", axes, covariance, axes), 0.0))
+
+
+def _moments(points, bones, weights, bone_count) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sum (P,) of the squared weights of each bone, mean (P, 3) and covariance (P, 3, 3) of ``points`` under them."""
+    flat = bones.ravel()
+    squared = np.square(weights)
+
+    def total(values) -> np.ndarray:
+        return np.bincount(flat, weights=(squared * values).ravel(), minlength=bone_count)
+
+    mass = total(1.0)
+    divisor = np.where(mass > 0, mass, 1.0)
+    mean = np.stack([total(points[:, None, i]) for i in range(3)], axis=-1) / divisor[:, None]
+    covariance = np.empty((bone_count, 3, 3))
+    for i in range(3):
+        for j in range(i, 3):
+            moment = total(points[:, None, i] * points[:, None, j]) / divisor - mean[:, i] * mean[:, j]
+            covariance[:, i, j] = covariance[:, j, i] = moment
+    return mass, mean, covariance
+
+
+def _principal_axes(covariance: np.ndarray, outward: np.ndarray) -> np.ndarray:
+    """(P, 3, 3): y along the greatest extent and to the side of ``outward`` (P, 3), z along the least."""
+    _, vectors = np.linalg.eigh(covariance)
+    y = _towards(vectors[:, :, 2], outward)
+    z = _towards(vectors[:, :, 0], np.broadcast_to([0.01, 0.1, 1.0], outward.shape))
+    return np.stack([np.cross(y, z), y, z], axis=-1)
+
+
+def _towards(directions: np.ndarray, sides: np.ndarray) -> np.ndarray:
+    return np.where(np.einsum("pi,pi->p", directions, sides)[:, None] < 0, -directions, directions)
