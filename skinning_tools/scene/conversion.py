@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one pipeline from a moving mesh to a measured rig; operator and command line both drive this generator."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+import bpy
+
+from ..core.animation import ErrorMeter
+from ..core.errors import BadScene, BadSettings, NotEnoughMemory
+from . import background, dependencies
+from .scene_state import SceneState
+
+FLOAT32_POSITION_BYTES = 12
+
+REPORT_PROPERTY = "skinning_report"
+SKINNED_SUFFIX = "_skinned"
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A finished conversion.
+
+    rig: the scene.rig_writer.Rig. meter: Blender's own evaluation of it against the source at every frame.
+    seconds: read, solve, write and measure, as the user waited for them.
+    """
+
+    source_name: str
+    rig: object
+    meter: ErrorMeter
+    bone_count: int
+    vertex_count: int
+    frame_numbers: tuple[float, ...]
+    seconds: dict[str, float]
+    solver_seconds: dict[str, float]
+    method: str
+
+    @property
+    def largest_distance(self) -> float:
+        """Largest distance of a vertex in any frame, in object-space units."""
+        return float(self.meter.vertex_error.max())
+
+    def summary(self) -> str:
+        """The result in one line."""
+        meter, seconds = self.meter, sum(self.seconds.values())
+        return (
+            f"{self.source_name}: {self.bone_count} bones, {self.vertex_count} vertices, {len(self.frame_numbers)} "
+            f"frames, E_RMS {meter.e_rms:.3g}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
+        )
+
+
+def reason_not_to_convert(context) -> str:
+    """Why the active object cannot be converted now, for poll and panel, or ""."""
+    from .animation_reader import check_object
+
+    missing = dependencies.missing_dependency()
+    if missing:
+        return missing
+    job = background.running_job()
+    if job is not None:
+        return f"{job.title} is still running. Wait for it to end, or press Esc to cancel it"
+    try:
+        check_object(context, context.active_object)
+    except BadScene as error:
+        return str(error)
+    return ""
+
+
+def convert(
+    context,
+    object,
+    settings,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
+    residual_shapes: int = 0,
+) -> background.Steps:
+    """Generator: turn the animation of ``object`` into a skinned mesh and its armature; returns a Conversion.
+
+    Yields (fraction, stage). settings: core.decomposition.Settings. Frames: the scene's range where None.
+    Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
+    nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
+    """
+    dependencies.require_dependencies()
+    from .animation_reader import check_object
+
+    if residual_shapes:
+        raise BadSettings(f"Residual shapes are not available yet: use 0, not {residual_shapes}")
+    frame_start = context.scene.frame_start if frame_start is None else frame_start
+    frame_end = context.scene.frame_end if frame_end is None else frame_end
+    check_object(context, object)
+    frame_count = len(range(frame_start, frame_end + 1, frame_step)) if frame_step > 0 else 0
+    vertex_count = _vertex_count(context, object)
+    check_memory(object.name, frame_count, vertex_count, settings)
+
+    state = SceneState(context)
+    made = _Made()
+    try:
+        stages = _convert(context, object, settings, frame_start, frame_end, frame_step, made)
+        conversion = yield from _spread(stages, stage_seconds(frame_count, vertex_count, settings))
+        made.keep()
+        return conversion
+    finally:
+        made.discard()
+        state.restore()
+
+
+def _convert(context, object, settings, frame_start, frame_end, frame_step, made) -> background.Steps:
+    """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
+    from ..core.decomposition import decompose
+    from .animation_reader import read_animation
+    from .measure import measure_rig
+    from .rig_writer import write_error_attribute, write_rig
+
+    seconds: dict[str, float] = {}
+
+    with _timed(seconds, "read"):
+        reading = read_animation(context, object, frame_start, frame_end, frame_step)
+        source = yield from _stage("read", reading, "Reading the animation")
+    made.add_mesh(source.mesh)
+
+    with _timed(seconds, "solve"):
+        solving = background.run_in_worker(lambda progress: decompose(source.animation, settings, progress))
+        decomposition = yield from _stage("solve", solving, "Solving")
+
+    with _timed(seconds, "write"):
+        yield "write", 0.0, "Writing the rig"
+        rig = write_rig(context, source, decomposition)
+        made.add_rig(rig)
+
+    with _timed(seconds, "measure"):
+        meter = yield from _stage("measure", measure_rig(rig, source), "Measuring the result")
+
+    write_error_attribute(rig, meter.vertex_error)
+    conversion = Conversion(
+        source_name=object.name,
+        rig=rig,
+        meter=meter,
+        bone_count=decomposition.bone_count,
+        vertex_count=source.animation.vertex_count,
+        frame_numbers=tuple(source.animation.frame_numbers.tolist()),
+        seconds=seconds,
+        solver_seconds={name: float(value) for name, value in decomposition.seconds.items()},
+        method=source.method,
+    )
+    write_figures(conversion, settings, frame_step)
+    return conversion
+
+
+def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
+    """Leave the figures on the skinned object (the contract's properties) and, for the panel, on both objects."""
+    rig, meter = conversion.rig, conversion.meter
+    rig.object["skinning_e_rms"] = meter.e_rms
+    rig.object["skinning_max_error"] = meter.max_error
+    rig.object["skinning_bone_count"] = conversion.bone_count
+    report = {
+        # Names, not pointers: a pointer would make the result a user of the source.
+        "source": conversion.source_name,
+        "object": rig.object.name,
+        "armature": rig.armature.name,
+        "method": conversion.method,
+        "bone_count": conversion.bone_count,
+        "vertex_count": conversion.vertex_count,
+        "frame_count": len(conversion.frame_numbers),
+        "frame_start": conversion.frame_numbers[0],
+        "frame_end": conversion.frame_numbers[-1],
+        "frame_step": frame_step,
+        "e_rms": meter.e_rms,
+        "max_error": meter.max_error,
+        "largest_distance": conversion.largest_distance,
+        "seconds": conversion.seconds,
+        "solver_seconds": conversion.solver_seconds,
+        "settings": asdict(settings),
+    }
+    for ob in (rig.object, rig.armature):
+        ob[REPORT_PROPERTY] = report
+
+
+def check_memory(name: str, frame_count: int, vertex_count: int, settings) -> None:
+    """Raises NotEnoughMemory where the frames and their solve do not fit into the memory that is free."""
+    from ..core.decomposition import memory_estimate
+    from ..core.memory import available_memory
+
+    needed = frame_count * vertex_count * FLOAT32_POSITION_BYTES + memory_estimate(frame_count, vertex_count, settings)
+    free = available_memory()
+    if free is not None and needed > free:
+        raise NotEnoughMemory(
+            f'Converting object "{name}" ({vertex_count} vertices, {frame_count} frames) needs about '
+            f"{_amount(needed)} of memory, and the machine has {_amount(free)} free. "
+            "Choose a shorter frame range, a larger frame step or fewer bones"
+        )
+
+
+def _amount(byte_count: int) -> str:
+    return f"{byte_count / 1e9:.1f} GB" if byte_count >= 1e9 else f"{byte_count / 1e6:.0f} MB"
+
+
+def stage_seconds(frame_count: int, vertex_count: int, settings) -> dict[str, float]:
+    """Rough seconds of each stage, so that the progress bar moves evenly; only their ratios matter."""
+    positions = frame_count * vertex_count
+    per_sweep = vertex_count * (5e-6 + 4e-7 * settings.bone_count)
+    return {
+        "read": 0.05 + 1e-3 * frame_count + 2e-7 * positions,
+        "solve": 0.1 + 6e-7 * positions + settings.iterations * per_sweep,
+        "write": 0.05 + 5e-6 * vertex_count * settings.max_influences + 1e-6 * frame_count * settings.bone_count,
+        "measure": 0.05 + 2e-3 * frame_count + 2e-7 * positions,
+    }
+
+
+def _vertex_count(context, object) -> int:
+    """Vertices of the evaluated mesh where the scene evaluates it, and of the mesh itself where it does not."""
+    evaluated = object.evaluated_get(context.evaluated_depsgraph_get())
+    return max(len(object.data.vertices), len(evaluated.data.vertices))
+
+
+def _spread(stages: Iterator, seconds: dict[str, float]) -> background.Steps:
+    """Generator: (stage name, fraction, text) as (overall fraction, text)."""
+    total = sum(seconds.values())
+    starts, elapsed = {}, 0.0
+    for name, value in seconds.items():
+        starts[name] = elapsed / total
+        elapsed += value
+    try:
+        while True:
+            try:
+                name, fraction, text = next(stages)
+            except StopIteration as end:
+                return end.value
+            yield starts[name] + seconds[name] / total * min(max(fraction, 0.0), 1.0), text
+    finally:
+        stages.close()
+
+
+def _stage(name: str, steps: Iterator, text: str) -> Iterator:
+    """Generator: a stage's own steps, bare fractions or (fraction, text), as (stage name, fraction, text)."""
+    try:
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                return end.value
+            fraction, detail = step if isinstance(step, tuple) else (step, "")
+            yield name, fraction, f"{text}: {detail.lower()}" if detail else text
+    finally:
+        steps.close()
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str):
+    begin = time.perf_counter()
+    yield
+    seconds[name] = time.perf_counter() - begin
+
+
+class _Made:
+    """The data-blocks that a conversion has made so far, removed again unless it succeeds."""
+
+    def __init__(self):
+        self._blocks: list[bpy.types.ID] = []
+
+    def add_mesh(self, mesh) -> None:
+        self._blocks.append(mesh)
+
+    def add_rig(self, rig) -> None:
+        self._blocks += [block for block in rig.data_blocks if block not in self._blocks]
+
+    def keep(self) -> None:
+        self._blocks.clear()
+
+    def discard(self) -> None:
+        """What an undo or another file has removed meanwhile is passed over."""
+        alive = [block for block in self._blocks if _is_alive(block)]
+        self._blocks.clear()
+        bpy.data.batch_remove(alive)
+
+
+def _is_alive(block) -> bool:
+    try:
+        return bool(block.name)
+    except ReferenceError:
+        return False

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens without scipy: the extension registers all the same, and says in one line what is missing."""
+
+import importlib.util
+import platform
+import sys
+
+from ..core.errors import SkinningError
+
+REMEDY = "Install the package of Skinning Tools that is made for this platform and Blender version"
+
+
+class MissingDependency(SkinningError):
+    """A library that travels inside the extension is not there."""
+
+
+def missing_dependency() -> str:
+    """One line that says what is missing and what to do, or "". Cheap enough for a panel's draw."""
+    if "scipy" in sys.modules or importlib.util.find_spec("scipy") is not None:
+        return ""
+    return (
+        f"scipy is missing for Python {sys.version_info.major}.{sys.version_info.minor} on {platform.system()} "
+        f"{platform.machine()}. {REMEDY}"
+    )
+
+
+def require_dependencies() -> None:
+    """Raises MissingDependency where scipy is absent, or present but unable to load."""
+    missing = missing_dependency()
+    if missing:
+        raise MissingDependency(missing)
+    try:
+        import scipy.linalg  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(f"scipy is there but cannot be loaded ({error}). {REMEDY}") from error
