@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skinning Tools: animations to bones, weights and keyframes. `core` works without Blender, so nothing here imports bpy."""
+
+
+def _modules() -> list:
+    from . import command_line, operators, panels
+    from .scene import settings
+
+    return [settings, *operators.modules, *panels.modules, command_line]
+
+
+def register() -> None:
+    import bpy
+
+    for module in _modules():
+        for cls in getattr(module, "registry", ()):
+            bpy.utils.register_class(cls)
+        if hasattr(module, "register"):
+            module.register()
+
+
+def unregister() -> None:
+    import bpy
+
+    for module in reversed(_modules()):
+        if hasattr(module, "unregister"):
+            module.unregister()
+        for cls in reversed(getattr(module, "registry", ())):
+            bpy.utils.unregister_class(cls)

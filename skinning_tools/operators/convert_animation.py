@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Convert Animation to Skinning: the operator around the pipeline in scene.conversion."""
+
+import bpy
+from bpy.props import IntProperty
+
+from ..scene import conversion, dependencies, settings
+from .boundary import SkinningJob
+
+
+class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
+    """Turn the active mesh's animation into a skinned copy with an armature, weights and keyframes"""
+
+    bl_idname = "skinning.convert_animation"
+    bl_label = "Convert Animation to Skinning"
+
+    __annotations__ = settings.setting_annotations("soft_min") | {
+        "residual_shapes": IntProperty(
+            name="Residual Shapes",
+            description="Number of shape keys that correct what the bones leave over",
+            default=0,
+            soft_min=0,
+            options={"SKIP_SAVE", "HIDDEN"},
+        ),
+    }
+
+    @classmethod
+    def poll(cls, context):
+        reason = conversion.reason_not_to_convert(context)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def prepare(self, context):
+        """Take what the caller did not give from the scene's settings, as the panel shows them."""
+        chosen = context.scene.skinning_conversion
+        names = [*settings.SETTING_NAMES, "frame_step"]
+        if not chosen.use_scene_range:
+            names += ["frame_start", "frame_end"]
+        for name in names:
+            if not self.properties.is_property_set(name):
+                setattr(self, name, getattr(chosen, name))
+        # From here on the range is fixed, so that "Adjust Last Operation" shows and keeps it.
+        for name in ("frame_start", "frame_end"):
+            if not self.properties.is_property_set(name):
+                setattr(self, name, getattr(context.scene, name))
+
+    def steps(self, context):
+        dependencies.require_dependencies()
+        from ..core.decomposition import Settings
+
+        given = self.properties.is_property_set
+        return (yield from conversion.convert(
+            context,
+            context.active_object,
+            Settings(**{name: getattr(self, name) for name in settings.SETTING_NAMES}),
+            frame_start=self.frame_start if given("frame_start") else None,
+            frame_end=self.frame_end if given("frame_end") else None,
+            frame_step=self.frame_step,
+            residual_shapes=self.residual_shapes,
+        ))  # fmt: skip
+
+    def finish(self, context, result):
+        return result.summary()
+
+
+registry = [SKINNING_OT_convert_animation]

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at a finished conversion: go to one of its objects, see its error in color."""
+
+import bpy
+from bpy.props import EnumProperty
+
+from ..core.errors import BadScene
+from ..scene import error_display
+from ..scene.result import result_of
+from .boundary import reported
+
+PARTS = (
+    ("SOURCE", "Source", "The mesh that was converted"),
+    ("MESH", "Skinned Mesh", "The mesh that the bones move"),
+    ("RIG", "Rig", "The armature"),
+)
+
+
+class SKINNING_OT_select_result(bpy.types.Operator):
+    """Select one of the objects of this conversion and make it active"""
+
+    bl_idname = "skinning.select_result"
+    bl_label = "Select Result"
+    bl_options = {"REGISTER", "UNDO"}
+
+    part: EnumProperty(name="Part", items=PARTS, default="RIG")
+
+    @classmethod
+    def poll(cls, context):
+        if context.mode != "OBJECT":
+            cls.poll_message_set("Go to Object Mode first")
+            return False
+        if result_of(context.active_object) is None:
+            cls.poll_message_set("The active object is not part of a conversion")
+            return False
+        return True
+
+    def execute(self, context):
+        with reported(self):
+            result = result_of(context.active_object)
+            part = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[self.part]
+            label = self.part_label()
+            if part is None or part.name not in context.view_layer.objects:
+                raise BadScene(
+                    f"The {label} of this conversion is not in the view layer: it was renamed, deleted or excluded"
+                )
+            if not part.visible_get():
+                raise BadScene(f'The {label} of this conversion, object "{part.name}", is hidden. Show it first')
+            _make_active(context, part)
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+    def part_label(self) -> str:
+        return next(label for part, label, _ in PARTS if part == self.part).lower()
+
+
+class SKINNING_OT_show_error(bpy.types.Operator):
+    """Show the largest error of each vertex in color, blue for none and red for most. The source is hidden meanwhile"""
+
+    bl_idname = "skinning.show_error"
+    bl_label = "Show Error"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        result = result_of(context.active_object)
+        if result is None or not error_display.has_error(result.mesh):
+            cls.poll_message_set("The active object is not part of a conversion that has its error stored")
+            return False
+        return True
+
+    def execute(self, context):
+        with reported(self):
+            result = result_of(context.active_object)
+            if error_display.shows_error(result.mesh):
+                self._show_materials(context, result)
+            else:
+                self._show_colors(context, result)
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+    def _show_colors(self, context, result) -> None:
+        largest = error_display.add_error_colors(result.mesh)
+        # The source lies where the result is, so that one would shine through the other.
+        if result.source is not None:
+            if result.source == context.active_object and result.mesh.visible_get():
+                _make_active(context, result.mesh)
+            _set_hidden(context, result.source, True)
+        shading = _shading(context)
+        if shading is not None:
+            shading.type = "SOLID"
+            shading.color_type = "VERTEX"
+        distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=5)
+        self.report({"INFO"}, f"{result.mesh.name}: blue is no error, red the largest, {distance}")
+
+    def _show_materials(self, context, result) -> None:
+        error_display.remove_error_colors(result.mesh)
+        if result.source is not None:
+            _set_hidden(context, result.source, False)
+        shading = _shading(context)
+        if shading is not None and shading.color_type == "VERTEX":
+            shading.color_type = "MATERIAL"
+
+
+def _make_active(context, object) -> None:
+    for ob in context.selected_objects:
+        ob.select_set(False)
+    object.select_set(True)
+    context.view_layer.objects.active = object
+
+
+def _set_hidden(context, object, hidden: bool) -> None:
+    if object.name in context.view_layer.objects:
+        object.hide_set(hidden)
+
+
+def _shading(context):
+    """The shading of the 3D view the user is in, or None where there is no window."""
+    space = context.space_data
+    return space.shading if space is not None and space.type == "VIEW_3D" else None
+
+
+registry = [SKINNING_OT_select_result, SKINNING_OT_show_error]

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of Convert Animation to Skinning: settings, button, progress, and the figures of the result."""
+
+import textwrap
+
+import bpy
+
+from ..scene import background, error_display
+from ..scene.conversion import reason_not_to_convert
+from ..scene.result import result_of
+
+# Pixels that a letter of the interface's font takes on average at a scale of one, and those of margins and the icon.
+LETTER_WIDTH = 6.5
+MARGIN_WIDTH = 60
+
+
+class SKINNING_PT_convert_animation(bpy.types.Panel):
+    bl_label = "Convert Animation"
+    bl_idname = "SKINNING_PT_convert_animation"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        job = background.running_job()
+        settings = layout.column()
+        settings.enabled = job is None
+        draw_settings(settings, context.scene)
+
+        if job is not None:
+            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
+            layout.label(text="Press Esc to cancel")
+            return
+        reason = reason_not_to_convert(context)
+        button = layout.row()
+        button.scale_y = 1.5
+        button.operator("skinning.convert_animation", text="Convert to Skinning", icon="ARMATURE_DATA")
+        if reason:
+            draw_text(layout, context, reason, "INFO")
+
+
+class SKINNING_PT_conversion_result(bpy.types.Panel):
+    bl_label = "Result"
+    bl_idname = "SKINNING_PT_conversion_result"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+
+    @classmethod
+    def poll(cls, context):
+        return result_of(context.active_object) is not None
+
+    def draw(self, context):
+        layout = self.layout
+        result = result_of(context.active_object)
+        figures = result.figures
+        draw_rows(layout, figure_rows(figures, context.scene.unit_settings.system))
+        header, body = layout.panel("skinning_conversion_time", default_closed=True)
+        header.label(text=f"Time: {sum(figures['seconds'].values()):.1f} s")
+        if body is not None:
+            draw_rows(body, [(name.title(), f"{value:.2f} s") for name, value in figures["seconds"].items()])
+
+        row = layout.row(align=True)
+        for part, label, icon in (
+            ("SOURCE", "Source", "MESH_DATA"),
+            ("MESH", "Mesh", "MOD_ARMATURE"),
+            ("RIG", "Rig", "ARMATURE_DATA"),
+        ):
+            target = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[part]
+            cell = row.row(align=True)
+            cell.enabled = target is not None
+            cell.operator(
+                "skinning.select_result",
+                text=label,
+                icon=icon,
+                depress=target is not None and target == context.active_object,
+            ).part = part
+        shown = result.mesh is not None and error_display.shows_error(result.mesh)
+        layout.operator(
+            "skinning.show_error", text="Hide Error" if shown else "Show Error", icon="COLOR", depress=shown
+        )
+
+
+def draw_settings(layout, scene) -> None:
+    settings = scene.skinning_conversion
+    column = layout.column()
+    column.prop(settings, "bone_count")
+    column.prop(settings, "bone_kind")
+    column.prop(settings, "max_influences")
+    column = layout.column()
+    column.prop(settings, "use_scene_range")
+    range_column = column.column(align=True)
+    range_column.enabled = not settings.use_scene_range
+    # What will be converted is always readable, also where the scene gives it.
+    range_owner = scene if settings.use_scene_range else settings
+    range_column.prop(range_owner, "frame_start", text="Frame Start")
+    range_column.prop(range_owner, "frame_end", text="End")
+    column.prop(settings, "frame_step", text="Step")
+    header, body = layout.panel("skinning_conversion_advanced", default_closed=True)
+    header.label(text="Advanced")
+    if body is not None:
+        body.prop(settings, "iterations")
+        body.prop(settings, "target_error")
+        body.prop(settings, "optimize_rest_pose")
+
+
+def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
+    """The figures of a conversion as (name, value) texts."""
+    distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures["largest_distance"], precision=5)
+    step = f", step {figures['frame_step']}" if figures["frame_step"] != 1 else ""
+    return [
+        ("E_RMS", f"{figures['e_rms']:.3f}"),
+        ("Largest Error", f"{figures['max_error']:.3f}  ({distance})"),
+        ("Bones", f"{figures['bone_count']} {figures['settings']['bone_kind'].title()}"),
+        ("Vertices", f"{figures['vertex_count']:,}"),
+        ("Frames", f"{figures['frame_start']:g} – {figures['frame_end']:g}{step}"),
+    ]
+
+
+def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
+    grid = layout.grid_flow(row_major=True, columns=2, even_columns=True)
+    for name, value in rows:
+        grid.label(text=name)
+        grid.label(text=value)
+
+
+def draw_text(layout, context, text: str, icon: str) -> None:
+    """A text in as many lines as the sidebar's width asks for."""
+    width = context.region.width / context.preferences.system.ui_scale - MARGIN_WIDTH
+    column = layout.column(align=True)
+    column.scale_y = 0.8
+    for index, line in enumerate(textwrap.wrap(text, max(20, int(width / LETTER_WIDTH)))):
+        column.label(text=line, icon=icon if index == 0 else "BLANK1")
+
+
+registry = [SKINNING_PT_convert_animation, SKINNING_PT_conversion_result]

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings that an artist keeps per scene, and the definitions they share with the operator.
+
+The panel shows the scene's settings; the operator takes from them whatever its caller did not give when it is invoked
+from the interface. From Python (`EXEC_DEFAULT`) only the arguments and the defaults below count.
+"""
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty
+
+BONE_KIND_ITEMS = (
+    (
+        "AFFINE",
+        "Affine",
+        "Bones that may shear: the closest result. Each is a chain of two bones, since one alone cannot shear",
+    ),
+    (
+        "SCALED",
+        "Scaled",
+        "Bones that move, rotate and scale: for engines whose transforms cannot shear",
+    ),
+    (
+        "RIGID",
+        "Rigid",
+        "Bones that move and rotate only: works everywhere, and needs more bones for the same error",
+    ),
+)
+
+# Where a function of these settings is named in the contract, so is its default: scripts rely on them.
+SETTING_NAMES = ("bone_count", "bone_kind", "max_influences", "iterations", "target_error", "optimize_rest_pose")
+
+
+def setting_annotations(limit: str) -> dict:
+    """The properties of a conversion's settings.
+
+    limit: "min" makes counts below one impossible to enter (the panel). "soft_min" lets them through to the check that
+    refuses them with a message (the operator): a script's zero must not silently become one.
+    """
+    return {
+        "bone_count": IntProperty(
+            name="Bones",
+            description="Number of bones to find",
+            default=20,
+            soft_max=200,
+            options={"SKIP_SAVE"},
+            **{limit: 1},
+        ),
+        "bone_kind": EnumProperty(
+            name="Bone Kind",
+            description="What the bones may do",
+            items=BONE_KIND_ITEMS,
+            default="AFFINE",
+            options={"SKIP_SAVE"},
+        ),
+        "max_influences": IntProperty(
+            name="Influences",
+            description="Most bones that may move one vertex. Game engines commonly allow 4",
+            default=4,
+            soft_max=12,
+            options={"SKIP_SAVE"},
+            **{limit: 1},
+        ),
+        "iterations": IntProperty(
+            name="Iterations",
+            description="Rounds of improving bones, rest pose and weights in turn. More take longer and come closer",
+            default=15,
+            soft_max=200,
+            options={"SKIP_SAVE"},
+            **{limit: 1},
+        ),
+        "target_error": FloatProperty(
+            name="Target Error",
+            description="Error (E_RMS, per mille of the mesh's size) at which fewer bones are enough. "
+            "0 always uses the given number of bones",
+            default=0.0,
+            soft_max=20.0,
+            options={"SKIP_SAVE"},
+            **{limit: 0.0},
+        ),
+        "optimize_rest_pose": BoolProperty(
+            name="Optimize Rest Pose",
+            description="Let the rest pose differ from the first frame where that lowers the error",
+            default=True,
+            options={"SKIP_SAVE"},
+        ),
+        "frame_start": IntProperty(
+            name="Frame Start",
+            description="First frame to convert",
+            default=1,
+            options={"SKIP_SAVE"},
+        ),
+        "frame_end": IntProperty(
+            name="Frame End",
+            description="Last frame to convert",
+            default=250,
+            options={"SKIP_SAVE"},
+        ),
+        "frame_step": IntProperty(
+            name="Frame Step",
+            description="Convert every frame (1), every second frame (2), and so on",
+            default=1,
+            soft_max=10,
+            options={"SKIP_SAVE"},
+            **{limit: 1},
+        ),
+    }
+
+
+class SkinningConversionSettings(bpy.types.PropertyGroup):
+    """How the panel's button converts an animation, kept with the scene."""
+
+    __annotations__ = setting_annotations("min") | {
+        "use_scene_range": BoolProperty(
+            name="Scene Range",
+            description="Convert from the scene's start frame to its end frame",
+            default=True,
+        ),
+    }
+
+
+registry = [SkinningConversionSettings]
+
+
+def register() -> None:
+    bpy.types.Scene.skinning_conversion = PointerProperty(type=SkinningConversionSettings)
+
+
+def unregister() -> None:
+    del bpy.types.Scene.skinning_conversion
