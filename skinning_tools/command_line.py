@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`blender -b file.blend --command skinning ...`: the extension's work, unattended."""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+import bpy
+
+from .core.errors import BadScene, SkinningError
+from .scene import background, conversion, dependencies
+
+logger = logging.getLogger(__name__)
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+
+PROGRESS_STEP = 0.05
+
+
+class _UsageError(Exception):
+    """The command line itself is wrong."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run one subcommand; returns the exit status: 0 done, 1 the conversion failed, 2 the command line is wrong."""
+    parser = _parser()
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as stop:
+        # argparse has written its message; Blender is to end in its own way, with the exit status.
+        return stop.code or EXIT_DONE
+    try:
+        options.run(options)
+    except _UsageError as error:
+        _say_error(str(error))
+        return EXIT_USAGE
+    except SkinningError as error:
+        _say_error(str(error))
+        return EXIT_FAILED
+    except Exception as error:
+        logger.exception("The conversion failed")
+        _say_error(f"The conversion failed through a fault of its own ({type(error).__name__}: {error})")
+        return EXIT_FAILED
+    return EXIT_DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="blender -b FILE.blend --command skinning",
+        description="Skinning Tools without a window.",
+        epilog="Exit status: 0 done, 1 it failed (the reason is on the error output), 2 the command line is wrong.",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_convert(commands)
+    return parser
+
+
+def _add_convert(commands) -> None:
+    convert = commands.add_parser(
+        "convert",
+        help="turn a mesh animation into bones, weights and keyframes",
+        description="Turn the animation of a mesh into a skinned copy with an armature, weights and keyframes, "
+        "and save the file.",
+    )
+    convert.add_argument("--object", metavar="NAME", required=True, help="the mesh object that moves")
+    convert.add_argument("--bones", type=int, default=20, metavar="N", help="number of bones (default: %(default)s)")
+    convert.add_argument(
+        "--kind",
+        choices=("AFFINE", "SCALED", "RIGID"),
+        type=str.upper,
+        default="AFFINE",
+        help="what the bones may do (default: %(default)s)",
+    )
+    convert.add_argument(
+        "--influences",
+        type=int,
+        default=4,
+        metavar="N",
+        help="most bones that may move one vertex (default: %(default)s)",
+    )
+    convert.add_argument(
+        "--iterations", type=int, default=15, metavar="N", help="rounds of improvement (default: %(default)s)"
+    )
+    convert.add_argument(
+        "--target-error",
+        type=float,
+        default=0.0,
+        metavar="E",
+        help="E_RMS at which fewer bones are enough (default: not used)",
+    )
+    convert.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
+    convert.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
+    convert.add_argument("--frame-end", type=int, metavar="F", help="last frame (default: the scene's)")
+    convert.add_argument(
+        "--frame-step", type=int, default=1, metavar="N", help="convert every N-th frame (default: %(default)s)"
+    )
+    target = convert.add_mutually_exclusive_group(required=True)
+    target.add_argument("--output", metavar="FILE.blend", help="where to save the result")
+    target.add_argument("--overwrite", action="store_true", help="save over the file that was opened")
+    convert.add_argument("--quiet", action="store_true", help="no progress lines")
+    convert.set_defaults(run=_convert)
+
+
+def _convert(options) -> None:
+    output = _output_path(options)
+    dependencies.require_dependencies()
+    from .core.decomposition import Settings
+
+    context = bpy.context
+    settings = Settings(
+        bone_count=options.bones,
+        bone_kind=options.kind,
+        max_influences=options.influences,
+        iterations=options.iterations,
+        optimize_rest_pose=not options.no_rest_pose,
+        target_error=options.target_error,
+    )
+    steps = conversion.convert(
+        context,
+        _find_object(context.scene, options.object),
+        settings,
+        frame_start=options.frame_start,
+        frame_end=options.frame_end,
+        frame_step=options.frame_step,
+    )
+    result = background.drain(steps, None if options.quiet else _ProgressLines())
+    _save(output)
+    _say(table(result, output))
+
+
+def _output_path(options) -> Path:
+    """Where to save, checked before the work: a conversion whose result cannot be saved is wasted."""
+    opened = Path(bpy.data.filepath) if bpy.data.filepath else None
+    if opened is None:
+        raise _UsageError(
+            "No file is open. Name one before --command: blender -b FILE.blend --command skinning convert ..."
+        )
+    if options.overwrite:
+        return opened
+    output = Path(options.output).expanduser().absolute()
+    if output.suffix != ".blend":
+        raise _UsageError(f"--output must name a .blend file, not {output.name}")
+    if not output.parent.is_dir():
+        raise _UsageError(f"--output names a folder that does not exist: {output.parent}")
+    if output.exists() and output.samefile(opened):
+        raise _UsageError("--output is the file that was opened. Use --overwrite to save over it")
+    return output
+
+
+def _find_object(scene, name: str):
+    found = scene.objects.get(name)
+    if found is None:
+        meshes = ", ".join(ob.name for ob in scene.objects if ob.type == "MESH") or "none"
+        raise BadScene(f'There is no object "{name}" in scene "{scene.name}". Its meshes: {meshes}')
+    return found
+
+
+def _save(output: Path) -> None:
+    try:
+        bpy.ops.wm.save_as_mainfile(filepath=str(output), check_existing=False)
+    except RuntimeError as error:
+        raise BadScene(f"The result could not be saved to {output}: {error}") from error
+
+
+class _ProgressLines:
+    """A line on the terminal whenever the stage changes or another part of the work is done."""
+
+    def __init__(self):
+        self._stage = ""
+        self._fraction = -1.0
+
+    def __call__(self, fraction: float, stage: str) -> None:
+        if stage.split(":")[0] != self._stage or fraction >= self._fraction + PROGRESS_STEP:
+            self._stage, self._fraction = stage.split(":")[0], fraction
+            _say(f"{fraction:5.0%}  {stage}")
+
+
+def table(result: conversion.Conversion, output: Path) -> str:
+    """The figures of a conversion as lines of name and value."""
+    rows = [
+        ("Object", result.source_name),
+        ("Bones", str(result.bone_count)),
+        ("Vertices", str(result.vertex_count)),
+        ("Frames", f"{len(result.frame_numbers)} ({result.frame_numbers[0]:g} to {result.frame_numbers[-1]:g})"),
+        ("E_RMS", f"{result.meter.e_rms:.4f}"),
+        ("Largest error", f"{result.meter.max_error:.4f}"),
+        *((f"Seconds to {name}", f"{value:.2f}") for name, value in result.seconds.items()),
+        ("Saved to", str(output)),
+    ]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _say_error(text: str) -> None:
+    sys.stderr.write(f"Error: {text}\n")
+    sys.stderr.flush()
+
+
+_handles: list = []
+
+
+def register() -> None:
+    _handles.append(bpy.utils.register_cli_command("skinning", main))
+
+
+def unregister() -> None:
+    bpy.utils.unregister_cli_command(_handles.pop())
