@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Scenes that the tests of whole conversions start from, and what they look at before and after."""
+
+import struct
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+
+def fresh_scene(frame_end: int = 8) -> bpy.types.Scene:
+    """An empty file whose scene has the frames 1 to ``frame_end``."""
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, frame_end
+    scene.frame_set(1)
+    return scene
+
+
+def add_object(name: str, vertices, faces=()) -> bpy.types.Object:
+    """A mesh object, linked, selected and active. vertices (N, 3)."""
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(np.asarray(vertices, float).tolist(), [], [list(face) for face in faces])
+    ob = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(ob)
+    for other in bpy.context.selected_objects:
+        other.select_set(False)
+    ob.select_set(True)
+    bpy.context.view_layer.objects.active = ob
+    return ob
+
+
+def grid(columns: int = 9, rows: int = 7):
+    """Vertices (N, 3) and quads of a grid in the xy plane, two units wide."""
+    x, y = np.meshgrid(np.linspace(-1, 1, columns), np.linspace(-0.7, 0.7, rows))
+    vertices = np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
+    faces = [
+        (
+            row * columns + column,
+            row * columns + column + 1,
+            (row + 1) * columns + column + 1,
+            (row + 1) * columns + column,
+        )
+        for row in range(rows - 1)
+        for column in range(columns - 1)
+    ]
+    return vertices, faces
+
+
+def waving_grid(name: str = "Flag", columns: int = 9, rows: int = 7) -> bpy.types.Object:
+    """A grid that two keyed shape keys bend, over the scene's range."""
+    vertices, faces = grid(columns, rows)
+    ob = add_object(name, vertices, faces)
+    add_waving_keys(ob)
+    return ob
+
+
+def add_waving_keys(ob: bpy.types.Object) -> None:
+    scene = bpy.context.scene
+    positions = np.array([vertex.co for vertex in ob.data.vertices])
+    ob.shape_key_add(name="Basis")
+    for index, name in enumerate(("Bend", "Wave")):
+        key = ob.shape_key_add(name=name)
+        moved = positions.copy()
+        moved[:, 2] += 0.5 * np.sin((2 + index) * positions[:, index])
+        moved[:, 0] *= 1 - 0.2 * index
+        key.data.foreach_set("co", moved.ravel())
+        middle = (scene.frame_start + scene.frame_end) // 2
+        for frame, value in ((scene.frame_start, 0.0), (middle, 1.0 - index), (scene.frame_end, 0.3 + 0.7 * index)):
+            key.value = value
+            key.keyframe_insert("value", frame=frame)
+
+
+def twisting_bar(name: str = "Bar") -> bpy.types.Object:
+    """A grid that a keyed Simple Deform modifier twists: no shape keys, so read through the evaluated mesh."""
+    ob = add_object(name, *grid())
+    modifier = ob.modifiers.new("Twist", "SIMPLE_DEFORM")
+    modifier.deform_method = "TWIST"
+    modifier.deform_axis = "X"
+    scene = bpy.context.scene
+    for frame, angle in ((scene.frame_start, 0.0), (scene.frame_end, 1.5)):
+        modifier.angle = angle
+        modifier.keyframe_insert("angle", frame=frame)
+    return ob
+
+
+def write_point_cache(path: Path, frames: np.ndarray) -> None:
+    """frames (F, N, 3) as a PC2 file."""
+    frame_count, vertex_count = frames.shape[:2]
+    header = struct.pack("<12siiffi", b"POINTCACHE2\0", 1, vertex_count, 0.0, 1.0, frame_count)
+    path.write_bytes(header + np.ascontiguousarray(frames, "<f4").tobytes())
+
+
+def cached_grid(path: Path, frames: np.ndarray, name: str = "Cached") -> bpy.types.Object:
+    """A grid moved by a Mesh Cache modifier that reads ``frames`` (F, N, 3), the first at the scene's frame 1."""
+    write_point_cache(path, frames)
+    ob = add_object(name, *grid())
+    modifier = ob.modifiers.new("Cache", "MESH_CACHE")
+    modifier.cache_format = "PC2"
+    modifier.filepath = str(path)
+    modifier.frame_start = 1.0
+    return ob
+
+
+def waving_frames(frame_count: int) -> np.ndarray:
+    """(F, N, 3) positions of the grid in a wave."""
+    frames = np.repeat(grid()[0][None], frame_count, axis=0)
+    frames[:, :, 2] = 0.3 * np.sin(2 * frames[:, :, 0] + np.arange(frame_count)[:, None])
+    return frames
+
+
+def evaluated_positions(ob: bpy.types.Object, frame: int) -> np.ndarray:
+    """(N, 3) world-space positions of the object as Blender evaluates it at a frame."""
+    bpy.context.scene.frame_set(frame)
+    evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    positions = np.empty((len(evaluated.data.vertices), 3), np.float32)
+    evaluated.data.attributes["position"].data.foreach_get("vector", positions.ravel())
+    matrix = np.array(evaluated.matrix_world)
+    return positions @ matrix[:3, :3].T + matrix[:3, 3]
+
+
+def census() -> dict[str, list[str]]:
+    """Names of all data-blocks by kind."""
+    return {
+        prop.identifier: sorted(block.name_full for block in getattr(bpy.data, prop.identifier))
+        for prop in bpy.data.bl_rna.properties
+        if prop.type == "COLLECTION"
+    }
+
+
+def where_the_user_is() -> tuple:
+    """Frame, mode, active object and selection."""
+    context = bpy.context
+    active = context.view_layer.objects.active
+    selected = sorted(ob.name for ob in context.view_layer.objects if ob.select_get())
+    scene = context.scene
+    return scene.frame_current, scene.frame_subframe, active and active.name, active and active.mode, selected
+
+
+def state() -> tuple:
+    """All that a failed or cancelled conversion must leave as it was."""
+    return census(), where_the_user_is()

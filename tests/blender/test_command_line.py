@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`--command skinning`: what it prints, what it leaves, and its exit statuses."""
+
+import re
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.scene.conversion import REPORT_PROPERTY
+from tests.blender import sample_scenes as scenes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def shot(tmp_path):
+    """A saved and opened file with a moving mesh "Flag" and a camera "Eye"."""
+    scene = scenes.fresh_scene()
+    scenes.waving_grid()
+    scene.collection.objects.link(bpy.data.objects.new("Eye", bpy.data.cameras.new("Eye")))
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+def run(*arguments) -> int:
+    return command_line.main([str(argument) for argument in arguments])
+
+
+def test_converts_and_saves(shot, tmp_path, capsys):
+    output = tmp_path / "out.blend"
+    before = shot.read_bytes()
+    status = run(
+        "convert", "--object", "Flag", "--bones", 6, "--kind", "rigid", "--influences", 3, "--iterations", 4,
+        "--no-rest-pose", "--frame-start", 2, "--frame-end", 7, "--frame-step", 1, "--output", output,
+    )  # fmt: skip
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    report = bpy.data.objects["Flag_skinned"][REPORT_PROPERTY].to_dict()
+    chosen = report["settings"]
+    assert (chosen["bone_count"], chosen["bone_kind"], chosen["max_influences"]) == (6, "RIGID", 3)
+    assert (chosen["iterations"], chosen["optimize_rest_pose"], chosen["target_error"]) == (4, False, 0)
+    assert (report["frame_start"], report["frame_end"], report["frame_count"]) == (2, 7, 6)
+    assert re.search(rf"^E_RMS +{report['e_rms']:.4f}$", printed.out, re.MULTILINE)
+    assert str(output) in printed.out
+    for stage in ("Reading", "Solving", "Writing", "Measuring"):
+        assert f"%  {stage}" in printed.out
+    assert shot.read_bytes() == before
+
+
+def test_scene_range_and_defaults(shot, tmp_path, capsys):
+    assert run("convert", "--object", "Flag", "--iterations", 2, "--quiet", "--output", tmp_path / "out.blend") == 0
+    assert "%" not in capsys.readouterr().out
+    report = bpy.data.objects["Flag_skinned"][REPORT_PROPERTY].to_dict()
+    assert (report["frame_start"], report["frame_end"], report["settings"]["bone_count"]) == (1, 8, 20)
+
+
+def test_overwrites_only_when_told(shot, capsys):
+    before = shot.read_bytes()
+    assert run("convert", "--object", "Flag", "--bones", 4, "--output", shot) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert shot.read_bytes() == before
+    assert "Flag_skinned" not in bpy.data.objects
+    assert run("convert", "--object", "Flag", "--bones", 4, "--iterations", 2, "--overwrite") == 0
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert "Flag_skinned" in bpy.data.objects
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--object", "Fleg"], 1, 'no object "Fleg" in scene "Scene". Its meshes: Flag'),
+        (["--object", "Eye"], 1, '"Eye" is not a mesh'),
+        (["--object", "Flag", "--bones", "0"], 1, "Bone count must be at least 1"),
+        (["--object", "Flag", "--bones", "1000"], 1, '"Flag"'),
+        (["--object", "Flag", "--frame-start", "9", "--frame-end", "3"], 1, "inside out"),
+        (["--object", "Flag", "--bones", "many"], 2, "invalid int value"),
+        (["--object", "Flag", "--kind", "SOFT"], 2, "invalid choice"),
+        ([], 2, "--object"),
+    ],
+)
+def test_failures(shot, tmp_path, capsys, arguments, status, message):
+    output = tmp_path / "out.blend"
+    before = scenes.state()
+    assert run("convert", *arguments, "--output", output) == status
+    assert message in capsys.readouterr().err
+    assert not output.exists()
+    assert scenes.state() == before
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [("missing_folder/out.blend", "does not exist"), ("out.glb", ".blend file")],
+)
+def test_output_is_checked_before_the_work(shot, tmp_path, capsys, output, message):
+    before = scenes.state()
+    assert run("convert", "--object", "Flag", "--output", tmp_path / output) == 2
+    assert message in capsys.readouterr().err
+    assert scenes.state() == before
+
+
+def test_where_to_save_must_be_said(shot, capsys):
+    assert run("convert", "--object", "Flag") == 2
+    assert "--output --overwrite" in capsys.readouterr().err
+
+
+def test_file_must_be_open(tmp_path, capsys):
+    scenes.fresh_scene()
+    scenes.waving_grid()
+    assert run("convert", "--object", "Flag", "--output", tmp_path / "out.blend") == 2
+    assert "No file is open" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["convert", "--help"]])
+def test_help(capsys, arguments):
+    assert run(*arguments) == 0
+    assert "--command skinning" in capsys.readouterr().out
+
+
+def test_command_is_needed(capsys):
+    assert run() == 2
+    assert "COMMAND" in capsys.readouterr().err

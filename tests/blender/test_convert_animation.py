@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole conversions through the operator, and the pipeline behind it, driven step by step."""
+
+import importlib.util
+import logging
+import sys
+import threading
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools.core.animation import ErrorMeter, unit_scale
+from skinning_tools.core.errors import SkinningError
+from skinning_tools.scene import background, conversion, dependencies, error_display, rig_writer
+from skinning_tools.scene.result import result_of
+from tests.blender import sample_scenes as scenes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def scene():
+    return scenes.fresh_scene()
+
+
+def settings(**given):
+    from skinning_tools.core.decomposition import Settings
+
+    return Settings(**{"bone_count": 5, "iterations": 3} | given)
+
+
+def conversion_steps(ob, **given):
+    return conversion.convert(bpy.context, ob, settings(**given))
+
+
+def convert(**given):
+    return bpy.ops.skinning.convert_animation(**{"bone_count": 5, "iterations": 5} | given)
+
+
+def measured(source, skinned, frames) -> ErrorMeter:
+    """The error of the result by the test's own way: world positions, scaled back by the object's uniform scale."""
+    expected = [scenes.evaluated_positions(source, frame) for frame in frames]
+    meter = ErrorMeter(unit_scale(np.array(expected[:1])), len(expected[0]))
+    for frame, positions in zip(frames, expected, strict=True):
+        meter.add(positions, scenes.evaluated_positions(skinned, frame))
+    return meter
+
+
+@pytest.mark.parametrize("make", [scenes.waving_grid, scenes.twisting_bar])
+def test_leaves_what_the_contract_names(scene, make):
+    source = make()
+    assert convert() == {"FINISHED"}
+
+    skinned = bpy.data.objects[f"{source.name}_skinned"]
+    rig = bpy.data.objects[f"{source.name}_rig"]
+    assert rig.type == "ARMATURE"
+    assert rig.animation_data.action == bpy.data.actions[f"{source.name}_skinning"]
+    assert [modifier.object for modifier in skinned.modifiers if modifier.type == "ARMATURE"] == [rig]
+    assert skinned["skinning_bone_count"] == 5
+    meter = measured(source, skinned, range(1, 9))
+    assert skinned["skinning_e_rms"] == pytest.approx(meter.e_rms, rel=1e-3, abs=1e-3)
+    assert skinned["skinning_max_error"] == pytest.approx(meter.max_error, rel=1e-3, abs=1e-3)
+    assert meter.e_rms < 50
+    errors = np.empty(len(skinned.data.vertices), np.float32)
+    skinned.data.attributes["skinning_error"].data.foreach_get("value", errors)
+    np.testing.assert_allclose(errors, meter.vertex_error, rtol=1e-2, atol=1e-5)
+
+
+def test_source_frame_selection_and_mode_are_as_they_were(scene):
+    source = scenes.waving_grid()
+    other = scenes.add_object("Other", *scenes.grid())
+    source.select_set(False)
+    bpy.context.view_layer.objects.active = source
+    bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
+    scene.frame_set(5, subframe=0.25)
+    before = scenes.where_the_user_is()
+    mesh, users = source.data, source.data.users
+    points = [scenes.evaluated_positions(source, frame) for frame in (1, 8)]
+    scene.frame_set(5, subframe=0.25)
+    assert convert() == {"FINISHED"}
+    assert scenes.where_the_user_is() == before
+    assert other.select_get()
+    assert (source.data, mesh.users, list(source.modifiers), len(source.vertex_groups)) == (mesh, users, [], 0)
+    for frame, expected in zip((1, 8), points, strict=True):
+        np.testing.assert_array_equal(scenes.evaluated_positions(source, frame), expected)
+
+
+@pytest.mark.parametrize("kind", ["AFFINE", "SCALED", "RIGID"])
+def test_every_bone_kind(scene, kind):
+    source = scenes.waving_grid()
+    assert convert(bone_kind=kind) == {"FINISHED"}
+    skinned = bpy.data.objects[f"{source.name}_skinned"]
+    report = skinned[conversion.REPORT_PROPERTY].to_dict()
+    assert report["settings"]["bone_kind"] == kind
+    assert report["e_rms"] == pytest.approx(measured(source, skinned, range(1, 9)).e_rms, rel=1e-3)
+
+
+def test_frame_range_and_step_are_those_given(scene):
+    scenes.waving_grid()
+    assert convert(frame_start=2, frame_end=7, frame_step=2) == {"FINISHED"}
+    report = bpy.data.objects["Flag_rig"][conversion.REPORT_PROPERTY]
+    assert (report["frame_start"], report["frame_end"], report["frame_count"], report["frame_step"]) == (2, 6, 3, 2)
+
+
+def test_frame_range_is_the_scenes_where_not_given(scene):
+    scenes.waving_grid()
+    scene.frame_start, scene.frame_end = 3, 6
+    assert convert() == {"FINISHED"}
+    report = bpy.data.objects["Flag_rig"][conversion.REPORT_PROPERTY]
+    assert (report["frame_start"], report["frame_end"]) == (3, 6)
+
+
+def test_script_gets_the_defaults_and_not_the_panels_settings(scene):
+    scenes.waving_grid()
+    scene.skinning_conversion.bone_count = 3
+    bpy.ops.skinning.convert_animation(iterations=1)
+    assert bpy.data.objects["Flag_skinned"]["skinning_bone_count"] == 20
+
+
+def test_converting_twice_makes_a_second_rig(scene):
+    scenes.waving_grid()
+    convert()
+    convert()
+    rigs = [ob for ob in bpy.data.objects if ob.type == "ARMATURE"]
+    assert len(rigs) == 2
+    assert rigs[0].animation_data.action != rigs[1].animation_data.action
+
+
+@pytest.mark.parametrize("stage", ["Reading", "Solving", "Writing", "Measuring"])
+def test_cancelled_in_any_stage_leaves_nothing(scene, stage):
+    source = scenes.twisting_bar()
+    scene.frame_set(3, subframe=0.5)
+    before = scenes.state()
+    steps = conversion_steps(source)
+    assert any(text.startswith(stage) for _, text in steps)
+    steps.close()
+    assert scenes.state() == before
+
+
+def test_cancelling_stops_the_worker(scene):
+    ob = scenes.waving_grid()
+    steps = conversion_steps(ob, iterations=100_000)
+    assert any(text.startswith("Solving") for _, text in steps)
+    steps.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "skinning_tools worker"]
+
+
+def test_progress_never_goes_back(scene):
+    fractions = [fraction for fraction, _ in conversion_steps(scenes.twisting_bar())]
+    assert fractions == sorted(fractions)
+    assert 0 <= fractions[0] < 0.5 < fractions[-1] <= 1
+
+
+@pytest.mark.parametrize("name", ["write_rig", "write_error_attribute"])
+def test_fault_of_the_extension_is_said_and_leaves_nothing(scene, monkeypatch, caplog, name):
+    def fails(*_):
+        raise ValueError("the fault")
+
+    scenes.waving_grid()
+    before = scenes.state()
+    monkeypatch.setattr(rig_writer, name, fails)
+    with caplog.at_level(logging.ERROR), pytest.raises(RuntimeError, match=r"fault of its own .ValueError: the fault."):
+        convert()
+    assert "Traceback" in caplog.text
+    assert scenes.state() == before
+
+
+def test_deleted_source_is_said(scene):
+    source = scenes.waving_grid()
+    steps = conversion_steps(source)
+    assert any(text.startswith("Solving") for _, text in steps)
+    bpy.data.objects.remove(source)
+    before = scenes.census()["objects"]
+    with pytest.raises((ReferenceError, SkinningError)):
+        background.drain(steps)
+    assert scenes.census()["objects"] == before
+
+
+def test_second_job_is_refused(scene):
+    scenes.waving_grid()
+    job = background.begin_job("The other job")
+    try:
+        with pytest.raises(RuntimeError, match="The other job is still running"):
+            convert()
+    finally:
+        background.end_job(job)
+
+
+def test_residual_shapes_are_refused_while_there_are_none(scene):
+    scenes.waving_grid()
+    before = scenes.state()
+    with pytest.raises(RuntimeError, match="Residual shapes are not available"):
+        convert(residual_shapes=2)
+    assert scenes.state() == before
+
+
+def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
+    """The extension is registered; what is missing is said by poll, so by button and panel."""
+    scenes.waving_grid()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "scipy", raising=False)
+    assert "\n" not in conversion.reason_not_to_convert(bpy.context)
+    with pytest.raises(RuntimeError, match=r"scipy is missing for Python 3\.\d+"):
+        convert()
+
+
+def test_broken_scipy_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.linalg", None)
+    with pytest.raises(dependencies.MissingDependency, match="scipy is there but cannot be loaded"):
+        dependencies.require_dependencies()
+
+
+def test_figures_are_found_from_source_mesh_and_rig(scene):
+    source = scenes.waving_grid()
+    assert result_of(source) is None
+    convert()
+    skinned, rig = bpy.data.objects["Flag_skinned"], bpy.data.objects["Flag_rig"]
+    for ob in (source, skinned, rig):
+        result = result_of(ob)
+        assert (result.source, result.mesh, result.rig) == (source, skinned, rig)
+        assert result.figures["e_rms"] == skinned["skinning_e_rms"]
+        assert list(result.figures["seconds"]) == ["read", "solve", "write", "measure"]
+    for part, expected in (("MESH", skinned), ("RIG", rig), ("SOURCE", source)):
+        bpy.ops.skinning.select_result(part=part)
+        assert bpy.context.view_layer.objects.active == expected
+        assert bpy.context.selected_objects == [expected]
+
+
+def test_error_is_shown_in_color_and_hidden_again(scene):
+    source = scenes.waving_grid()
+    convert()
+    skinned = bpy.data.objects["Flag_skinned"]
+    bpy.ops.skinning.select_result(part="MESH")
+    attributes = list(skinned.data.attributes.keys())
+    bpy.ops.skinning.show_error()
+    colors = np.empty((len(skinned.data.vertices), 4), np.float32)
+    skinned.data.color_attributes[error_display.COLOR_ATTRIBUTE].data.foreach_get("color", colors.ravel())
+    errors = np.empty(len(colors), np.float32)
+    skinned.data.attributes["skinning_error"].data.foreach_get("value", errors)
+    np.testing.assert_array_equal(colors[errors.argmax()], [1, 0, 0, 1])
+    assert skinned.data.attributes.active_color.name == error_display.COLOR_ATTRIBUTE
+    assert not source.visible_get()
+    bpy.ops.skinning.show_error()
+    assert list(skinned.data.attributes.keys()) == attributes
+    assert source.visible_get()
+
+
+def test_colors_go_from_blue_to_red():
+    colors = error_display.error_colors(np.array([0.0, 0.5, 1.0]) * 0.01)
+    np.testing.assert_allclose(colors, [[0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1]], atol=1e-6)
+    np.testing.assert_array_equal(error_display.error_colors(np.zeros(2)), [[0, 0, 1, 1]] * 2)

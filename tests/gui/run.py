@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the window tests: python run.py BLENDER [--pictures FOLDER]
+
+BLENDER is any Blender with a window, or a command that starts one on a virtual screen, 4.2 or newer, whose Python has
+numpy and scipy (or a PYTHONPATH that has them). Events are simulated inside Blender, so that nothing outside it is
+touched. Pictures are taken with ImageMagick's `import` where Blender's process can start it.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LIMIT_SECONDS = 300
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("blender", help="path of a Blender, or a command that starts one")
+    parser.add_argument("--pictures", type=Path, help="folder for pictures of the window")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="skinning_tools_gui_") as folder:
+        pictures = options.pictures.resolve() if options.pictures else Path(folder)
+        pictures.mkdir(parents=True, exist_ok=True)
+        outcome = Path(folder) / "outcome.json"
+        command = [options.blender, "--factory-startup", "--enable-event-simulate"]
+        if "PYTHONPATH" in os.environ:
+            command.append("--python-use-system-env")
+        command += ["--python", str(HERE / "convert_animation_window.py"), "--", str(outcome), str(pictures)]
+        # Blender must not ask about, or load, what the user's profile has.
+        environment = os.environ | {"BLENDER_USER_RESOURCES": str(Path(folder) / "profile")}
+        try:
+            status = subprocess.run(command, env=environment, timeout=LIMIT_SECONDS).returncode
+        except subprocess.TimeoutExpired:
+            sys.stderr.write(f"Blender did not end within {LIMIT_SECONDS} s\n")
+            return 1
+        if not outcome.is_file():
+            sys.stderr.write(f"Blender ended with status {status} before the tests did\n")
+            return 1
+        result = json.loads(outcome.read_text())
+    for line in result["passed"]:
+        sys.stdout.write(f"passed  {line}\n")
+    if result["failure"]:
+        sys.stdout.write(f"FAILED  {result['failure']}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
