@@ -58,9 +58,8 @@ def check_animation(animation: Animation) -> None:
     if animation.vertex_count == 0:
         raise BadMesh(f"{name} has no vertices. Choose a mesh that has some")
     if len(frames) < 2:
-        raise BadAnimation(
-            f"{name} has {len(frames)} frame in the range; at least two are needed. Widen the frame range"
-        )
+        count = f"{len(frames)} frame{'' if len(frames) == 1 else 's'}"
+        raise BadAnimation(f"{name} has {count} in the range; at least two are needed. Widen the frame range")
     check_triangles(animation.triangles, animation.vertex_count, name)
     for row, positions in enumerate(frames):
         check_finite(positions, animation.frame_label(row), name)

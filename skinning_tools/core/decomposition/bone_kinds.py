@@ -14,7 +14,7 @@ from .transforms import NormalEquations, from_rows, to_rows
 # How firmly affine transforms are held where the data say little: to the last sweep's, in the end to a rigid motion.
 _HOLD_IN_SWEEPS = 1e-9
 _HOLD_AT_START = 1e-6
-_HOLD_AT_END = 1e-7
+_HOLD_AT_END = 1e-8
 _PASSES_PER_SWEEP = 2
 
 
@@ -39,8 +39,11 @@ class AffineBones:
     def finish(self, _rows: np.ndarray, full_equations) -> np.ndarray:
         """(F, P, 3, 4): solved again against the unreduced animation, held lightly to a rigid motion of each bone."""
         equations = full_equations()
-        motion = rigid.fit_alone(equations.products, equations.bone_moments)
-        return from_rows(equations.solve(to_rows(motion), _HOLD_AT_END))
+        rows = to_rows(rigid.fit_alone(equations.products, equations.bone_moments))
+        # Repeated, the hold fades wherever the data say anything and stays where they say nothing.
+        for _ in range(3):
+            rows = equations.solve(rows, _HOLD_AT_END)
+        return from_rows(rows)
 
 
 class StiffBones:

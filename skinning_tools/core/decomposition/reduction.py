@@ -115,7 +115,7 @@ def _eigenvectors(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
         gram += rows.T @ rows
         checkpoint(progress, 0.5 * part.stop / matrix.vertex_count, "Reducing")
     values, vectors = scipy.linalg.eigh(gram, overwrite_a=True)
-    basis = vectors[:, : -_count_to_drop(values, 0.0, squared_epsilon) - 1 : -1]
+    basis = vectors[:, _count_to_drop(values, 0.0, squared_epsilon) :][:, ::-1]
     return _project(matrix, np.ascontiguousarray(basis), progress)
 
 
@@ -160,7 +160,7 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
         checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
     found = _project(matrix, basis)
     values, rotation = scipy.linalg.eigh(found.coefficients.T @ found.coefficients)
-    kept = rotation[:, : -_count_to_drop(values, found.lost, squared_epsilon) - 1 : -1]
+    kept = rotation[:, _count_to_drop(values, found.lost, squared_epsilon) :][:, ::-1]
     cut = found.coefficients @ kept
     return Reduction(basis @ kept, cut, max(0.0, matrix.squared_norm - float(np.vdot(cut, cut))))
 

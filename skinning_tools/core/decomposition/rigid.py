@@ -10,7 +10,10 @@ import numpy as np
 
 from .transforms import NormalEquations, from_rows, to_rows
 
-_SMALLEST_SCALE = 1e-3
+# A bone neither collapses nor explodes: its scales stay between these.
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
+# Along an axis where a bone's vertices have less than this extent (squared, of the unit ball), its scale tends to stay.
+_SMALLEST_EXTENT = 1e-6
 
 
 def fit_alone(products: np.ndarray, moments: np.ndarray) -> np.ndarray:
@@ -53,7 +56,7 @@ def _procrustes(data, moment, axes, current=None):
     if axes is None:
         linear, scales = _rotation(covariance), np.ones((len(data), 3))
     else:
-        linear, scales = _rotation_and_scales(covariance, spread, axes, current)
+        linear, scales = _rotation_and_scales(covariance, spread, mass, axes, current)
     motion = np.empty((len(data), 3, 4))
     motion[:, :, :3] = linear
     motion[:, :, 3] = data[:, :, 3] / mass - linear @ center
@@ -67,16 +70,16 @@ def _rotation(covariance: np.ndarray) -> np.ndarray:
     return left @ right
 
 
-def _rotation_and_scales(covariance, spread, axes, current):
+def _rotation_and_scales(covariance, spread, mass, axes, current):
     """Alternate the rotation for given scales and the scales for given rotation; both are exact, so the error falls."""
     turned = covariance @ axes
     along = np.einsum("ij,jk,ki->i", axes.T, spread, axes)
-    solid = along > 1e-9 * max(float(along.max()), np.finfo(float).tiny)
+    held = _SMALLEST_EXTENT * max(mass, np.finfo(float).tiny)
     scales = np.linalg.norm(current[:, :, :3] @ axes, axis=1) if current is not None else np.ones((len(turned), 3))
     for _ in range(4):
         rotation = _rotation(turned * scales[:, None, :])
-        best = np.einsum("fij,fij->fj", rotation, turned) / np.where(solid, along, 1.0)
-        scales = np.where(solid, np.maximum(best, _SMALLEST_SCALE), 1.0)
+        best = (np.einsum("fij,fij->fj", rotation, turned) + held * scales) / (along + held)
+        scales = np.clip(best, _SMALLEST_SCALE, _LARGEST_SCALE)
     return (rotation * scales[:, None, :]) @ axes.T, scales
 
 
@@ -87,7 +90,7 @@ def nearest(transforms: np.ndarray, axes: np.ndarray | None = None) -> np.ndarra
         rotation = _rotation(linear.reshape(-1, 3, 3)).reshape(linear.shape)
     else:
         turned = linear @ axes
-        scales = np.maximum(np.linalg.norm(turned, axis=-2), _SMALLEST_SCALE)
+        scales = np.clip(np.linalg.norm(turned, axis=-2), _SMALLEST_SCALE, _LARGEST_SCALE)
         rotation = _rotation((turned * scales[..., None, :]).reshape(-1, 3, 3)).reshape(linear.shape)
         rotation = (rotation * scales[..., None, :]) @ axes.transpose(0, 2, 1)
     return np.concatenate([rotation, transforms[..., 3:]], axis=-1)

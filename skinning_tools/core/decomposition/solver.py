@@ -40,7 +40,8 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
     clock = _Clock()
     with clock.stage("reduction"):
         matrix = AnimationMatrix(animation.frames)
-        reduction = reduce_animation(matrix, _REDUCTION_ERROR, progress=span(progress, 0.0, _REDUCED))
+        tolerance = min(_REDUCTION_ERROR, settings.target_error / 4000.0) if settings.target_error else _REDUCTION_ERROR
+        reduction = reduce_animation(matrix, tolerance, progress=span(progress, 0.0, _REDUCED))
     prepared = _Prepared(animation, matrix, reduction)
     solve = _solve_for_target if settings.target_error > 0 else _solve
     solution = solve(prepared, settings, clock, span(progress, _REDUCED, _SOLVED))
