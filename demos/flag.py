@@ -97,13 +97,14 @@ def main() -> None:
         skinned = convert(source)
     with stages.stage(MEASURE) as show:
         meter, worst_frame, worst = measure(source, skinned, show)
-    meshes = snapshots(source, skinned, worst_frame, worst)
+    meshes = snapshots(source, skinned, worst_frame)
     # The export comes first: side by side is for people, the file for engines has the rig where it belongs.
     with stages.stage(EXPORT), quiet():
         export(skinned, folder / "flag.glb")
     with stages.stage(SAVE), quiet():
         save(source, skinned, folder / "flag.blend", cache.name)
 
+    flag_picture.colored_by_error(meshes[2], worst, color_limit(worst))
     with stages.stage(RENDER), quiet():
         flag_picture.render(str(folder / "flag.png"), meshes, options.samples)
     vertices = len(source.data.vertices)
@@ -155,12 +156,11 @@ def measure(source, skinned, show: Callable[[float], None]) -> tuple[ErrorMeter,
     return meter, worst[1], worst[2]
 
 
-def snapshots(source, skinned, frame: int, error: np.ndarray) -> list[bpy.types.Mesh]:
-    """Still meshes of the given frame: source, result, and the result colored by its error."""
+def snapshots(source, skinned, frame: int) -> list[bpy.types.Mesh]:
+    """Still meshes of the given frame: source, result, and the result once more, to be colored."""
     bpy.context.scene.frame_set(frame)
     depsgraph = bpy.context.evaluated_depsgraph_get()
     meshes = [bpy.data.meshes.new_from_object(ob.evaluated_get(depsgraph)) for ob in (source, skinned, skinned)]
-    flag_picture.colored_by_error(meshes[2], error, color_limit(error))
     bpy.context.scene.frame_set(bpy.context.scene.frame_start)
     return meshes
 
@@ -195,6 +195,7 @@ def save(source, skinned, path: Path, cache_name: str) -> None:
     heads = {top(ob) for ob in (skinned, rig_of(skinned))} - {top(source)}
     for head in heads:
         head.location.x += APART
+    flag_scene.add_view((APART + flag_scene.WIDTH) / 2)
     skinning_tools.unregister()
     bpy.ops.wm.save_as_mainfile(filepath=str(path), compress=True)
     for cache in bpy.data.cache_files:

@@ -123,6 +123,21 @@ def open_cache(path: str, frame_count: int) -> bpy.types.Object:
     return flag
 
 
+def add_view(middle: float) -> None:
+    """A camera that sees flags around x = ``middle``, and a sun, for a first look and a first render."""
+    scene = bpy.context.scene
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    camera.data.lens = 60
+    camera.location = middle, -9.0, 0.4
+    camera.rotation_euler = radians(90), 0, 0
+    sun = bpy.data.objects.new("Sun", bpy.data.lights.new("Sun", "SUN"))
+    sun.data.energy = 3
+    sun.rotation_euler = radians(50), 0, radians(-30)
+    for ob in (camera, sun):
+        scene.collection.objects.link(ob)
+    scene.camera = camera
+
+
 def positions(ob: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> np.ndarray:
     """(N, 3) evaluated vertex positions of ``ob`` at the current frame, world space."""
     evaluated = ob.evaluated_get(depsgraph)

@@ -43,7 +43,8 @@ def main(archive: Path, profile: Path) -> None:
     # The grid spans two units; were its motion lost, the difference would be its amplitude, 0.4.
     assert difference < 0.1, f"the rig is {difference} away from the animation"
     print(
-        f"Blender {bpy.app.version_string}, scipy {scipy.__version__}: {archive.name} installed, {source.name} converted, "
+        f"Blender {bpy.app.version_string}, scipy {scipy.__version__}: {archive.name} installed, "
+        f"{source.name} converted, "
         f"E_RMS {figures['skinning_e_rms']:.3f}, largest difference {difference:.4f} of 2 units"
     )
 
