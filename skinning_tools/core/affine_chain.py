@@ -97,16 +97,18 @@ def split(matrices: np.ndarray, extents: np.ndarray | None = None) -> AffineChai
 def scaled_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Location (F, P, 3), rotation (F, P, 4) and scale (F, P, 3) of ``matrices`` (F, P, 3, 4) without shear.
 
-    The matrices are [R diag(s) | t]: a stretch along the rest axes, then a rotation, in the bone's rest frame. For a
-    stretch along the axes of the object the bones' rest orientation therefore is the object's. Scales may be zero or
-    negative; rotation and signs are continuous. Of columns that are not perpendicular the nearest rotation is taken.
+    The matrices are [R diag(s) | t]: a stretch along the rest axes, then a rotation, in the bone's rest frame. For an
+    object-space M = R diag(s) Qᵀ the bone's rest axes therefore are the columns of Q, in any order and with any signs.
+    Scales may be zero or negative; rotation and signs are continuous. Of columns that are not perpendicular, by
+    rounding of the rest matrix, the nearest rotation is taken.
     """
     matrices = np.asarray(matrices, dtype=np.float64)
     linear = matrices[..., :3]
-    lengths = np.linalg.norm(linear, axis=-2)
-    directions = linear / np.where(lengths > 0, lengths, 1.0)[..., None, :]
-    mirrored = np.where(np.linalg.det(_nudged(directions)) < 0, -1.0, 1.0)
-    rotation = quaternions.from_matrices(_nearest_rotations(_nudged(directions * mirrored[..., None, None])))
+    # The nearest rotation of the columns as long as they are: one of next to no length, which rounding may have turned
+    # anywhere, leaves its axis to the others.
+    directions = _nudged(linear)
+    directions *= np.where(np.linalg.det(directions) < 0, -1.0, 1.0)[..., None, None]
+    rotation = quaternions.from_matrices(_nearest_rotations(directions))
     before = _with_identity_before(rotation)
     turns = quaternions.product(quaternions.conjugate(before[1:]), before[:-1])
     steps = _accumulated(np.argmax(np.abs(turns @ _ELEMENTS[_KEEPING_ORDER].T), axis=-1))
@@ -229,6 +231,7 @@ def _best_child_scales(linear: np.ndarray, extents: np.ndarray) -> np.ndarray:
         return np.zeros(bone_count, dtype=int)
     affordable = max(8, _TRIAL_DECOMPOSITIONS // (2 * len(CHILD_SCALES) * bone_count))
     bones = np.arange(bone_count)
+    targets = _halfway_targets(linear)
     candidates = np.broadcast_to(np.arange(len(CHILD_SCALES))[:, None], (len(CHILD_SCALES), bone_count))
     if pairs > affordable:
         steps = np.einsum("fpij,pj->fp", np.square(np.diff(linear, axis=0)), np.square(extents))
@@ -236,20 +239,39 @@ def _best_child_scales(linear: np.ndarray, extents: np.ndarray) -> np.ndarray:
         spaced = np.linspace(0, pairs - 1, affordable - affordable // 2).astype(int)
         rows = np.concatenate([largest, np.broadcast_to(spaced[:, None], (len(spaced), bone_count))])
         pair = np.stack([np.take_along_axis(linear, index[..., None, None], axis=0) for index in (rows, rows + 1)])
-        trial = np.array([_halfway_score(pair, extents, CHILD_SCALES[choice]) for choice in candidates])
+        pair_targets = np.take_along_axis(targets, rows[..., None, None], axis=0)
+        trial = np.array([_halfway_score(pair, pair_targets, extents, CHILD_SCALES[choice]) for choice in candidates])
         candidates = np.argsort(trial, axis=0)[:_SHORTLIST]
-    scores = np.array([_halfway_score(linear, extents, CHILD_SCALES[choice]) for choice in candidates])
+    scores = np.array([_halfway_score(linear, targets, extents, CHILD_SCALES[choice]) for choice in candidates])
     best = np.argmin(scores, axis=0)
     plain = np.where(candidates == 0, scores, np.inf).min(axis=0)
     plain_enough = plain <= _PLAIN_ENOUGH * scores[best, bones] + _NO_ERROR**2
     return np.where(plain_enough, 0, candidates[best, bones])
 
 
-def _halfway_score(linear: np.ndarray, extents: np.ndarray, child_scale: np.ndarray) -> np.ndarray:
+def _halfway_targets(linear: np.ndarray) -> np.ndarray:
+    """(F − 1, P, 3, 3): what should be half-way between the frames of ``linear`` (F, P, 3, 3).
+
+    The halfway rotation and the average stretch of the polar decompositions, as a bone that can shear would have them.
+    Where the rotation is not clear (by more than a quarter turn, flat or mirrored between), the matrices' average.
+    """
+    u, _, vt = np.linalg.svd(linear)
+    turned = u @ vt
+    side = np.where(np.linalg.det(turned) < 0, -1.0, 1.0)
+    turned *= side[..., None, None]
+    stretch = np.swapaxes(turned, -1, -2) @ linear
+    rotation = quaternions.from_matrices(turned)
+    cosine = np.abs(np.einsum("fpi,fpi->fp", rotation[:-1], rotation[1:]))
+    clear = (cosine > np.sqrt(0.5)) & (side[:-1] == side[1:])
+    polar = quaternions.to_matrices(quaternions.halfway(rotation[:-1], rotation[1:])) @ (stretch[:-1] + stretch[1:])
+    return 0.5 * np.where(clear[..., None, None], polar, linear[:-1] + linear[1:])
+
+
+def _halfway_score(linear: np.ndarray, targets: np.ndarray, extents: np.ndarray, child_scale: np.ndarray) -> np.ndarray:
     """(P,) mean square of the distance half-way from each frame to the next, for child scales (P, 3).
 
-    The distance is between the chain, its channels interpolated as Blender does, and the average of both matrices.
-    linear: (F, P, 3, 3) where all frames follow each other, or (2, R, P, 3, 3): R frames and those after them.
+    The distance is that of the chain, its channels interpolated as Blender does, from ``targets`` (R, P, 3, 3).
+    linear: (R + 1, P, 3, 3) where all frames follow each other, or (2, R, P, 3, 3): R frames and those after them.
     """
     bone_count = len(extents)
     factors = _factors((linear / child_scale[:, None, :]).reshape(len(linear), -1, 3, 3))
@@ -262,5 +284,5 @@ def _halfway_score(linear: np.ndarray, extents: np.ndarray, child_scale: np.ndar
     middle_s = 0.5 * (first[1] + _reordered(second[1], *elements))
     chain = (middle_u * middle_s[..., None, :]) @ np.swapaxes(middle_v, -1, -2)
     difference = chain.reshape(-1, bone_count, 3, 3) * child_scale[:, None, :]
-    difference -= 0.5 * (linear[:-1] + linear[1:]).reshape(difference.shape)
+    difference -= targets
     return np.einsum("fpij,pj->p", np.square(difference), np.square(extents)) / len(difference)

@@ -25,20 +25,23 @@ class Placement:
 
 
 def place_bones(
-    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, oriented: bool = True
+    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, own_axes: np.ndarray | None = None
 ) -> Placement:
     """A placement for bones that move the vertices ``rest`` (N, 3) by ``weights`` (N, K) of ``bones`` (N, K).
 
     A head is the mean of the bone's vertices, weighted by the squares of its weights so that what it shares counts
-    less. The bone points along the greatest extent of its vertices, away from the mesh's centre; where not ``oriented``
-    its axes are the space's own. A bone without vertices is short and in the middle of the mesh.
+    less. The bone points along the greatest extent of its vertices, away from the mesh's centre: along the best of its
+    own axes where ``own_axes`` (P, 3, 3), columns, says which these are. A bone without vertices is short and in the
+    middle of the mesh.
     """
     center = rest.mean(axis=0)
     diagonal = float(np.linalg.norm(np.ptp(rest, axis=0)))
     mass, mean, covariance = _moments(rest - center, bones, weights, bone_count)
     idle = mass <= 0
-    axes = _principal_axes(covariance, mean) if oriented else np.zeros_like(covariance)
-    axes[idle | (not oriented)] = np.eye(3)
+    directions = np.linalg.eigh(covariance)[1] if own_axes is None else _by_extent(own_axes, covariance)
+    if own_axes is None:
+        directions[idle] = np.eye(3)[:, [2, 0, 1]]
+    axes = _pointing_along_the_last(directions, mean)
     along = np.einsum("pi,pij,pj->p", axes[:, :, 1], covariance, axes[:, :, 1])
     lengths = np.clip(_ROD * np.sqrt(np.maximum(along, 0.0)), _LEAST_LENGTH * diagonal, _MOST_LENGTH * diagonal)
     lengths[idle] = _IDLE_LENGTH * diagonal
@@ -75,11 +78,16 @@ def _moments(points, bones, weights, bone_count) -> tuple[np.ndarray, np.ndarray
     return mass, mean, covariance
 
 
-def _principal_axes(covariance: np.ndarray, outward: np.ndarray) -> np.ndarray:
-    """(P, 3, 3): y along the greatest extent and to the side of ``outward`` (P, 3), z along the least."""
-    _, vectors = np.linalg.eigh(covariance)
-    y = _towards(vectors[:, :, 2], outward)
-    z = _towards(vectors[:, :, 0], np.broadcast_to([0.01, 0.1, 1.0], outward.shape))
+def _by_extent(axes: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """The columns of ``axes`` (P, 3, 3) from the least extent to the greatest."""
+    order = np.argsort(np.einsum("pij,pik,pkj->pj", axes, covariance, axes), axis=1, kind="stable")
+    return np.take_along_axis(axes, order[:, None, :], axis=2)
+
+
+def _pointing_along_the_last(directions: np.ndarray, outward: np.ndarray) -> np.ndarray:
+    """(P, 3, 3): y is the last of ``directions``, to the side of ``outward`` (P, 3), z the first."""
+    y = _towards(directions[:, :, 2], outward)
+    z = _towards(directions[:, :, 0], np.broadcast_to([0.01, 0.1, 1.0], outward.shape))
     return np.stack([np.cross(y, z), y, z], axis=-1)
 
 

@@ -35,10 +35,16 @@ def test_shared_vertices_count_less():
     assert placement.heads[1, 0] == pytest.approx(1)
 
 
-def test_not_oriented_bones_have_the_axes_of_space():
-    placement = place_bones(*rods(), 2, oriented=False)
-    assert np.array_equal(placement.axes, np.tile(np.eye(3), (2, 1, 1)))
-    assert np.all(placement.lengths > 0)
+def test_bones_with_axes_of_their_own_keep_them():
+    rest, bones, weights = rods()
+    turned = np.array([[0, 0.6, 0.8], [1, 0, 0], [0, -0.8, 0.6]]).T
+    placement = place_bones(rest, bones, weights, 2, own_axes=np.stack([np.eye(3), turned]))
+    assert np.array_equal(placement.axes[0, :, 1], [-1, 0, 0])
+    assert np.array_equal(placement.axes[1, :, 1], [0, 0.6, 0.8])
+    assert np.allclose(np.linalg.det(placement.axes), 1)
+    # Each is one of the given ones, but for its sign.
+    assert np.allclose(np.sort(np.abs(turned.T @ placement.axes[1]), axis=0), [[0] * 3, [0] * 3, [1] * 3])
+    assert placement.lengths[0] == pytest.approx(2, rel=0.05)
 
 
 def test_a_bone_without_vertices_is_in_the_middle():
