@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import bpy
+import numpy as np
+import pytest
+
+from skinning_tools.core.errors import BadWeights
+from skinning_tools.scene.vertex_groups import read_weights, write_weights
+from tests.blender import scenes
+
+
+@pytest.fixture(autouse=True)
+def _empty():
+    scenes.empty_scene()
+
+
+def points(count):
+    return scenes.mesh_object(np.random.default_rng(0).normal(size=(count, 3)))
+
+
+def dense(bones, weights, bone_count):
+    """(N, P)."""
+    result = np.zeros((len(bones), bone_count))
+    np.add.at(result, (np.arange(len(bones))[:, None], bones), weights)
+    return result
+
+
+def test_what_is_written_is_read():
+    random = np.random.default_rng(1)
+    bones = np.array([random.choice(7, 4, replace=False) for _ in range(50)], np.int32)
+    weights = random.dirichlet(np.ones(4), 50)
+    weights[:10] = [1, 0, 0, 0]
+    names = [f"Bone {index}" for index in range(7)]
+    object = points(50)
+    write_weights(object, names, bones, weights)
+    assert [group.name for group in object.vertex_groups] == names
+    assert np.allclose(dense(*read_weights(object, names), 7), dense(bones, weights, 7), atol=1e-7)
+
+
+def test_unused_slots_write_nothing():
+    """They repeat a bone that is used, and must not erase its weight."""
+    object = points(2)
+    write_weights(object, ["A", "B", "C"], np.array([[0, 1, 0], [2, 2, 2]]), np.array([[0.25, 0.75, 0], [1, 0, 0]]))
+    stored = [{group.group: group.weight for group in vertex.groups} for vertex in object.data.vertices]
+    assert stored == [{0: 0.25, 1: 0.75}, {2: 1.0}]
+
+
+def test_a_bone_named_twice_has_the_sum():
+    object = points(1)
+    write_weights(object, ["A", "B"], np.array([[1, 1]]), np.array([[0.25, 0.5]]))
+    assert [(group.group, group.weight) for group in object.data.vertices[0].groups] == [(1, 0.75)]
+
+
+def test_reading_by_name_whatever_the_order_of_the_groups():
+    object = points(3)
+    for name, vertices in (("Other", [0, 1, 2]), ("B", [1]), ("A", [0, 1])):
+        object.vertex_groups.new(name=name).add(vertices, 0.5, "REPLACE")
+    bones, weights = read_weights(object, ["A", "B", "Missing"])
+    assert np.array_equal(dense(bones, weights, 3), [[0.5, 0, 0], [0.5, 0.5, 0], [0, 0, 0]])
+    assert bones.shape == weights.shape == (3, 2)
+
+
+def test_a_mesh_without_groups():
+    bones, weights = read_weights(points(3), ["A"])
+    assert np.array_equal(weights, np.zeros((3, 1)))
+    assert bones.shape == (3, 1)
+
+
+@pytest.mark.parametrize("shapes", [((3, 2), (4, 2)), ((4, 2), (4, 3)), ((5, 2), (5, 2))])
+def test_arrays_that_do_not_fit(shapes):
+    object = points(4)
+    with pytest.raises(BadWeights, match='"Flag" has 4 vertices'):
+        write_weights(object, ["A", "B"], np.zeros(shapes[0], int), np.ones(shapes[1]))
+    assert not object.vertex_groups
+    assert bpy.data.objects["Flag"] == object
