@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write a decomposition as an ordinary Blender rig: skinned mesh, armature, vertex groups and one action."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import bpy
+import numpy as np
+from mathutils import Vector
+
+from ..core import affine_chain
+from ..core.bone_placement import Placement, extents_along, place_bones
+from . import actions
+from .object_transform import inherit_transform
+from .temporary_scene import temporary_scene
+from .vertex_groups import write_weights
+
+ERROR_ATTRIBUTE = "skinning_error"
+DEFORM_PREFIX, MECHANISM_PREFIX = "DEF-bone_", "MCH-bone_"
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A written rig.
+
+    object: the skinned mesh object, child of ``armature``, the armature object, whose motion is ``action``.
+    collection holds both. bone_names: the deforming bones, in the order of the decomposition's; the vertex groups have
+    the same names.
+    """
+
+    object: bpy.types.Object
+    armature: bpy.types.Object
+    action: bpy.types.Action
+    collection: bpy.types.Collection
+    bone_names: tuple[str, ...]
+
+    @property
+    def data_blocks(self) -> tuple[bpy.types.ID, ...]:
+        """All that the rig consists of."""
+        return self.object, self.object.data, self.armature, self.armature.data, self.action, self.collection
+
+
+def write_rig(context, source, decomposition) -> Rig:
+    """Write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the scene.
+
+    The skinned object takes over ``source.mesh``. Both new objects are where the source is in world space at every
+    frame of its animation, and neither depends on it. Selection, active object, mode and frame stay as they are.
+    All or nothing: where it raises, nothing but ``source.mesh`` is left. Raises BadScene where the transform of the
+    source cannot be followed.
+    """
+    names = free_names(source.object.name)
+    with ExitStack() as undo:
+        made: list[bpy.types.ID] = []
+        undo.callback(bpy.data.batch_remove, made)
+        armature_object = _new_object(names["rig"], bpy.data.armatures.new(names["rig"]), made)
+        made.append(armature_object.data)
+        mesh_object = _new_object(names["skinned"], source.mesh, made)
+        collection = bpy.data.collections.new(names["skinning"])
+        made.append(collection)
+
+        bone_names = _make_bones(context, armature_object, decomposition)
+        _write_mesh(mesh_object, names["skinned"], decomposition, bone_names)
+        _attach(mesh_object, armature_object)
+        action = inherit_transform(
+            context, source.object, armature_object, names["skinning"], source.animation.frame_numbers
+        )
+        made.append(action)
+        _write_motion(armature_object, bone_names, decomposition, source.animation.frame_numbers)
+
+        for ob in (armature_object, mesh_object):
+            collection.objects.link(ob)
+        _home_collection(context, source.object).children.link(collection)
+        undo.pop_all()
+    return Rig(mesh_object, armature_object, action, collection, bone_names)
+
+
+def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
+    """Leave the largest error of each vertex over time, (N,) in object-space units, as a point attribute."""
+    attributes = rig.object.data.attributes
+    if ERROR_ATTRIBUTE in attributes:
+        attributes.remove(attributes[ERROR_ATTRIBUTE])
+    attribute = attributes.new(ERROR_ATTRIBUTE, "FLOAT", "POINT")
+    attribute.data.foreach_set("value", np.ascontiguousarray(vertex_error, dtype=np.float32))
+
+
+def free_names(name: str) -> dict[str, str]:
+    """Names of what a conversion of the object ``name`` makes, all with the same number where one is in use already.
+
+    Too long a name is shortened at its end, so that what tells the new ones apart stays.
+    """
+    endings = {
+        "skinned": ("objects", "meshes"),
+        "rig": ("objects", "armatures"),
+        "skinning": ("actions", "collections"),
+    }
+    # One byte is the C string's end, and Blender's numbers want room too.
+    room = bpy.types.ID.bl_rna.properties["name"].length_max - 1 - len("_skinning.000")
+    stem = name.encode()[:room].decode(errors="ignore")
+    for number in range(1000):
+        suffix = f".{number:03}" if number else ""
+        names = {ending: f"{stem}_{ending}{suffix}" for ending in endings}
+        taken = (
+            getattr(bpy.data, kind).get((names[ending], None))
+            for ending, kinds in endings.items()
+            for kind in kinds
+            if kind != "meshes"
+        )
+        if not any(taken):
+            return names
+    return {ending: f"{stem}_{ending}" for ending in endings}
+
+
+def _new_object(name: str, data, made: list) -> bpy.types.Object:
+    ob = bpy.data.objects.new(name, data)
+    made.append(ob)
+    return ob
+
+
+def _make_bones(context, armature_object, decomposition) -> tuple[str, ...]:
+    """Make the bones, each with its mechanism bone at the same place where ``decomposition`` may shear."""
+    placement = place_bones(
+        decomposition.rest,
+        decomposition.bones,
+        decomposition.weights,
+        decomposition.bone_count,
+        # What stretches along axes of its own must be a bone with these axes: it could not shear.
+        own_axes=decomposition.bone_axes if decomposition.bone_kind == "SCALED" else None,
+    )
+    chained = decomposition.bone_kind == "AFFINE"
+    armature = armature_object.data
+    with edit_bones_of(context, armature_object) as edit_bones:
+        names = tuple(_make_bone(edit_bones, number, placement, chained) for number in range(decomposition.bone_count))
+    armature.display_type = "OCTAHEDRAL"
+    armature_object.show_in_front = True
+    _make_bone_collection(armature, "Deform", names)
+    if chained:
+        mechanism = _make_bone_collection(armature, "Mechanism", [armature.bones[name].parent.name for name in names])
+        # They lie inside the deforming ones.
+        mechanism.is_visible = False
+    return names
+
+
+@contextmanager
+def edit_bones_of(context, armature_object) -> Iterator[bpy.types.ArmatureEditBones]:
+    """The edit bones of an armature object, wherever it is: active object and mode of the user's scene stay."""
+    with temporary_scene(context.scene, [armature_object]) as scene:
+        view_layer = scene.view_layers[0]
+        view_layer.objects.active = armature_object
+        with context.temp_override(
+            scene=scene, view_layer=view_layer, active_object=armature_object, object=armature_object
+        ):
+            bpy.ops.object.mode_set(mode="EDIT")
+            try:
+                yield armature_object.data.edit_bones
+            finally:
+                bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def _make_bone(edit_bones, number: int, placement: Placement, chained: bool) -> str:
+    """Returns the deforming bone's name."""
+    digits = max(2, len(str(len(placement.heads))))
+    parent = None
+    for prefix in (MECHANISM_PREFIX, DEFORM_PREFIX) if chained else (DEFORM_PREFIX,):
+        bone = edit_bones.new(f"{prefix}{number + 1:0{digits}}")
+        bone.head = placement.heads[number]
+        bone.tail = placement.heads[number] + placement.lengths[number] * placement.axes[number, :, 1]
+        bone.align_roll(Vector(placement.axes[number, :, 2]))
+        bone.parent = parent
+        bone.use_connect = False
+        bone.inherit_scale = "FULL"
+        bone.use_deform = prefix == DEFORM_PREFIX
+        parent = bone
+    return bone.name
+
+
+def _make_bone_collection(armature, name: str, bone_names) -> bpy.types.BoneCollection:
+    collection = armature.collections.new(name)
+    for bone_name in bone_names:
+        collection.assign(armature.bones[bone_name])
+    return collection
+
+
+def _write_mesh(mesh_object, name: str, decomposition, bone_names) -> None:
+    mesh = mesh_object.data
+    mesh.name = name
+    rest = np.ascontiguousarray(decomposition.rest, dtype=np.float32)
+    mesh.attributes["position"].data.foreach_set("vector", rest.ravel())
+    mesh.update()
+    mesh_object.vertex_groups.clear()
+    write_weights(mesh_object, bone_names, decomposition.bones, decomposition.weights)
+
+
+def _attach(mesh_object, armature_object) -> None:
+    mesh_object.parent = armature_object
+    modifier = mesh_object.modifiers.new("Armature", "ARMATURE")
+    modifier.object = armature_object
+    modifier.use_vertex_groups = True
+    modifier.use_bone_envelopes = False
+    modifier.use_deform_preserve_volume = False
+
+
+def _write_motion(armature_object, bone_names, decomposition, frame_numbers: np.ndarray) -> None:
+    """Key the bones. Their rest matrices are read back: in single precision they are not quite what was asked for."""
+    bones = [armature_object.data.bones[name] for name in bone_names]
+    rest = np.array([bone.matrix_local for bone in bones], dtype=np.float64)
+    matrices = affine_chain.in_rest_frame(decomposition.transforms, rest)
+    writer = partial(_write_bones, actions.curve_container(armature_object), frame_numbers=frame_numbers)
+    if decomposition.bone_kind == "AFFINE":
+        extents = extents_along(
+            rest[:, :3, :3], decomposition.rest, decomposition.bones, decomposition.weights, len(bones)
+        )
+        chain = affine_chain.split(matrices, extents)
+        parents = [bone.parent.name for bone in bones]
+        writer(parents, location=chain.location, rotation_quaternion=chain.rotation, scale=chain.scale)
+        child_scale = np.broadcast_to(chain.child_scale, chain.scale.shape)
+        writer(bone_names, rotation_quaternion=chain.child_rotation, scale=child_scale)
+    elif decomposition.bone_kind == "SCALED":
+        location, rotation, scale = affine_chain.scaled_channels(matrices)
+        writer(bone_names, location=location, rotation_quaternion=rotation, scale=scale)
+    else:
+        location, rotation = affine_chain.rigid_channels(matrices)
+        writer(bone_names, location=location, rotation_quaternion=rotation)
+
+
+def _write_bones(container, bone_names, *, frame_numbers: np.ndarray, **channels: np.ndarray) -> None:
+    """Key the properties ``channels``, each (F, P, D), of P bones."""
+    for index, name in enumerate(bone_names):
+        for channel, values in channels.items():
+            path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
+            actions.write_channels(container, path, values[:, index], frame_numbers, name)
+
+
+def _home_collection(context, source_object) -> bpy.types.Collection:
+    """Where the result's collection goes: beside the source, where that is local and shown; else the scene's own."""
+    waiting = [context.view_layer.layer_collection]
+    while waiting:
+        layer = waiting.pop()
+        waiting += layer.children
+        collection = layer.collection
+        local = collection.library is None and collection.override_library is None
+        if local and not layer.exclude and layer.is_visible and source_object in collection.objects.values():
+            return collection
+    return context.scene.collection

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A scene beside the user's, to evaluate or edit a few objects without touching the user's frame, selection or mode."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import bpy
+
+
+@contextmanager
+def temporary_scene(scene, objects) -> Iterator[bpy.types.Scene]:
+    """A new scene that holds ``objects`` and counts time as ``scene`` does; removed at the end, however that comes.
+
+    What the objects depend on (parents, targets of constraints and drivers) Blender evaluates along with them.
+    """
+    temporary = bpy.data.scenes.new("skinning_tools")
+    try:
+        for name in ("fps", "fps_base", "frame_map_old", "frame_map_new"):
+            setattr(temporary.render, name, getattr(scene.render, name))
+        for ob in objects:
+            temporary.collection.objects.link(ob)
+        yield temporary
+    finally:
+        _remove(temporary)
+
+
+def evaluate_frame(scene, frame: float) -> bpy.types.Depsgraph:
+    """Set the frame, which may lie between two, and return the evaluated state of the scene's first view layer."""
+    whole = int(frame // 1)
+    scene.frame_set(whole, subframe=frame - whole)
+    return scene.view_layers[0].depsgraph
+
+
+def _remove(scene) -> None:
+    try:
+        bpy.data.scenes.remove(scene)
+    except ReferenceError:
+        # An undo, or another file, has removed it meanwhile.
+        return
