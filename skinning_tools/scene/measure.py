@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The error of a written rig as Blender itself evaluates it."""
+
+from collections.abc import Iterator
+
+import bpy
+import numpy as np
+
+from ..core.animation import ErrorMeter, unit_scale
+from ..core.errors import BadScene
+from .temporary_scene import evaluate_frame, temporary_scene
+
+# Of the largest singular value of a world matrix; below, Blender's own inverse is no longer one.
+_SINGULAR = 1e-7
+
+
+def measure_rig(rig, source) -> Iterator[float]:
+    """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns an ErrorMeter.
+
+    Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and
+    simulations, is not evaluated again and the user's frame stays; the scene is gone when the generator ends or is
+    closed. At a frame where the object is scaled to nothing, Blender cannot deform it in its own space: there only
+    what can be seen in world space counts.
+    Raises BadScene where the rig, or one of its parts, was removed meanwhile.
+    """
+    animation = source.animation
+    meter = ErrorMeter(unit_scale(animation.frames), animation.vertex_count)
+    actual = np.empty((animation.vertex_count, 3), dtype=np.float32)
+    try:
+        with temporary_scene(bpy.context.scene, [rig.armature, rig.object]) as scene:
+            for row, frame in enumerate(animation.frame_numbers):
+                evaluated = rig.object.evaluated_get(evaluate_frame(scene, frame))
+                evaluated.data.attributes["position"].data.foreach_get("vector", actual.ravel())
+                expected = animation.frames[row]
+                meter.add(expected, _visible_part(actual, expected, evaluated.matrix_world))
+                yield (row + 1) / len(animation.frames)
+    except ReferenceError as error:
+        raise BadScene("The rig was removed while its error was being measured") from error
+    return meter
+
+
+def _visible_part(actual: np.ndarray, expected: np.ndarray, matrix_world) -> np.ndarray:
+    """``actual`` (N, 3) itself, or where the world matrix is singular, with its error projected to what it shows."""
+    linear = np.array(matrix_world, dtype=np.float64)[:3, :3]
+    _, values, directions = np.linalg.svd(linear)
+    if values[2] > _SINGULAR * values[0]:
+        return actual
+    shown = directions[values > _SINGULAR * values[0]]
+    return expected + (actual - expected.astype(np.float64)) @ shown.T @ shown
