@@ -2,6 +2,7 @@
 """The project's own rules: who may import whom, the manifest, licence lines, the README, and the set-up's messages."""
 
 import ast
+import hashlib
 import re
 import shlex
 import subprocess
@@ -256,3 +257,27 @@ def test_what_pip_says_becomes_one_line(tmp_path, stderr, message):
     with pytest.raises(environment.Failure, match=re.escape(message)) as raised:
         environment.pip(stand_in, "install", "bpy")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("delivered", [b"something else", None])
+def test_wheel_that_is_not_the_expected_one_is_refused(tmp_path, monkeypatch, delivered):
+    """A wrong download is deleted, and a missing one said; neither gets into a package."""
+    name = "scipy-1.15.3-cp311-cp311-win_amd64.whl"
+
+    def download(python, *arguments):
+        assert {"--platform=win_amd64", "--python-version=311", "scipy==1.15.3"} <= set(arguments)
+        if delivered is not None:
+            (tmp_path / name).write_bytes(delivered)
+
+    monkeypatch.setattr(package, "pip", download)
+    (tmp_path / name).write_bytes(b"left over from an interrupted download")
+    with pytest.raises(environment.Failure, match=re.escape(name)):
+        package.fetch(Path("python"), tmp_path / name, package.read_checksums())
+    assert not (tmp_path / name).exists()
+
+
+def test_wheel_that_is_there_is_not_downloaded_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(package, "pip", lambda *arguments: pytest.fail("pip was called"))
+    wheel = tmp_path / "scipy-1.0.0-cp311-cp311-win_amd64.whl"
+    wheel.write_bytes(b"content")
+    package.fetch(Path("python"), wheel, {f"wheels/{wheel.name}": hashlib.sha256(b"content").hexdigest()})

@@ -22,7 +22,7 @@ def build(python: Path) -> list[Path]:
     checksums = read_checksums()
     WHEELS.mkdir(exist_ok=True)
     for wheel in manifest["wheels"]:
-        _fetch(python, ROOT / wheel, checksums)
+        fetch(python, ROOT / wheel, checksums)
 
     tool = _blender_tool(python)
     shutil.rmtree(DIST, ignore_errors=True)
@@ -47,7 +47,7 @@ def read_checksums() -> dict[str, str]:
     return {path.strip(): checksum for checksum, path in lines}
 
 
-def _fetch(python: Path, path: Path, checksums: dict[str, str]) -> None:
+def fetch(python: Path, path: Path, checksums: dict[str, str]) -> None:
     """Have the wheel at ``path``, with the right content. Raises Failure."""
     expected = checksums.get(f"{WHEELS.name}/{path.name}")
     if expected is None:
@@ -65,7 +65,7 @@ def _fetch(python: Path, path: Path, checksums: dict[str, str]) -> None:
         f"--python-version={tag.removeprefix('cp')}",
         f"--abi={abi}",
         "--implementation=cp",
-        f"--dest={WHEELS}",
+        f"--dest={path.parent}",
         f"{name}=={version}",
     )
     if not path.exists():
