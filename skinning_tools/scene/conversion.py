@@ -99,7 +99,8 @@ def convert(
     made = _Made()
     try:
         stages = _convert(context, object, settings, frame_start, frame_end, frame_step, made)
-        conversion = yield from _spread(stages, stage_seconds(frame_count, vertex_count, settings))
+        steps = _spread(stages, stage_seconds(frame_count, vertex_count, settings))
+        conversion = yield from _while_there(steps, object)
         made.keep()
         return conversion
     finally:
@@ -231,6 +232,21 @@ def _spread(stages: Iterator, seconds: dict[str, float]) -> background.Steps:
             yield starts[name] + seconds[name] / total * min(max(fraction, 0.0), 1.0), text
     finally:
         stages.close()
+
+
+def _while_there(steps: Iterator, object) -> background.Steps:
+    """Generator: ``steps``, until the user deletes the object between two of them: then BadScene is raised."""
+    name = object.name
+    try:
+        while True:
+            try:
+                yield next(steps)
+            except StopIteration as end:
+                return end.value
+            if not _is_alive(object):
+                raise BadScene(f'The object "{name}" was deleted or undone while it was being converted. Start again')
+    finally:
+        steps.close()
 
 
 def _stage(name: str, steps: Iterator, text: str) -> Iterator:

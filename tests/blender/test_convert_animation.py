@@ -12,7 +12,7 @@ import pytest
 
 import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
-from skinning_tools.core.errors import SkinningError
+from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import background, conversion, dependencies, error_display, rig_writer
 from skinning_tools.scene.result import result_of
 from tests.blender import sample_scenes as scenes
@@ -178,7 +178,7 @@ def test_deleted_source_is_said(scene):
     assert any(text.startswith("Solving") for _, text in steps)
     bpy.data.objects.remove(source)
     before = scenes.census()["objects"]
-    with pytest.raises((ReferenceError, SkinningError)):
+    with pytest.raises(BadScene, match='"Flag" was deleted'):
         background.drain(steps)
     assert scenes.census()["objects"] == before
 
