@@ -14,13 +14,14 @@ from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .segmentation import fill_empty_regions, grow_regions
+from .split_merge import move_bones
 from .sweeps import alternate, collect_equations, vertex_blocks
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones
 
 # The paper's ε, 0.0005, adds up to 0.5 to E_RMS; a sweep's cost hardly depends on d, so a fifth of it is nearly free.
 _REDUCTION_ERROR = 1e-4
-_REGION_ROUNDS = 4
+_MOVE_ROUNDS = 6
 _REDUCED, _SEGMENTED, _SOLVED = 0.1, 0.2, 0.9
 
 
@@ -147,19 +148,29 @@ def _solve_for_target(prepared: _Prepared, settings: Settings, clock: _Clock, pr
 
 
 def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progress: Progress) -> VertexState:
-    """One bone a vertex: regions grown over the mesh, then a few rounds of fitting them and reassigning vertices."""
-    matrix, bone_count = prepared.matrix, settings.bone_count
+    """One bone a vertex: regions grown over the mesh, bones moved from where they earn little to where they are
+    needed, and in between vertices given to the bone that predicts them best."""
+    matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
     rest = matrix.rest_pose()
-    labels = grow_regions(matrix, prepared.reduction, rest, prepared.animation.triangles, bone_count)
     influences = min(settings.max_influences, bone_count)
-    state = _single_bones(rest, labels, influences)
-    for i in range(_REGION_ROUNDS):
-        checkpoint(progress, (i + 1) / (_REGION_ROUNDS + 1), "Segmenting")
-        model = BoneModel(affine.start(collect_equations(state, prepared.reduction, bone_count), None))
-        for part in vertex_blocks(len(rest)):
-            labels[part] = best_single_bones(model, prepared.reduction.rows(part), state.points[part])
-        state = _single_bones(rest, fill_empty_regions(labels, rest, bone_count), influences)
-    return state
+
+    def reassigned(labels, rounds):
+        for _ in range(rounds):
+            state = _single_bones(rest, labels, influences)
+            model = BoneModel(affine.start(collect_equations(state, reduction, bone_count), None))
+            for part in vertex_blocks(len(rest)):
+                labels[part] = best_single_bones(model, reduction.rows(part), state.points[part])
+            labels = fill_empty_regions(labels, rest, bone_count)
+        return labels
+
+    labels = reassigned(grow_regions(matrix, reduction, rest, prepared.animation.triangles, bone_count), 2)
+    for i in range(_MOVE_ROUNDS if bone_count > 2 else 0):
+        checkpoint(progress, i / _MOVE_ROUNDS, "Segmenting")
+        labels, moves = move_bones(homogeneous(rest), reduction.coefficients, labels, bone_count)
+        if not moves:
+            break
+        labels = reassigned(labels, 1)
+    return _single_bones(rest, reassigned(labels, 2), influences)
 
 
 def _single_bones(rest, labels, influences) -> VertexState:
