@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.25  # of the mesh's diagonal
+_LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
 _IDLE_LENGTH = 0.03
 _ROD = np.sqrt(3.0)  # half the length of an even rod by its standard deviation
 _FLOAT32_STEPS = 256 * np.finfo(np.float32).eps

@@ -18,6 +18,7 @@ from .temporary_scene import temporary_scene
 from .vertex_groups import write_weights
 
 ERROR_ATTRIBUTE = "skinning_error"
+BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09"}
 DEFORM_PREFIX, MECHANISM_PREFIX = "DEF-bone_", "MCH-bone_"
 
 
@@ -178,6 +179,7 @@ def _make_bone(edit_bones, number: int, placement: Placement, chained: bool) -> 
 def _make_bone_collection(armature, name: str, bone_names) -> bpy.types.BoneCollection:
     collection = armature.collections.new(name)
     for bone_name in bone_names:
+        armature.bones[bone_name].color.palette = BONE_COLORS[name]
         collection.assign(armature.bones[bone_name])
     return collection
 

@@ -6,12 +6,12 @@ from skinning_tools.core.bone_placement import extents_along, place_bones
 
 
 def rods():
-    """Two rods of 200 points: along x about (−3, 0, 0), and along (0, 3, 4) about (5, 1, 1), thin across."""
+    """Two rods of 200 points: along x about (−9, 0, 0), and along (0, 3, 4) about (9, 1, 1), thin across."""
     random = np.random.default_rng(0)
     along = np.linspace(-1, 1, 200)[:, None]
     thin = 0.02 * random.normal(size=(200, 3))
-    first = np.array([-3.0, 0, 0]) + along * [2, 0, 0] + thin
-    second = np.array([5.0, 1, 1]) + along * [0, 0.6, 0.8] + thin
+    first = np.array([-9.0, 0, 0]) + along * [2, 0, 0] + thin
+    second = np.array([9.0, 1, 1]) + along * [0, 0.6, 0.8] + thin
     bones = np.repeat([[0], [1]], 200, axis=0)
     return np.concatenate([first, second]), bones, np.ones((400, 1))
 
@@ -19,7 +19,7 @@ def rods():
 def test_bones_lie_along_what_they_move():
     rest, bones, weights = rods()
     placement = place_bones(rest, bones, weights, 2)
-    assert np.allclose(placement.heads, [[-3, 0, 0], [5, 1, 1]], atol=0.01)
+    assert np.allclose(placement.heads, [[-9, 0, 0], [9, 1, 1]], atol=0.01)
     assert np.allclose(placement.axes[0, :, 1], [-1, 0, 0], atol=0.05)
     assert np.allclose(placement.axes[1, :, 1], [0, 0.6, 0.8], atol=0.05)
     assert placement.lengths[0] == pytest.approx(2, rel=0.05)
