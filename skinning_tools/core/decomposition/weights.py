@@ -14,6 +14,7 @@ import numpy as np
 # is redundant, and the best point lies on a smaller face as well.
 _FLAT = 1e-10
 _GENERAL_TOLERANCE = 1e-10
+_DAMPING = 1e-12
 
 
 def fit_convex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,56 +135,64 @@ def fit_convex_general(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, 
     that reaches zero on the way there; otherwise the bone with the steepest descent joins, until none has any.
     """
     size, count = data.shape
-    gram_rows = np.ascontiguousarray(np.moveaxis(gram, 2, 0))
-    data_rows = np.ascontiguousarray(data.T)
-    scale = np.maximum(np.einsum("nii->n", gram_rows) / size, np.finfo(float).tiny)
-    weights = np.zeros((count, size))
-    weights[np.arange(count), np.argmin(np.einsum("nii->ni", gram_rows) - 2.0 * data_rows, axis=1)] = 1.0
+    everyone = np.arange(count)
+    weights = np.zeros((size, count))
+    weights[np.argmin(np.einsum("iin->in", gram) - 2.0 * data, axis=0), everyone] = 1.0
     used = weights > 0
-    open_rows = np.arange(count)
+    scale = np.maximum(np.einsum("iin->n", gram) / size, np.finfo(float).tiny)
+    unfinished = everyone
     for _ in range(6 * size):
-        if not len(open_rows):
+        if not len(unfinished):
             break
-        g, y, w, u, s = (
-            gram_rows[open_rows],
-            data_rows[open_rows],
-            weights[open_rows],
-            used[open_rows],
-            scale[open_rows],
-        )
-        target = _equality_solution(g, y, u, s)
+        g, y, s = gram[:, :, unfinished], data[:, unfinished], scale[unfinished]
+        w, u = weights[:, unfinished], used[:, unfinished]
+        target = _equality_solution(g, y, u, w)
         blocked = u & (target < 0)
         ratio = np.where(blocked, w / np.where(blocked, w - target, 1.0), np.inf)
-        limit = np.minimum(ratio.min(axis=1), 1.0)
-        w = w + limit[:, None] * (target - w)
-        leaving = blocked & (ratio <= limit[:, None])
+        limit = np.minimum(ratio.min(axis=0), 1.0)
+        w = w + limit * (target - w)
+        leaving = blocked & (ratio <= limit)
         w[leaving] = 0.0
         u &= ~leaving
-        gradient = np.einsum("nij,nj->ni", g, w) - y
-        level = np.einsum("ni,ni->n", gradient, w)
-        descent = np.where(u, 0.0, level[:, None] - gradient)
-        entering = np.argmax(descent, axis=1)
-        done = ~leaving.any(axis=1)
-        grows = done & (descent[np.arange(len(w)), entering] > _GENERAL_TOLERANCE * s)
-        u[grows, entering[grows]] = True
-        weights[open_rows], used[open_rows] = w, u
-        open_rows = open_rows[~done | grows]
+        gradient = np.einsum("ijn,jn->in", g, w) - y
+        descent = np.where(u, 0.0, np.einsum("in,in->n", gradient, w) - gradient)
+        entering = np.argmax(descent, axis=0)
+        rows = np.arange(len(unfinished))
+        settled = ~leaving.any(axis=0)
+        grows = settled & (descent[entering, rows] > _GENERAL_TOLERANCE * s)
+        u[entering[grows], rows[grows]] = True
+        weights[:, unfinished], used[:, unfinished] = w, u
+        unfinished = unfinished[~settled | grows]
     weights = np.maximum(weights, 0.0)
-    weights /= weights.sum(axis=1, keepdims=True)
-    cost = np.einsum("ni,nij,nj->n", weights, gram_rows, weights) - 2.0 * np.einsum("ni,ni->n", weights, data_rows)
-    return weights.T.copy(), cost
+    weights /= weights.sum(axis=0)
+    cost = np.einsum("in,ijn,jn->n", weights, gram, weights) - 2.0 * np.einsum("in,in->n", weights, data)
+    return weights, cost
 
 
-def _equality_solution(gram, data, used, scale):
-    """Minimise over the used bones with weights summing to one, their signs free: (n, m), zero where unused."""
-    count, size = data.shape
-    system = np.zeros((count, size + 1, size + 1))
-    both = used[:, :, None] & used[:, None, :]
-    system[:, :size, :size] = np.where(both, gram / scale[:, None, None], 0.0)
+def _equality_solution(gram, data, used, weights):
+    """Minimise over the used bones with weights summing to one, their signs free: (m, n), zero where unused.
+
+    Solved for the edges from each vertex's strongest bone, by elimination on all vertices at once (thousands of tiny
+    calls of LAPACK from several threads would wait for each other most of the time).
+    """
+    size, count = data.shape
+    rows = np.arange(count)
+    base = np.argmax(weights, axis=0)
+    from_base = gram[base, :, rows].T
+    corner = gram[base, base, rows]
+    free = used.copy()
+    free[base, rows] = False
+    system = np.empty((size, size + 1, count))
+    system[:, :size] = (gram - from_base[:, None] - from_base[None] + corner) * (free[:, None] & free[None])
+    system[:, size] = (data - data[base, rows] - from_base + corner) * free
     diagonal = np.arange(size)
+    length = system[diagonal, diagonal].max(axis=0)
     # A whiff of damping decides between bones that predict the same.
-    system[:, diagonal, diagonal] += np.where(used, 1e-13, 1.0)
-    system[:, :size, size] = system[:, size, :size] = used
-    right = np.ones((count, size + 1, 1))
-    right[:, :size, 0] = np.where(used, data / scale[:, None], 0.0)
-    return np.linalg.solve(system, right)[:, :size, 0]
+    system[diagonal, diagonal] += np.where(free, _DAMPING * length + np.finfo(float).tiny, 1.0)
+    for pivot in range(size):
+        row = system[pivot] / system[pivot, pivot]
+        system -= system[:, pivot, None] * row
+        system[pivot] = row
+    solution = system[:, size] * free
+    solution[base, rows] = 1.0 - solution.sum(axis=0)
+    return solution
