@@ -76,11 +76,15 @@ def choose_weights(model: BoneModel, products: np.ndarray, points: np.ndarray, b
         present += np.where(candidates == bones[:, k, None], weights[:, k, None], 0.0).T
     rough = descend(gram, data, present.copy(), _ROUGH_STEPS)
     kept, fitted, errors = _fit_strongest(gram, data, rough, influences)
-    if size > influences:
-        kept_now, fitted_now, errors_now = _fit_strongest(gram, data, present, influences)
-        better = errors_now < errors
-        kept, fitted = np.where(better, kept_now, kept), np.where(better, fitted_now, fitted)
-        errors = np.where(better, errors_now, errors)
+    changed = np.nonzero((present > 0).sum(axis=0) > (np.take_along_axis(present, kept, axis=0) > 0).sum(axis=0))[0]
+    if len(changed):
+        # Where a bone in use was given up, keeping them all must not be the better choice.
+        kept_now, fitted_now, errors_now = _fit_strongest(
+            gram[:, :, changed], data[:, changed], present[:, changed], influences
+        )
+        better = errors_now < errors[changed]
+        back = changed[better]
+        kept[:, back], fitted[:, back], errors[back] = kept_now[:, better], fitted_now[:, better], errors_now[better]
     order = np.argsort(-fitted, axis=0, kind="stable")
     kept, fitted = np.take_along_axis(kept, order, axis=0), np.take_along_axis(fitted, order, axis=0)
     chosen = candidates[rows, kept].T

@@ -122,9 +122,11 @@ def descend(gram: np.ndarray, data: np.ndarray, weights: np.ndarray, steps: int)
         gain = gradient[down, vertices] - gradient[up, vertices]
         length = gram[up, up, vertices] - 2.0 * gram[up, down, vertices] + gram[down, down, vertices]
         step = np.minimum(gain / np.where(length > 0, length, np.inf), weights[down, vertices])
-        weights[up, vertices] += step
-        weights[down, vertices] -= step
-        gradient += step * (gram[:, up, vertices] - gram[:, down, vertices])
+        move = np.zeros_like(data)
+        move[up, vertices] = step
+        move[down, vertices] -= step
+        weights += move
+        gradient += np.einsum("ijn,jn->in", gram, move)
     return weights
 
 
