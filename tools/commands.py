@@ -44,7 +44,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("docs", _docs, "make the pictures of docs/images anew from the demo"),
     )
     for name, run, description in descriptions:
-        command = commands.add_parser(name, help=description, description=description)
+        command = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
         command.set_defaults(run=run)
         command.add_argument(
             "--blender", metavar="VERSION", help="4.2, 4.5 (Python 3.11) or 5.2 (Python 3.13); the newest if left out"
