@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 import traceback
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 REPOSITORY, NAME = "user_default", "skinning_tools"
@@ -21,6 +22,7 @@ def main(archive: Path, profile: Path) -> None:
     sys.path[:] = [
         entry for entry in sys.path if Path(entry or ".").resolve() not in (source_tree, source_tree / "tests")
     ]
+    sys.meta_path.insert(0, OnlyFrom(profile, "scipy"))
     import bpy
 
     bpy.ops.preferences.addon_enable(module="bl_pkg")
@@ -47,6 +49,21 @@ def main(archive: Path, profile: Path) -> None:
         f"{source.name} converted, "
         f"E_RMS {figures['skinning_e_rms']:.3f}, largest difference {difference:.4f} of 2 units"
     )
+
+
+class OnlyFrom:
+    """An import finder that sees one package in one folder only: the environment's own must not stand in for it."""
+
+    def __init__(self, folder: Path, package: str):
+        self.folder, self.package = folder, package
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.package:
+            return None
+        spec = PathFinder.find_spec(name, [entry for entry in sys.path if Path(entry).is_relative_to(self.folder)])
+        if spec is None:
+            raise ModuleNotFoundError(f"there is no {name} in {self.folder}", name=name)
+        return spec
 
 
 def moving_grid(bpy):
