@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
     """Run one command; the exit status is 0 only where everything it did succeeded."""
     reader = argument_parser()
     options, rest = reader.parse_known_args(arguments)
-    if rest and options.command != "test":
+    if rest and options.command not in ("test", "bench"):
         reader.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         blender = environment.choose_blender(options.blender)
@@ -40,7 +40,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("demo", _demo, "simulate a flag, convert it to bones, leave file and pictures in demo/"),
         ("test", _test, "style checks, then the whole suite; further arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
-        ("bench", _bench, "run a benchmark of benchmarks/"),
+        ("bench", _bench, "run a benchmark of benchmarks/; further arguments go to it"),
         ("docs", _docs, "make the pictures of docs/images anew from the demo"),
     )
     for name, run, description in descriptions:
@@ -88,7 +88,7 @@ def _bench(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     if not script.is_file():
         names = sorted(path.stem for path in script.parent.glob("[!_]*.py"))
         raise Failure(f"There is no benchmark {options.name}; there are: {', '.join(names) or 'none yet'}.")
-    return _run(python, os.path.relpath(script, ROOT))
+    return _run(python, os.path.relpath(script, ROOT), *rest)
 
 
 def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:

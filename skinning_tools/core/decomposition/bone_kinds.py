@@ -7,6 +7,7 @@ follow anywhere, the stiffer ones in the animation itself, as a rotation is not 
 
 import numpy as np
 
+from ..dense import product
 from . import rigid
 from .reduction import AnimationMatrix, Reduction
 from .transforms import NormalEquations, from_rows, to_rows
@@ -25,7 +26,7 @@ class AffineBones:
 
     def __init__(self, matrix: AnimationMatrix, reduction: Reduction, bone_count: int):
         self.source = reduction
-        self._standstill = standstill(bone_count, matrix.height // 3) @ reduction.basis
+        self._standstill = product(standstill(bone_count, matrix.height // 3), reduction.basis)
 
     def start(self, equations: NormalEquations, _full_equations) -> np.ndarray:
         return equations.solve(self._standstill, _HOLD_AT_START)

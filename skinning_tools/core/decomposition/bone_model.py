@@ -9,6 +9,8 @@ of G are symmetrised and packed to the ten products of (x, y, z, 1), so that no 
 
 import numpy as np
 
+from ..dense import product
+
 # Row and column of each of the ten entries of a symmetric 4 × 4 matrix, in the order of ``monomials``.
 _ROWS, _COLUMNS = np.triu_indices(4)
 _DOUBLED = np.where(_ROWS == _COLUMNS, 1.0, 2.0)
@@ -39,7 +41,7 @@ class BoneModel:
     def __init__(self, transforms: np.ndarray):
         self.transforms = transforms
         self.bone_count = len(transforms) // 4
-        self.gram = transforms @ transforms.T
+        self.gram = product(transforms, transforms.T)
         blocks = self.gram.reshape(self.bone_count, 4, self.bone_count, 4)
         upper = blocks[:, _ROWS, :, _COLUMNS]
         lower = blocks[:, _COLUMNS, :, _ROWS]
@@ -48,7 +50,7 @@ class BoneModel:
 
     def data_products(self, data: np.ndarray) -> np.ndarray:
         """H of some vertices: ``data`` (n, d) to (n, P, 4)."""
-        return (data @ self.transforms.T).reshape(len(data), self.bone_count, 4)
+        return product(data, self.transforms.T).reshape(len(data), self.bone_count, 4)
 
     def pair_products(self, first: np.ndarray, second: np.ndarray, powers: np.ndarray) -> np.ndarray:
         """φ_first·φ_second (n,) of one pair of bones (n,) a vertex; powers (n, 10) from ``monomials``."""
@@ -57,4 +59,4 @@ class BoneModel:
     def squared_distances(self, points: np.ndarray, data: np.ndarray) -> np.ndarray:
         """How far each bone alone puts each vertex from its data: (n, P), less the vertex's own ‖y‖²."""
         products = np.einsum("npi,ni->np", self.data_products(data), points)
-        return monomials(points) @ self.packed_own - 2.0 * products
+        return product(monomials(points), self.packed_own) - 2.0 * products

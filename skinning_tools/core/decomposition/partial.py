@@ -4,6 +4,7 @@
 import numpy as np
 
 from ..animation import Animation, check_animation
+from ..dense import one_blas_thread
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore
 from .bone_model import BoneModel, homogeneous
@@ -17,6 +18,7 @@ _PASSES = 8
 _SETTLED = 1e-12
 
 
+@one_blas_thread()
 def solve_weights(
     animation: Animation,
     rest: np.ndarray,

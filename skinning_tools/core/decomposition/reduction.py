@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from ..animation import enclosing_ball
+from ..dense import product
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore
 
@@ -112,7 +113,7 @@ def reduce_animation(
 def _eigenvectors(matrix: AnimationMatrix, squared_epsilon: float, progress: Progress) -> Reduction:
     gram = np.zeros((matrix.height, matrix.height))
     for part, rows in matrix.blocks():
-        gram += rows.T @ rows
+        gram += product(rows.T, rows)
         checkpoint(progress, 0.5 * part.stop / matrix.vertex_count, "Reducing")
     values, vectors = scipy.linalg.eigh(gram, overwrite_a=True)
     basis = vectors[:, _count_to_drop(values, 0.0, squared_epsilon) :][:, ::-1]
@@ -128,7 +129,7 @@ def _count_to_drop(ascending: np.ndarray, already_lost: float, squared_epsilon: 
 def _project(matrix: AnimationMatrix, basis: np.ndarray, progress: Progress = ignore) -> Reduction:
     coefficients = np.empty((matrix.vertex_count, basis.shape[1]))
     for part, rows in matrix.blocks():
-        np.matmul(rows, basis, out=coefficients[part])
+        coefficients[part] = product(rows, basis)
         checkpoint(progress, 0.5 + 0.5 * part.stop / matrix.vertex_count, "Reducing")
     return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - float(np.vdot(coefficients, coefficients))))
 
@@ -147,28 +148,28 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
         size = min(2 * size, 256, most - basis.shape[1])
         probe = np.zeros((matrix.height, size))
         for _, rows in matrix.blocks():
-            probe += rows.T @ random.standard_normal((len(rows), size))
+            probe += product(rows.T, random.standard_normal((len(rows), size)))
         for _ in range(2):
             probe = _orthonormal_beyond(basis, probe)
             sharpened = np.zeros_like(probe)
             for _, rows in matrix.blocks():
-                sharpened += rows.T @ (rows @ probe)
+                sharpened += product(rows.T, product(rows, probe))
             probe = sharpened
         probe = _orthonormal_beyond(basis, probe)
-        captured += sum(float(np.sum((rows @ probe) ** 2)) for _, rows in matrix.blocks())
+        captured += sum(float(np.sum(product(rows, probe) ** 2)) for _, rows in matrix.blocks())
         basis = np.hstack([basis, probe])
         checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
     found = _project(matrix, basis)
-    values, rotation = scipy.linalg.eigh(found.coefficients.T @ found.coefficients)
+    values, rotation = scipy.linalg.eigh(product(found.coefficients.T, found.coefficients))
     kept = rotation[:, _count_to_drop(values, found.lost, squared_epsilon) :][:, ::-1]
-    cut = found.coefficients @ kept
-    return Reduction(basis @ kept, cut, max(0.0, matrix.squared_norm - float(np.vdot(cut, cut))))
+    cut = product(found.coefficients, kept)
+    return Reduction(product(basis, kept), cut, max(0.0, matrix.squared_norm - float(np.vdot(cut, cut))))
 
 
 def _orthonormal_beyond(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Orthonormal columns that span what ``vectors`` add to ``basis``; projected twice against rounding."""
     for _ in range(2):
-        vectors = np.linalg.qr(vectors - basis @ (basis.T @ vectors))[0]
+        vectors = scipy.linalg.qr(vectors - product(basis, product(basis.T, vectors)), mode="economic")[0]
     return vectors
 
 

@@ -8,6 +8,7 @@ all frames at once, lower the same error as the affine solve.
 
 import numpy as np
 
+from ..dense import product
 from .transforms import NormalEquations, from_rows, to_rows
 
 # A bone neither collapses nor explodes: its scales stay between these.
@@ -40,7 +41,7 @@ def sweep(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray |
         if own[3, 3] <= 1e-9 * typical:
             continue
         part = slice(4 * j, 4 * j + 4)
-        seen = equations.products[part] - equations.moments[part] @ rows + own @ rows[part]
+        seen = equations.products[part] - product(equations.moments[part], rows) + own @ rows[part]
         current = from_rows(rows[part])[:, 0]
         fitted = _procrustes(from_rows(seen)[:, 0], own, None if axes is None else axes[j], current)[0]
         rows[part] = to_rows(fitted[:, None])

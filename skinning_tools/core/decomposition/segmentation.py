@@ -12,6 +12,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.spatial
 
+from ..dense import product
 from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction
 
@@ -27,7 +28,7 @@ def grow_regions(
     """
     seeds = seed_triples(rest, triangles, bone_count)
     gradients = deformation_gradients(matrix, rest, seeds)
-    model = BoneModel(gradients @ reduction.basis)
+    model = BoneModel(product(gradients, reduction.basis))
     costs = np.empty((len(rest), bone_count), dtype=np.float32)
     for start in range(0, len(rest), _BLOCK_VERTICES):
         part = slice(start, start + _BLOCK_VERTICES)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..animation import Animation, ErrorMeter, check_animation, unit_scale
+from ..dense import one_blas_thread
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore, span
 from .bone_kinds import AffineBones, StiffBones
@@ -25,6 +26,7 @@ _MOVE_ROUNDS = 6
 _REDUCED, _SEGMENTED, _SOLVED = 0.1, 0.2, 0.9
 
 
+@one_blas_thread()
 def decompose(animation: Animation, settings: Settings | None = None, progress: Progress = ignore) -> Decomposition:
     """Bones, weights and a rest pose whose linear blend skinning comes closest to ``animation``.
 

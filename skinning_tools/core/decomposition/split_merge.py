@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.spatial
 
+from ..dense import product
+
 _NEIGHBORS = 10
 _CUTS = (0.35, 0.5, 0.65)
 _SMALLEST_TO_CUT = 16
@@ -74,7 +76,7 @@ def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_co
 
 
 def _sums(points, data) -> _Sums:
-    return _Sums(points.T @ points, points.T @ data, np.vdot(data, data))
+    return _Sums(product(points.T, points), product(points.T, data), np.vdot(data, data))
 
 
 def _stack(parts: list[_Sums]) -> _Sums:

@@ -5,6 +5,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from ..dense import product
+
 # Above this many columns X is worth storing sparse: four influences fill sixteen of them.
 _WIDEST_DENSE = 640
 
@@ -42,9 +44,12 @@ class NormalEquations:
 
     def add(self, design, data: np.ndarray) -> None:
         """design (n, 4P) from ``design_matrix``, data (n, d)."""
-        square = design.T @ design
-        self.moments += square.toarray() if scipy.sparse.issparse(square) else square
-        self.products += design.T @ data
+        if scipy.sparse.issparse(design):
+            self.moments += (design.T @ design).toarray()
+            self.products += design.T @ data
+        else:
+            self.moments += product(design.T, design)
+            self.products += product(design.T, data)
 
     @property
     def bone_moments(self) -> np.ndarray:
@@ -55,7 +60,7 @@ class NormalEquations:
 
     def squared_error(self, transforms: np.ndarray) -> float:
         """‖TX − A‖² − ‖A‖² for Tᵀ (4P, d)."""
-        return float(np.vdot(transforms, self.moments @ transforms) - 2.0 * np.vdot(transforms, self.products))
+        return float(np.vdot(transforms, product(self.moments, transforms)) - 2.0 * np.vdot(transforms, self.products))
 
     def solve(self, prior: np.ndarray, hold: float) -> np.ndarray:
         """Tᵀ (4P, d) that minimises ‖TX − A‖² + hold · (distance from ``prior`` over each bone's own region).
@@ -68,11 +73,11 @@ class NormalEquations:
         blocks = system.reshape(self.bone_count, 4, self.bone_count, 4)
         bones = np.arange(self.bone_count)
         blocks[bones, :, bones, :] += hold * self._regions()
-        right = self.products - self.moments @ prior
+        right = self.products - product(self.moments, prior)
         try:
             factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            return prior + scipy.linalg.pinvh(system, rtol=1e-12) @ right
+            return prior + product(scipy.linalg.pinvh(system, rtol=1e-12), right)
         return prior + scipy.linalg.cho_solve(factor, right, check_finite=False)
 
     def _regions(self) -> np.ndarray:

@@ -9,7 +9,9 @@ accurate at the same number of influences, and a bone that has become redundant 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
+from ..dense import product
 from .bone_model import BoneModel, monomials
 from .rest_pose import blended_system, fit_rest_positions, squared_errors
 from .transforms import design_matrix
@@ -112,10 +114,11 @@ def _candidates(model, points, powers, with_data, bones, weights) -> np.ndarray:
     rows = np.arange(count)
     if weights[:, 0].min() == 1.0:
         # Right after the segmentation there is no blend to improve on yet.
-        alone = powers @ model.packed_own - 2.0 * with_data
+        alone = product(powers, model.packed_own) - 2.0 * with_data
         return np.argpartition(alone, size - 1, axis=1)[:, :size]
     design = design_matrix(points, bones, weights, model.bone_count)
-    blended = (design @ model.gram).reshape(count, -1, 4)
+    blended = design @ model.gram if scipy.sparse.issparse(design) else product(design, model.gram)
+    blended = blended.reshape(count, -1, 4)
     with_blend = np.einsum("npi,ni->np", blended, points)
     blend_squared = np.zeros(count)
     blend_data = np.zeros(count)
@@ -123,7 +126,7 @@ def _candidates(model, points, powers, with_data, bones, weights) -> np.ndarray:
         blend_squared += weights[:, k] * with_blend[rows, bones[:, k]]
         blend_data += weights[:, k] * with_data[rows, bones[:, k]]
     along = with_data - with_blend - (blend_data - blend_squared)[:, None]
-    length = powers @ model.packed_own - 2.0 * with_blend + blend_squared[:, None]
+    length = product(powers, model.packed_own) - 2.0 * with_blend + blend_squared[:, None]
     step = np.clip(along / np.where(length > 0, length, np.inf), 0.0, 1.0)
     gain = step * (2.0 * along - step * length)
     for k in range(influences):

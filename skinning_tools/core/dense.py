@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Large matrix products, and how many threads they may use.
+
+They go through scipy's BLAS, as its wheel always brings OpenBLAS: Blender's own numpy is built without one on most
+platforms, and its plain loops are many times slower.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import scipy
+from scipy.linalg.blas import dgemm
+
+
+def product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """``first`` (m, k) times ``second`` (k, n), float64, in C order."""
+    # BLAS wants columns together: it is given the transposed problem, where C order is just that.
+    left, turn_left = _columns_together(second)
+    right, turn_right = _columns_together(first)
+    return dgemm(1.0, left, right, trans_a=turn_left, trans_b=turn_right).T
+
+
+def _columns_together(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The transpose of ``matrix`` for dgemm, as a view where that is possible: the array, and whether to turn it."""
+    if matrix.flags.c_contiguous:
+        return matrix.T, False
+    if matrix.flags.f_contiguous:
+        return matrix, True
+    return np.ascontiguousarray(matrix).T, False
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[bool]:
+    """While it lasts, scipy's BLAS works in the calling thread alone; True where that could be arranged.
+
+    For callers with threads of their own: OpenBLAS's workers spin while they wait for the next product and take the
+    processors away from everything else.
+    """
+    libraries = _openblas()
+    before = [get() for get, _ in libraries]
+    for _, limit in libraries:
+        limit(1)
+    try:
+        yield bool(libraries)
+    finally:
+        for (_, limit), count in zip(libraries, before, strict=True):
+            limit(count)
+
+
+def _openblas() -> list[tuple]:
+    """The functions that get and set the number of threads, of each OpenBLAS in scipy's wheel."""
+    package = Path(scipy.__file__).parent
+    found = []
+    for folder in (package.parent / "scipy.libs", package / ".dylibs"):
+        for path in sorted(folder.glob("*openblas*")):
+            library = ctypes.CDLL(str(path))
+            names = ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads")
+            if all(hasattr(library, name) for name in names):
+                found.append(tuple(getattr(library, name) for name in names))
+    return found
