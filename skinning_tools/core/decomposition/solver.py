@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..animation import Animation, ErrorMeter, check_animation, unit_scale
+from ..deform import skin_frame
 from ..dense import one_blas_thread
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore, span
@@ -59,18 +60,6 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> 
     state = 2 * vertex_count * (8 * 4 + 12 * settings.max_influences) + 4 * vertex_count * settings.bone_count
     columns = 4 * settings.bone_count
     return reduced + state + 8 * columns * (4 * columns + 2 * height) + 8 * min(height, 2400) ** 2 + (150 << 20)
-
-
-def skin_frame(rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """Linear blend skinning of one frame (Kavan et al. 2010, formula 1).
-
-    rest (N, 3), bones and weights (N, K), matrices (P, 3, 4): positions (N, 3).
-    """
-    points = homogeneous(rest)
-    result = np.zeros((len(rest), 3))
-    for k in range(bones.shape[1]):
-        result += weights[:, k, None] * np.einsum("nij,nj->ni", matrices[bones[:, k]], points)
-    return result
 
 
 @dataclass(frozen=True)

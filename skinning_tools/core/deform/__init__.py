@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skinning of points, normals and tangents: linear blend, dual quaternion, centres of rotation. Arrays only."""
+
+from .blend import METHODS, skin_frame, skin_frames, vertex_transforms
+from .influences import convex_influences
+from .polar import polar_decomposition
+from .surface import (
+    blended_normals,
+    dominant_transforms,
+    transformed_normals,
+    transformed_tangents,
+    vertex_normals,
+)
+
+__all__ = [
+    "METHODS",
+    "blended_normals",
+    "convex_influences",
+    "dominant_transforms",
+    "polar_decomposition",
+    "skin_frame",
+    "skin_frames",
+    "transformed_normals",
+    "transformed_tangents",
+    "vertex_normals",
+    "vertex_transforms",
+]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bone indices and weights as the design has them, from whatever a mesh holds."""
+
+import numpy as np
+from scipy import sparse
+
+from ..errors import BadWeights
+
+
+def convex_influences(
+    bones: np.ndarray, weights: np.ndarray, vertex_count: int, bone_count: int | None = None, name: str = "The mesh"
+) -> tuple[np.ndarray, np.ndarray]:
+    """``bones`` (N, K) int32 and ``weights`` (N, K) float64 with rows that sum to 1.
+
+    Rows are divided by their sum, as Blender's armature modifier does. A row without any weight stays all zero: such a
+    vertex follows no bone. Raises BadWeights on shapes that do not fit, bones that are not there and weights that are
+    negative or not numbers, naming the first such vertex.
+    """
+    bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
+    if bones.ndim != 2 or bones.shape != weights.shape or len(bones) != vertex_count:
+        raise BadWeights(
+            f"{name} has {vertex_count} vertices, which does not fit bones {bones.shape} and weights {weights.shape}"
+        )
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        vertex = int(np.argmax(wrong.any(axis=1)))
+        raise BadWeights(
+            f"{name} has a weight that is negative or not a number at vertex {vertex}. "
+            "Normalize the vertex groups (Weights > Normalize All)"
+        )
+    if bones.size and (bones.min() < 0 or (bone_count is not None and bones.max() >= bone_count)):
+        vertex = int(np.argmax(((bones < 0) | (bones >= (bone_count or np.inf))).any(axis=1)))
+        raise BadWeights(f"Vertex {vertex} of {name} names a bone that is not among the armature's {bone_count}")
+    sums = weights.sum(axis=1, keepdims=True)
+    return bones.astype(np.int32, copy=False), np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+
+
+def weight_matrix(bones: np.ndarray, weights: np.ndarray, bone_count: int) -> sparse.csr_matrix:
+    """(N, P) sparse; slots as given, so a bone may stand twice in a row, with weight 0 for instance."""
+    count, influences = bones.shape
+    pointers = np.arange(0, count * influences + 1, max(influences, 1))[: count + 1]
+    if influences == 0:
+        pointers = np.zeros(count + 1, int)
+    return sparse.csr_matrix((weights.ravel(), bones.ravel(), pointers), shape=(count, bone_count))

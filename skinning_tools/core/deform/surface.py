@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Normals and tangents of a skinned surface.
+
+Rows are vertices, or face corners if bones, weights and transforms are given per corner (``bones[corner_vertices]``).
+No result is ever NaN, and all are of unit length; only a normal or tangent that was zero at rest stays zero.
+Source: the smooth skinning chapter, equations 3.6–3.10.
+"""
+
+import numpy as np
+
+# Shorter than this, of unit vectors blended: nothing but rounding is left of a direction.
+_VANISHED = 1e-9
+
+
+def blended_normals(normals: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Unit normals (N, 3) by linear blending, chapter equations 3.6–3.8.
+
+    normals (N, 3), bones and weights (N, K), matrices (P, 3, 4). Each bone's inverse transpose moves the normal, which
+    is made a unit one before it is weighted and once more in the end. Where the bones cancel each other, the normal is
+    that of the bone with the largest weight.
+    """
+    movers = _normal_matrices(np.asarray(matrices, dtype=np.float64)[..., :3])
+    normals = unit(normals)
+    total = np.zeros_like(normals)
+    for slot in range(bones.shape[1]):
+        total += weights[:, slot, None] * unit(np.einsum("nij,nj->ni", movers[bones[:, slot]], normals))
+    dominant = transformed_normals(normals, dominant_transforms(bones, weights, matrices))
+    return np.where(_length(total) > _VANISHED, unit(total), dominant)
+
+
+def transformed_normals(normals: np.ndarray, transforms: np.ndarray) -> np.ndarray:
+    """Unit normals (N, 3) by the inverse transpose of each row's own transform (N, 3, 4) or (N, 3, 3).
+
+    For ``vertex_transforms`` of any method, and for ``dominant_transforms``. A transform that mirrors leaves normals
+    outside of the mirrored surface. Under one that flattens, those normals that it has no answer for stay.
+    """
+    normals = unit(normals)
+    linear = np.asarray(transforms, dtype=np.float64)[..., :3]
+    moved = np.einsum("nij,nj->ni", _normal_matrices(linear), normals)
+    return np.where(_length(moved) > _VANISHED, unit(moved), normals)
+
+
+def dominant_transforms(bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """(N, 3, 4) the transform of the bone with each vertex's largest weight, the first of equals."""
+    if bones.shape[1] == 0:
+        return np.broadcast_to(np.eye(3, 4), (len(bones), 3, 4)).copy()
+    strongest = np.argmax(weights, axis=1)[:, None]
+    transforms = np.asarray(matrices, dtype=np.float64)[np.take_along_axis(bones, strongest, axis=1)[:, 0]]
+    transforms[~weights.any(axis=1)] = np.eye(3, 4)
+    return transforms
+
+
+def vertex_normals(points: np.ndarray, triangles: np.ndarray, fallback: np.ndarray | None = None) -> np.ndarray:
+    """Unit normals (N, 3) of a deformed mesh from its faces, weighted by the angle at the vertex, as Blender does.
+
+    points (N, 3), triangles (T, 3). Vertices without faces, or whose faces have no area or cancel, take ``fallback``
+    (N, 3): their skinned normals; zero where none is given.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    corners = points[triangles]
+    edges = np.roll(corners, -1, axis=1) - corners
+    edges = unit(edges)
+    faces = unit(np.cross(edges[:, 0], edges[:, 1]))
+    cosines = np.clip(-np.einsum("tij,tij->ti", edges, np.roll(edges, 1, axis=1)), -1.0, 1.0)
+    contributions = np.arccos(cosines)[..., None] * faces[:, None]
+    indices = np.asarray(triangles).ravel()
+    totals = np.stack(
+        [np.bincount(indices, contributions[..., axis].ravel(), minlength=len(points)) for axis in range(3)], axis=-1
+    )
+    missing = np.zeros_like(totals) if fallback is None else unit(fallback)
+    return np.where(_length(totals) > _VANISHED, unit(totals), missing)
+
+
+def transformed_tangents(tangents: np.ndarray, normals: np.ndarray, transforms: np.ndarray) -> np.ndarray:
+    """Unit tangents by each row's transform (N, 3, 4), made orthogonal to the deformed unit ``normals`` (N, 3).
+
+    tangents (N, 3), or (N, 4) with the sign of the bitangent, which flips where the transform mirrors.
+    Where the transformed tangent lies along the normal, one across it is chosen.
+    """
+    tangents = np.asarray(tangents, dtype=np.float64)
+    linear = np.asarray(transforms, dtype=np.float64)[..., :3]
+    directions = unit(tangents[:, :3])
+    moved = unit(np.einsum("nij,nj->ni", linear, directions))
+    across = _perpendicular_part(moved, normals)
+    lost = (_length(across) <= _VANISHED) & directions.any(axis=1, keepdims=True)
+    least_aligned = np.eye(3)[np.argmin(np.abs(normals), axis=1)]
+    result = unit(np.where(lost, _perpendicular_part(least_aligned, normals), across))
+    # Once more: a tangent that was nearly along the normal has lost digits.
+    result = unit(_perpendicular_part(result, normals))
+    if tangents.shape[1] == 3:
+        return result
+    signs = np.where(np.linalg.det(linear) < 0, -1.0, 1.0) * tangents[:, 3]
+    return np.column_stack([result, signs])
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """``vectors`` (..., 3) at unit length, zero ones left zero; lengths may be anywhere in the range of float64."""
+    vectors = np.asarray(vectors, dtype=np.float64)
+    largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0.0)
+    scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
+    return np.divide(scaled, _length(scaled), out=scaled, where=largest > 0)
+
+
+def _normal_matrices(linear: np.ndarray) -> np.ndarray:
+    """What moves normals, (..., 3, 3): the inverse transposes of ``linear`` but for their scale.
+
+    The cofactors, which exist for maps that flatten too, with the sign of the determinant.
+    """
+    largest = np.abs(linear).max(axis=(-2, -1), keepdims=True)
+    linear = np.divide(linear, largest, out=np.zeros_like(linear), where=largest > 0)
+    cofactors = np.cross(np.roll(linear, -1, axis=-2), np.roll(linear, -2, axis=-2))
+    return np.where(np.linalg.det(linear) < 0, -1.0, 1.0)[..., None, None] * cofactors
+
+
+def _perpendicular_part(vectors, normals) -> np.ndarray:
+    return vectors - np.einsum("ni,ni->n", vectors, normals)[:, None] * normals
+
+
+def _length(vectors) -> np.ndarray:
+    return np.linalg.norm(vectors, axis=-1, keepdims=True)
