@@ -80,8 +80,16 @@ def copy_action(owner, source, name: str, keep) -> bpy.types.Action | None:
     return action
 
 
-def write_channels(container, path: str, values: np.ndarray, frame_numbers: np.ndarray, group: str) -> None:
-    """Key the property ``path`` with ``values`` (F, D) at ``frame_numbers`` (F,), linear in between.
+def key_times(scene, frame_numbers: np.ndarray) -> np.ndarray:
+    """Where on a curve the scene's frames (F,) are: elsewhere only where the scene stretches time.
+
+    Blender then evaluates all curves at the stretched time, but counts frames in its own.
+    """
+    return frame_numbers * (scene.render.frame_map_old / scene.render.frame_map_new)
+
+
+def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, group: str) -> None:
+    """Key the property ``path`` with ``values`` (F, D) at ``times`` (F,), see ``key_times``, linear in between.
 
     One curve per component; a component that never changes gets a single key. Names the curves' group ``group``.
     """
@@ -95,13 +103,13 @@ def write_channels(container, path: str, values: np.ndarray, frame_numbers: np.n
         curve.color_mode = color_mode
         constant = np.all(component == component[0])
         count = 1 if constant else len(component)
-        _set_keys(curve, frame_numbers[:count], component[:count])
+        _set_keys(curve, times[:count], component[:count])
 
 
-def _set_keys(curve, frames: np.ndarray, values: np.ndarray) -> None:
+def _set_keys(curve, times: np.ndarray, values: np.ndarray) -> None:
     points = curve.keyframe_points
-    points.add(len(frames))
-    points.foreach_set("co", np.column_stack([frames, values]).astype(np.float32).ravel())
+    points.add(len(times))
+    points.foreach_set("co", np.column_stack([times, values]).astype(np.float32).ravel())
     # Keys made in bulk are constant and have free handles of length zero, of no use to who makes them Bézier later.
     for name, identifier in (
         ("interpolation", LINEAR),
@@ -109,7 +117,7 @@ def _set_keys(curve, frames: np.ndarray, values: np.ndarray) -> None:
         ("handle_right_type", "AUTO_CLAMPED"),
     ):
         value = bpy.types.Keyframe.bl_rna.properties[name].enum_items[identifier].value
-        points.foreach_set(name, np.full(len(frames), value, dtype=np.int32))
+        points.foreach_set(name, np.full(len(times), value, dtype=np.int32))
     curve.update()
 
 

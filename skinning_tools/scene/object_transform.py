@@ -59,10 +59,11 @@ def _follow(context, source, target, frame_numbers: np.ndarray) -> None:
     world, channels = _watch(context, source, frames)
     if _mismatch(context, target, frames, world) is None:
         return
-    _key_channels(source, target, frames, channels)
+    times = actions.key_times(context.scene, frames)
+    _key_channels(source, target, times, channels)
     if _mismatch(context, target, frames, world) is None:
         return
-    _key_world(target, frames, world)
+    _key_world(target, times, world)
     row = _mismatch(context, target, frames, world)
     if row is not None:
         raise BadScene(
@@ -207,7 +208,7 @@ def _mismatch(context, target, frame_numbers: np.ndarray, world: np.ndarray) -> 
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
-def _key_channels(source, target, frame_numbers: np.ndarray, channels: dict[str, np.ndarray]) -> None:
+def _key_channels(source, target, times: np.ndarray, channels: dict[str, np.ndarray]) -> None:
     """Replace the curves and drivers of the transform by keys of the channels as the source has them evaluated."""
     _clear_animation(target, _VALUES.__contains__)
     container = actions.curve_container(target)
@@ -217,10 +218,10 @@ def _key_channels(source, target, frame_numbers: np.ndarray, channels: dict[str,
     for name, values in channels.items():
         setattr(target, name, values[0])
         if name not in unused and np.any(values != values[0]):
-            actions.write_channels(container, name, values, frame_numbers, "Object Transforms")
+            actions.write_channels(container, name, values, times, "Object Transforms")
 
 
-def _key_world(target, frame_numbers: np.ndarray, world: np.ndarray) -> None:
+def _key_world(target, times: np.ndarray, world: np.ndarray) -> None:
     """Key the world transform itself, without parent and constraints."""
     _clear_animation(target, _is_transform)
     target.constraints.clear()
@@ -232,7 +233,7 @@ def _key_world(target, frame_numbers: np.ndarray, world: np.ndarray) -> None:
     container = actions.curve_container(target)
     for name, values in (("location", location), ("rotation_quaternion", rotation), ("scale", scale)):
         setattr(target, name, values[0, 0])
-        actions.write_channels(container, name, values[:, 0], frame_numbers, "Object Transforms")
+        actions.write_channels(container, name, values[:, 0], times, "Object Transforms")
 
 
 def _clear_animation(target, which) -> None:

@@ -68,7 +68,8 @@ def write_rig(context, source, decomposition) -> Rig:
             context, source.object, armature_object, names["skinning"], source.animation.frame_numbers
         )
         made.append(action)
-        _write_motion(armature_object, bone_names, decomposition, source.animation.frame_numbers)
+        times = actions.key_times(context.scene, source.animation.frame_numbers)
+        _write_motion(armature_object, bone_names, decomposition, times)
 
         for ob in (armature_object, mesh_object):
             collection.objects.link(ob)
@@ -203,12 +204,12 @@ def _attach(mesh_object, armature_object) -> None:
     modifier.use_deform_preserve_volume = False
 
 
-def _write_motion(armature_object, bone_names, decomposition, frame_numbers: np.ndarray) -> None:
+def _write_motion(armature_object, bone_names, decomposition, times: np.ndarray) -> None:
     """Key the bones. Their rest matrices are read back: in single precision they are not quite what was asked for."""
     bones = [armature_object.data.bones[name] for name in bone_names]
     rest = np.array([bone.matrix_local for bone in bones], dtype=np.float64)
     matrices = affine_chain.in_rest_frame(decomposition.transforms, rest)
-    writer = partial(_write_bones, actions.curve_container(armature_object), frame_numbers=frame_numbers)
+    writer = partial(_write_bones, actions.curve_container(armature_object), times=times)
     if decomposition.bone_kind == "AFFINE":
         extents = extents_along(
             rest[:, :3, :3], decomposition.rest, decomposition.bones, decomposition.weights, len(bones)
@@ -226,12 +227,12 @@ def _write_motion(armature_object, bone_names, decomposition, frame_numbers: np.
         writer(bone_names, location=location, rotation_quaternion=rotation)
 
 
-def _write_bones(container, bone_names, *, frame_numbers: np.ndarray, **channels: np.ndarray) -> None:
+def _write_bones(container, bone_names, *, times: np.ndarray, **channels: np.ndarray) -> None:
     """Key the properties ``channels``, each (F, P, D), of P bones."""
     for index, name in enumerate(bone_names):
         for channel, values in channels.items():
             path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
-            actions.write_channels(container, path, values[:, index], frame_numbers, name)
+            actions.write_channels(container, path, values[:, index], times, name)
 
 
 def _home_collection(context, source_object) -> bpy.types.Collection:

@@ -298,6 +298,15 @@ def test_the_source_moves_as_before(setup):
     assert rig_samples.data_block_names() == blocks
 
 
+@pytest.mark.parametrize("setup", [animated, nla, nla_under_a_sheared_parent], ids=lambda setup: setup.__name__)
+def test_a_scene_that_stretches_time(setup):
+    bpy.context.scene.render.frame_map_old, bpy.context.scene.render.frame_map_new = 30, 40
+    result, object = animation()
+    setup(object)
+    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    assert_coincide(worlds(object, rig.armature, rig.object))
+
+
 def test_animation_is_copied_where_it_can_be():
     """Three keys stay three keys, and a parent's motion stays the parent's."""
     result, object = animation()

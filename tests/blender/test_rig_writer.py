@@ -59,6 +59,14 @@ def test_frames_are_where_they_were_read():
         assert np.abs(positions_at(rig.object, number) - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize(("old", "new"), [(100, 50), (10, 90), (25, 24)])
+def test_a_scene_that_stretches_time(old, new):
+    bpy.context.scene.render.frame_map_old, bpy.context.scene.render.frame_map_new = old, new
+    _, source, rig = rig_samples.written("RIGID")
+    for expected, number in zip(source.animation.frames, source.animation.frame_numbers, strict=True):
+        assert np.abs(positions_at(rig.object, int(number)) - expected).max() <= 1e-4 * np.abs(expected).max()
+
+
 @pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-3])
 def test_between_frames_bones_that_spin_do_not_wobble(noise):
     transforms = rig_samples.smooth_transforms(12, 6, noise)
