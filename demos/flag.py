@@ -129,7 +129,7 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the files (demo/)")
     parser.add_argument("--frames", type=int, default=120, help="length of the animation (120)")
-    parser.add_argument("--samples", type=int, default=24, help="quality of the picture (24)")
+    parser.add_argument("--samples", type=int, default=16, help="quality of the picture (16)")
     return parser.parse_args()
 
 
