@@ -4,6 +4,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .data_blocks import is_alive
+
 
 @contextmanager
 def frame_kept(scene) -> Iterator[None]:
@@ -12,12 +14,5 @@ def frame_kept(scene) -> Iterator[None]:
     try:
         yield
     finally:
-        if _is_alive(scene):
+        if is_alive(scene):
             scene.frame_set(frame, subframe=subframe)
-
-
-def _is_alive(scene) -> bool:
-    try:
-        return bool(scene.name)
-    except ReferenceError:
-        return False

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import bpy
 
+from .data_blocks import is_alive
+
 
 @contextmanager
 def temporary_scene(scene, objects) -> Iterator[bpy.types.Scene]:
@@ -21,7 +23,9 @@ def temporary_scene(scene, objects) -> Iterator[bpy.types.Scene]:
             temporary.collection.objects.link(ob)
         yield temporary
     finally:
-        _remove(temporary)
+        # An undo, or another file, may have removed it meanwhile.
+        if is_alive(temporary):
+            bpy.data.scenes.remove(temporary)
 
 
 def evaluate_frame(scene, frame: float) -> bpy.types.Depsgraph:
@@ -29,11 +33,3 @@ def evaluate_frame(scene, frame: float) -> bpy.types.Depsgraph:
     whole = int(frame // 1)
     scene.frame_set(whole, subframe=frame - whole)
     return scene.view_layers[0].depsgraph
-
-
-def _remove(scene) -> None:
-    try:
-        bpy.data.scenes.remove(scene)
-    except ReferenceError:
-        # An undo, or another file, has removed it meanwhile.
-        return
