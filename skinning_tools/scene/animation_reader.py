@@ -11,6 +11,8 @@ import numpy as np
 from ..core.animation import Animation, check_finite
 from ..core.errors import BadAnimation, BadMesh, BadScene, BadSettings
 from ..core.memory import check_available
+from .data_blocks import is_alive
+from .error_display import COLOR_ATTRIBUTE, ERROR_ATTRIBUTE
 from .frame_guard import frame_kept
 from .object_checks import (
     check_cache_content,
@@ -25,6 +27,8 @@ from .shape_key_reader import ShapeKeyValues, read_shape_keys, shape_key_values
 from .simulations import forget_skipped_frames, simulation_start
 
 POSITION_BYTES = 3 * np.dtype(np.float32).itemsize
+# Of the source's motion, not the result's: renderers blur by "velocity", and a result that is converted has its error.
+STALE_ATTRIBUTES = ("velocity", ERROR_ATTRIBUTE, COLOR_ATTRIBUTE)
 
 __all__ = ["SourceAnimation", "check_object", "read_animation"]
 
@@ -34,8 +38,8 @@ class SourceAnimation:
     """What was read from an object.
 
     animation: positions in the object's own space. method: a few words on how it was read. mesh: a new local mesh
-    with the shape of the first frame, its materials, UVs and attributes, without vertex groups, shape keys and
-    animation data; who reads the animation owns it and removes it where it has no use for it.
+    with the shape of the first frame, its materials, UVs and attributes, without vertex groups, shape keys, animation
+    data and what only described the old motion; who reads the animation owns it, and removes it where it has no use.
     """
 
     object: bpy.types.Object
@@ -210,6 +214,9 @@ def _make_independent(object, mesh: bpy.types.Mesh) -> None:
             mesh.materials[index] = slot.material
         else:
             mesh.materials.append(slot.material)
+    for name in STALE_ATTRIBUTES:
+        if name in mesh.attributes:
+            mesh.attributes.remove(mesh.attributes[name])
     # The groups' names live in the mesh, but only an object can remove them.
     carrier = bpy.data.objects.new(mesh.name, mesh)
     try:
@@ -227,8 +234,5 @@ def _source(object, frames, numbers: range, mesh, method: str) -> SourceAnimatio
 
 
 def _remove_mesh(mesh) -> None:
-    try:
+    if is_alive(mesh):
         bpy.data.meshes.remove(mesh)
-    except ReferenceError:
-        # An undo, or another file, has removed it meanwhile.
-        return

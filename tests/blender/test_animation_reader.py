@@ -460,6 +460,18 @@ def test_closing_in_the_middle_leaves_nothing():
 # The mesh
 
 
+@pytest.mark.parametrize("move", [scenes.wave, scenes.shape_keys])
+def test_what_described_the_old_motion_is_not_copied(move):
+    """Cycles blurs by "velocity", and an error belongs to one result only."""
+    object = scenes.grid()
+    names = ("velocity", "skinning_error", "skinning_error_color", "mine")
+    for name, kind in zip(names, ("FLOAT_VECTOR", "FLOAT", "FLOAT_COLOR", "FLOAT"), strict=True):
+        object.data.attributes.new(name, kind, "POINT")
+    move(object)
+    assert [name for name in names if name in read(object, 1, 3).mesh.attributes] == ["mine"]
+    assert all(name in object.data.attributes for name in names)
+
+
 def test_the_mesh_is_a_copy_with_materials_uvs_and_attributes():
     object = waving()
     mesh = object.data
