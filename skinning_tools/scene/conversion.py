@@ -11,12 +11,11 @@ import bpy
 from ..core.animation import ErrorMeter
 from ..core.errors import BadScene, BadSettings, NotEnoughMemory
 from . import background, dependencies
+from .data_blocks import is_alive
+from .object_checks import check_object
 from .scene_state import SceneState
 
-FLOAT32_POSITION_BYTES = 12
-
 REPORT_PROPERTY = "skinning_report"
-SKINNED_SUFFIX = "_skinned"
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,6 @@ class Conversion:
 
 def reason_not_to_convert(context) -> str:
     """Why the active object cannot be converted now, for poll and panel, or ""."""
-    from .animation_reader import check_object
-
     missing = dependencies.missing_dependency()
     if missing:
         return missing
@@ -84,8 +81,6 @@ def convert(
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
     dependencies.require_dependencies()
-    from .animation_reader import check_object
-
     if residual_shapes:
         raise BadSettings(f"Residual shapes are not available yet: use 0, not {residual_shapes}")
     frame_start = context.scene.frame_start if frame_start is None else frame_start
@@ -183,8 +178,9 @@ def check_memory(name: str, frame_count: int, vertex_count: int, settings) -> No
     """Raises NotEnoughMemory where the frames and their solve do not fit into the memory that is free."""
     from ..core.decomposition import memory_estimate
     from ..core.memory import available_memory
+    from .animation_reader import POSITION_BYTES
 
-    needed = frame_count * vertex_count * FLOAT32_POSITION_BYTES + memory_estimate(frame_count, vertex_count, settings)
+    needed = frame_count * vertex_count * POSITION_BYTES + memory_estimate(frame_count, vertex_count, settings)
     free = available_memory()
     if free is not None and needed > free:
         raise NotEnoughMemory(
@@ -243,7 +239,7 @@ def _while_there(steps: Iterator, object) -> background.Steps:
                 yield next(steps)
             except StopIteration as end:
                 return end.value
-            if not _is_alive(object):
+            if not is_alive(object):
                 raise BadScene(f'The object "{name}" was deleted or undone while it was being converted. Start again')
     finally:
         steps.close()
@@ -287,13 +283,6 @@ class _Made:
 
     def discard(self) -> None:
         """What an undo or another file has removed meanwhile is passed over."""
-        alive = [block for block in self._blocks if _is_alive(block)]
+        alive = [block for block in self._blocks if is_alive(block)]
         self._blocks.clear()
         bpy.data.batch_remove(alive)
-
-
-def _is_alive(block) -> bool:
-    try:
-        return bool(block.name)
-    except ReferenceError:
-        return False

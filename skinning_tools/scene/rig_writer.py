@@ -13,11 +13,12 @@ from mathutils import Vector
 from ..core import affine_chain
 from ..core.bone_placement import Placement, extents_along, place_bones
 from . import actions
+from .error_display import ERROR_ATTRIBUTE
 from .object_transform import inherit_transform
+from .result_names import free_names
 from .temporary_scene import temporary_scene
 from .vertex_groups import write_weights
 
-ERROR_ATTRIBUTE = "skinning_error"
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09"}
 DEFORM_PREFIX, MECHANISM_PREFIX = "DEF-bone_", "MCH-bone_"
 
@@ -64,6 +65,8 @@ def write_rig(context, source, decomposition) -> Rig:
         bone_names = _make_bones(context, armature_object, decomposition)
         _write_mesh(mesh_object, names["skinned"], decomposition, bone_names)
         _attach(mesh_object, armature_object)
+        # What shaders and the viewport ask the object for, rather than its mesh.
+        mesh_object.color, mesh_object.pass_index = source.object.color, source.object.pass_index
         action = inherit_transform(
             context, source.object, armature_object, names["skinning"], source.animation.frame_numbers
         )
@@ -85,33 +88,6 @@ def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
         attributes.remove(attributes[ERROR_ATTRIBUTE])
     attribute = attributes.new(ERROR_ATTRIBUTE, "FLOAT", "POINT")
     attribute.data.foreach_set("value", np.ascontiguousarray(vertex_error, dtype=np.float32))
-
-
-def free_names(name: str) -> dict[str, str]:
-    """Names of what a conversion of the object ``name`` makes, all with the same number where one is in use already.
-
-    Too long a name is shortened at its end, so that what tells the new ones apart stays.
-    """
-    endings = {
-        "skinned": ("objects", "meshes"),
-        "rig": ("objects", "armatures"),
-        "skinning": ("actions", "collections"),
-    }
-    # One byte is the C string's end, and Blender's numbers want room too.
-    room = bpy.types.ID.bl_rna.properties["name"].length_max - 1 - len("_skinning.000")
-    stem = name.encode()[:room].decode(errors="ignore")
-    for number in range(1000):
-        suffix = f".{number:03}" if number else ""
-        names = {ending: f"{stem}_{ending}{suffix}" for ending in endings}
-        taken = (
-            getattr(bpy.data, kind).get((names[ending], None))
-            for ending, kinds in endings.items()
-            for kind in kinds
-            if kind != "meshes"
-        )
-        if not any(taken):
-            return names
-    return {ending: f"{stem}_{ending}" for ending in endings}
 
 
 def _new_object(name: str, data, made: list) -> bpy.types.Object:

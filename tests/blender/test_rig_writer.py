@@ -40,8 +40,8 @@ def test_collapsed_and_flat_bones(kind):
     if kind != "RIGID":
         axes = rig_samples.bone_axes(4)
         transforms[2:4, 0, :, :3] = 0
-        transforms[1:5, 1, :, :3] @= axes[1] * [1, 0, 1] @ axes[1].T
-        transforms[:, 2, :, :3] @= axes[2] * [0, 1, 0] @ axes[2].T
+        transforms[1:5, 1, :, :3] = transforms[1:5, 1, :, :3] @ (axes[1] * [1, 0, 1] @ axes[1].T)
+        transforms[:, 2, :, :3] = transforms[:, 2, :, :3] @ (axes[2] * [0, 1, 0] @ axes[2].T)
     result = rig_samples.decomposition(transforms, kind)
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
     rig = write_rig(bpy.context, source, result)
@@ -169,6 +169,14 @@ def test_a_scaled_bone_lies_along_axes_that_it_may_stretch():
     for bone, axes in zip(rig.armature.data.bones, rig_samples.bone_axes(5), strict=True):
         matches = np.abs(axes.T @ np.array(bone.matrix_local.to_3x3()))
         assert np.allclose(np.sort(matches, axis=0), [[0] * 3, [0] * 3, [1] * 3], atol=1e-6)
+
+
+def test_what_shaders_ask_the_object_for():
+    result = rig_samples.decomposition(rig_samples.random_transforms("RIGID", 3, 2), "RIGID")
+    object = rig_samples.cloud(result)
+    object.color, object.pass_index = (1.0, 0.5, 0.25, 0.75), 7
+    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    assert (tuple(rig.object.color), rig.object.pass_index) == ((1.0, 0.5, 0.25, 0.75), 7)
 
 
 def test_weights_and_modifier():

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of what a conversion makes, from the name of its source."""
+
+import bpy
+
+_KINDS = {
+    "skinned": ("objects",),
+    "rig": ("objects", "armatures"),
+    "skinning": ("actions", "collections"),
+}
+
+
+def free_names(name: str) -> dict[str, str]:
+    """Names of what a conversion of the object ``name`` makes, all with the same number where one is in use already.
+
+    Too long a name is shortened at its end, so that what tells the new ones apart stays.
+    """
+    for number in range(1000):
+        suffix = f".{number:03}" if number else ""
+        names = {ending: f"{with_ending(name, ending)}{suffix}" for ending in _KINDS}
+        taken = (
+            getattr(bpy.data, kind).get((names[ending], None)) for ending, kinds in _KINDS.items() for kind in kinds
+        )
+        if not any(taken):
+            return names
+    return {ending: with_ending(name, ending) for ending in _KINDS}
+
+
+def with_ending(name: str, ending: str) -> str:
+    """The first name, without a number, of the object ``name``'s "skinned", "rig" or "skinning"."""
+    # One byte is the C string's end, and Blender's numbers want room too.
+    room = bpy.types.ID.bl_rna.properties["name"].length_max - 1 - len("_skinning.000")
+    return f"{name.encode()[:room].decode(errors='ignore')}_{ending}"
