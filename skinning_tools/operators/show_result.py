@@ -67,6 +67,9 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         if result is None or not error_display.has_error(result.mesh):
             cls.poll_message_set("The active object is not part of a conversion that has its error stored")
             return False
+        if result.mesh.data.is_editmode:
+            cls.poll_message_set("Go to Object Mode first")
+            return False
         return True
 
     def execute(self, context):

@@ -13,7 +13,7 @@ class SceneState:
         self.frame = (self.scene.frame_current, self.scene.frame_subframe)
         active = self.view_layer.objects.active
         self.mode = active.mode if active else "OBJECT"
-        self.active_name = active.name if active else ""
+        self.active_name = active.name_full if active else ""
         self.selected = {ob.name_full for ob in self.view_layer.objects if ob.select_get(view_layer=self.view_layer)}
 
     def restore(self) -> None:
@@ -27,8 +27,8 @@ class SceneState:
             wanted = ob.name_full in self.selected
             if ob.select_get(view_layer=self.view_layer) != wanted:
                 ob.select_set(wanted, view_layer=self.view_layer)
-        # By its name: who was active may have been deleted meanwhile.
-        active = objects.get(self.active_name)
+        # By its name, as who was active may have been deleted meanwhile; the full one, as linked objects may share it.
+        active = next((ob for ob in objects if ob.name_full == self.active_name), None)
         if objects.active != active:
             objects.active = active
         if active is not None and active.mode != self.mode:

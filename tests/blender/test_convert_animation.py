@@ -233,6 +233,59 @@ def test_figures_are_found_from_source_mesh_and_rig(scene):
         assert bpy.context.selected_objects == [expected]
 
 
+@pytest.mark.parametrize("name", ["Flag", "Ü" * 200])
+def test_figures_are_those_of_the_last_conversion(scene, name):
+    source = scenes.waving_grid(name)
+    convert(bone_count=3)
+    convert(bone_count=4)
+    first, last = sorted((ob for ob in bpy.data.objects if "skinning_e_rms" in ob), key=lambda ob: ob.name)
+    result = result_of(source)
+    assert (result.mesh, result.figures["bone_count"]) == (last, 4)
+    assert result_of(first).figures["bone_count"] == 3
+    assert result_of(scenes.add_object("Other", *scenes.grid())) is None
+
+
+def test_a_result_is_converted_again(scene):
+    source = scenes.twisting_bar()
+    convert(bone_count=8)
+    skinned = bpy.data.objects["Bar_skinned"]
+    bpy.ops.skinning.select_result(part="MESH")
+    bpy.ops.skinning.show_error()
+    assert convert(bone_count=8) == {"FINISHED"}
+    again = bpy.data.objects["Bar_skinned_skinned"]
+    assert again["skinning_e_rms"] == pytest.approx(measured(skinned, again, range(1, 9)).e_rms, abs=1e-3)
+    assert not error_display.shows_error(again)
+    assert result_of(skinned).source == source
+    assert result_of(again).source == skinned
+
+
+def test_the_active_object_stays_where_a_local_one_has_its_name(scene, tmp_path):
+    scenes.waving_grid()
+    library = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    scene = scenes.fresh_scene()
+    scenes.add_object("Flag", *scenes.grid())
+    with bpy.data.libraries.load(str(library), link=True) as (_, wanted):
+        wanted.objects = ["Flag"]
+    linked = wanted.objects[0]
+    scene.collection.objects.link(linked)
+    linked.select_set(False)
+    bpy.context.view_layer.objects.active = linked
+    selected = bpy.context.selected_objects
+    assert convert() == {"FINISHED"}
+    assert bpy.context.view_layer.objects.active == linked
+    assert bpy.context.selected_objects == selected
+
+
+def test_error_is_not_shown_in_edit_mode(scene):
+    scenes.waving_grid()
+    convert()
+    bpy.ops.skinning.select_result(part="MESH")
+    bpy.ops.object.mode_set(mode="EDIT")
+    with pytest.raises(RuntimeError, match="Object Mode first"):
+        bpy.ops.skinning.show_error()
+
+
 def test_error_is_shown_in_color_and_hidden_again(scene):
     source = scenes.waving_grid()
     convert()
