@@ -87,9 +87,3 @@ def written(kind="AFFINE", frames=8, bones=5, **options):
     object = cloud(result)
     source = source_animation(object, result)
     return object, source, write_rig(bpy.context, source, result)
-
-
-def data_block_names() -> dict[str, list[str]]:
-    """All data-blocks, by kind."""
-    kinds = [name for name, prop in bpy.data.bl_rna.properties.items() if prop.type == "COLLECTION"]
-    return {kind: [block.name_full for block in getattr(bpy.data, kind)] for kind in kinds}

@@ -10,7 +10,7 @@ import pytest
 
 import skinning_tools
 from skinning_tools.core import memory
-from tests.blender import sample_scenes as scenes
+from tests.blender import moving_meshes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,7 +22,7 @@ def extension():
 
 @pytest.fixture
 def scene():
-    return scenes.fresh_scene()
+    return moving_meshes.fresh_scene()
 
 
 def convert(**given):
@@ -31,20 +31,20 @@ def convert(**given):
 
 def refused(*parts: str, **given) -> None:
     """The operator raises a message that has all ``parts``, and the file is as before."""
-    before = scenes.state()
+    before = moving_meshes.state()
     with pytest.raises(RuntimeError) as raised:
         convert(**given)
     message = str(raised.value)
     assert [part for part in parts if part not in message] == [], message
     assert "fault of its own" not in message
-    assert scenes.state() == before
+    assert moving_meshes.state() == before
 
 
 def coincide(source, skinned, tolerance: float) -> None:
     """Source and result have the same world positions at every frame of the scene, but for ``tolerance``."""
     scene = bpy.context.scene
     for frame in range(scene.frame_start, scene.frame_end + 1):
-        difference = scenes.evaluated_positions(source, frame) - scenes.evaluated_positions(skinned, frame)
+        difference = moving_meshes.world_positions(source, frame) - moving_meshes.world_positions(skinned, frame)
         assert np.linalg.norm(difference, axis=1).max() < tolerance, frame
 
 
@@ -60,29 +60,29 @@ def test_not_a_mesh(scene):
 
 
 def test_no_vertices(scene):
-    scenes.add_object("Empty", np.zeros((0, 3)))
+    moving_meshes.add_object("Empty", np.zeros((0, 3)))
     refused('"Empty"', "no vertices")
 
 
 def test_no_vertices_after_the_modifiers(scene):
-    ob = scenes.add_object("Masked", *scenes.grid())
+    ob = moving_meshes.add_object("Masked", *moving_meshes.grid())
     ob.vertex_groups.new(name="None")
     ob.modifiers.new("Mask", "MASK").vertex_group = "None"
     refused('"Masked"', "no vertices", "frame 1")
 
 
 def test_one_frame(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     refused('"Flag"', "frame 5", "at least two", frame_start=5, frame_end=5)
 
 
 def test_nothing_moves(scene):
-    scenes.add_object("Still", *scenes.grid())
+    moving_meshes.add_object("Still", *moving_meshes.grid())
     refused("Nothing moves", '"Still"', "frame 1", "8")
 
 
 def test_only_the_object_itself_moves(scene):
-    ob = scenes.add_object("Moved", *scenes.grid())
+    ob = moving_meshes.add_object("Moved", *moving_meshes.grid())
     for frame in (1, 8):
         ob.location.x = frame
         ob.keyframe_insert("location", frame=frame)
@@ -90,7 +90,7 @@ def test_only_the_object_itself_moves(scene):
 
 
 def test_vertex_count_changes(scene):
-    ob = scenes.twisting_bar("Growing")
+    ob = moving_meshes.twisting_bar("Growing")
     modifier = ob.modifiers.new("Copies", "ARRAY")
     for frame, count in ((5, 1), (6, 2)):
         modifier.count = count
@@ -100,55 +100,55 @@ def test_vertex_count_changes(scene):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_position_that_is_no_number(scene, tmp_path, value):
-    frames = scenes.waving_frames(8)
+    frames = moving_meshes.waving_frames(8)
     frames[4, 17, 1] = value
-    scenes.cached_grid(tmp_path / "broken.pc2", frames)
+    moving_meshes.cached_grid(tmp_path / "broken.pc2", frames)
     refused('"Cached"', "frame 5", "vertex 17", "NaN or infinite")
 
 
 def test_cache_file_missing(scene, tmp_path):
-    ob = scenes.cached_grid(tmp_path / "lost.pc2", scenes.waving_frames(8))
+    ob = moving_meshes.cached_grid(tmp_path / "lost.pc2", moving_meshes.waving_frames(8))
     (tmp_path / "lost.pc2").unlink()
     refused(f'"{ob.name}"', "missing", "lost.pc2")
 
 
 def test_more_bones_than_vertices(scene):
-    scenes.waving_grid(columns=3, rows=3)
+    moving_meshes.waving_grid(columns=3, rows=3)
     refused('"Flag"', "10", "9", bone_count=10)
 
 
 @pytest.mark.parametrize("name", ["bone_count", "max_influences", "iterations", "frame_step"])
 @pytest.mark.parametrize("value", [0, -3])
 def test_counts_below_one(scene, name, value):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     refused(f"{name[1:].replace('_', ' ')}", "at least 1", str(value), **{name: value})
 
 
 def test_negative_target_error(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     refused("Target error", "-1", target_error=-1.0)
 
 
 @pytest.mark.parametrize("count", [1, 7])
 def test_mesh_without_size(scene, tmp_path, count):
-    ob = scenes.add_object("Point", np.zeros((count, 3)))
-    scenes.add_waving_keys(ob)
+    ob = moving_meshes.add_object("Point", np.zeros((count, 3)))
+    moving_meshes.add_waving_keys(ob)
     refused('"Point"', "no size", "frame 1", bone_count=1)
 
 
 def test_frame_range_inside_out(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     refused('"Flag"', "inside out", "7", "3", frame_start=7, frame_end=3)
 
 
 def test_edit_mode(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     bpy.ops.object.mode_set(mode="EDIT")
     refused('"Flag"', "Edit Mode")
 
 
 def test_hidden_object(scene):
-    ob = scenes.waving_grid()
+    ob = moving_meshes.waving_grid()
     ob.hide_set(True)
     bpy.context.view_layer.objects.active = ob
     refused('"Flag"', "hidden")
@@ -160,25 +160,25 @@ def test_excluded_object(scene):
     from skinning_tools.core.errors import BadScene
     from skinning_tools.scene.conversion import convert as pipeline
 
-    ob = scenes.waving_grid()
+    ob = moving_meshes.waving_grid()
     collection = bpy.data.collections.new("Away")
     scene.collection.children.link(collection)
     collection.objects.link(ob)
     scene.collection.objects.unlink(ob)
     bpy.context.view_layer.layer_collection.children["Away"].exclude = True
-    before = scenes.state()
+    before = moving_meshes.state()
     with pytest.raises(BadScene, match='"Flag" is excluded'):
         next(pipeline(bpy.context, ob, Settings()))
-    assert scenes.state() == before
+    assert moving_meshes.state() == before
 
 
 def test_zero_scale(scene):
-    scenes.waving_grid().scale.y = 0
+    moving_meshes.waving_grid().scale.y = 0
     refused('"Flag"', "scale", "Y")
 
 
 def test_too_little_memory_is_said_before_anything_is_read(scene, monkeypatch):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     evaluated = []
     bpy.app.handlers.frame_change_pre.append(lambda *_: evaluated.append(1))
@@ -189,14 +189,14 @@ def test_too_little_memory_is_said_before_anything_is_read(scene, monkeypatch):
 
 @pytest.mark.parametrize("scale", [(2, 0.5, 1), (-1, 1, 1), (-2, -0.3, -1)])
 def test_unapplied_and_negative_scale(scene, scale):
-    ob = scenes.waving_grid()
+    ob = moving_meshes.waving_grid()
     ob.location, ob.rotation_euler, ob.scale = (1, 2, 3), (0.3, 0.4, 0.5), scale
     assert convert(bone_count=12) == {"FINISHED"}
     coincide(ob, bpy.data.objects["Flag_skinned"], 0.1)
 
 
 def test_animated_object_and_parent(scene):
-    ob = scenes.waving_grid()
+    ob = moving_meshes.waving_grid()
     parent = bpy.data.objects.new("Parent", None)
     scene.collection.objects.link(parent)
     ob.parent = parent
@@ -209,7 +209,7 @@ def test_animated_object_and_parent(scene):
 
 
 def test_objects_that_share_a_mesh(scene):
-    first = scenes.waving_grid()
+    first = moving_meshes.waving_grid()
     second = bpy.data.objects.new("Second", first.data)
     scene.collection.objects.link(second)
     assert convert(bone_count=12) == {"FINISHED"}
@@ -219,10 +219,10 @@ def test_objects_that_share_a_mesh(scene):
 
 
 def test_linked_library_data(scene, tmp_path):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     library = tmp_path / "library.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(library))
-    scene = scenes.fresh_scene()
+    scene = moving_meshes.fresh_scene()
     with bpy.data.libraries.load(str(library), link=True) as (_, wanted):
         wanted.objects = ["Flag"]
     linked = bpy.data.objects["Flag"]
@@ -237,7 +237,7 @@ def test_linked_library_data(scene, tmp_path):
 
 
 def test_loose_vertices_parts_degenerate_faces_and_ngons(scene):
-    vertices, faces = scenes.grid()
+    vertices, faces = moving_meshes.grid()
     count = len(vertices)
     loose = np.add(vertices[:3], (0, 0, 1))
     ngon = np.array([[np.cos(angle), np.sin(angle), -1.0] for angle in np.arange(7) * 2 * np.pi / 7])
@@ -245,10 +245,10 @@ def test_loose_vertices_parts_degenerate_faces_and_ngons(scene):
     every = np.concatenate([vertices, np.add(vertices, (0, 3, 0)), loose, ngon, line])
     second = [[index + count for index in face] for face in faces]
     offset = 2 * count + 3
-    ob = scenes.add_object(
+    ob = moving_meshes.add_object(
         "Odd", every, [*faces, *second, list(range(offset, offset + 7)), [offset + 7, offset + 8, offset + 9]]
     )
-    scenes.add_waving_keys(ob)
+    moving_meshes.add_waving_keys(ob)
     assert convert(bone_count=12) == {"FINISHED"}
     skinned = bpy.data.objects["Odd_skinned"]
     assert len(skinned.data.vertices) == len(every)

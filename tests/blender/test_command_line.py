@@ -9,7 +9,7 @@ import pytest
 import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.scene.conversion import REPORT_PROPERTY
-from tests.blender import sample_scenes as scenes
+from tests.blender import moving_meshes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,8 +22,8 @@ def extension():
 @pytest.fixture
 def shot(tmp_path):
     """A saved and opened file with a moving mesh "Flag" and a camera "Eye"."""
-    scene = scenes.fresh_scene()
-    scenes.waving_grid()
+    scene = moving_meshes.fresh_scene()
+    moving_meshes.waving_grid()
     scene.collection.objects.link(bpy.data.objects.new("Eye", bpy.data.cameras.new("Eye")))
     path = tmp_path / "shot.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
@@ -89,11 +89,11 @@ def test_overwrites_only_when_told(shot, capsys):
 )
 def test_failures(shot, tmp_path, capsys, arguments, status, message):
     output = tmp_path / "out.blend"
-    before = scenes.state()
+    before = moving_meshes.state()
     assert run("convert", *arguments, "--output", output) == status
     assert message in capsys.readouterr().err
     assert not output.exists()
-    assert scenes.state() == before
+    assert moving_meshes.state() == before
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_failures(shot, tmp_path, capsys, arguments, status, message):
     [("missing_folder/out.blend", "does not exist"), ("out.glb", ".blend file")],
 )
 def test_output_is_checked_before_the_work(shot, tmp_path, capsys, output, message):
-    before = scenes.state()
+    before = moving_meshes.state()
     assert run("convert", "--object", "Flag", "--output", tmp_path / output) == 2
     assert message in capsys.readouterr().err
-    assert scenes.state() == before
+    assert moving_meshes.state() == before
 
 
 def test_where_to_save_must_be_said(shot, capsys):
@@ -113,8 +113,8 @@ def test_where_to_save_must_be_said(shot, capsys):
 
 
 def test_file_must_be_open(tmp_path, capsys):
-    scenes.fresh_scene()
-    scenes.waving_grid()
+    moving_meshes.fresh_scene()
+    moving_meshes.waving_grid()
     assert run("convert", "--object", "Flag", "--output", tmp_path / "out.blend") == 2
     assert "No file is open" in capsys.readouterr().err
 

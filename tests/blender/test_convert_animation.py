@@ -15,7 +15,7 @@ from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import background, conversion, dependencies, error_display, rig_writer
 from skinning_tools.scene.result import result_of
-from tests.blender import sample_scenes as scenes
+from tests.blender import moving_meshes, scenes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,7 +27,7 @@ def extension():
 
 @pytest.fixture
 def scene():
-    return scenes.fresh_scene()
+    return moving_meshes.fresh_scene()
 
 
 def settings(**given):
@@ -46,14 +46,14 @@ def convert(**given):
 
 def measured(source, skinned, frames) -> ErrorMeter:
     """The error of the result by the test's own way: world positions, scaled back by the object's uniform scale."""
-    expected = [scenes.evaluated_positions(source, frame) for frame in frames]
+    expected = [moving_meshes.world_positions(source, frame) for frame in frames]
     meter = ErrorMeter(unit_scale(np.array(expected[:1])), len(expected[0]))
     for frame, positions in zip(frames, expected, strict=True):
-        meter.add(positions, scenes.evaluated_positions(skinned, frame))
+        meter.add(positions, moving_meshes.world_positions(skinned, frame))
     return meter
 
 
-@pytest.mark.parametrize("make", [scenes.waving_grid, scenes.twisting_bar])
+@pytest.mark.parametrize("make", [moving_meshes.waving_grid, moving_meshes.twisting_bar])
 def test_leaves_what_the_contract_names(scene, make):
     source = make()
     assert convert() == {"FINISHED"}
@@ -74,27 +74,27 @@ def test_leaves_what_the_contract_names(scene, make):
 
 
 def test_source_frame_selection_and_mode_are_as_they_were(scene):
-    source = scenes.waving_grid()
-    other = scenes.add_object("Other", *scenes.grid())
+    source = moving_meshes.waving_grid()
+    other = moving_meshes.add_object("Other", *moving_meshes.grid())
     source.select_set(False)
     bpy.context.view_layer.objects.active = source
     bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
     scene.frame_set(5, subframe=0.25)
-    before = scenes.where_the_user_is()
+    before = scenes.ui_state()
     mesh, users = source.data, source.data.users
-    points = [scenes.evaluated_positions(source, frame) for frame in (1, 8)]
+    points = [moving_meshes.world_positions(source, frame) for frame in (1, 8)]
     scene.frame_set(5, subframe=0.25)
     assert convert() == {"FINISHED"}
-    assert scenes.where_the_user_is() == before
+    assert scenes.ui_state() == before
     assert other.select_get()
     assert (source.data, mesh.users, list(source.modifiers), len(source.vertex_groups)) == (mesh, users, [], 0)
     for frame, expected in zip((1, 8), points, strict=True):
-        np.testing.assert_array_equal(scenes.evaluated_positions(source, frame), expected)
+        np.testing.assert_array_equal(moving_meshes.world_positions(source, frame), expected)
 
 
 @pytest.mark.parametrize("kind", ["AFFINE", "SCALED", "RIGID"])
 def test_every_bone_kind(scene, kind):
-    source = scenes.waving_grid()
+    source = moving_meshes.waving_grid()
     assert convert(bone_kind=kind) == {"FINISHED"}
     skinned = bpy.data.objects[f"{source.name}_skinned"]
     report = skinned[conversion.REPORT_PROPERTY].to_dict()
@@ -103,14 +103,14 @@ def test_every_bone_kind(scene, kind):
 
 
 def test_frame_range_and_step_are_those_given(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     assert convert(frame_start=2, frame_end=7, frame_step=2) == {"FINISHED"}
     report = bpy.data.objects["Flag_rig"][conversion.REPORT_PROPERTY]
     assert (report["frame_start"], report["frame_end"], report["frame_count"], report["frame_step"]) == (2, 6, 3, 2)
 
 
 def test_frame_range_is_the_scenes_where_not_given(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     scene.frame_start, scene.frame_end = 3, 6
     assert convert() == {"FINISHED"}
     report = bpy.data.objects["Flag_rig"][conversion.REPORT_PROPERTY]
@@ -118,14 +118,14 @@ def test_frame_range_is_the_scenes_where_not_given(scene):
 
 
 def test_script_gets_the_defaults_and_not_the_panels_settings(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     scene.skinning_conversion.bone_count = 3
     bpy.ops.skinning.convert_animation(iterations=1)
     assert bpy.data.objects["Flag_skinned"]["skinning_bone_count"] == 20
 
 
 def test_converting_twice_makes_a_second_rig(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     convert()
     convert()
     rigs = [ob for ob in bpy.data.objects if ob.type == "ARMATURE"]
@@ -135,17 +135,17 @@ def test_converting_twice_makes_a_second_rig(scene):
 
 @pytest.mark.parametrize("stage", ["Reading", "Solving", "Writing", "Measuring"])
 def test_cancelled_in_any_stage_leaves_nothing(scene, stage):
-    source = scenes.twisting_bar()
+    source = moving_meshes.twisting_bar()
     scene.frame_set(3, subframe=0.5)
-    before = scenes.state()
+    before = moving_meshes.state()
     steps = conversion_steps(source)
     assert any(text.startswith(stage) for _, text in steps)
     steps.close()
-    assert scenes.state() == before
+    assert moving_meshes.state() == before
 
 
 def test_cancelling_stops_the_worker(scene):
-    ob = scenes.waving_grid()
+    ob = moving_meshes.waving_grid()
     steps = conversion_steps(ob, iterations=100_000)
     assert any(text.startswith("Solving") for _, text in steps)
     steps.close()
@@ -153,7 +153,7 @@ def test_cancelling_stops_the_worker(scene):
 
 
 def test_progress_never_goes_back(scene):
-    fractions = [fraction for fraction, _ in conversion_steps(scenes.twisting_bar())]
+    fractions = [fraction for fraction, _ in conversion_steps(moving_meshes.twisting_bar())]
     assert fractions == sorted(fractions)
     assert 0 <= fractions[0] < 0.5 < fractions[-1] <= 1
 
@@ -163,28 +163,28 @@ def test_fault_of_the_extension_is_said_and_leaves_nothing(scene, monkeypatch, c
     def fails(*_):
         raise ValueError("the fault")
 
-    scenes.waving_grid()
-    before = scenes.state()
+    moving_meshes.waving_grid()
+    before = moving_meshes.state()
     monkeypatch.setattr(rig_writer, name, fails)
     with caplog.at_level(logging.ERROR), pytest.raises(RuntimeError, match=r"fault of its own .ValueError: the fault."):
         convert()
     assert "Traceback" in caplog.text
-    assert scenes.state() == before
+    assert moving_meshes.state() == before
 
 
 def test_deleted_source_is_said(scene):
-    source = scenes.waving_grid()
+    source = moving_meshes.waving_grid()
     steps = conversion_steps(source)
     assert any(text.startswith("Solving") for _, text in steps)
     bpy.data.objects.remove(source)
-    before = scenes.census()["objects"]
+    before = scenes.data_blocks()["objects"]
     with pytest.raises(BadScene, match='"Flag" was deleted'):
         background.drain(steps)
-    assert scenes.census()["objects"] == before
+    assert scenes.data_blocks()["objects"] == before
 
 
 def test_second_job_is_refused(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     job = background.begin_job("The other job")
     try:
         with pytest.raises(RuntimeError, match="The other job is still running"):
@@ -194,16 +194,16 @@ def test_second_job_is_refused(scene):
 
 
 def test_residual_shapes_are_refused_while_there_are_none(scene):
-    scenes.waving_grid()
-    before = scenes.state()
+    moving_meshes.waving_grid()
+    before = moving_meshes.state()
     with pytest.raises(RuntimeError, match="Residual shapes are not available"):
         convert(residual_shapes=2)
-    assert scenes.state() == before
+    assert moving_meshes.state() == before
 
 
 def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
     """The extension is registered; what is missing is said by poll, so by button and panel."""
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "scipy", raising=False)
     assert "\n" not in conversion.reason_not_to_convert(bpy.context)
@@ -218,7 +218,7 @@ def test_broken_scipy_is_said(monkeypatch):
 
 
 def test_figures_are_found_from_source_mesh_and_rig(scene):
-    source = scenes.waving_grid()
+    source = moving_meshes.waving_grid()
     assert result_of(source) is None
     convert()
     skinned, rig = bpy.data.objects["Flag_skinned"], bpy.data.objects["Flag_rig"]
@@ -235,18 +235,18 @@ def test_figures_are_found_from_source_mesh_and_rig(scene):
 
 @pytest.mark.parametrize("name", ["Flag", "Ü" * 200])
 def test_figures_are_those_of_the_last_conversion(scene, name):
-    source = scenes.waving_grid(name)
+    source = moving_meshes.waving_grid(name)
     convert(bone_count=3)
     convert(bone_count=4)
     first, last = sorted((ob for ob in bpy.data.objects if "skinning_e_rms" in ob), key=lambda ob: ob.name)
     result = result_of(source)
     assert (result.mesh, result.figures["bone_count"]) == (last, 4)
     assert result_of(first).figures["bone_count"] == 3
-    assert result_of(scenes.add_object("Other", *scenes.grid())) is None
+    assert result_of(moving_meshes.add_object("Other", *moving_meshes.grid())) is None
 
 
 def test_a_result_is_converted_again(scene):
-    source = scenes.twisting_bar()
+    source = moving_meshes.twisting_bar()
     convert(bone_count=8)
     skinned = bpy.data.objects["Bar_skinned"]
     bpy.ops.skinning.select_result(part="MESH")
@@ -260,11 +260,11 @@ def test_a_result_is_converted_again(scene):
 
 
 def test_the_active_object_stays_where_a_local_one_has_its_name(scene, tmp_path):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     library = tmp_path / "library.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(library))
-    scene = scenes.fresh_scene()
-    scenes.add_object("Flag", *scenes.grid())
+    scene = moving_meshes.fresh_scene()
+    moving_meshes.add_object("Flag", *moving_meshes.grid())
     with bpy.data.libraries.load(str(library), link=True) as (_, wanted):
         wanted.objects = ["Flag"]
     linked = wanted.objects[0]
@@ -278,7 +278,7 @@ def test_the_active_object_stays_where_a_local_one_has_its_name(scene, tmp_path)
 
 
 def test_error_is_not_shown_in_edit_mode(scene):
-    scenes.waving_grid()
+    moving_meshes.waving_grid()
     convert()
     bpy.ops.skinning.select_result(part="MESH")
     bpy.ops.object.mode_set(mode="EDIT")
@@ -287,7 +287,7 @@ def test_error_is_not_shown_in_edit_mode(scene):
 
 
 def test_error_is_shown_in_color_and_hidden_again(scene):
-    source = scenes.waving_grid()
+    source = moving_meshes.waving_grid()
     convert()
     skinned = bpy.data.objects["Flag_skinned"]
     bpy.ops.skinning.select_result(part="MESH")

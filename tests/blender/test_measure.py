@@ -67,7 +67,7 @@ def test_nothing_is_left_however_it_ends(steps):
     _, source, rig = rig_samples.written(frames=5)
     other = scenes.grid(name="Other")
     bpy.context.scene.frame_set(17, subframe=0.25)
-    before = rig_samples.data_block_names()
+    before = scenes.data_blocks()
     generator = measure_rig(rig, source)
     if steps is None:
         scenes.drain(generator)
@@ -75,7 +75,7 @@ def test_nothing_is_left_however_it_ends(steps):
         for _ in range(steps):
             next(generator)
         generator.close()
-    assert rig_samples.data_block_names() == before
+    assert scenes.data_blocks() == before
     assert (bpy.context.scene.frame_current, bpy.context.scene.frame_subframe) == (17, 0.25)
     assert bpy.context.active_object == other
 

@@ -290,12 +290,12 @@ def test_the_result_does_not_use_the_source(setup):
 def test_the_source_moves_as_before(setup):
     result, object = animation()
     setup(object)
-    before, blocks = worlds(object), rig_samples.data_block_names()
+    before, blocks = worlds(object), scenes.data_blocks()
     source = rig_samples.source_animation(object, result)
     rig = write_rig(bpy.context, source, result)
     bpy.data.batch_remove(rig.data_blocks)
     assert np.array_equal(worlds(object), before)
-    assert rig_samples.data_block_names() == blocks
+    assert scenes.data_blocks() == blocks
 
 
 @pytest.mark.parametrize("setup", [animated, nla, nla_under_a_sheared_parent], ids=lambda setup: setup.__name__)
@@ -366,11 +366,11 @@ def test_a_shear_that_nothing_can_key_is_refused(monkeypatch):
     object.rotation_euler = (0.5, 0, 0.5)
     source = rig_samples.source_animation(object, result)
     source.mesh.name = "Flag_skinned"
-    before = rig_samples.data_block_names()
+    before = scenes.data_blocks()
     monkeypatch.setattr("skinning_tools.scene.object_transform._copy_static", lambda source, target: None)
     with pytest.raises(BadScene, match=r'"Flag".*frame 1.*shear'):
         write_rig(bpy.context, source, result)
-    assert rig_samples.data_block_names() == before
+    assert scenes.data_blocks() == before
 
 
 @pytest.mark.parametrize("setup", [animated, bone_parent, constraints, nla], ids=lambda setup: setup.__name__)

@@ -287,11 +287,11 @@ def test_the_source_stays_and_the_result_does_not_use_it():
 def test_only_the_result_is_left():
     result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 3, 2))
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
-    before = rig_samples.data_block_names()
+    before = scenes.data_blocks()
     rig = write_rig(bpy.context, source, result)
     bpy.data.batch_remove([block for block in rig.data_blocks if block != source.mesh])
     source.mesh.name = next(name for name in before["meshes"] if name.startswith("Flag mesh."))
-    assert rig_samples.data_block_names() == before
+    assert scenes.data_blocks() == before
 
 
 # Failure
@@ -319,11 +319,11 @@ def test_nothing_is_left_when_writing_fails(monkeypatch, place, error):
     scenes.key_property(object, "location", {1: (0, 0, 0), 3: (1, 2, 3)})
     source = rig_samples.source_animation(object, result)
     source.mesh.name = "Flag_skinned"
-    before = rig_samples.data_block_names()
+    before = scenes.data_blocks()
     monkeypatch.setattr(*place, fail)
     with pytest.raises(error, match="on purpose"):
         write_rig(bpy.context, source, result)
-    assert rig_samples.data_block_names() == before
+    assert scenes.data_blocks() == before
     assert bpy.context.active_object == object
 
 
@@ -331,7 +331,7 @@ def test_failing_in_the_middle_of_the_bones_leaves_edit_mode(monkeypatch):
     result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 3, 2))
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
     source.mesh.name = "Flag_skinned"
-    before = rig_samples.data_block_names()
+    before = scenes.data_blocks()
     original = rig_writer._make_bone
 
     def fail_at_the_second(edit_bones, number, *arguments):
@@ -342,5 +342,5 @@ def test_failing_in_the_middle_of_the_bones_leaves_edit_mode(monkeypatch):
     monkeypatch.setattr(rig_writer, "_make_bone", fail_at_the_second)
     with pytest.raises(RuntimeError, match="on purpose"):
         write_rig(bpy.context, source, result)
-    assert rig_samples.data_block_names() == before
+    assert scenes.data_blocks() == before
     assert bpy.context.mode == "OBJECT"

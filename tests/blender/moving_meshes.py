@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Scenes that the tests of whole conversions start from, and what they look at before and after."""
+"""Moving meshes that the tests of whole conversions start from, and what they look at before and after."""
 
-import struct
 from pathlib import Path
 
 import bpy
 import numpy as np
 
+from tests.blender import scenes
+
 
 def fresh_scene(frame_end: int = 8) -> bpy.types.Scene:
     """An empty file whose scene has the frames 1 to ``frame_end``."""
-    bpy.ops.wm.read_factory_settings(use_empty=True)
+    scenes.empty_scene()
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, frame_end
     scene.frame_set(1)
@@ -18,16 +19,10 @@ def fresh_scene(frame_end: int = 8) -> bpy.types.Scene:
 
 
 def add_object(name: str, vertices, faces=()) -> bpy.types.Object:
-    """A mesh object, linked, selected and active. vertices (N, 3)."""
-    mesh = bpy.data.meshes.new(name)
-    mesh.from_pydata(np.asarray(vertices, float).tolist(), [], [list(face) for face in faces])
-    ob = bpy.data.objects.new(name, mesh)
-    bpy.context.scene.collection.objects.link(ob)
+    """A mesh object, linked, active and the only one selected. vertices (N, 3)."""
     for other in bpy.context.selected_objects:
         other.select_set(False)
-    ob.select_set(True)
-    bpy.context.view_layer.objects.active = ob
-    return ob
+    return scenes.mesh_object(vertices, faces, name=name)
 
 
 def grid(columns: int = 9, rows: int = 7):
@@ -84,21 +79,11 @@ def twisting_bar(name: str = "Bar") -> bpy.types.Object:
     return ob
 
 
-def write_point_cache(path: Path, frames: np.ndarray) -> None:
-    """frames (F, N, 3) as a PC2 file."""
-    frame_count, vertex_count = frames.shape[:2]
-    header = struct.pack("<12siiffi", b"POINTCACHE2\0", 1, vertex_count, 0.0, 1.0, frame_count)
-    path.write_bytes(header + np.ascontiguousarray(frames, "<f4").tobytes())
-
-
 def cached_grid(path: Path, frames: np.ndarray, name: str = "Cached") -> bpy.types.Object:
     """A grid moved by a Mesh Cache modifier that reads ``frames`` (F, N, 3), the first at the scene's frame 1."""
-    write_point_cache(path, frames)
+    scenes.write_pc2(path, frames)
     ob = add_object(name, *grid())
-    modifier = ob.modifiers.new("Cache", "MESH_CACHE")
-    modifier.cache_format = "PC2"
-    modifier.filepath = str(path)
-    modifier.frame_start = 1.0
+    scenes.point_cache(ob, path, "PC2")
     return ob
 
 
@@ -109,7 +94,7 @@ def waving_frames(frame_count: int) -> np.ndarray:
     return frames
 
 
-def evaluated_positions(ob: bpy.types.Object, frame: int) -> np.ndarray:
+def world_positions(ob: bpy.types.Object, frame: int) -> np.ndarray:
     """(N, 3) world-space positions of the object as Blender evaluates it at a frame."""
     bpy.context.scene.frame_set(frame)
     evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
@@ -119,24 +104,6 @@ def evaluated_positions(ob: bpy.types.Object, frame: int) -> np.ndarray:
     return positions @ matrix[:3, :3].T + matrix[:3, 3]
 
 
-def census() -> dict[str, list[str]]:
-    """Names of all data-blocks by kind."""
-    return {
-        prop.identifier: sorted(block.name_full for block in getattr(bpy.data, prop.identifier))
-        for prop in bpy.data.bl_rna.properties
-        if prop.type == "COLLECTION"
-    }
-
-
-def where_the_user_is() -> tuple:
-    """Frame, mode, active object and selection."""
-    context = bpy.context
-    active = context.view_layer.objects.active
-    selected = sorted(ob.name for ob in context.view_layer.objects if ob.select_get())
-    scene = context.scene
-    return scene.frame_current, scene.frame_subframe, active and active.name, active and active.mode, selected
-
-
 def state() -> tuple:
     """All that a failed or cancelled conversion must leave as it was."""
-    return census(), where_the_user_is()
+    return scenes.data_blocks(), scenes.ui_state()
