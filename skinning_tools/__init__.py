@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Skinning Tools: animations to bones, weights and keyframes. `core` works without Blender, so nothing here imports bpy."""
+"""Skinning Tools: animations to bones, weights and keyframes.
+
+Nothing here imports bpy before it registers: `core` works without Blender.
+"""
 
 
 def _modules() -> list:
