@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Centres of rotation: for each vertex the middle of the surface that is skinned as it is.
+
+Source: Le & Hodgins 2016, "Real-time skeletal skinning with optimized centers of rotation", and its evaluation of
+2019, equations 6, 9 and 10. The centre of a vertex depends on its weights alone.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial import cKDTree
+
+from .animation import check_triangles
+from .bone_pairs import BonePairs
+from .deform.influences import convex_influences, weight_matrix
+from .dense import one_blas_thread
+from .errors import BadMesh, BadSettings, BadWeights
+from .progress import Progress, checkpoint, ignore, span
+from .similarity_sums import INTERPOLATION_ERROR, Shares, similarity_sums
+from .virtual_subdivision import Pieces, subdivide, weight_differences
+
+# A vertex is summed again without interpolation where that could move its centre by more than this share of the mesh.
+_CENTER_TOLERANCE = 1e-7
+
+
+def bake_rotation_centers(
+    rest: np.ndarray,
+    triangles: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    *,
+    sigma: float = 0.1,
+    subdivision_epsilon: float = 0.1,
+    progress: Progress = ignore,
+    name: str = "The mesh",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centre of rotation of every vertex, by the whole sum over the surface.
+
+    rest (N, 3), triangles (T, 3), bones and weights (N, K); weights are divided by their sums. sigma: how alike weights
+    must be to count. subdivision_epsilon: triangles whose corners' weights are farther apart than this are summed in
+    finer pieces; 0 takes each as a whole.
+
+    Returns centers (N, 3) float32 and valid (N,) bool. Vertices with the same weights, such as the two sides of a seam,
+    have the same centre, bit for bit. A vertex that follows fewer than two bones, or whose pair of bones no face
+    shares, has none: its rest position and False. Faces without area and vertices without faces do no harm.
+    Raises BadMesh, BadWeights (no weights; no vertex with two bones), BadSettings and Cancelled; messages use ``name``.
+    """
+    if not (np.isfinite(sigma) and sigma > 0):
+        raise BadSettings(f"Sigma must be greater than zero, not {sigma:g}")
+    if not (np.isfinite(subdivision_epsilon) and subdivision_epsilon >= 0):
+        raise BadSettings(f"The subdivision threshold must be zero (off) or greater, not {subdivision_epsilon:g}")
+    rest, triangles = _checked_mesh(rest, triangles, name)
+    matrix = _checked_weights(bones, weights, len(rest), name)
+    targets = _Targets.of(matrix)
+    surface = _Surface.of(rest, triangles, matrix, subdivision_epsilon)
+    if surface is None:
+        raise BadMesh(f"No face of {name} has an area, so there is no surface to take centers from")
+    with one_blas_thread():
+        sums, doubt = _sums(targets, surface, sigma, False, span(progress, 0.0, 0.95))
+        # Where hardly any of the surface is like the vertex, interpolation errors of the rest may show.
+        unsure = doubt > _CENTER_TOLERANCE * sums[:, 3]
+        if unsure.any():
+            sums[unsure], _ = _sums(targets.only(unsure), surface, sigma, True, span(progress, 0.95, 1.0))
+    found = sums[:, 3] > np.finfo(float).tiny
+    centers, valid = rest.astype(np.float32), np.zeros(len(rest), bool)
+    own = targets.own
+    valid[own >= 0] = found[own[own >= 0]]
+    middles = np.divide(sums[:, :3], sums[:, 3:], out=np.zeros((len(sums), 3)), where=found[:, None])
+    centers[valid] = surface.to_object_space(middles)[own[valid]]
+    checkpoint(progress, 1.0, "Centers of rotation")
+    return centers, valid
+
+
+def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> str:
+    """Text that changes when anything changes that centres of rotation depend on, their settings aside.
+
+    Arrays as for ``bake_rotation_centers``. The order of a vertex's influences, unused ones and the scale of its
+    weights do not count. Raises BadWeights as ``convex_influences``.
+    """
+    matrix = _weight_matrix(*convex_influences(bones, weights, len(rest)))
+    digest = hashlib.sha256()
+    parts = (
+        (np.asarray(rest) + 0.0, "<f4"),
+        (triangles, "<i4"),
+        (matrix.indptr, "<i4"),
+        (matrix.indices, "<i4"),
+        # Dividing by the sum leaves a rounding error that depends on the sum.
+        (matrix.data, "<f4"),
+    )
+    for values, kind in parts:
+        values = np.ascontiguousarray(values, dtype=kind)
+        digest.update(str(values.shape).encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np.ndarray:
+    """(N,) int: the vertex at the mirror image of each, itself on the plane, −1 where there is none.
+
+    tolerance: how far off the image it may be, as a share of the bounding box's diagonal. Pairs are mutual.
+    """
+    rest = np.asarray(rest, dtype=np.float64)
+    image = rest * np.where(np.arange(3) == axis, -1.0, 1.0)
+    distances, nearest = cKDTree(rest).query(image)
+    vertices = np.arange(len(rest))
+    limit = tolerance * np.linalg.norm(np.ptp(rest, axis=0))
+    # A vertex on the plane is its own image, whichever of several at that place the search has found.
+    nearest = np.where(np.abs(rest[:, axis]) <= 0.5 * limit, vertices, nearest)
+    return np.where((distances <= limit) & (nearest[nearest] == vertices), nearest, -1)
+
+
+def symmetrized(
+    centers: np.ndarray, valid: np.ndarray, mirrored: np.ndarray, axis: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centres of which each is the mirror image of its partner's: the middle of the two.
+
+    mirrored (N,): as ``mirror_pairs`` returns it. A vertex without a centre takes its partner's mirrored; one without a
+    partner keeps its own. The arguments are kept.
+    """
+    flip = np.where(np.arange(3) == axis, -1.0, 1.0)
+    paired = np.asarray(mirrored) >= 0
+    partners = np.where(paired, mirrored, np.arange(len(centers)))
+    images = np.asarray(centers, dtype=np.float64)[partners] * flip
+    theirs = paired & valid[partners]
+    result = np.array(centers, dtype=np.float32)
+    both, only_theirs = valid & theirs, ~valid & theirs
+    result[both] = 0.5 * (centers[both] + images[both])
+    result[only_theirs] = images[only_theirs]
+    return result, valid | theirs
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """The different rows of weights with two bones or more. weights (U, P); own (N,): each vertex's row or −1."""
+
+    weights: sparse.csr_matrix
+    own: np.ndarray
+    pairs: BonePairs
+
+    @classmethod
+    def of(cls, matrix: sparse.csr_matrix) -> "_Targets":
+        lengths = np.diff(matrix.indptr)
+        blended = np.flatnonzero(lengths > 1)
+        slots = np.arange(lengths.max())
+        entries = np.minimum(matrix.indptr[blended, None] + slots, len(matrix.data) - 1)
+        used = slots < lengths[blended, None]
+        # Bone and weight of each slot, as bytes: what is to be the same must be so to the last bit.
+        padded = np.stack(
+            [np.where(used, matrix.indices[entries], -1), np.where(used, matrix.data[entries], 0)], axis=-1
+        )
+        rows = np.ascontiguousarray(padded.reshape(len(blended), -1))
+        _, first, inverse = np.unique(
+            rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel(),
+            return_index=True,
+            return_inverse=True,
+        )
+        own = np.full(matrix.shape[0], -1)
+        own[blended] = inverse.ravel()
+        return cls._with_pairs(matrix[blended[first]], own)
+
+    @classmethod
+    def _with_pairs(cls, weights, own):
+        return cls(weights, own, BonePairs.of(weights.indptr, weights.indices, weights.shape[1]))
+
+    def only(self, chosen: np.ndarray) -> "_Targets":
+        """Those where ``chosen`` (U,) is True."""
+        return self._with_pairs(self.weights[chosen], self.own)
+
+    def shares(self, part: slice) -> tuple[np.ndarray, np.ndarray, Shares]:
+        """Rows, products of the two weights, and the two weights, of a part of the pairs."""
+        first, second = self.weights.data[self.pairs.first[part]], self.weights.data[self.pairs.second[part]]
+        return self.pairs.rows[part], first * second, Shares.of(first, second)
+
+
+@dataclass(frozen=True)
+class _Surface:
+    """The faces that blend bones, around ``origin``, in units of the diagonal and of the whole area.
+
+    corners (T, 3, 3), areas (T,); pattern (T, P) sparse: where any corner has a bone; corner_weights (entries, 3): the
+    weights of the three corners for each entry of the pattern.
+    """
+
+    corners: np.ndarray
+    areas: np.ndarray
+    pattern: sparse.csr_matrix
+    corner_weights: np.ndarray
+    differences: np.ndarray
+    epsilon: float
+    origin: np.ndarray
+    scale: float
+
+    @classmethod
+    def of(cls, rest, triangles, matrix, epsilon) -> "_Surface | None":
+        low, high = rest.min(axis=0), rest.max(axis=0)
+        origin, scale = 0.5 * (low + high), float(np.linalg.norm(high - low))
+        corners = (rest - origin)[triangles] / (scale or 1.0)
+        areas = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+        if not areas.any():
+            return None
+        incidence = sparse.csr_matrix(
+            (np.ones(triangles.size), triangles.ravel(), np.arange(0, triangles.size + 1, 3)),
+            shape=(len(triangles), len(rest)),
+        )
+        pattern = incidence @ matrix
+        pattern.sort_indices()
+        blended = np.flatnonzero((np.diff(pattern.indptr) > 1) & (areas > 0))
+        # Faces with the same strongest bone together, so that a batch of pieces meets few pairs of bones.
+        order = blended[np.argsort(_strongest(pattern)[blended], kind="stable")]
+        pattern, triangles = pattern[order], triangles[order]
+        return cls(
+            corners[order],
+            areas[order] / areas.sum(),
+            pattern,
+            _corner_weights(pattern, triangles, matrix),
+            weight_differences(matrix, triangles),
+            epsilon,
+            origin,
+            scale,
+        )
+
+    def to_object_space(self, points: np.ndarray) -> np.ndarray:
+        return points * self.scale + self.origin
+
+    def pieces(self, progress: Progress):
+        return subdivide(self.differences, self.epsilon, progress=progress)
+
+
+def _sums(targets: _Targets, surface: _Surface, sigma: float, exact: bool, progress: Progress):
+    """(U, 4) the similarity-weighted sums of position and area; (U,) bounds of how far interpolation has them off."""
+    sums, doubt = np.zeros((targets.weights.shape[0], 4)), np.zeros(targets.weights.shape[0])
+    groups = targets.pairs.groups()
+    face_count = len(surface.areas)
+    latest = [0.0]
+
+    def subdividing(fraction: float, stage: str):
+        return progress(max(fraction, latest[0]), stage)
+
+    for pieces in surface.pieces(subdividing):
+        batch = _Batch.of(surface, pieces)
+        start, end = latest[0], (pieces.triangles[-1] + 1) / face_count
+        shared = [(key, part) for key, part in batch.pairs.groups().items() if key in groups]
+        for i, (key, part) in enumerate(shared):
+            latest[0] = start + (end - start) * (i / len(shared))
+            _add_pair(targets, groups[key], batch, part, sigma, exact, sums, doubt, lambda: _pulse(progress, latest[0]))
+        latest[0] = end
+    return sums, doubt
+
+
+def _pulse(progress: Progress, fraction: float) -> None:
+    checkpoint(progress, fraction, "Summing over the surface")
+
+
+def _add_pair(targets, target_part, batch, part, sigma, exact, sums, doubt, pulse: Callable[[], None]) -> None:
+    """Adds one pair of bones in one batch of pieces to ``sums`` and ``doubt``."""
+    pulse()
+    rows, factors, target_shares = targets.shares(target_part)
+    source_shares, moments = batch.sources(part)
+    values, direct = similarity_sums(target_shares, source_shares, moments, sigma, exact, pulse)
+    sums[rows] += factors[:, None] * values
+    if not direct:
+        doubt[rows] += factors * (20 * INTERPOLATION_ERROR * moments[:, 3].sum())
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Some pieces with what their faces know. faces: rows of the surface that have pieces here; starts: their first."""
+
+    surface: _Surface
+    pieces: Pieces
+    starts: np.ndarray
+    counts: np.ndarray
+    positions: np.ndarray
+    pairs: BonePairs
+    entries: np.ndarray
+
+    @classmethod
+    def of(cls, surface: _Surface, pieces: Pieces) -> "_Batch":
+        faces, starts, counts = np.unique(pieces.triangles, return_index=True, return_counts=True)
+        positions = np.einsum("li,lij->lj", pieces.middles, surface.corners[pieces.triangles])
+        pointers = surface.pattern.indptr
+        lengths = pointers[faces + 1] - pointers[faces]
+        entries = _ranges(pointers[faces], lengths)
+        own_pointers = np.concatenate([[0], np.cumsum(lengths)])
+        pairs = BonePairs.of(own_pointers, surface.pattern.indices[entries], surface.pattern.shape[1])
+        return cls(surface, pieces, starts, counts, positions, pairs, entries)
+
+    def sources(self, part: slice) -> tuple[Shares, np.ndarray]:
+        """The pieces that have both bones: the two weights, and moments (n, 4) of position and area times both."""
+        faces = self.pairs.rows[part]
+        counts = self.counts[faces]
+        chosen = _ranges(self.starts[faces], counts)
+        middles = self.pieces.middles[chosen]
+        first, second = (
+            np.einsum(
+                "li,li->l", middles, np.repeat(self.surface.corner_weights[self.entries[which[part]]], counts, axis=0)
+            )
+            for which in (self.pairs.first, self.pairs.second)
+        )
+        areas = self.pieces.shares[chosen] * self.surface.areas[self.pieces.triangles[chosen]]
+        masses = areas * first * second
+        moments = np.column_stack([self.positions[chosen] * masses[:, None], masses])
+        return Shares.of(first, second), moments
+
+
+def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """start, start + 1, … of each start, as many as its count, one after another."""
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
+
+
+def _strongest(matrix: sparse.csr_matrix) -> np.ndarray:
+    """(n,) the column with the largest entry of each row that has one; the last of equals."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    order = np.lexsort((matrix.data, rows))
+    result = np.zeros(matrix.shape[0], int)
+    result[rows[order]] = matrix.indices[order]
+    return result
+
+
+def _corner_weights(pattern: sparse.csr_matrix, triangles: np.ndarray, matrix: sparse.csr_matrix) -> np.ndarray:
+    """(entries, 3) the weights that the corners of each face have for each bone of the pattern."""
+    bone_count = matrix.shape[1]
+    known = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * np.int64(bone_count) + matrix.indices
+    vertices = np.repeat(triangles, np.diff(pattern.indptr), axis=0)
+    wanted = vertices * np.int64(bone_count) + pattern.indices[:, None]
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[places] == wanted, matrix.data[places], 0.0)
+
+
+def _weight_matrix(bones: np.ndarray, weights: np.ndarray) -> sparse.csr_matrix:
+    """(N, P) in canonical form: bones sorted, none twice, none with weight 0."""
+    # A copy, as the matrix shares its memory with the caller's arrays.
+    matrix = weight_matrix(bones, weights, int(bones.max(initial=0)) + 1).copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _checked_mesh(rest, triangles, name):
+    rest = np.asarray(rest, dtype=np.float64).reshape(-1, 3)
+    triangles = np.asarray(triangles, dtype=np.int64).reshape(-1, 3)
+    finite = np.isfinite(rest).all(axis=1)
+    if not finite.all():
+        raise BadMesh(
+            f"{name} has a position that is not a number (NaN or infinite) at vertex {int(np.argmin(finite))}"
+        )
+    check_triangles(triangles, len(rest), name)
+    if len(triangles) == 0:
+        raise BadMesh(f"{name} has no faces. Centers of rotation are taken from its surface")
+    return rest, triangles
+
+
+def _checked_weights(bones, weights, vertex_count, name) -> sparse.csr_matrix:
+    matrix = _weight_matrix(*convex_influences(bones, weights, vertex_count, name=name))
+    if matrix.nnz == 0:
+        raise BadWeights(f"No vertex of {name} has a weight. Assign vertex groups named as the bones first")
+    if np.diff(matrix.indptr).max() < 2:
+        raise BadWeights(
+            f"Nothing needs a center of rotation: every vertex of {name} follows one bone only, and moves with it "
+            "whatever its center is"
+        )
+    return matrix
