@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A skinned mesh as arrays: rest positions, triangles, influences, and what its armature does at present."""
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ..core.errors import BadScene
+from .object_checks import check_mode, check_visible, object_label
+from .vertex_groups import read_weights
+
+# Blender's armature modifier leaves a vertex alone whose weights add up to no more than this.
+LEAST_TOTAL_WEIGHT = 1e-4
+
+# Scales along the axes that differ by less than this share are taken as equal: matrices are in single precision.
+_EVEN_SCALE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Skin:
+    """A skinned mesh.
+
+    bone_names: the armature's deforming bones that have a vertex group, in the armature's order. rest (N, 3) float64 in
+    the mesh object's space, triangles (T, 3) int32, bones (N, K) int32 indices into ``bone_names``, weights (N, K)
+    float64 whose rows sum to 1, or are zero at vertices that the armature leaves alone.
+    """
+
+    object: bpy.types.Object
+    armature: bpy.types.Object
+    bone_names: tuple[str, ...]
+    rest: np.ndarray
+    triangles: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def label(self) -> str:
+        """What messages call the mesh."""
+        return object_label(self.object)
+
+
+def check_skinned(context, object) -> None:
+    """Raises BadScene with the reason why ``object`` cannot be read as a skinned mesh. Cheap enough for a panel."""
+    if object is None:
+        raise BadScene("There is no active object. Select a mesh that an armature deforms")
+    label = object_label(object)
+    if object.type != "MESH":
+        kind = object.bl_rna.properties["type"].enum_items[object.type].name
+        raise BadScene(f"The {label} is not a mesh, its type is {kind}. Select a mesh that an armature deforms")
+    check_mode(object)
+    check_visible(context.scene, context.view_layer, object)
+    if not object.data.vertices:
+        raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
+    check_rig(object)
+
+
+def check_rig(object) -> None:
+    """Raises BadScene where a mesh object has no armature and vertex groups that fit each other."""
+    label = object_label(object)
+    armature = armature_of(object)
+    if armature is None:
+        raise BadScene(f"No armature deforms the {label}. Add an Armature modifier and choose its armature")
+    if armature.data.is_editmode:
+        raise BadScene(f'The armature "{armature.name}" of {label} is in Edit Mode. Switch it to Object or Pose Mode')
+    modifier = armature_modifier(object)
+    if modifier is not None and not modifier.use_vertex_groups:
+        raise BadScene(
+            f'The modifier "{modifier.name}" of {label} does not use vertex groups. Enable Bind To > Vertex Groups'
+        )
+    if not object.vertex_groups:
+        raise BadScene(
+            f"The {label} has no vertex groups, so no bone moves it. Parent it to the armature with Automatic Weights, "
+            "or assign weights"
+        )
+    if not bone_names(object, armature):
+        raise BadScene(
+            f'None of the {len(object.vertex_groups)} vertex groups of {label} is named as a deforming bone of "'
+            f'{armature.name}". Rename the groups as the bones, or enable Deform on the bones'
+        )
+    _check_even_scale(armature)
+
+
+def armature_modifier(object):
+    """The Armature modifier that skins the object, an enabled one rather than a disabled one; None without any."""
+    found = [modifier for modifier in object.modifiers if modifier.type == "ARMATURE" and modifier.object]
+    return next((modifier for modifier in found if modifier.show_viewport), found[0] if found else None)
+
+
+def armature_of(object):
+    """The armature object that skins a mesh object, by its modifier or as its parent of type Armature; or None."""
+    modifier = armature_modifier(object)
+    if modifier is not None:
+        return modifier.object
+    parent = object.parent
+    return parent if parent is not None and object.parent_type == "ARMATURE" and parent.type == "ARMATURE" else None
+
+
+def bone_names(object, armature) -> tuple[str, ...]:
+    """The deforming bones of ``armature`` that have a vertex group in ``object``."""
+    groups = set(object.vertex_groups.keys())
+    return tuple(bone.name for bone in armature.data.bones if bone.use_deform and bone.name in groups)
+
+
+def read_skin(context, object) -> Skin:
+    """Read the mesh as it is before its modifiers: the first shape key (Basis) where it has any, not their mix.
+
+    Raises BadScene as ``check_skinned``, BadWeights. Bendy bones count as one segment, envelopes do not count.
+    """
+    check_skinned(context, object)
+    return read_arrays(object)
+
+
+def read_arrays(object) -> Skin:
+    """``read_skin`` without a look at mode and visibility. Raises BadScene as ``check_rig``, and BadWeights."""
+    from ..core.deform import convex_influences
+
+    check_rig(object)
+    armature = armature_of(object)
+    names = bone_names(object, armature)
+    mesh = object.data
+    bones, weights = read_weights(object, names)
+    bones, weights = convex_influences(
+        bones,
+        np.where(weights.sum(axis=1, keepdims=True) > LEAST_TOTAL_WEIGHT, weights, 0.0),
+        len(mesh.vertices),
+        len(names),
+        object_label(object),
+    )
+    return Skin(object, armature, names, rest_positions(mesh), mesh_triangles(mesh), bones, weights)
+
+
+def rest_positions(mesh) -> np.ndarray:
+    """(N, 3) float64 of a mesh, of its first shape key where it has any."""
+    positions = np.empty((len(mesh.vertices), 3), np.float32)
+    if mesh.shape_keys is not None:
+        mesh.shape_keys.reference_key.points.foreach_get("co", positions.ravel())
+    else:
+        mesh.attributes["position"].data.foreach_get("vector", positions.ravel())
+    return positions.astype(np.float64)
+
+
+def mesh_triangles(mesh) -> np.ndarray:
+    """(T, 3) int32."""
+    mesh.calc_loop_triangles()
+    triangles = np.empty((len(mesh.loop_triangles), 3), np.int32)
+    mesh.loop_triangles.foreach_get("vertices", triangles.ravel())
+    return triangles
+
+
+def bone_matrices(skin: Skin, depsgraph) -> np.ndarray:
+    """(P, 3, 4) float64: what each bone does to rest positions, in the mesh object's space, as the depsgraph is now.
+
+    As the armature modifier has it: the pose relative to the rest pose in the armature's space, brought to the mesh's.
+    Raises BadScene where a bone is gone.
+    """
+    armature = skin.armature.evaluated_get(depsgraph)
+    order = {name: index for index, name in enumerate(armature.pose.bones.keys())}
+    missing = [name for name in skin.bone_names if name not in order]
+    if missing:
+        raise BadScene(f'The armature "{skin.armature.name}" has no bone "{missing[0]}" any more. Start again')
+    chosen = [order[name] for name in skin.bone_names]
+    pose = _matrices(armature.pose.bones, "matrix")[chosen]
+    order = {name: index for index, name in enumerate(armature.data.bones.keys())}
+    rest = _matrices(armature.data.bones, "matrix_local")[[order[name] for name in skin.bone_names]]
+    mesh_world = np.array(skin.object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+    to_armature = np.linalg.solve(np.array(armature.matrix_world, dtype=np.float64), mesh_world)
+    matrices = np.linalg.inv(to_armature) @ pose @ np.linalg.inv(rest) @ to_armature
+    return matrices[:, :3]
+
+
+def _matrices(bones, name: str) -> np.ndarray:
+    """(P, 4, 4) float64 of all bones of a collection."""
+    values = np.empty((len(bones), 4, 4), np.float32)
+    bones.foreach_get(name, values.ravel())
+    # Blender keeps matrices column by column.
+    return values.swapaxes(1, 2).astype(np.float64)
+
+
+def _check_even_scale(armature) -> None:
+    """Under an uneven scale a bone that turns shears what it moves: there is no rotation to speak of."""
+    scale = np.array(armature.matrix_world.to_scale())
+    if np.ptp(np.abs(scale)) > _EVEN_SCALE * np.abs(scale).max():
+        text = ", ".join(f"{value:.3g}" for value in scale)
+        raise BadScene(
+            f'The armature "{armature.name}" is scaled unevenly ({text}), so that its bones shear what they turn. '
+            "Apply its scale (Object > Apply > Scale)"
+        )
