@@ -60,7 +60,7 @@ class StiffBones:
         motion = rigid.fit_alone(equations.products, equations.bone_moments)
         if self._scaled:
             affine = from_rows(equations.solve(to_rows(motion), _HOLD_AT_START))
-            self.axes = rigid.stretch_axes(affine)
+            self.axes = rigid.stretch_axes(affine, equations.bone_moments)
         return to_rows(motion)
 
     def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:

@@ -13,6 +13,10 @@ from .transforms import NormalEquations, from_rows, to_rows
 
 # A bone neither collapses nor explodes: its scales stay between these.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
+# Share of a bone's spread (and of its weight, for a bone of one vertex) by which its rotation tends to stay.
+_TWIST_HOLD, _POINT_HOLD = 1e-5, 1e-12
+# How little a bone must stretch for the shape of its region to decide its axes.
+_SHAPE_SHARE = 1e-3
 # Along an axis where a bone's vertices have less than this extent (squared, of the unit ball), its scale tends to stay.
 _SMALLEST_EXTENT = 1e-6
 
@@ -20,10 +24,22 @@ _SMALLEST_EXTENT = 1e-6
 def fit_alone(products: np.ndarray, moments: np.ndarray) -> np.ndarray:
     """The rotation and translation of each bone that best carry its own vertices, other bones left aside.
 
-    products Dᵀ (4P, 3F), moments (P, 4, 4) of each bone alone: (F, P, 3, 4).
+    products Dᵀ (4P, 3F), moments (P, 4, 4) of each bone alone: (F, P, 3, 4). What the vertices leave open, as the
+    twist of a straight rod, stays as it was in the frame before, in the first frame as in the rest pose.
     """
     blocks = from_rows(products)
-    return np.stack([_procrustes(blocks[:, j], moments[j], None)[0] for j in range(len(moments))], axis=1)
+    mass, center, spread = _mass_center_and_spread(moments)
+    covariance = blocks[..., :3] - blocks[..., 3:] * center[:, None]
+    hold = _hold(mass, spread)
+    rotations, firmness = _rotation_and_firmness(covariance)
+    open_bones = np.nonzero((firmness < hold).any(axis=0))[0]
+    if len(open_bones):
+        before = np.broadcast_to(np.eye(3), (len(open_bones), 3, 3))
+        for frame, data in enumerate(covariance[:, open_bones]):  # each frame needs the one before
+            before = _rotation(data + hold[open_bones, None, None] * before)
+            rotations[frame, open_bones] = before
+    moved_center = np.einsum("fpij,pj->fpi", rotations, center)
+    return np.concatenate([rotations, (blocks[..., 3] / mass[:, None] - moved_center)[..., None]], axis=-1)
 
 
 def sweep(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
@@ -43,64 +59,90 @@ def sweep(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray |
         part = slice(4 * j, 4 * j + 4)
         seen = equations.products[part] - product(equations.moments[part], rows) + own @ rows[part]
         current = from_rows(rows[part])[:, 0]
-        fitted = _procrustes(from_rows(seen)[:, 0], own, None if axes is None else axes[j], current)[0]
+        fitted = _procrustes(from_rows(seen)[:, 0], own, None if axes is None else axes[j], current)
         rows[part] = to_rows(fitted[:, None])
     return from_rows(rows)
 
 
-def _procrustes(data, moment, axes, current=None):
-    """Best motion (F, 3, 4) of one bone: data E (F, 3, 4), moment Σ w² v vᵀ (4, 4); and its scales (F, 3)."""
-    mass = moment[3, 3] if moment[3, 3] > 0 else 1.0
-    center = moment[:3, 3] / mass
+def _procrustes(data, moment, axes, current):
+    """Best motion (F, 3, 4) of one bone: data E (F, 3, 4), moment Σ w² v vᵀ (4, 4), current motion (F, 3, 4)."""
+    mass, center, spread = (part[0] for part in _mass_center_and_spread(moment[None]))
     covariance = data[:, :, :3] - data[:, :, 3:] * center
-    spread = moment[:3, :3] - mass * np.outer(center, center)
-    if axes is None:
-        linear, scales = _rotation(covariance), np.ones((len(data), 3))
-    else:
-        linear, scales = _rotation_and_scales(covariance, spread, mass, axes, current)
+    hold = _hold(mass, spread)
     motion = np.empty((len(data), 3, 4))
-    motion[:, :, :3] = linear
-    motion[:, :, 3] = data[:, :, 3] / mass - linear @ center
-    return motion, scales
+    if axes is None:
+        motion[:, :, :3] = _rotation(covariance + hold * current[:, :, :3])
+    else:
+        motion[:, :, :3] = _rotation_and_scales(covariance, spread, mass, hold, axes, current[:, :, :3])
+    motion[:, :, 3] = data[:, :, 3] / mass - motion[:, :, :3] @ center
+    return motion
+
+
+def _mass_center_and_spread(moments):
+    """Weight (P,), 1 where there is none, mean (P, 3) and Σ w (v − mean)(v − mean)ᵀ (P, 3, 3) of ``moments``."""
+    mass = np.where(moments[:, 3, 3] > 0, moments[:, 3, 3], 1.0)
+    center = moments[:, :3, 3] / mass[:, None]
+    return mass, center, moments[:, :3, :3] - mass[:, None, None] * center[:, :, None] * center[:, None]
+
+
+def _hold(mass, spread):
+    """How much of its present rotation (...) is added to a bone's covariance.
+
+    Enough to decide what rounding would decide otherwise, too little to be seen where the vertices say something.
+    """
+    return _TWIST_HOLD * np.einsum("...ii->...", spread).clip(0.0) + _POINT_HOLD * mass
 
 
 def _rotation(covariance: np.ndarray) -> np.ndarray:
-    """The rotation R (F, 3, 3) with the largest trace of Rᵀ·covariance; never a reflection (Kabsch 1976)."""
-    left, _, right = np.linalg.svd(covariance)
-    left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
-    return left @ right
+    """The rotation R (..., 3, 3) with the largest trace of Rᵀ·covariance; never a reflection (Kabsch 1976)."""
+    return _rotation_and_firmness(covariance)[0]
 
 
-def _rotation_and_scales(covariance, spread, mass, axes, current):
+def _rotation_and_firmness(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``_rotation``, and how much that trace resists a turn about the axis about which it resists least (...)."""
+    left, sizes, right = np.linalg.svd(covariance)
+    side = np.sign(np.linalg.det(left @ right))
+    left[..., 2] *= side[..., None]
+    return left @ right, sizes[..., 1] + side * sizes[..., 2]
+
+
+def _rotation_and_scales(covariance, spread, mass, hold, axes, current):
     """Alternate the rotation for given scales and the scales for given rotation; both are exact, so the error falls."""
     turned = covariance @ axes
     along = np.einsum("ij,jk,ki->i", axes.T, spread, axes)
     held = _SMALLEST_EXTENT * max(mass, np.finfo(float).tiny)
-    scales = np.linalg.norm(current[:, :, :3] @ axes, axis=1) if current is not None else np.ones((len(turned), 3))
+    stretched = current @ axes
+    scales = np.linalg.norm(stretched, axis=1)
+    rotation = stretched / scales[:, None, :]
     for _ in range(4):
-        rotation = _rotation(turned * scales[:, None, :])
+        rotation = _rotation(turned * scales[:, None, :] + hold * rotation)
         best = (np.einsum("fij,fij->fj", rotation, turned) + held * scales) / (along + held)
         scales = np.clip(best, _SMALLEST_SCALE, _LARGEST_SCALE)
-    return (rotation * scales[:, None, :]) @ axes.T, scales
+    return (rotation * scales[:, None, :]) @ axes.T
 
 
 def nearest(transforms: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
     """The motions of the wanted kind nearest to ``transforms`` (F, P, 3, 4), each about its own origin."""
     linear = transforms[..., :3]
     if axes is None:
-        rotation = _rotation(linear.reshape(-1, 3, 3)).reshape(linear.shape)
+        rotation = _rotation(linear)
     else:
         turned = linear @ axes
         scales = np.clip(np.linalg.norm(turned, axis=-2), _SMALLEST_SCALE, _LARGEST_SCALE)
-        rotation = _rotation((turned * scales[..., None, :]).reshape(-1, 3, 3)).reshape(linear.shape)
+        rotation = _rotation(turned * scales[..., None, :])
         rotation = (rotation * scales[..., None, :]) @ axes.transpose(0, 2, 1)
     return np.concatenate([rotation, transforms[..., 3:]], axis=-1)
 
 
-def stretch_axes(transforms: np.ndarray) -> np.ndarray:
-    """Axes (P, 3, 3), right-handed columns, along which affine ``transforms`` (F, P, 3, 4) stretch most over time."""
+def stretch_axes(transforms: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Axes (P, 3, 3), right-handed columns, along which affine ``transforms`` (F, P, 3, 4) stretch most over time.
+
+    Where they stretch alike, those of the bones' vertices, of which ``moments`` (P, 4, 4) are the sums.
+    """
     linear = transforms[..., :3]
     metric = np.einsum("fpij,fpik->pjk", linear, linear) / len(linear)
-    axes = np.linalg.eigh(metric)[1]
+    spread = _mass_center_and_spread(moments)[2]
+    size = np.einsum("pii->p", spread)[:, None, None]
+    axes = np.linalg.eigh(metric + _SHAPE_SHARE * spread / np.where(size > 0, size, 1.0))[1]
     axes[:, :, 2] *= np.sign(np.linalg.det(axes))[:, None]
     return axes

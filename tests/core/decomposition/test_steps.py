@@ -186,3 +186,67 @@ def test_nearest_motion_leaves_motions_of_its_kind_alone():
     scales = RANDOM.uniform(0.5, 2, size=(5, 3, 1, 3))
     motion[..., :3] = (rotations * scales) @ axes.transpose(0, 2, 1)
     np.testing.assert_allclose(rigid.nearest(motion, axes), motion, atol=1e-12)
+
+
+def swinging_rods(frames=60, bones=3, noise=0.0):
+    """Straight rods, a bone each, that turn by less than 4 degrees a frame: their equations, and the motions."""
+    times = 0.1 * np.arange(frames)[:, None] + np.arange(bones)
+    tilt, heading = 0.5 * np.sin(times), 0.6 * times
+    directions = np.stack([np.sin(tilt) * np.cos(heading), np.sin(tilt) * np.sin(heading), np.cos(tilt)], axis=-1)
+    along = np.linspace(-0.5, 0.5, 30)
+    frames_of_rods = (directions[:, :, None] * along[:, None]).reshape(frames, -1, 3)
+    rounded = frames_of_rods + noise * np.random.default_rng(0).normal(size=frames_of_rods.shape)
+    indices = np.repeat(np.arange(bones), len(along))[:, None].astype(np.int32)
+    data = rounded.astype(np.float32).astype(float).transpose(1, 0, 2).reshape(len(indices), -1)
+    still = np.zeros((frames, bones, 3, 4))
+    return equations_of(still, indices, np.ones(indices.shape), rounded[0], data)
+
+
+def largest_turn(rotations):
+    """Degrees between neighbouring frames of rotations (F, P, 3, 3)."""
+    steps = rotations[:-1].swapaxes(-1, -2) @ rotations[1:]
+    return np.degrees(np.arccos(np.clip((np.trace(steps, axis1=-2, axis2=-1) - 1) / 2, -1, 1))).max()
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4])
+def test_a_straight_rod_does_not_twist_at_random(noise):
+    """Its vertices leave the turn about its own axis open, which is then as small from frame to frame as can be."""
+    equations = swinging_rods(noise=noise)
+    motion = rigid.fit_alone(equations.products, equations.bone_moments)
+    assert largest_turn(motion[..., :3]) < 5
+    for _ in range(10):
+        motion = rigid.sweep(equations, motion)
+    assert largest_turn(motion[..., :3]) < 5
+
+
+def test_a_scaled_rod_does_not_twist_at_random():
+    equations = swinging_rods()
+    motion = rigid.fit_alone(equations.products, equations.bone_moments)
+    axes = rigid.stretch_axes(motion, equations.bone_moments)
+    for _ in range(10):
+        motion = rigid.sweep(equations, motion, axes)
+    stretched = motion[..., :3] @ axes
+    scales = np.linalg.norm(stretched, axis=-2)
+    np.testing.assert_allclose(scales, 1, atol=1e-5)
+    assert largest_turn(stretched / scales[..., None, :]) < 5
+
+
+def test_vertices_in_one_place_do_not_turn():
+    place, data = RANDOM.normal(size=3), RANDOM.normal(size=15)
+    bones, weights = np.zeros((40, 1), np.int32), np.ones((40, 1))
+    equations = equations_of(np.zeros((5, 1, 3, 4)), bones, weights, np.tile(place, (40, 1)), np.tile(data, (40, 1)))
+    motion = rigid.sweep(equations, rigid.fit_alone(equations.products, equations.bone_moments))
+    np.testing.assert_allclose(motion[..., :3], np.broadcast_to(np.eye(3), (5, 1, 3, 3)), atol=1e-2)
+    np.testing.assert_allclose(motion @ [*place, 1], data.reshape(5, 1, 3), atol=1e-9)
+
+
+def test_bones_that_stretch_alike_take_the_axes_of_their_shape():
+    axes = Rotation.random(3, random_state=2).as_matrix()
+    points = RANDOM.normal(size=(3, 400, 3)) * [0.1, 0.3, 1.0] @ axes.transpose(0, 2, 1)
+    moments = np.einsum("pni,pnj->pij", *2 * [np.concatenate([points, np.ones((3, 400, 1))], axis=-1)])
+    turned = np.zeros((6, 3, 3, 4))
+    turned[..., :3] = Rotation.random(18, random_state=3).as_matrix().reshape(6, 3, 3, 3)
+    found = rigid.stretch_axes(turned, moments)
+    assert np.abs(np.einsum("pij,pij->pj", found, axes)).min() > 0.95
+    turned[..., :3] = turned[..., :3] @ (np.eye(3) + np.diag([0, 0.5, 0]))
+    assert np.abs(rigid.stretch_axes(turned, moments)[:, 1, 2]).min() > 0.95
