@@ -232,25 +232,24 @@ def _sums(targets: _Targets, surface: _Surface, sigma: float, exact: bool, progr
     """(U, 4) the similarity-weighted sums of position and area; (U,) bounds of how far interpolation has them off."""
     sums, doubt = np.zeros((targets.weights.shape[0], 4)), np.zeros(targets.weights.shape[0])
     groups = targets.pairs.groups()
-    face_count = len(surface.areas)
-    latest = [0.0]
+    done = 0.0
 
     def subdividing(fraction: float, stage: str):
-        return progress(max(fraction, latest[0]), stage)
+        # The pieces run ahead of their sums: what is done is what is summed.
+        return progress(done, stage)
 
     for pieces in surface.pieces(subdividing):
         batch = _Batch.of(surface, pieces)
-        start, end = latest[0], (pieces.triangles[-1] + 1) / face_count
+        share = float(pieces.shares.sum()) / len(surface.areas)
         shared = [(key, part) for key, part in batch.pairs.groups().items() if key in groups]
         for i, (key, part) in enumerate(shared):
-            latest[0] = start + (end - start) * (i / len(shared))
-            _add_pair(targets, groups[key], batch, part, sigma, exact, sums, doubt, lambda: _pulse(progress, latest[0]))
-        latest[0] = end
+
+            def pulse(fraction: float = min(done + share * i / len(shared), 1.0)) -> None:
+                checkpoint(progress, fraction, "Summing over the surface")
+
+            _add_pair(targets, groups[key], batch, part, sigma, exact, sums, doubt, pulse)
+        done = min(done + share, 1.0)
     return sums, doubt
-
-
-def _pulse(progress: Progress, fraction: float) -> None:
-    checkpoint(progress, fraction, "Summing over the surface")
 
 
 def _add_pair(targets, target_part, batch, part, sigma, exact, sums, doubt, pulse: Callable[[], None]) -> None:

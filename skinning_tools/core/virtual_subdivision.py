@@ -15,8 +15,8 @@ from scipy import sparse
 
 from .progress import Progress, checkpoint, ignore
 
-# Weights differ by rounding where the same cut is reached in two ways.
-_SLACK = 1 + 1e-12
+# Squared lengths that differ by less are the same.
+_SLACK = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -63,26 +63,29 @@ def subdivide(
 
 
 def _finished(differences, epsilon, limit, progress) -> Iterator[Pieces]:
-    total = len(differences)
+    total, done = len(differences), 0.0
     # The last triangles are pushed first, so that pieces come out roughly in the triangles' order.
     starts = range(0, total, limit)
     stack = [_whole(np.arange(start, min(start + limit, total), dtype=np.int32)) for start in reversed(starts)]
     while stack:
         triangles, corners, shares = stack.pop()
-        checkpoint(progress, float(triangles[0]) / total, "Subdividing")
+        checkpoint(progress, min(done / total, 1.0), "Subdividing")
         lengths = _squared_lengths(differences[triangles], corners)
-        longest = np.argmax(lengths, axis=1)
-        rough = np.take_along_axis(lengths, longest[:, None], axis=1)[:, 0] > epsilon * epsilon * _SLACK
+        most = lengths.max(axis=1)
+        # The first of those that are equal but for rounding.
+        longest = np.argmax(lengths * _SLACK >= most[:, None], axis=1)
+        rough = most > epsilon * epsilon * _SLACK
         if epsilon == 0:
             rough[:] = False
         fine = ~rough
         if fine.any():
+            done += float(shares[fine].sum())
             middles = corners[fine].mean(axis=1)
             yield Pieces(triangles[fine], np.column_stack([1 - middles.sum(axis=1), middles]), shares[fine])
         if rough.any():
             halves = _halves(triangles[rough], corners[rough], shares[rough], longest[rough])
             parts = -(-len(halves[0]) // limit)
-            stack.extend(zip(*(np.array_split(values, parts) for values in halves), strict=True))
+            stack.extend(reversed(list(zip(*(np.array_split(values, parts) for values in halves), strict=True))))
 
 
 def _whole(triangles):

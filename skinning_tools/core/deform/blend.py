@@ -124,7 +124,8 @@ class _TurningBones:
         """(n, 3, 4) dual quaternion blending, CRS algorithm 1.
 
         What a bone's scale adds to the motion of a vertex goes into the translation of the dual quaternion that this
-        vertex takes from the bone, which is how Blender's armature modifier blends scaled bones with Preserve Volume.
+        vertex takes from the bone, as in Blender's armature modifier with Preserve Volume. Where bones are sheared or
+        mirrored, Blender keeps two of their own axes instead of the nearest rotation, and the results differ.
         """
         blended, signed = self._aligned_sum(bones, weights)
         dual = np.zeros_like(blended)
