@@ -15,7 +15,7 @@ from .transforms import NormalEquations, from_rows, to_rows
 # How firmly affine transforms are held where the data say little: to the last sweep's, in the end to a rigid motion.
 _HOLD_IN_SWEEPS = 1e-9
 _HOLD_AT_START = 1e-6
-_HOLD_AT_END = 1e-8
+_HOLD_AT_END = 3e-5
 _PASSES_PER_SWEEP = 2
 
 
@@ -26,6 +26,7 @@ class AffineBones:
 
     def __init__(self, matrix: AnimationMatrix, reduction: Reduction, bone_count: int):
         self.source = reduction
+        self.final = HeldAffineBones(matrix)
         self._standstill = product(standstill(bone_count, matrix.height // 3), reduction.basis)
 
     def start(self, equations: NormalEquations, _full_equations) -> np.ndarray:
@@ -37,14 +38,26 @@ class AffineBones:
     def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
         return rows + factor * change
 
-    def finish(self, _rows: np.ndarray, full_equations) -> np.ndarray:
-        """(F, P, 3, 4): solved again against the unreduced animation, held lightly to a rigid motion of each bone."""
-        equations = full_equations()
+
+class HeldAffineBones:
+    """Affine bones in the unreduced animation, held to a rigid motion of each bone's region: for the last sweeps.
+
+    In the thin direction of a piece of cloth a bone's matrix is nearly free, and the best fit of each frame alone jumps
+    about from frame to frame: exact at the frames, wrong between them.
+    """
+
+    def __init__(self, matrix: AnimationMatrix):
+        self.source = matrix
+
+    def fit(self, equations: NormalEquations, _rows) -> np.ndarray:
         rows = to_rows(rigid.fit_alone(equations.products, equations.bone_moments))
-        # Repeated, the hold fades wherever the data say anything and stays where they say nothing.
-        for _ in range(3):
+        # Repeated, the hold fades wherever the data say something and stays where they say nothing.
+        for _ in range(2):
             rows = equations.solve(rows, _HOLD_AT_END)
-        return from_rows(rows)
+        return rows
+
+    def extrapolate(self, rows: np.ndarray, _change, _factor) -> np.ndarray:
+        return rows
 
 
 class StiffBones:
@@ -52,6 +65,7 @@ class StiffBones:
 
     def __init__(self, matrix: AnimationMatrix, scaled: bool):
         self.source = matrix
+        self.final = None
         self._scaled = scaled
         self.axes = None
 
@@ -71,9 +85,6 @@ class StiffBones:
 
     def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
         return to_rows(rigid.nearest(from_rows(rows + factor * change), self.axes))
-
-    def finish(self, rows: np.ndarray, _full_equations) -> np.ndarray:
-        return from_rows(rows)
 
 
 def standstill(bone_count: int, frame_count: int) -> np.ndarray:

@@ -18,12 +18,14 @@ from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .segmentation import fill_empty_regions, grow_regions
 from .split_merge import move_bones
 from .sweeps import alternate, collect_equations, vertex_blocks
+from .transforms import from_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones
 
 # The paper's ε, 0.0005, adds up to 0.5 to E_RMS; a sweep's cost hardly depends on d, so a fifth of it is nearly free.
 _REDUCTION_ERROR = 1e-4
 _MOVE_ROUNDS = 6
+_FINAL_SWEEPS = 2
 _REDUCED, _SEGMENTED, _SOLVED = 0.1, 0.2, 0.9
 
 
@@ -96,24 +98,23 @@ def _solve(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Pro
     matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
     affine = AffineBones(matrix, reduction, bone_count)
     kind = affine if settings.bone_kind == "AFFINE" else StiffBones(matrix, settings.bone_kind == "SCALED")
-
-    def full_equations():
-        return collect_equations(state, matrix, bone_count)
-
+    sweeps = range(settings.iterations)
+    final = sweeps[max(1, len(sweeps) - _FINAL_SWEEPS) :] if kind.final else sweeps[:0]
     with clock.stage("segmentation"):
         state = _segment(prepared, affine, settings, span(progress, 0.0, 0.1))
-        start = kind.start(
-            collect_equations(state, reduction, bone_count), lambda: collect_equations(state, matrix, bone_count)
-        )
+        reduced = collect_equations(state, reduction, bone_count)
+        rows = kind.start(reduced, lambda: collect_equations(state, matrix, bone_count))
     with clock.stage("iterations"):
-        rows, state, errors = alternate(
-            kind, start, state, settings.iterations, settings.optimize_rest_pose, span(progress, 0.1, 0.95)
-        )
-    with clock.stage("transforms"):
-        checkpoint(progress, 0.95, "Finishing the transforms")
-        transforms = kind.finish(rows, full_equations)
-    lost = matrix.squared_norm
-    return _Solution(transforms, kind.axes, state, [error + lost for error in errors])
+        first = sweeps[: len(sweeps) - len(final)]
+        part = span(progress, 0.1, 0.8 if kind.final else 1.0)
+        rows, state, errors = alternate(kind, rows, state, first, settings.optimize_rest_pose, part)
+    if kind.final:
+        with clock.stage("transforms"):
+            rows = kind.final.fit(collect_equations(state, matrix, bone_count), rows)
+            part = span(progress, 0.8, 1.0)
+            rows, state, last = alternate(kind.final, rows, state, final, settings.optimize_rest_pose, part)
+            errors += last
+    return _Solution(from_rows(rows), kind.axes, state, [error + matrix.squared_norm for error in errors])
 
 
 def _solve_for_target(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress) -> _Solution:

@@ -74,22 +74,23 @@ def _over_blocks(state, source, bone_count, progress, stage, work) -> NormalEqua
     return total
 
 
-def alternate(kind, rows, state: VertexState, iterations: int, optimize_rest_pose: bool, progress: Progress):
-    """``iterations`` sweeps from the transforms ``rows`` and ``state``.
+def alternate(kind, rows, state: VertexState, sweeps: range, optimize_rest_pose: bool, progress: Progress):
+    """The ``sweeps``, by their numbers from 0, from the transforms ``rows`` and ``state``.
 
     After each sweep the transforms are extrapolated along their last change; where that did not lower the error, the
     sweep is taken back and repeated without, so the error never rises. The rest pose takes part from the second sweep
-    on: in the first the weights are still those of the segmentation.
+    of all on: in the first the weights are still those of the segmentation.
     Returns rows, state and ‖TX − A‖² − ‖A‖² after each sweep.
     """
     errors: list[float] = []
     factor, trial = _FIRST_EXTRAPOLATION, rows
-    for i in range(iterations):
+    for number in sweeps:
+        done = len(errors)
         saved = state.copy()
         options = {
-            "progress": span(progress, i / iterations, (i + 1) / iterations),
-            "stage": f"Iteration {i + 1} of {iterations}",
-            "optimize_rest_pose": optimize_rest_pose and i > 0,
+            "progress": span(progress, done / len(sweeps), (done + 1) / len(sweeps)),
+            "stage": f"Iteration {number + 1}",
+            "optimize_rest_pose": optimize_rest_pose and number > 0,
         }
         fitted, error = _sweep(kind, trial, state, **options)
         if trial is not rows and error > errors[-1]:
@@ -99,7 +100,7 @@ def alternate(kind, rows, state: VertexState, iterations: int, optimize_rest_pos
         errors.append(error)
         change, rows = fitted - rows, fitted
         trial = rows
-        if 1 <= i < iterations - 1:
+        if 1 <= done < len(sweeps) - 1:
             trial = kind.extrapolate(rows, change, factor)
             factor = min(1.1 * factor, _LARGEST_EXTRAPOLATION)
     return rows, state, errors
