@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, dsyrk
 
 
 def product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -21,6 +21,12 @@ def product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     left, turn_left = _columns_together(second)
     right, turn_right = _columns_together(first)
     return dgemm(1.0, left, right, trans_a=turn_left, trans_b=turn_right).T
+
+
+def self_product(matrix: np.ndarray) -> np.ndarray:
+    """``matrix``ᵀ times ``matrix`` (n, m), float64: (m, m), for half the work of ``product``."""
+    upper = dsyrk(1.0, np.ascontiguousarray(matrix).T)
+    return upper + np.triu(upper, 1).T
 
 
 def _columns_together(matrix: np.ndarray) -> tuple[np.ndarray, bool]:

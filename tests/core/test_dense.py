@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from skinning_tools.core.dense import _openblas, one_blas_thread, product
+from skinning_tools.core.dense import _openblas, one_blas_thread, product, self_product
 
 RANDOM = np.random.default_rng(5)
 
@@ -31,6 +31,13 @@ def test_product_of_any_layout(first_order, second_order, shape):
 def test_product_with_its_own_transpose():
     matrix = RANDOM.normal(size=(40, 9))
     np.testing.assert_allclose(product(matrix.T, matrix), np.einsum("ni,nj->ij", matrix, matrix), atol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_self_product_of_any_layout(order):
+    matrix = RANDOM.normal(size=(40, 9))
+    expected = np.einsum("ni,nj->ij", matrix, matrix)
+    np.testing.assert_allclose(self_product(laid_out(matrix, order)), expected, atol=1e-12)
 
 
 def test_threads_are_limited_and_given_back():

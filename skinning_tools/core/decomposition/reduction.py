@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from ..animation import enclosing_ball
-from ..dense import product
+from ..dense import product, self_product
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore
 
@@ -20,6 +20,7 @@ STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 # From this height of A on, a randomised range finder is faster than the eigenvectors of A Aᵀ.
 _LARGEST_GRAM = 2400
 _BLOCK_BYTES = 32 << 20
+_ROWS_AT_ONCE = 1024
 
 
 class AnimationMatrix:
@@ -40,7 +41,10 @@ class AnimationMatrix:
 
     def rows(self, part) -> np.ndarray:
         """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices)."""
-        moved = (self._frames[:, part].transpose(1, 0, 2) - self.means) / self.radius
+        positions = self._frames[:, part].transpose(1, 0, 2)
+        # Into an array in C order: the difference alone would lie like the frames and be copied again.
+        moved = np.subtract(positions, self.means, out=np.empty(positions.shape))
+        moved /= self.radius
         return moved.reshape(len(moved), self.height)
 
     def rest_pose(self) -> np.ndarray:
@@ -113,7 +117,7 @@ def reduce_animation(
 def _eigenvectors(matrix: AnimationMatrix, squared_epsilon: float, progress: Progress) -> Reduction:
     gram = np.zeros((matrix.height, matrix.height))
     for part, rows in matrix.blocks():
-        gram += product(rows.T, rows)
+        gram += self_product(rows)
         checkpoint(progress, 0.5 * part.stop / matrix.vertex_count, "Reducing")
     values, vectors = scipy.linalg.eigh(gram, overwrite_a=True)
     basis = vectors[:, _count_to_drop(values, 0.0, squared_epsilon) :][:, ::-1]
@@ -151,6 +155,7 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
             probe += product(rows.T, random.standard_normal((len(rows), size)))
         for _ in range(2):
             probe = _orthonormal_beyond(basis, probe)
+            checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
             sharpened = np.zeros_like(probe)
             for _, rows in matrix.blocks():
                 sharpened += product(rows.T, product(rows, probe))
@@ -160,10 +165,19 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
         basis = np.hstack([basis, probe])
         checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
     found = _project(matrix, basis)
-    values, rotation = scipy.linalg.eigh(product(found.coefficients.T, found.coefficients))
-    kept = rotation[:, _count_to_drop(values, found.lost, squared_epsilon) :][:, ::-1]
-    cut = product(found.coefficients, kept)
-    return Reduction(product(basis, kept), cut, max(0.0, matrix.squared_norm - float(np.vdot(cut, cut))))
+    coefficients, lost = found.coefficients, found.lost
+    values, rotation = scipy.linalg.eigh(product(coefficients.T, coefficients).T, overwrite_a=True)
+    kept = np.ascontiguousarray(rotation[:, _count_to_drop(values, lost, squared_epsilon) :][:, ::-1])
+    coefficients = product(coefficients, kept)
+    # The basis is the largest array here: turned in place, and nothing beside it that is no longer needed.
+    del found, rotation, rows
+    for start in range(0, len(basis), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        basis[part, : kept.shape[1]] = product(basis[part], kept)
+    basis = basis[:, : kept.shape[1]]
+    del kept
+    basis = np.ascontiguousarray(basis)
+    return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - float(np.vdot(coefficients, coefficients))))
 
 
 def _orthonormal_beyond(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .segmentation import fill_empty_regions, grow_regions
 from .split_merge import move_bones
 from .sweeps import alternate, collect_equations, vertex_blocks
-from .transforms import from_rows
+from .transforms import NormalEquations, from_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones
 
@@ -144,32 +144,32 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
     needed, and in between vertices given to the bone that predicts them best."""
     matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
     rest = matrix.rest_pose()
-    influences = min(settings.max_influences, bone_count)
+    points = homogeneous(rest)
 
     def reassigned(labels, rounds):
         for _ in range(rounds):
-            state = _single_bones(rest, labels, influences)
-            model = BoneModel(affine.start(collect_equations(state, reduction, bone_count), None))
+            equations = NormalEquations.of_regions(points, reduction.coefficients, labels, bone_count)
+            model = BoneModel(affine.start(equations, None))
             for part in vertex_blocks(len(rest)):
-                labels[part] = best_single_bones(model, reduction.rows(part), state.points[part])
+                labels[part] = best_single_bones(model, reduction.rows(part), points[part])
             labels = fill_empty_regions(labels, rest, bone_count)
         return labels
 
     labels = reassigned(grow_regions(matrix, reduction, rest, prepared.animation.triangles, bone_count), 2)
     for i in range(_MOVE_ROUNDS if bone_count > 2 else 0):
         checkpoint(progress, i / _MOVE_ROUNDS, "Segmenting")
-        labels, moves = move_bones(homogeneous(rest), reduction.coefficients, labels, bone_count)
+        labels, moves = move_bones(points, reduction.coefficients, labels, bone_count)
         if not moves:
             break
         labels = reassigned(labels, 1)
-    return _single_bones(rest, reassigned(labels, 2), influences)
+    return _single_bones(points, reassigned(labels, 2), min(settings.max_influences, bone_count))
 
 
-def _single_bones(rest, labels, influences) -> VertexState:
+def _single_bones(points, labels, influences) -> VertexState:
     bones = np.repeat(labels[:, None], influences, axis=1).astype(np.int32)
     weights = np.zeros(bones.shape)
     weights[:, 0] = 1.0
-    return VertexState(homogeneous(rest), bones, weights)
+    return VertexState(points, bones, weights)
 
 
 def _measured(prepared: _Prepared, solution: _Solution, settings: Settings, clock: _Clock, progress: Progress):

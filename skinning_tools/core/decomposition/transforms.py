@@ -5,7 +5,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from ..dense import product
+from ..dense import product, self_product
 
 # Above this many columns X is worth storing sparse: four influences fill sixteen of them.
 _WIDEST_DENSE = 640
@@ -42,13 +42,27 @@ class NormalEquations:
         self.products += other.products
         return self
 
+    @classmethod
+    def of_regions(cls, points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int):
+        """The equations where each vertex has one bone, ``labels`` (N,): one block a bone, no product between bones.
+
+        points (N, 4), data (N, d).
+        """
+        equations = cls(bone_count, data.shape[1])
+        ends = np.cumsum(np.bincount(labels, minlength=bone_count))[:-1]
+        for bone, members in enumerate(np.split(np.argsort(labels, kind="stable"), ends)):
+            part = slice(4 * bone, 4 * bone + 4)
+            equations.moments[part, part] = self_product(points[members])
+            equations.products[part] = product(points[members].T, data[members])
+        return equations
+
     def add(self, design, data: np.ndarray) -> None:
         """design (n, 4P) from ``design_matrix``, data (n, d)."""
         if scipy.sparse.issparse(design):
             self.moments += (design.T @ design).toarray()
             self.products += design.T @ data
         else:
-            self.moments += product(design.T, design)
+            self.moments += self_product(design)
             self.products += product(design.T, data)
 
     @property
