@@ -265,7 +265,11 @@ def _add_pair(targets, target_part, batch, part, sigma, exact, sums, doubt, puls
 
 @dataclass(frozen=True)
 class _Batch:
-    """Some pieces with what their faces know. faces: rows of the surface that have pieces here; starts: their first."""
+    """Some pieces with what their F faces know.
+
+    starts, counts (F,): each face's part of the pieces. positions (L, 3): middles of the pieces. pairs: of the faces;
+    entries: for each entry of the pattern that the pairs speak of, its place in the surface's pattern.
+    """
 
     surface: _Surface
     pieces: Pieces
