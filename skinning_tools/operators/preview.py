@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Preview Skinning: the operator in front of the preview package, which it reaches through the window manager."""
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty
+
+from ..core.errors import BadScene
+from ..scene import dependencies
+from ..scene.skin_reader import armature_of
+from .boundary import reported
+
+MODES = (
+    ("LBS", "Linear Blend", "Blended matrices, as the Armature modifier does"),
+    ("DQS", "Dual Quaternion", "Blended dual quaternions, as the Armature modifier does with Preserve Volume"),
+    ("CRS", "Centers of Rotation", "Blended rotations about the baked centers"),
+    ("OFF", "Off", "End the preview"),
+)
+
+
+class SKINNING_OT_preview(bpy.types.Operator):
+    """Draw the active mesh over the 3D views as another skinning method deforms it. Changes nothing in the scene"""
+
+    bl_idname = "skinning.preview"
+    bl_label = "Preview Skinning"
+    bl_options = {"REGISTER"}
+
+    mode: EnumProperty(name="Mode", items=MODES, default="LBS", options={"SKIP_SAVE"})
+    side_by_side: BoolProperty(
+        name="Side by Side",
+        description="Show all methods next to each other, to the right of the mesh",
+        default=False,
+        options={"SKIP_SAVE"},
+    )
+
+    def execute(self, context):
+        preview = context.window_manager.skinning_preview
+        with reported(self):
+            if self.mode == "OFF":
+                preview.stop()
+                return {"FINISHED"}
+            dependencies.require_dependencies()
+            object = previewed_object(context)
+            preview.show(context, object, self.mode)
+            preview.side_by_side = self.side_by_side
+            self.report({"INFO"}, preview.shown.summary())
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+def previewed_object(context):
+    """The active object, or the mesh that the active armature skins. Raises BadScene where that is not one mesh."""
+    active = context.active_object
+    if active is None or active.type != "ARMATURE":
+        return active
+    meshes = [ob for ob in context.visible_objects if ob.type == "MESH" and armature_of(ob) == active]
+    meshes = [ob for ob in meshes if ob.select_get()] or meshes
+    shown = context.window_manager.skinning_preview.shown
+    if shown is not None and shown.target() in meshes:
+        return shown.target()
+    if len(meshes) != 1:
+        count = f"deforms {len(meshes)} meshes" if meshes else "deforms no visible mesh"
+        raise BadScene(f'The armature "{active.name}" {count}. Select the mesh to preview')
+    return meshes[0]
+
+
+registry = [SKINNING_OT_preview]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of the preview: method, what its colors tell, and what the preview misses."""
+
+import bpy
+
+from ..scene.rotation_centers import MISSING, STALE, shown_bake_state
+from .convert_animation import draw_text
+
+BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
+
+
+class SKINNING_PT_preview(bpy.types.Panel):
+    bl_label = "Preview"
+    bl_idname = "SKINNING_PT_preview"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        settings = context.window_manager.skinning_preview
+        shown = settings.shown
+        row = layout.row(align=True)
+        for mode, label in BUTTONS:
+            button = row.operator("skinning.preview", text=label, depress=shown is not None and shown.mode == mode)
+            button.mode, button.side_by_side = mode, settings.side_by_side
+        if shown is not None:
+            layout.operator("skinning.preview", text="Switch Off", icon="X").mode = "OFF"
+        elif settings.failure:
+            draw_text(layout, context, settings.failure, "INFO")
+        self._draw_bake(context, shown)
+        if shown is not None:
+            draw_settings(layout, settings, shown)
+
+    def _draw_bake(self, context, shown) -> None:
+        """The way to the centers, where the preview has none or old ones."""
+        mesh = shown.target() if shown is not None else context.active_object
+        if mesh is None or mesh.type != "MESH" or not mesh.vertex_groups:
+            return
+        state = shown_bake_state(mesh)
+        if state == MISSING:
+            draw_text(self.layout, context, f'"{mesh.name}" has no centers of rotation yet', "INFO")
+        elif state == STALE:
+            draw_text(self.layout, context, "The centers of rotation are older than the mesh or its weights", "ERROR")
+        if state in (MISSING, STALE):
+            self.layout.operator("skinning.bake_rotation_centers", text="Bake Centers of Rotation")
+
+
+def draw_settings(layout, settings, shown) -> None:
+    layout.use_property_split = True
+    layout.use_property_decorate = False
+    column = layout.column()
+    column.prop(settings, "side_by_side")
+    if settings.side_by_side:
+        column.prop(settings, "spacing")
+    column.prop(settings, "offset")
+    column = layout.column()
+    column.prop(settings, "colors")
+    if settings.colors == "DISTANCE":
+        column.prop(settings, "compared")
+        column.prop(settings, "color_range")
+    column = layout.column()
+    column.prop(settings, "opacity")
+    column.prop(settings, "in_front")
+    row = column.row()
+    row.enabled = shown.has_centers
+    row.prop(settings, "show_centers")
+    if shown.data.crowded:
+        layout.label(text=f"{shown.data.crowded:,} vertices show their 8 strongest bones only", icon="INFO")
+
+
+registry = [SKINNING_PT_preview]

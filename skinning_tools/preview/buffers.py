@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the shaders read: vertices of a skin, bones of a frame, uniforms of a view."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import gpu
+import numpy as np
+
+from ..core import quaternions
+from ..core.deform import METHODS, polar_decomposition
+from .shaders import BONES_PER_ROW, VERTEX_INPUTS
+
+# As INFLUENCES in skinning.glsl.
+INFLUENCES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class VertexData:
+    """The arrays of a skin as the vertex shader takes them.
+
+    origin (3,): the middle of the mesh, about which the others are given, so that single precision suffices wherever
+    the mesh lies. rest, normals, centers (N, 3) float32, bones (N, 8) uint32, weights (N, 8) float32; triangles (T, 3);
+    centered (C,): the vertices that have a centre of their own. crowded: how many vertices had more than 8 influences
+    and kept the strongest.
+    """
+
+    origin: np.ndarray
+    rest: np.ndarray
+    normals: np.ndarray
+    centers: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    triangles: np.ndarray
+    centered: np.ndarray
+    crowded: int
+
+    @classmethod
+    def of(cls, rest, normals, triangles, bones, weights, centers=None, valid=None) -> "VertexData":
+        """From arrays as in core; ``normals`` (N, 3) at rest. A vertex without a center is its own."""
+        origin = 0.5 * (rest.min(axis=0) + rest.max(axis=0))
+        crowded = int(np.count_nonzero(np.count_nonzero(weights, axis=1) > INFLUENCES))
+        bones, weights = strongest(bones, weights)
+        if centers is None:
+            centers, valid = rest, np.zeros(len(rest), bool)
+        return cls(
+            origin,
+            (rest - origin).astype(np.float32),
+            np.asarray(normals, np.float32),
+            (np.where(valid[:, None], centers, rest) - origin).astype(np.float32),
+            bones,
+            weights,
+            np.ascontiguousarray(triangles, np.int32),
+            np.flatnonzero(valid),
+            crowded,
+        )
+
+    def attributes(self, chosen=slice(None)) -> dict[str, np.ndarray]:
+        """By the names of the shaders' inputs."""
+        arrays = {
+            "rest": self.rest,
+            "normal": self.normals,
+            "center": self.centers,
+            "first_bones": self.bones[:, :4],
+            "last_bones": self.bones[:, 4:],
+            "first_weights": self.weights[:, :4],
+            "last_weights": self.weights[:, 4:],
+        }
+        return {name: np.ascontiguousarray(array[chosen]) for name, array in arrays.items()}
+
+    @cached_property
+    def surface_batch(self) -> gpu.types.GPUBatch:
+        vertices = vertex_buffer(VERTEX_INPUTS, self.attributes())
+        return gpu.types.GPUBatch(
+            type="TRIS", buf=vertices, elem=gpu.types.GPUIndexBuf(type="TRIS", seq=self.triangles)
+        )
+
+    @cached_property
+    def center_batches(self) -> tuple[gpu.types.GPUBatch, gpu.types.GPUBatch]:
+        """Points at the centres, lines to their vertices; not to be asked for where no vertex has a centre."""
+        attributes = self.attributes(np.repeat(self.centered, 2))
+        del attributes["normal"]
+        attributes["at_center"] = np.tile(np.float32([1, 0]), len(self.centered))
+        inputs = [*(entry for entry in VERTEX_INPUTS if entry[1] != "normal"), ("FLOAT", "at_center")]
+        vertices = vertex_buffer(inputs, attributes)
+        ends = np.arange(0, 2 * len(self.centered), 2, dtype=np.int32)
+        points = gpu.types.GPUBatch(type="POINTS", buf=vertices, elem=gpu.types.GPUIndexBuf(type="POINTS", seq=ends))
+        return points, gpu.types.GPUBatch(type="LINES", buf=vertices)
+
+    @property
+    def bytes_per_vertex(self) -> int:
+        return sum(array[0].nbytes for array in self.attributes().values())
+
+
+def strongest(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """bones (N, 8) uint32, weights (N, 8) float32: as given, or the 8 largest weights, made to have the same sum.
+
+    Influences keep their order, which the blending of rotations depends on.
+    """
+    count, influences = bones.shape
+    if influences > INFLUENCES:
+        kept = np.sort(np.argpartition(-weights, INFLUENCES - 1, axis=1)[:, :INFLUENCES], axis=1)
+        sums = weights.sum(axis=1, keepdims=True)
+        bones, weights = np.take_along_axis(bones, kept, axis=1), np.take_along_axis(weights, kept, axis=1)
+        rest = weights.sum(axis=1, keepdims=True)
+        weights = weights * np.divide(sums, rest, out=np.ones_like(rest), where=rest > 0)
+    padded_bones, padded_weights = np.zeros((count, INFLUENCES), np.uint32), np.zeros((count, INFLUENCES), np.float32)
+    padded_bones[:, : bones.shape[1]], padded_weights[:, : weights.shape[1]] = bones, weights
+    return padded_bones, padded_weights
+
+
+def vertex_buffer(inputs, attributes: dict[str, np.ndarray]) -> gpu.types.GPUVertBuf:
+    layout = gpu.types.GPUVertFormat()
+    for kind, name in inputs:
+        whole = kind == "UVEC4"
+        layout.attr_add(
+            id=name,
+            comp_type="U32" if whole else "F32",
+            len=1 if kind == "FLOAT" else int(kind[-1]),
+            fetch_mode="INT" if whole else "FLOAT",
+        )
+    buffer = gpu.types.GPUVertBuf(layout, len(next(iter(attributes.values()))))
+    for name, values in attributes.items():
+        buffer.attr_fill(name, values)
+    return buffer
+
+
+def bone_texels(matrices: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    """(rows, width, 4) float32 of the bone texture: each bone's matrix, about ``origin``, and its rotation.
+
+    matrices (P, 3, 4) in the mesh's space.
+    """
+    linear = matrices[..., :3]
+    turns = quaternions.from_matrices(polar_decomposition(linear)[0])
+    rows = -(-len(matrices) // BONES_PER_ROW)
+    texels = np.zeros((rows * BONES_PER_ROW, 4, 4), np.float32)
+    texels[: len(matrices), :3, :3] = linear
+    texels[: len(matrices), :3, 3] = matrices[..., 3] + linear @ origin - origin
+    texels[: len(matrices), 3] = np.roll(turns, -1, axis=-1)
+    return texels.reshape(rows, BONES_PER_ROW * 4, 4)
+
+
+def bone_texture(matrices: np.ndarray, origin: np.ndarray) -> gpu.types.GPUTexture:
+    """All that is sent to the GPU for a new pose."""
+    texels = bone_texels(matrices, origin)
+    rows, width, _ = texels.shape
+    data = gpu.types.Buffer("FLOAT", texels.size, texels.ravel())
+    return gpu.types.GPUTexture((width, rows), format="RGBA32F", data=data)
+
+
+def surface_uniforms(
+    to_world: np.ndarray,
+    view: np.ndarray,
+    projection: np.ndarray,
+    origin: np.ndarray,
+    method: str,
+    compared: str | None = None,
+    color=(0.8, 0.8, 0.8, 1.0),
+    options=(0.0, 0.0, 1.0, 1.0),
+) -> gpu.types.GPUUniformBuf:
+    """The uniform block of one column.
+
+    to_world, view, projection (4, 4) float64. compared: a second method, to color by the distance between the two.
+    options: of the surface (in front of all else, flat faces, distance of the color scale's end, perspective); of the
+    centres (–, –, point size in pixels, –).
+    """
+    to_world = to_world @ translation(origin)
+    to_view = view @ to_world
+    normal_to_view = np.eye(4)
+    normal_to_view[:3, :3] = np.linalg.pinv(to_view[:3, :3]).T
+    own = METHODS.index(method)
+    other = own if compared is None else METHODS.index(compared)
+    block = np.empty(76, np.float32)
+    # GLSL keeps matrices column by column.
+    for place, matrix in enumerate((projection @ to_view, to_view, normal_to_view, to_world)):
+        block[16 * place : 16 * place + 16] = matrix.T.ravel()
+    block[64:68], block[68:72], block[72:] = color, options, (own, other, compared is not None, 0)
+    return gpu.types.GPUUniformBuf(gpu.types.Buffer("FLOAT", len(block), block))
+
+
+def translation(vector) -> np.ndarray:
+    matrix = np.eye(4)
+    matrix[:3, 3] = vector
+    return matrix

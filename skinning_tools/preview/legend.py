@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is written over the preview: the method under each column, and the scale of the colors."""
+
+import blf
+import bpy
+import gpu
+import numpy as np
+from gpu_extras.batch import batch_for_shader
+
+from .drawing import Look, View, column_matrices, rest_box, scale_end
+
+LABELS = {"LBS": "Linear Blend", "DQS": "Dual Quaternion", "CRS": "Centers of Rotation"}
+
+# As heat() in surface_frag.glsl.
+STOPS = ((0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (1, 1, 0, 1), (1, 0, 0, 1))
+BAR_WIDTH, BAR_HEIGHT = 220, 12
+TEXT_SIZE = 12
+LINE_HEIGHT = 18
+
+
+def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
+    """Draw in the pixels of the region."""
+    scale = context.preferences.system.ui_scale
+    blf.size(0, TEXT_SIZE * scale)
+    blf.enable(0, blf.SHADOW)
+    blf.shadow(0, 3, 0.0, 0.0, 0.0, 0.8)
+    try:
+        _draw_labels(context.region, data, to_world, view, look, scale)
+        if look.compared is not None:
+            _draw_scale(context, scale_end(data, to_world, look), look, scale)
+    finally:
+        blf.disable(0, blf.SHADOW)
+
+
+def _draw_labels(region, data, to_world, view, look, scale) -> None:
+    to_clip = view.projection @ view.view
+    for method, to_column in zip(look.methods, column_matrices(data, to_world, view, look), strict=True):
+        corners = rest_box(data, to_column)
+        clip = np.column_stack([corners, np.ones(len(corners))]) @ to_clip.T
+        if (clip[:, 3] <= 0).any():
+            # Partly behind the eye: there is no place below it.
+            continue
+        places = (clip[:, :2] / clip[:, 3:] + 1) * (0.5 * region.width, 0.5 * region.height)
+        middle, lowest = places[:, 0].mean(), places[:, 1].min()
+        _write(LABELS[method], middle, max(lowest - LINE_HEIGHT * scale, 8 * scale), centered=True)
+
+
+def _draw_scale(context, length, look, scale) -> None:
+    left, bottom = _free_corner(context, scale)
+    width, height = BAR_WIDTH * scale, BAR_HEIGHT * scale
+    xs = left + width * np.linspace(0, 1, len(STOPS))
+    corners = [(float(x), y) for x in xs for y in (bottom, bottom + height)]
+    shader = gpu.shader.from_builtin("SMOOTH_COLOR")
+    colors = [stop for stop in STOPS for _ in range(2)]
+    batch_for_shader(shader, "TRI_STRIP", {"pos": corners, "color": colors}).draw(shader)
+    units = context.scene.unit_settings.system
+    _write(f"Distance to {LABELS[look.compared]}", left, bottom + height + 6 * scale)
+    _write("0", left, bottom - LINE_HEIGHT * scale)
+    end = bpy.utils.units.to_string(units, "LENGTH", length, precision=4)
+    _write(end, left + width, bottom - LINE_HEIGHT * scale, right=True)
+
+
+def _free_corner(context, scale) -> tuple[float, float]:
+    """Lower left of the region, right of the toolbar where that lies over it."""
+    left = 20 * scale
+    if context.preferences.system.use_region_overlap:
+        left += sum(region.width for region in context.area.regions if region.type == "TOOLS")
+    return left, 50 * scale
+
+
+def _write(text: str, x: float, y: float, centered=False, right=False) -> None:
+    width = blf.dimensions(0, text)[0] if centered or right else 0.0
+    blf.color(0, 1.0, 1.0, 1.0, 1.0)
+    blf.position(0, x - (0.5 * width if centered else width), y, 0)
+    blf.draw(0, text)

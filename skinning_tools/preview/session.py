@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The preview that runs, if any, and the handlers by which it lives. While none runs, nothing is registered."""
+
+import logging
+
+import bpy
+
+from ..core.errors import SkinningError
+
+logger = logging.getLogger(__name__)
+
+# Of type skin_view.SkinView, whose module needs scipy: it is imported when a preview starts.
+_running = None
+_draw_handlers: list = []
+_failure = ""
+
+
+def running():
+    """The skin_view.SkinView that is shown, or None."""
+    return _running
+
+
+def failure() -> str:
+    """Why the last preview ended by itself, empty where it did not."""
+    return _failure
+
+
+def start(context, object, mode: str) -> None:
+    """Show ``mode`` of ``object`` instead of what was shown before, which stays where this raises SkinningError."""
+    global _running, _failure
+    if _running is not None and object is not None and _running.target() == object and not _running.stale:
+        _running.set_mode(mode)
+    else:
+        from .skin_view import SkinView
+
+        view = SkinView(context, object, mode)
+        stop()
+        _running = view
+        _register()
+    _failure = ""
+    redraw()
+
+
+def stop(reason: str = "") -> None:
+    """End the preview, if one runs, and take everything it has registered away."""
+    global _running, _failure
+    _failure = reason
+    if _running is None:
+        return
+    _running = None
+    _unregister()
+    from . import shaders
+
+    shaders.forget()
+    redraw()
+
+
+def redraw() -> None:
+    for manager in bpy.data.window_managers:
+        for window in manager.windows:
+            for area in window.screen.areas:
+                if area.type == "VIEW_3D":
+                    area.tag_redraw()
+
+
+def _register() -> None:
+    for draw, stage in ((_draw_view, "POST_VIEW"), (_draw_pixels, "POST_PIXEL")):
+        _draw_handlers.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", stage))
+    for handlers, callback in _app_handlers():
+        handlers.append(callback)
+
+
+def _unregister() -> None:
+    while _draw_handlers:
+        bpy.types.SpaceView3D.draw_handler_remove(_draw_handlers.pop(), "WINDOW")
+    for handlers, callback in _app_handlers():
+        if callback in handlers:
+            handlers.remove(callback)
+    for timer in (_refresh, _end):
+        if bpy.app.timers.is_registered(timer):
+            bpy.app.timers.unregister(timer)
+
+
+def _app_handlers():
+    handlers = bpy.app.handlers
+    return (
+        (handlers.depsgraph_update_post, _after_update),
+        (handlers.undo_post, _after_undo),
+        (handlers.redo_post, _after_undo),
+        (handlers.load_pre, _before_load),
+    )
+
+
+def _after_update(scene, depsgraph) -> None:
+    """Something was edited: posing and playback do not concern the mesh, weights and shape do."""
+    if _running.stale or (depsgraph.id_type_updated("MESH") and _running.is_changed_by(depsgraph)):
+        _read_again_soon()
+
+
+def _after_undo(*_) -> None:
+    _read_again_soon()
+
+
+@bpy.app.handlers.persistent
+def _before_load(*_) -> None:
+    stop()
+
+
+def _read_again_soon() -> None:
+    """Not at once and not while drawing: the strokes of a brush report a change many times a second."""
+    _running.stale = True
+    if not bpy.app.timers.is_registered(_refresh):
+        bpy.app.timers.register(_refresh, first_interval=_running.seconds_to_next_reading)
+
+
+def _refresh() -> None:
+    """Timer."""
+    try:
+        _running.refresh()
+    except SkinningError as error:
+        stop(str(error))
+    redraw()
+
+
+def _draw_view() -> None:
+    _draw("draw_view")
+
+
+def _draw_pixels() -> None:
+    _draw("draw_pixels")
+
+
+def _draw(stage: str) -> None:
+    """A preview that cannot be drawn ends, not here but when Blender is done with drawing."""
+    global _failure
+    if bpy.app.timers.is_registered(_end):
+        return
+    try:
+        getattr(_running, stage)(bpy.context)
+    except SkinningError as error:
+        _failure = str(error)
+    except Exception as error:
+        logger.exception("The preview could not be drawn")
+        _failure = (
+            f"The preview has ended through a fault of its own ({type(error).__name__}: {error}). "
+            "The system console has the details to report"
+        )
+    else:
+        if _running.stale and not _running.is_edited():
+            _read_again_soon()
+        return
+    bpy.app.timers.register(_end, first_interval=0.0)
+
+
+def _end() -> None:
+    """Timer."""
+    stop(_failure)
