@@ -13,6 +13,9 @@ from .vertex_groups import read_weights
 # Blender's armature modifier leaves a vertex alone whose weights add up to no more than this.
 LEAST_TOTAL_WEIGHT = 1e-4
 
+# On the node group of a Center of Rotation modifier: a dictionary of what it was made from.
+CRS_PROPERTY = "skinning_center_of_rotation"
+
 # Scales along the axes that differ by less than this share are taken as equal: matrices are in single precision.
 _EVEN_SCALE = 1e-4
 
@@ -82,9 +85,25 @@ def check_rig(object) -> None:
 
 
 def armature_modifier(object):
-    """The Armature modifier that skins the object, an enabled one rather than a disabled one; None without any."""
+    """The Armature modifier that skins the object, an enabled one rather than a disabled one; None without any.
+
+    The one whose place the Center of Rotation modifier has taken comes before all others.
+    """
     found = [modifier for modifier in object.modifiers if modifier.type == "ARMATURE" and modifier.object]
+    native = native_modifier(object)
+    if native is not None:
+        replaced = native.node_group[CRS_PROPERTY]["armature_modifier"]
+        found.sort(key=lambda modifier: modifier.name != replaced)
+        return found[0] if found else None
     return next((modifier for modifier in found if modifier.show_viewport), found[0] if found else None)
+
+
+def native_modifier(object):
+    """The object's Center of Rotation modifier, or None."""
+    for modifier in object.modifiers:
+        if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(CRS_PROPERTY):
+            return modifier
+    return None
 
 
 def armature_of(object):

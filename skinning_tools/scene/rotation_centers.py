@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Centers of rotation on a mesh: baking them, the attributes they are in, and whether they still fit the weights."""
+
+import time
+from dataclasses import asdict, dataclass
+
+import bpy
+import numpy as np
+
+from ..core.errors import BadScene, BadSettings, SkinningError
+from . import background
+from .object_checks import object_label
+from .skin_reader import Skin, armature_of, bone_names, check_skinned, read_arrays, read_skin
+
+DEFAULT_ATTRIBUTE = "rotation_center"
+VALID_ENDING = "_valid"
+
+# What is known of the last bake, a custom property of the mesh.
+RECORD_PROPERTY = "skinning_rotation_centers"
+
+MISSING, FRESH, STALE = "MISSING", "FRESH", "STALE"
+
+_UNBAKED = "The {} has no centers of rotation. Bake them first"
+
+# Blender cuts longer names of attributes.
+_LONGEST_NAME = 63
+
+# A panel compares mesh and bake again after this many times as long as it took the last time, not sooner.
+_REST_FACTOR = 10.0
+
+
+@dataclass(frozen=True)
+class BakeRecord:
+    """How the centers of a mesh were baked. fingerprint: of the mesh and weights that they were baked from."""
+
+    attribute: str
+    sigma: float
+    subdivision_epsilon: float
+    symmetrize: bool
+    center_count: int
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Bake:
+    """A finished bake of a mesh object, and the seconds that the user waited for it."""
+
+    object_name: str
+    vertex_count: int
+    record: BakeRecord
+    seconds: float
+
+    def summary(self) -> str:
+        """The result in one line."""
+        count = self.record.center_count
+        return (
+            f"{self.object_name}: {count:,} vertices with a center of rotation, {self.vertex_count - count:,} without, "
+            f"{self.seconds:.1f} s"
+        )
+
+
+def check_bakeable(object) -> None:
+    """Raises BadScene where attributes cannot be written to the object's mesh."""
+    mesh = object.data
+    if mesh.library is not None or mesh.override_library is not None:
+        raise BadScene(
+            f"The mesh of {object_label(object)} is linked from another file, so nothing can be stored in it. "
+            "Make it local (Object > Relations > Make Local > Selected Objects and Data)"
+        )
+
+
+def bake(
+    context, object, sigma: float, subdivision_epsilon: float, attribute_name: str, symmetrize: bool = False
+) -> background.Steps:
+    """Generator: bake the centers of rotation of ``object`` into its mesh; yields (fraction, stage), returns a Bake.
+
+    The computation runs in a worker; the mesh is written at the end, all or nothing. symmetrize: centers of vertices
+    that mirror each other across X do so too. Raises SkinningError for all that the user can mend.
+    """
+    from ..core import rotation_centers as core
+
+    begin = time.perf_counter()
+    skin = read_skin(context, object)
+    check_bakeable(object)
+    _check_name(object, attribute_name)
+
+    def work(progress):
+        centers, valid = core.bake_rotation_centers(
+            skin.rest,
+            skin.triangles,
+            skin.bones,
+            skin.weights,
+            sigma=sigma,
+            subdivision_epsilon=subdivision_epsilon,
+            progress=progress,
+            name=skin.label,
+        )
+        if symmetrize:
+            centers, valid = core.symmetrized(centers, valid, core.mirror_pairs(skin.rest))
+        return centers, valid, fingerprint(skin)
+
+    centers, valid, mark = yield from background.run_in_worker(work)
+    if len(object.data.vertices) != len(centers):
+        raise BadScene(f"The {skin.label} was edited while its centers of rotation were being baked. Start again")
+    record = BakeRecord(attribute_name, sigma, subdivision_epsilon, symmetrize, int(valid.sum()), mark)
+    write_centers(object, centers, valid, record)
+    return Bake(object.name, len(centers), record, time.perf_counter() - begin)
+
+
+def fingerprint(skin: Skin) -> str:
+    """Text that changes with whatever the centers depend on; bones without weights do not count."""
+    from ..core import rotation_centers as core
+
+    used = np.unique(skin.bones[skin.weights > 0])
+    return core.fingerprint(skin.rest, skin.triangles, np.searchsorted(used, skin.bones), skin.weights)
+
+
+def write_centers(object, centers: np.ndarray, valid: np.ndarray, record: BakeRecord) -> None:
+    """Store centers (N, 3), valid (N,) and the record in the mesh, in place of those that it has."""
+    mesh = object.data
+    name = record.attribute
+    made = [_ensured(mesh, name, "FLOAT_VECTOR"), _ensured(mesh, name + VALID_ENDING, "BOOLEAN")]
+    wrong = [given for given, wanted in zip(made, (name, name + VALID_ENDING), strict=True) if given != wanted]
+    if wrong:
+        for given in wrong:
+            mesh.attributes.remove(mesh.attributes[given])
+        raise BadSettings(
+            f'The name "{name}" is in use for something else in {object_label(object)}, such as a vertex group. '
+            "Choose another name for the attribute"
+        )
+    mesh.attributes[name].data.foreach_set("vector", np.ascontiguousarray(centers, np.float32).ravel())
+    mesh.attributes[name + VALID_ENDING].data.foreach_set("value", np.ascontiguousarray(valid, bool))
+    mesh[RECORD_PROPERTY] = asdict(record)
+    mesh.update()
+
+
+def remove_centers(mesh) -> None:
+    """Take the centers off a mesh, where it has any."""
+    stored = mesh.get(RECORD_PROPERTY)
+    if stored is None:
+        return
+    for name in (stored["attribute"], stored["attribute"] + VALID_ENDING):
+        if name in mesh.attributes:
+            mesh.attributes.remove(mesh.attributes[name])
+    del mesh[RECORD_PROPERTY]
+
+
+def read_centers(object) -> tuple[np.ndarray, np.ndarray]:
+    """The baked centers (N, 3) float32 and valid (N,) bool. Raises BadScene where there are none."""
+    record = bake_record(object)
+    if record is None:
+        raise BadScene(_UNBAKED.format(object_label(object)))
+    attributes = object.data.attributes
+    centers = np.empty((len(object.data.vertices), 3), np.float32)
+    valid = np.empty(len(centers), bool)
+    attributes[record.attribute].data.foreach_get("vector", centers.ravel())
+    attributes[record.attribute + VALID_ENDING].data.foreach_get("value", valid)
+    return centers, valid
+
+
+def bake_record(object) -> BakeRecord | None:
+    """How the centers that ``object`` has were baked; None where it has none, or their attributes are gone."""
+    stored = object.data.get(RECORD_PROPERTY)
+    if stored is None:
+        return None
+    record = BakeRecord(**stored.to_dict())
+    name = record.attribute
+    present = _has(object.data, name, "FLOAT_VECTOR") and _has(object.data, name + VALID_ENDING, "BOOLEAN")
+    return record if present else None
+
+
+def bake_state(object) -> str:
+    """MISSING, FRESH, or STALE where mesh or weights are others than those that were baked. Reads all weights."""
+    record = bake_record(object)
+    if record is None:
+        return MISSING
+    try:
+        return FRESH if fingerprint(read_arrays(object)) == record.fingerprint else STALE
+    except SkinningError:
+        return STALE
+
+
+def shown_bake_state(object) -> str:
+    """``bake_state`` for a panel's draw: read again only after the mesh was edited, and not too often even then."""
+    record = bake_record(object)
+    if record is None:
+        return MISSING
+    armature = armature_of(object)
+    names = bone_names(object, armature) if armature is not None else ()
+    key = (record.fingerprint, names, len(object.data.vertices))
+    known = _known_states.get(object.data.session_uid)
+    now = time.perf_counter()
+    if known is not None and known.key == key and (not known.edited or now < known.rest_until):
+        return known.state
+    state = bake_state(object)
+    end = time.perf_counter()
+    _known_states[object.data.session_uid] = _KnownState(key, state, end + _REST_FACTOR * (end - now))
+    return state
+
+
+def check_baked(context, object) -> None:
+    """Raises BadScene where the object is no skinned mesh with centers; cheap, so an old bake passes."""
+    check_skinned(context, object)
+    if bake_record(object) is None:
+        raise BadScene(_UNBAKED.format(object_label(object)))
+
+
+def check_fresh(object) -> BakeRecord:
+    """The record of the object's bake. Raises BadScene where it is missing or older than mesh or weights."""
+    state = bake_state(object)
+    if state == MISSING:
+        raise BadScene(_UNBAKED.format(object_label(object)))
+    if state == STALE:
+        raise BadScene(
+            f"The centers of rotation of {object_label(object)} are older than its mesh or weights. Bake them again"
+        )
+    return bake_record(object)
+
+
+def _check_name(object, name: str) -> None:
+    """Raises BadSettings where centers cannot be stored under ``name``."""
+    room = _LONGEST_NAME - len(VALID_ENDING)
+    if not name or len(name.encode()) > room:
+        raise BadSettings(f'The attribute\'s name must have 1 to {room} letters, "{name}" has {len(name.encode())}')
+    attribute = object.data.attributes.get(name)
+    ours = attribute is None or (_has(object.data, name, "FLOAT_VECTOR") and not attribute.is_required)
+    flag = object.data.attributes.get(name + VALID_ENDING)
+    if name.startswith(".") or not ours or (flag is not None and not _has(object.data, flag.name, "BOOLEAN")):
+        raise BadSettings(
+            f'The {object_label(object)} has an attribute "{name}" of its own. Choose another name for the centers'
+        )
+
+
+def _has(mesh, name: str, data_type: str) -> bool:
+    attribute = mesh.attributes.get(name)
+    return attribute is not None and (attribute.domain, attribute.data_type) == ("POINT", data_type)
+
+
+def _ensured(mesh, name: str, data_type: str) -> str:
+    """The name of the point attribute, which is another where Blender does not grant ``name``."""
+    return name if _has(mesh, name, data_type) else mesh.attributes.new(name, data_type, "POINT").name
+
+
+@dataclass
+class _KnownState:
+    key: tuple
+    state: str
+    rest_until: float
+    edited: bool = False
+
+
+_known_states: dict[int, _KnownState] = {}
+
+
+@bpy.app.handlers.persistent
+def _note_edits(_scene, depsgraph) -> None:
+    """Remember which meshes were edited; a change of bones may concern any of them. Only looks, changes nothing."""
+    for update in depsgraph.updates:
+        if isinstance(update.id, bpy.types.Armature):
+            for known in _known_states.values():
+                known.edited = True
+        elif isinstance(update.id, bpy.types.Mesh):
+            known = _known_states.get(update.id.original.session_uid)
+            if known is not None:
+                known.edited = True
+
+
+def register() -> None:
+    bpy.app.handlers.depsgraph_update_post.append(_note_edits)
+
+
+def unregister() -> None:
+    bpy.app.handlers.depsgraph_update_post.remove(_note_edits)
+    _known_states.clear()
