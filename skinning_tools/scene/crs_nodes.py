@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node group that deforms a mesh about centers of rotation, from Blender's own nodes.
+
+One point per bone holds what the bone does at present; each vertex samples the points of the bones that it follows, by
+an index of its own. So the work at a vertex depends on its influences, not on the number of bones.
+The rule is that of core.deform (Le & Hodgins 2016): rotations blend as quaternions on one side, stretches linearly.
+"""
+
+import bpy
+
+from .node_builder import NodeBuilder
+
+# A matrix attribute at each vertex has 16 numbers: this many bone indices, and as many weights.
+SLOTS_PER_ATTRIBUTE = 8
+
+_MATRIX, _TURN = "crs_matrix", "crs_turn"
+
+# Bones in a group of their own: each change of a group takes Blender time in proportion to all that is in it.
+_GROUP_SIZE = 32
+
+# Of the largest stretch, what counts as none in single precision.
+_FLAT = 1e-6
+
+
+def build_tree(
+    name: str, bone_names, slot_count: int, center_attribute: str, influence_attributes
+) -> bpy.types.NodeTree:
+    """A new group with the inputs Geometry, Armature and Factor (1 about the centers, 0 by linear blending).
+
+    Vertices name bones by their place in ``bone_names``; the place after the last one is a bone that does nothing.
+    """
+    tree = bpy.data.node_groups.new(name, "GeometryNodeTree")
+    try:
+        _add_interface(tree)
+        build = NodeBuilder(tree)
+        entry = build.add("NodeGroupInput")
+        position = build.add("GeometryNodeInputPosition").outputs["Position"]
+        center = build.attribute(center_attribute, "FLOAT_VECTOR")
+        # Without its attribute a vertex has no center: it then moves as by linear blending.
+        center = build.add(
+            "GeometryNodeSwitch",
+            center.outputs["Exists"],
+            position,
+            center.outputs["Attribute"],
+            input_type="VECTOR",
+        ).outputs["Output"]
+        points = _all_points(build, entry.outputs["Armature"], bone_names)
+        slots, exist = _influences(build, influence_attributes, slot_count)
+        deformed = _deformed(build, points, slots, position, center, entry.outputs["Factor"])
+        moved = build.add("GeometryNodeSetPosition", entry.outputs["Geometry"], exist, deformed)
+        build.add("NodeGroupOutput", moved.outputs["Geometry"])
+        build.arrange()
+    except BaseException:
+        remove_tree(tree)
+        raise
+    return tree
+
+
+def remove_tree(tree) -> None:
+    """Remove a group that nothing uses, with the groups in it that nothing else uses; others are left alone."""
+    if tree.users:
+        return
+    inner = {node.node_tree for node in tree.nodes if node.bl_idname == "GeometryNodeGroup"}
+    bpy.data.node_groups.remove(tree)
+    for group in inner - {None}:
+        remove_tree(group)
+
+
+def _add_interface(tree) -> None:
+    tree.is_modifier = True
+    interface = tree.interface
+    interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
+    interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
+    interface.new_socket("Armature", in_out="INPUT", socket_type="NodeSocketObject")
+    factor = interface.new_socket("Factor", in_out="INPUT", socket_type="NodeSocketFloat")
+    factor.description = (
+        "1 deforms about centers of rotation, 0 by linear blending as the Armature modifier does. "
+        "A vertex group or another attribute decides for each vertex"
+    )
+    factor.subtype = "FACTOR"
+    factor.min_value, factor.max_value, factor.default_value = 0.0, 1.0, 1.0
+
+
+def _all_points(build: NodeBuilder, armature, bone_names) -> bpy.types.NodeSocket:
+    """A point per bone, and one more that does nothing, with two matrices each.
+
+    The first takes the rest pose to the present one, in the space of the modified object. The second has the stretch of
+    the first in its linear part and the quaternion of its rotation (x, y, z, w) in its last column.
+    """
+    still = build.add("GeometryNodePoints", 1).outputs["Points"]
+    parts = [build.stored(still, _MATRIX, "FLOAT4X4", build.add("FunctionNodeCombineTransform").outputs["Transform"])]
+    for start in reversed(range(0, len(bone_names), _GROUP_SIZE)):
+        names = bone_names[start : start + _GROUP_SIZE]
+        group = build.add("GeometryNodeGroup", node_tree=_bone_group(f"Bones {start + 1}–{start + len(names)}", names))
+        build.link(armature, group.inputs["Armature"])
+        parts.append(group.outputs["Geometry"])
+    join = build.add("GeometryNodeJoinGeometry")
+    for part in parts:
+        # What is linked last comes first.
+        build.link(part, join.inputs["Geometry"])
+    return build.stored(
+        join.outputs["Geometry"], _TURN, "FLOAT4X4", _turn(build, build.attribute(_MATRIX, "FLOAT4X4").outputs[0])
+    )
+
+
+def _bone_group(name: str, bone_names) -> bpy.types.NodeTree:
+    """A group from an Armature to a point per bone with the first of its matrices."""
+    tree = bpy.data.node_groups.new(name, "GeometryNodeTree")
+    try:
+        tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
+        tree.interface.new_socket("Armature", in_out="INPUT", socket_type="NodeSocketObject")
+        build = NodeBuilder(tree)
+        armature = build.add("NodeGroupInput").outputs["Armature"]
+        bones = [
+            build.add("GeometryNodeBoneInfo", armature, named={"Bone Name": bone}, transform_space="RELATIVE").outputs
+            for bone in bone_names
+        ]
+        index = build.add("GeometryNodeInputIndex").outputs["Index"]
+        pose, rest = (_by_index(build, index, [bone[output] for bone in bones]) for output in ("Pose", "Rest Pose"))
+        inverse = build.add("FunctionNodeInvertMatrix", rest).outputs["Matrix"]
+        points = build.add("GeometryNodePoints", len(bone_names)).outputs["Points"]
+        build.add("NodeGroupOutput", build.stored(points, _MATRIX, "FLOAT4X4", build.product(pose, inverse)))
+        build.arrange()
+    except BaseException:
+        bpy.data.node_groups.remove(tree)
+        raise
+    return tree
+
+
+def _by_index(build: NodeBuilder, index, matrices) -> bpy.types.NodeSocket:
+    """The matrices in their order."""
+    node = build.add("GeometryNodeIndexSwitch", data_type="MATRIX")
+    while len(node.index_switch_items) < len(matrices):
+        node.index_switch_items.new()
+    for place, value in enumerate([index, *matrices]):
+        build.link(value, node.inputs[place])
+    return node.outputs["Output"]
+
+
+def _turn(build: NodeBuilder, matrix) -> bpy.types.NodeSocket:
+    """Stretch and rotation of ``matrix`` by its polar decomposition, in one matrix.
+
+    As core.deform.polar has it: where the matrix mirrors, all stretches are negative; where it flattens as well, the
+    axis that is lost anyway turns around.
+    """
+    parts = build.add("FunctionNodeMatrixSVD", matrix).outputs
+    left, right = parts["U"], build.add("FunctionNodeTransposeMatrix", parts["V"]).outputs["Matrix"]
+    sizes = build.add("ShaderNodeSeparateXYZ", parts["S"]).outputs
+    determinant = build.add("FunctionNodeMatrixDeterminant", build.product(left, right)).outputs["Determinant"]
+    mirrors = build.math("LESS_THAN", determinant, 0.0)
+    solid = build.math("GREATER_THAN", sizes["Z"], build.math("MULTIPLY", sizes["X"], _FLAT))
+    sign = build.math("MULTIPLY_ADD", mirrors, -2.0, 1.0)
+    solid_sign = build.math("MULTIPLY_ADD", build.math("MULTIPLY", mirrors, solid), -2.0, 1.0)
+    signs = build.xyz(solid_sign, solid_sign, sign)
+    rotation = build.product(left, build.diagonal(signs), right)
+    stretch = build.product(parts["V"], build.diagonal(build.vector("MULTIPLY", parts["S"], signs)), right)
+
+    turned = build.add("FunctionNodeSeparateTransform", rotation).outputs["Rotation"]
+    quaternion = build.add("FunctionNodeRotationToQuaternion", turned).outputs
+    columns = build.add("FunctionNodeSeparateMatrix", stretch).outputs
+    values = [columns[place] if place % 4 < 3 else 0.0 for place in range(12)]
+    values += [quaternion["X"], quaternion["Y"], quaternion["Z"], quaternion["W"]]
+    return build.add("FunctionNodeCombineMatrix", *values).outputs["Matrix"]
+
+
+def _influences(build: NodeBuilder, attributes, slot_count: int):
+    """(index, weight) of each slot, and whether the vertex has the attributes."""
+    slots, exist = [], None
+    for attribute in attributes:
+        node = build.attribute(attribute, "FLOAT4X4")
+        exist = exist or node.outputs["Exists"]
+        values = build.add("FunctionNodeSeparateMatrix", node.outputs["Attribute"]).outputs
+        slots += [(values[slot], values[SLOTS_PER_ATTRIBUTE + slot]) for slot in range(SLOTS_PER_ATTRIBUTE)]
+    return slots[:slot_count], exist
+
+
+def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bpy.types.NodeSocket:
+    """The deformed position: the center by linear blending, and what lies between both turned and stretched."""
+    matrix_field = build.attribute(_MATRIX, "FLOAT4X4").outputs["Attribute"]
+    turn_field = build.attribute(_TURN, "FLOAT4X4").outputs["Attribute"]
+    offset = build.vector("SUBTRACT", position, center)
+    base = linear = stretched = (0.0, 0.0, 0.0)
+    axis, real = None, None
+    for index, weight in slots:
+        matrix = build.sampled(points, "FLOAT4X4", matrix_field, index)
+        turn = build.sampled(points, "FLOAT4X4", turn_field, index)
+        at_center = build.add("FunctionNodeTransformPoint", center, matrix).outputs["Vector"]
+        base = build.vector("MULTIPLY_ADD", at_center, weight, base)
+        along = build.add("FunctionNodeTransformDirection", offset, matrix).outputs["Direction"]
+        linear = build.vector("MULTIPLY_ADD", along, weight, linear)
+        stretch = build.add("FunctionNodeTransformDirection", offset, turn).outputs["Direction"]
+        stretched = build.vector("MULTIPLY_ADD", stretch, weight, stretched)
+        x, y, z, w = build.add("FunctionNodeSeparateMatrix", turn).outputs[12:16]
+        own_axis = build.xyz(x, y, z)
+        if axis is None:
+            axis, real = build.scaled(own_axis, weight), build.math("MULTIPLY", w, weight)
+            continue
+        # Of a quaternion's two signs the one on the side of the sum so far, CRS equation 5.
+        agreement = build.math("MULTIPLY_ADD", real, w, build.dot(axis, own_axis))
+        sign = build.math("MULTIPLY_ADD", build.math("LESS_THAN", agreement, 0.0), -2.0, 1.0)
+        signed = build.math("MULTIPLY", sign, weight)
+        axis = build.vector("MULTIPLY_ADD", own_axis, signed, axis)
+        real = build.math("MULTIPLY_ADD", w, signed, real)
+    turned = _rotated(build, stretched, axis, real)
+    mixed = build.add("ShaderNodeMix", data_type="VECTOR", named={"Factor": factor}, clamp_factor=True)
+    vectors = [socket for socket in mixed.inputs if socket.type == "VECTOR" and socket.name in "AB"]
+    for value, socket in zip((linear, turned), vectors, strict=True):
+        build.link(value, socket)
+    result = next(socket for socket in mixed.outputs if socket.type == "VECTOR")
+    return build.vector("ADD", base, result)
+
+
+def _rotated(build: NodeBuilder, vector, axis, real) -> bpy.types.NodeSocket:
+    """``vector`` turned by the quaternion (real, axis) of any length: v + 2 a × (a × v + r v) / |q|²."""
+    inner = build.vector("MULTIPLY_ADD", vector, real, build.vector("CROSS_PRODUCT", axis, vector))
+    squared = build.math("MULTIPLY_ADD", real, real, build.dot(axis, axis))
+    outer = build.scaled(build.vector("CROSS_PRODUCT", axis, inner), build.math("DIVIDE", 2.0, squared))
+    return build.vector("ADD", vector, outer)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Geometry node trees written as expressions: a node per call, sockets or constants as its inputs."""
+
+from collections import defaultdict
+
+import bpy
+
+_COLUMN_WIDTH, _ROW_HEIGHT = 200.0, 180.0
+
+
+class NodeBuilder:
+    """Adds linked nodes to a node tree. A value is a socket or what a socket's default may be; None leaves it."""
+
+    def __init__(self, tree: bpy.types.NodeTree):
+        self.tree = tree
+        self._column: dict[str, int] = {}
+
+    def add(self, kind: str, *values, named: dict | None = None, **settings) -> bpy.types.Node:
+        """A node of type ``kind``: ``settings`` are its properties, ``values`` its inputs in order or by ``named``."""
+        node = self.tree.nodes.new(kind)
+        for name, value in settings.items():
+            setattr(node, name, value)
+        self._column[node.name] = 0
+        for key, value in [*enumerate(values), *(named or {}).items()]:
+            if value is not None:
+                self.link(value, node.inputs[key])
+        return node
+
+    def link(self, value, target: bpy.types.NodeSocket) -> None:
+        """Make ``value`` the input ``target`` of a node that was added."""
+        if not isinstance(value, bpy.types.NodeSocket):
+            target.default_value = value
+            return
+        self.tree.links.new(value, target)
+        name = target.node.name
+        self._column[name] = max(self._column[name], self._column[value.node.name] + 1)
+
+    def math(self, operation: str, *values) -> bpy.types.NodeSocket:
+        return self.add("ShaderNodeMath", *values, operation=operation).outputs["Value"]
+
+    def vector(self, operation: str, *values) -> bpy.types.NodeSocket:
+        """A vector; see ``dot`` for the operation that gives a number."""
+        return self.add("ShaderNodeVectorMath", *values, operation=operation).outputs["Vector"]
+
+    def dot(self, first, second) -> bpy.types.NodeSocket:
+        return self.add("ShaderNodeVectorMath", first, second, operation="DOT_PRODUCT").outputs["Value"]
+
+    def scaled(self, vector, factor) -> bpy.types.NodeSocket:
+        node = self.add("ShaderNodeVectorMath", vector, named={"Scale": factor}, operation="SCALE")
+        return node.outputs["Vector"]
+
+    def xyz(self, x, y, z) -> bpy.types.NodeSocket:
+        return self.add("ShaderNodeCombineXYZ", x, y, z).outputs["Vector"]
+
+    def attribute(self, name: str, data_type: str) -> bpy.types.Node:
+        """The named attribute, with its outputs "Attribute" and "Exists"."""
+        return self.add("GeometryNodeInputNamedAttribute", name, data_type=data_type)
+
+    def stored(self, geometry, name: str, data_type: str, value) -> bpy.types.NodeSocket:
+        """The geometry with the field ``value`` as a named point attribute."""
+        return self.add(
+            "GeometryNodeStoreNamedAttribute",
+            geometry,
+            named={"Name": name, "Value": value},
+            data_type=data_type,
+            domain="POINT",
+        ).outputs["Geometry"]
+
+    def sampled(self, geometry, data_type: str, value, index) -> bpy.types.NodeSocket:
+        """The field ``value`` of the points of ``geometry`` at each index."""
+        return self.add("GeometryNodeSampleIndex", geometry, value, index, data_type=data_type).outputs["Value"]
+
+    def product(self, *matrices) -> bpy.types.NodeSocket:
+        """The product of matrices, from the left."""
+        result = matrices[0]
+        for matrix in matrices[1:]:
+            result = self.add("FunctionNodeMatrixMultiply", result, matrix).outputs["Matrix"]
+        return result
+
+    def diagonal(self, vector) -> bpy.types.NodeSocket:
+        """The matrix that scales by a vector."""
+        return self.add("FunctionNodeCombineTransform", named={"Scale": vector}).outputs["Transform"]
+
+    def arrange(self) -> None:
+        """Place the nodes in columns, inputs left of what they feed."""
+        rows: dict[int, int] = defaultdict(int)
+        for node in self.tree.nodes:
+            column = self._column.get(node.name, 0)
+            node.location = (column * _COLUMN_WIDTH, -rows[column] * _ROW_HEIGHT)
+            rows[column] += 1
