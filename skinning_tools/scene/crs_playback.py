@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Center-of-rotation skinning of a frame range as plain Blender data: shape keys or a point cache, in every version.
+
+The result is a copy of the object, beside it; the object itself stays as it is. On the copy, shape keys or cache stand
+in for everything up to the Armature modifier, and the modifiers after that one go on working.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ..core.errors import BadMesh, BadScene, BadSettings
+from ..core.memory import check_available
+from . import actions, background, rotation_centers
+from .crs_modifier import remove_data
+from .data_blocks import is_alive
+from .object_checks import object_label
+from .point_cache import PointCacheWriter
+from .result_names import with_ending
+from .skin_reader import Skin, armature_modifier, bone_matrices, native_modifier, read_skin
+from .temporary_scene import evaluate_frame, temporary_scene
+
+ENDING = "crs"
+
+# Positions are held twice while they become shape keys: as an array and in the mesh.
+_SHAPE_KEY_BYTES = 2 * 3 * np.dtype(np.float32).itemsize
+
+
+@dataclass(frozen=True)
+class Playback:
+    """A finished copy. path: of its point cache, None where it has shape keys."""
+
+    source_name: str
+    object: bpy.types.Object
+    frame_count: int
+    path: Path | None = None
+
+    def summary(self) -> str:
+        """The result in one line."""
+        where = f"{self.frame_count} shape keys" if self.path is None else f"{self.frame_count} frames in {self.path}"
+        return f"{self.source_name}: {where}, played by {object_label(self.object)}"
+
+
+def to_shape_keys(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
+    """Generator: a copy of ``object`` with a shape key per frame, each keyed to 1 at its frame and 0 at the others.
+
+    Yields (fraction, stage), returns a Playback. Frames: the scene's range where None, the last one included.
+    """
+    numbers, skin, centers = _prepared(context, object, frame_start, frame_end, frame_step)
+    vertex_count = len(skin.rest)
+    check_available(
+        len(numbers) * vertex_count * _SHAPE_KEY_BYTES,
+        f"The shape keys of {object_label(object)} ({vertex_count} vertices, {len(numbers)} frames)",
+    )
+    frames = np.empty((len(numbers), vertex_count, 3), np.float32)
+    with _copied(object) as copy:
+        skinning = _skinned_frames(context, skin, centers, numbers)
+        for row, positions in enumerate(skinning):
+            frames[row] = positions
+            yield 0.9 * (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
+        yield 0.9, "Writing the shape keys"
+        _write_shape_keys(context.scene, copy, skin.rest, frames, numbers)
+        _link_beside(context, object, copy)
+    return Playback(object.name, copy, len(numbers))
+
+
+def to_point_cache(
+    context, object, filepath: str = "", frame_start=None, frame_end=None, frame_step=1
+) -> background.Steps:
+    """Generator: a copy of ``object`` with a Mesh Cache modifier that plays a PC2 file; else as ``to_shape_keys``.
+
+    filepath: of the PC2 file; where empty, it goes beside the .blend file. Raises BadScene where it cannot be written.
+    """
+    numbers, skin, centers = _prepared(context, object, frame_start, frame_end, frame_step)
+    with _copied(object) as copy:
+        path = _cache_path(filepath, copy)
+        with PointCacheWriter(path, len(skin.rest), len(numbers)) as cache:
+            for row, positions in enumerate(_skinned_frames(context, skin, centers, numbers)):
+                cache.write(positions)
+                yield (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
+        _write_rest(copy, skin.rest)
+        _add_cache_modifier(context.scene, copy, path, numbers)
+        _link_beside(context, object, copy)
+    return Playback(object.name, copy, len(numbers), path)
+
+
+def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[range, Skin, np.ndarray]:
+    start = context.scene.frame_start if frame_start is None else frame_start
+    end = context.scene.frame_end if frame_end is None else frame_end
+    if frame_step < 1:
+        raise BadSettings(f"The frame step must be at least 1, not {frame_step}")
+    if end < start:
+        raise BadSettings(
+            f"The frame range is inside out: it starts at frame {start} and ends at frame {end}. "
+            "Choose an end after the start"
+        )
+    skin = read_skin(context, object)
+    rotation_centers.check_fresh(object)
+    return range(start, end + 1, frame_step), skin, rotation_centers.read_centers(object)[0]
+
+
+def _skinned_frames(context, skin: Skin, centers: np.ndarray, numbers: range) -> Iterator[np.ndarray]:
+    """Positions (N, 3) at each frame: shape keys and what comes before the armature, then core's skinning."""
+    from ..core.deform import skin_frame
+
+    with ExitStack() as undo:
+        # A copy that shares the mesh and its keys, evaluated as far as to the armature.
+        carrier = skin.object.copy()
+        undo.callback(_discard, carrier)
+        _remove_modifiers(carrier, from_armature=True)
+        carrier.hide_viewport = False
+        scene = undo.enter_context(temporary_scene(context.scene, [carrier, skin.armature]))
+        carried = replace(skin, object=carrier)
+        positions = np.empty(skin.rest.shape, np.float32)
+        for number in numbers:
+            depsgraph = evaluate_frame(scene, number)
+            mesh = carrier.evaluated_get(depsgraph).data
+            if len(mesh.vertices) != len(positions):
+                raise BadMesh(
+                    f"A modifier before the armature changes the vertices of {skin.label} from {len(positions)} to "
+                    f"{len(mesh.vertices)} at frame {number}. Apply it, or move it below the Armature modifier"
+                )
+            mesh.attributes["position"].data.foreach_get("vector", positions.ravel())
+            matrices = bone_matrices(carried, depsgraph)
+            yield skin_frame(positions, skin.bones, skin.weights, matrices, "CRS", centers)
+
+
+@contextmanager
+def _copied(object) -> Iterator[bpy.types.Object]:
+    """A copy of the object with a mesh of its own, without shape keys and what the armature did; gone on an error."""
+    made = []
+    try:
+        mesh = object.data.copy()
+        made.append(mesh)
+        copy = object.copy()
+        made.append(copy)
+        copy.data = mesh
+        copy.name = mesh.name = with_ending(object.name, ENDING)
+        if mesh.shape_keys is not None:
+            copy.shape_key_clear()
+        remove_data(mesh)
+        rotation_centers.remove_centers(mesh)
+        _remove_modifiers(copy, from_armature=False)
+        yield copy
+    except BaseException:
+        bpy.data.batch_remove([block for block in made if is_alive(block)])
+        raise
+
+
+def _discard(object) -> None:
+    """An undo, or another file, may have removed it meanwhile."""
+    if is_alive(object):
+        bpy.data.objects.remove(object)
+
+
+def _remove_modifiers(object, from_armature: bool) -> None:
+    """Remove the modifiers up to the armature's, or those from it on; in both cases that of this extension."""
+    own, armature = native_modifier(object), armature_modifier(object)
+    place = object.modifiers.find(armature.name) if armature is not None else -1
+    for index, modifier in reversed(list(enumerate(object.modifiers))):
+        if modifier == own or index == place or (index > place) == from_armature:
+            object.modifiers.remove(modifier)
+    if object.parent_type == "ARMATURE":
+        object.parent_type = "OBJECT"
+
+
+def _write_rest(copy, rest: np.ndarray) -> None:
+    copy.data.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
+    copy.data.update()
+
+
+def _write_shape_keys(scene, copy, rest: np.ndarray, frames: np.ndarray, numbers: range) -> None:
+    _write_rest(copy, rest)
+    copy.shape_key_add(name="Basis", from_mix=False)
+    for number, positions in zip(numbers, frames, strict=True):
+        block = copy.shape_key_add(name=f"Frame {number}", from_mix=False)
+        block.points.foreach_set("co", positions.ravel())
+    keys = copy.data.shape_keys
+    actions.new_action(keys, copy.name)
+    container = actions.curve_container(keys)
+    times = actions.key_times(scene, np.array(numbers, dtype=np.float64))
+    for row, block in enumerate(keys.key_blocks[1:]):
+        # Between two frames the one fades into the other; before the first and after the last they stay.
+        part = slice(max(row - 1, 0), row + 2)
+        values = (np.arange(len(numbers))[part] == row).astype(np.float64)
+        path = f'key_blocks["{bpy.utils.escape_identifier(block.name)}"].value'
+        actions.write_channels(container, path, values[:, None], times[part], "Frames")
+
+
+def _add_cache_modifier(scene, copy, path: Path, numbers: range) -> None:
+    modifier = copy.modifiers.new("Point Cache", "MESH_CACHE")
+    copy.modifiers.move(len(copy.modifiers) - 1, 0)
+    modifier = copy.modifiers[0]
+    modifier.cache_format = "PC2"
+    modifier.filepath = _relative(path)
+    modifier.time_mode, modifier.play_mode, modifier.interpolation = "FRAME", "SCENE", "LINEAR"
+    # Sample = scale · time − start, with the time at which Blender evaluates a frame.
+    first, step = actions.key_times(scene, np.array([numbers[0], numbers.step], dtype=np.float64))
+    modifier.frame_scale = 1.0 / step
+    modifier.frame_start = first / step
+
+
+def _cache_path(filepath: str, copy) -> Path:
+    blend = bpy.data.filepath
+    if not filepath:
+        if not blend:
+            raise BadScene("Save the .blend file first, as the point cache goes beside it, or choose a path")
+        name = bpy.path.clean_name(f"{Path(blend).stem}_{copy.name}")
+        return Path(blend).with_name(f"{name}.pc2")
+    if filepath.startswith("//") and not blend:
+        raise BadScene(f"The path {filepath} is relative to the .blend file. Save that first, or choose another path")
+    path = Path(os.path.normpath(bpy.path.abspath(filepath)))
+    if not path.parent.is_dir():
+        raise BadScene(f"There is no folder for the point cache: {path.parent}. Make it, or choose another path")
+    return path.with_name(path.name + ".pc2") if path.suffix.lower() != ".pc2" else path
+
+
+def _relative(path: Path) -> str:
+    """Relative to the .blend file, where there is one and no other drive lies between."""
+    if not bpy.data.filepath:
+        return str(path)
+    try:
+        return bpy.path.relpath(str(path))
+    except ValueError:
+        return str(path)
+
+
+def _link_beside(context, object, copy) -> None:
+    """Into the collections that show the object; into the scene's own where it is in none that is local."""
+    homes = [home for home in object.users_collection if home.library is None and home.override_library is None]
+    within = {context.scene.collection, *context.scene.collection.children_recursive}
+    for home in [home for home in homes if home in within] or [context.scene.collection]:
+        home.objects.link(copy)
