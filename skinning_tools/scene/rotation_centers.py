@@ -119,15 +119,9 @@ def write_centers(object, centers: np.ndarray, valid: np.ndarray, record: BakeRe
     """Store centers (N, 3), valid (N,) and the record in the mesh, in place of those that it has."""
     mesh = object.data
     name = record.attribute
-    made = [_ensured(mesh, name, "FLOAT_VECTOR"), _ensured(mesh, name + VALID_ENDING, "BOOLEAN")]
-    wrong = [given for given, wanted in zip(made, (name, name + VALID_ENDING), strict=True) if given != wanted]
-    if wrong:
-        for given in wrong:
-            mesh.attributes.remove(mesh.attributes[given])
-        raise BadSettings(
-            f'The name "{name}" is in use for something else in {object_label(object)}, such as a vertex group. '
-            "Choose another name for the attribute"
-        )
+    for wanted, data_type in ((name, "FLOAT_VECTOR"), (name + VALID_ENDING, "BOOLEAN")):
+        if not _has(mesh, wanted, data_type):
+            mesh.attributes.new(wanted, data_type, "POINT")
     mesh.attributes[name].data.foreach_set("vector", np.ascontiguousarray(centers, np.float32).ravel())
     mesh.attributes[name + VALID_ENDING].data.foreach_set("value", np.ascontiguousarray(valid, bool))
     mesh[RECORD_PROPERTY] = asdict(record)
@@ -222,23 +216,23 @@ def _check_name(object, name: str) -> None:
     room = _LONGEST_NAME - len(VALID_ENDING)
     if not name or len(name.encode()) > room:
         raise BadSettings(f'The attribute\'s name must have 1 to {room} letters, "{name}" has {len(name.encode())}')
-    attribute = object.data.attributes.get(name)
-    ours = attribute is None or (_has(object.data, name, "FLOAT_VECTOR") and not attribute.is_required)
-    flag = object.data.attributes.get(name + VALID_ENDING)
-    if name.startswith(".") or not ours or (flag is not None and not _has(object.data, flag.name, "BOOLEAN")):
-        raise BadSettings(
-            f'The {object_label(object)} has an attribute "{name}" of its own. Choose another name for the centers'
-        )
+    wanted = {name: "FLOAT_VECTOR", name + VALID_ENDING: "BOOLEAN"}
+    for given, data_type in wanted.items():
+        attribute = object.data.attributes.get(given)
+        # Vertex groups are attributes to Blender, and must not share their names.
+        foreign = given in object.vertex_groups
+        if attribute is not None:
+            foreign |= attribute.is_required or not _has(object.data, given, data_type)
+        if foreign or given.startswith("."):
+            raise BadSettings(
+                f'The {object_label(object)} uses the name "{given}" for something else. '
+                "Choose another name for the attribute"
+            )
 
 
 def _has(mesh, name: str, data_type: str) -> bool:
     attribute = mesh.attributes.get(name)
     return attribute is not None and (attribute.domain, attribute.data_type) == ("POINT", data_type)
-
-
-def _ensured(mesh, name: str, data_type: str) -> str:
-    """The name of the point attribute, which is another where Blender does not grant ``name``."""
-    return name if _has(mesh, name, data_type) else mesh.attributes.new(name, data_type, "POINT").name
 
 
 @dataclass

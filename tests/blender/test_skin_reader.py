@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A skinned mesh as arrays deforms as Blender's own armature modifier has it, and what is no skinned mesh is named."""
+
+import bpy
+import numpy as np
+import pytest
+
+from skinning_tools.core.errors import BadScene
+from skinning_tools.scene.skin_reader import armature_of, check_skinned, read_skin
+from tests.blender import scenes
+from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
+
+
+@pytest.mark.parametrize("frame", [1, 4, 6])
+def test_linear_blending_is_blenders(frame):
+    ob, rig = rigged_tube()
+    # Where the mesh is scaled unevenly, the matrices in its space shear; the armature's rule stays the same.
+    ob.scale = (0.7, 1.3, 1.0)
+    rig.scale = (1.5, 1.5, 1.5)
+    bpy.context.scene.frame_set(frame)
+    difference = scenes.evaluated_positions(ob) - expected(ob, "LBS")
+    assert np.abs(difference).max() < 1e-6 * diagonal(ob)
+
+
+def test_linear_blending_in_rest_position():
+    ob, rig = rigged_tube()
+    bpy.context.scene.frame_set(4)
+    rig.data.pose_position = "REST"
+    bpy.context.view_layer.update()
+    assert np.abs(expected(ob, "LBS") - read_skin(bpy.context, ob).rest).max() < 1e-6 * diagonal(ob)
+
+
+def test_names_and_weights():
+    ob, rig = rigged_tube(bone_count=4)
+    ob.vertex_groups.new(name="Pinned").add([0, 1], 1.0, "REPLACE")
+    rig.data.bones["Bone 1"].use_deform = False
+    skin = read_skin(bpy.context, ob)
+    assert skin.bone_names == ("Bone 0", "Bone 2", "Bone 3")
+    assert skin.armature == rig
+    sums = skin.weights.sum(axis=1)
+    still = sums == 0
+    assert still[-16:].all()
+    assert np.abs(sums[~still] - 1).max() < 1e-12
+    deforming = {ob.vertex_groups[name].index: name for name in skin.bone_names}
+    painted = {deforming[g.group]: g.weight for g in ob.data.vertices[240].groups if g.group in deforming}
+    given = {skin.bone_names[b]: w for b, w in zip(skin.bones[240], skin.weights[240], strict=True) if w > 0}
+    total = sum(painted.values())
+    assert len(painted) == 2
+    assert given == pytest.approx({name: weight / total for name, weight in painted.items()})
+
+
+def test_weights_too_small_for_blender_count_as_none():
+    ob, _ = rigged_tube()
+    for group in ob.vertex_groups:
+        group.remove([0])
+    ob.vertex_groups["Bone 0"].add([0], 0.00005, "REPLACE")
+    bpy.context.scene.frame_set(4)
+    assert not read_skin(bpy.context, ob).weights[0].any()
+    assert np.abs(scenes.evaluated_positions(ob)[0] - expected(ob, "LBS")[0]).max() < 1e-6
+
+
+def test_rest_is_the_first_shape_key():
+    ob, _ = rigged_tube()
+    rest = read_skin(bpy.context, ob).rest
+    scenes.shape_keys(ob, count=1)[0].value = 1.0
+    ob.active_shape_key_index = 1
+    bpy.context.view_layer.update()
+    assert np.array_equal(read_skin(bpy.context, ob).rest, rest)
+
+
+def test_parent_of_type_armature():
+    ob, rig = rigged_tube()
+    ob.modifiers.clear()
+    ob.parent, ob.parent_type = rig, "ARMATURE"
+    bpy.context.scene.frame_set(4)
+    assert armature_of(ob) == rig
+    assert np.abs(scenes.evaluated_positions(ob) - expected(ob, "LBS")).max() < 1e-6 * diagonal(ob)
+
+
+def remove_armature(ob, rig):
+    ob.modifiers.clear()
+
+
+def remove_groups(ob, rig):
+    ob.vertex_groups.clear()
+
+
+def rename_groups(ob, rig):
+    for group in ob.vertex_groups:
+        group.name = f"{group.name} of another rig"
+
+
+def forbid_deforming(ob, rig):
+    for bone in rig.data.bones:
+        bone.use_deform = False
+
+
+def scale_unevenly(ob, rig):
+    rig.scale = (1, 2, 1)
+
+
+def enter_edit_mode(ob, rig):
+    bpy.ops.object.mode_set(mode="EDIT")
+
+
+def edit_the_armature(ob, rig):
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+
+
+def hide(ob, rig):
+    ob.hide_set(True)
+
+
+def ignore_groups(ob, rig):
+    ob.modifiers[0].use_vertex_groups = False
+
+
+# What is wrong with the scene, and parts of the message.
+BAD_SCENES = [
+    (remove_armature, ['"Arm"', "Armature modifier"]),
+    (remove_groups, ['"Arm"', "no vertex groups"]),
+    (rename_groups, ['"Arm"', '"Rig"', "None of the 5 vertex groups"]),
+    (forbid_deforming, ['"Arm"', "Deform"]),
+    (scale_unevenly, ['"Rig"', "scaled unevenly (1, 2, 1)", "Apply"]),
+    (enter_edit_mode, ['"Arm"', "Edit Mode"]),
+    (edit_the_armature, ['"Rig"', "Edit Mode"]),
+    (hide, ['"Arm"', "hidden"]),
+    (ignore_groups, ['"Armature"', "vertex groups"]),
+]
+
+
+@pytest.mark.parametrize(("spoil", "parts"), BAD_SCENES, ids=[spoil.__name__ for spoil, _ in BAD_SCENES])
+def test_bad_scenes(spoil, parts):
+    ob, rig = rigged_tube()
+    check_skinned(bpy.context, ob)
+    spoil(ob, rig)
+    bpy.context.view_layer.update()
+    with pytest.raises(BadScene) as raised:
+        read_skin(bpy.context, ob)
+    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
+
+
+def test_no_object_and_no_mesh():
+    _, rig = rigged_tube()
+    with pytest.raises(BadScene, match="no active object"):
+        check_skinned(bpy.context, None)
+    with pytest.raises(BadScene, match="is not a mesh, its type is Armature"):
+        check_skinned(bpy.context, rig)
