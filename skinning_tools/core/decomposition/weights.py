@@ -86,18 +86,19 @@ def _keep_better(weights, cost, proposed, allowed, values):
 def solve_small(matrices: np.ndarray, right: np.ndarray, flat: float) -> tuple[list[np.ndarray], np.ndarray]:
     """Solve symmetric 2 × 2 or 3 × 3 systems, matrices (m, m, n) and right (m, n), by cofactors.
 
-    Returns the unknowns, m arrays (n,), and where the determinant exceeds ``flat`` times the diagonal's product.
+    Returns the unknowns, m arrays (n,), and where the determinant exceeds ``flat`` times the diagonal's product and
+    zero: where rounding makes a length negative, the product is.
     """
     if len(matrices) == 2:
         (a, b), (_, c) = matrices
         determinant = a * c - b * b
-        solid = determinant > flat * a * c
+        solid = determinant > np.maximum(flat * a * c, 0.0)
         inverse = 1.0 / np.where(solid, determinant, 1.0)
         return [(c * right[0] - b * right[1]) * inverse, (a * right[1] - b * right[0]) * inverse], solid
     (a, b, c), (_, d, e), (_, _, f) = matrices
     first = (d * f - e * e, c * e - b * f, b * e - c * d)
     determinant = a * first[0] + b * first[1] + c * first[2]
-    solid = determinant > flat * a * d * f
+    solid = determinant > np.maximum(flat * a * d * f, 0.0)
     inverse = 1.0 / np.where(solid, determinant, 1.0)
     second = (a * f - c * c, b * c - a * e)
     third = a * d - b * b

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skinning_tools.core.decomposition.weights import closest_on_simplex, descend, fit_convex, fit_convex_general
+from skinning_tools.core.decomposition.weights import (
+    closest_on_simplex,
+    descend,
+    fit_convex,
+    fit_convex_general,
+    solve_small,
+)
 
 
 def problem(size, dimension, count, seed, kind="random"):
@@ -95,3 +101,15 @@ def test_descent_stays_convex_and_never_raises_the_error():
         np.testing.assert_allclose(weights.sum(axis=0), 1)
     exact = fit_convex_general(gram, products)[1] + np.sum(data**2, axis=1)
     assert np.median(last / exact) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_length_that_rounding_made_negative_is_no_solution():
+    """Two bones that predict the same: the square of their edge is what rounding leaves, of either sign."""
+    matrices = np.zeros((3, 3, 2))
+    matrices[0, 0] = -1e-18, 1e-18
+    matrices[1:, 1:] = 1.0
+    _, solid = solve_small(matrices, np.ones((3, 2)), 1e-10)
+    assert not solid.any()
+    _, solid = solve_small(np.array([[[-1e-18], [0.0]], [[0.0], [-1e-18]]]), np.ones((2, 1)), 2.0)
+    assert not solid.any()
