@@ -19,7 +19,7 @@ STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 
 # From this height of A on, a randomised range finder is faster than the eigenvectors of A Aᵀ.
 _LARGEST_GRAM = 2400
-_BLOCK_BYTES = 32 << 20
+_BLOCK_BYTES = 16 << 20
 _ROWS_AT_ONCE = 1024
 
 

@@ -13,18 +13,25 @@ import scipy.sparse.csgraph
 import scipy.spatial
 
 from ..dense import product
+from ..progress import Progress, checkpoint, ignore
 from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction
 
 _BLOCK_VERTICES = 4096
+_STAGE = "Segmenting"
 
 
 def grow_regions(
-    matrix: AnimationMatrix, reduction: Reduction, rest: np.ndarray, triangles: np.ndarray, bone_count: int
+    matrix: AnimationMatrix,
+    reduction: Reduction,
+    rest: np.ndarray,
+    triangles: np.ndarray,
+    bone_count: int,
+    progress: Progress = ignore,
 ) -> np.ndarray:
     """Region of each vertex (N,) in 0 … bone_count − 1, every region non-empty; needs bone_count ≤ N.
 
-    rest (N, 3) in solver units, triangles (T, 3).
+    rest (N, 3) in solver units, triangles (T, 3). Raises Cancelled.
     """
     seeds = seed_triples(rest, triangles, bone_count)
     gradients = deformation_gradients(matrix, rest, seeds)
@@ -33,7 +40,8 @@ def grow_regions(
     for start in range(0, len(rest), _BLOCK_VERTICES):
         part = slice(start, start + _BLOCK_VERTICES)
         costs[part] = model.squared_distances(homogeneous(rest[part]), reduction.rows(part))
-    labels = _grow(costs, _neighbors(triangles, len(rest)), seeds)
+        checkpoint(progress, 0.5 * start / len(rest), _STAGE)
+    labels = _grow(costs, _neighbors(triangles, len(rest)), seeds, progress)
     return fill_empty_regions(labels, rest, bone_count)
 
 
@@ -106,7 +114,7 @@ def _neighbors(triangles: np.ndarray, vertex_count: int) -> scipy.sparse.csr_mat
     return scipy.sparse.csr_matrix((ones, (ends[:, 0], ends[:, 1])), shape=(vertex_count, vertex_count))
 
 
-def _grow(costs, neighbors, seeds) -> np.ndarray:
+def _grow(costs, neighbors, seeds, progress) -> np.ndarray:
     """Always append the vertex with the least prediction error among all that border a region.
 
     The queue is one for all regions, which is the same as comparing the fronts of one queue each. Parts of the mesh
@@ -115,6 +123,7 @@ def _grow(costs, neighbors, seeds) -> np.ndarray:
     starts, ends = neighbors.indptr.tolist(), neighbors.indices.tolist()
     labels = [-1] * len(costs)
     queue = []
+    taken = 0
 
     def append(vertex, region):
         labels[vertex] = region
@@ -131,15 +140,29 @@ def _grow(costs, neighbors, seeds) -> np.ndarray:
         _, vertex, region = heapq.heappop(queue)
         if labels[vertex] < 0:
             append(vertex, region)
+            taken += 1
+            if taken % _BLOCK_VERTICES == 0:
+                checkpoint(progress, 0.5 + 0.5 * taken / len(costs), _STAGE)
     labels = np.array(labels)
     missed = np.nonzero(labels < 0)[0]
     if len(missed):
-        part = scipy.sparse.csgraph.connected_components(neighbors, directed=False)[1][missed]
-        _, part = np.unique(part, return_inverse=True)
-        summed = np.zeros((part.max() + 1, costs.shape[1]))
-        np.add.at(summed, part, costs[missed])
-        labels[missed] = np.argmin(summed, axis=1)[part]
+        parts = scipy.sparse.csgraph.connected_components(neighbors, directed=False)[1][missed]
+        labels[missed] = _best_of_parts(costs, missed, parts)
     return labels
+
+
+def _best_of_parts(costs, vertices, parts) -> np.ndarray:
+    """The region (n,) for each of ``vertices`` (n,) that predicts best all those with the same of ``parts`` (n,)."""
+    order = np.argsort(parts, kind="stable")
+    starts = np.nonzero(np.diff(parts[order], prepend=-1))[0]
+    best = np.empty(len(vertices), dtype=np.int64)
+    ends = np.append(starts[1:], len(vertices))
+    # Some whole parts at a time: a cloud of loose vertices has as many parts as vertices.
+    for group in np.split(np.arange(len(starts)), np.nonzero(np.diff(starts // _BLOCK_VERTICES))[0] + 1):
+        rows = order[starts[group[0]] : ends[group[-1]]]
+        summed = np.add.reduceat(costs[vertices[rows]], starts[group] - starts[group[0]], axis=0, dtype=np.float64)
+        best[rows] = np.repeat(np.argmin(summed, axis=1), ends[group] - starts[group])
+    return best
 
 
 def fill_empty_regions(labels: np.ndarray, rest: np.ndarray, bone_count: int) -> np.ndarray:

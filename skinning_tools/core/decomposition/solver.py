@@ -17,7 +17,7 @@ from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .segmentation import fill_empty_regions, grow_regions
 from .split_merge import move_bones
-from .sweeps import alternate, collect_equations, vertex_blocks
+from .sweeps import MOST_WORKERS, alternate, collect_equations, vertex_blocks
 from .transforms import NormalEquations, from_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones
@@ -57,11 +57,15 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
 
 def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> int:
     """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most."""
-    height = 3 * frame_count
-    reduced = 8 * vertex_count * min(height, 400)
-    state = 2 * vertex_count * (8 * 4 + 12 * settings.max_influences) + 4 * vertex_count * settings.bone_count
-    columns = 4 * settings.bone_count
-    return reduced + state + 8 * columns * (4 * columns + 2 * height) + 8 * min(height, 2400) ** 2 + (150 << 20)
+    height, columns = 3 * frame_count, 4 * settings.bone_count
+    # Nobody knows before how far an animation can be reduced; noise cannot at all.
+    dimension = min(height, vertex_count)
+    reduced = vertex_count * dimension + 2 * height * dimension + min(height, 2400) ** 2
+    state = vertex_count * (8 + 3 * settings.max_influences + settings.bone_count / 2)
+    at_work = sum(part.stop - part.start for part in vertex_blocks(vertex_count)[:MOST_WORKERS])
+    blocks = at_work * (height + 4 * columns)
+    motions = 8 * columns * (height + columns)
+    return 8 * int(reduced + state + blocks + motions) + (150 << 20)
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,8 @@ def _solve(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Pro
         first = sweeps[: len(sweeps) - len(final)]
         part = span(progress, 0.1, 0.8 if kind.final else 1.0)
         rows, state, errors = alternate(kind, rows, state, first, settings.optimize_rest_pose, part)
-    if kind.final:
-        with clock.stage("transforms"):
+    with clock.stage("transforms"):
+        if kind.final:
             rows = kind.final.fit(collect_equations(state, matrix, bone_count), rows)
             part = span(progress, 0.8, 1.0)
             rows, state, last = alternate(kind.final, rows, state, final, settings.optimize_rest_pose, part)
@@ -146,23 +150,26 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
     rest = matrix.rest_pose()
     points = homogeneous(rest)
 
-    def reassigned(labels, rounds):
+    def reassigned(labels, rounds, done):
         for _ in range(rounds):
             equations = NormalEquations.of_regions(points, reduction.coefficients, labels, bone_count)
             model = BoneModel(affine.start(equations, None))
             for part in vertex_blocks(len(rest)):
                 labels[part] = best_single_bones(model, reduction.rows(part), points[part])
+                checkpoint(progress, done, "Segmenting")
             labels = fill_empty_regions(labels, rest, bone_count)
         return labels
 
-    labels = reassigned(grow_regions(matrix, reduction, rest, prepared.animation.triangles, bone_count), 2)
+    labels = grow_regions(matrix, reduction, rest, prepared.animation.triangles, bone_count, span(progress, 0.0, 0.3))
+    labels = reassigned(labels, 2, 0.3)
     for i in range(_MOVE_ROUNDS if bone_count > 2 else 0):
-        checkpoint(progress, i / _MOVE_ROUNDS, "Segmenting")
+        done = 0.3 + 0.7 * i / _MOVE_ROUNDS
+        checkpoint(progress, done, "Segmenting")
         labels, moves = move_bones(points, reduction.coefficients, labels, bone_count)
         if not moves:
             break
-        labels = reassigned(labels, 1)
-    return _single_bones(points, reassigned(labels, 2), min(settings.max_influences, bone_count))
+        labels = reassigned(labels, 1, done)
+    return _single_bones(points, reassigned(labels, 2, 1.0), min(settings.max_influences, bone_count))
 
 
 def _single_bones(points, labels, influences) -> VertexState:

@@ -10,7 +10,8 @@ from .transforms import NormalEquations, design_matrix
 from .vertex_step import VertexState, improve_vertices
 
 _BLOCK_VERTICES = 2048
-_WORKERS = min(os.cpu_count() or 1, 4)
+MOST_WORKERS = 4
+_WORKERS = min(os.cpu_count() or 1, MOST_WORKERS)
 _FIRST_EXTRAPOLATION = 0.7
 _LARGEST_EXTRAPOLATION = 1.5
 

@@ -274,6 +274,13 @@ def test_bad_animations_are_refused_before_any_work():
         solved(frames * 0, triangles)
 
 
+@pytest.mark.parametrize("kind", BONE_KINDS)
+def test_every_stage_has_its_time(kind):
+    result = solved(*sheet(), bone_count=4, bone_kind=kind, iterations=2)
+    assert list(result.seconds) == ["reduction", "segmentation", "iterations", "transforms", "measuring"]
+    assert min(result.seconds.values()) >= 0
+
+
 def test_progress_rises_to_one_and_names_its_stages():
     seen = []
     frames, triangles = sheet()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from skinning_tools.core.decomposition import segmentation
 from skinning_tools.core.decomposition.bone_model import BoneModel, homogeneous
 from skinning_tools.core.decomposition.reduction import AnimationMatrix, reduce_animation
 from skinning_tools.core.decomposition.segmentation import (
@@ -14,14 +15,15 @@ from skinning_tools.core.decomposition.segmentation import (
     grow_regions,
     seed_triples,
 )
+from skinning_tools.core.errors import Cancelled
 
 from .sequences import boxes, sheet
 
 
-def segmented(frames, triangles, bone_count):
+def segmented(frames, triangles, bone_count, **more):
     matrix = AnimationMatrix(frames.astype(np.float32))
     rest = matrix.rest_pose()
-    return grow_regions(matrix, reduce_animation(matrix, 1e-5), rest, np.asarray(triangles), bone_count), rest
+    return grow_regions(matrix, reduce_animation(matrix, 1e-5), rest, np.asarray(triangles), bone_count, **more), rest
 
 
 def edges_of(triangles):
@@ -127,6 +129,26 @@ def test_no_faces_at_all(bone_count):
     frames, _ = sheet(5, 8)
     labels, _ = segmented(frames, np.zeros((0, 3), int), bone_count)
     assert np.all(np.bincount(labels, minlength=bone_count) > 0)
+
+
+def test_parts_are_told_apart_however_many_are_looked_at_together(monkeypatch):
+    frames, triangles = boxes(count=12)
+    scattered = np.random.default_rng(1).permutation(96)
+    place = np.argsort(scattered)
+    loose = np.concatenate([frames[:, scattered], 0.5 * (frames[:, :9] + frames[:, 40:49])], axis=1)
+    at_once, _ = segmented(loose, place[triangles], 5)
+    for size in (1, 7, 50):
+        monkeypatch.setattr(segmentation, "_BLOCK_VERTICES", size)
+        assert np.array_equal(segmented(loose, place[triangles], 5)[0], at_once)
+    by_part = at_once[place].reshape(12, 8)
+    assert np.all(by_part == by_part[:, :1])
+
+
+@pytest.mark.parametrize("when", [0.2, 0.7])
+def test_cancel_while_regions_are_predicted_or_grow(when):
+    frames, triangles = sheet(110, 110)
+    with pytest.raises(Cancelled):
+        segmented(frames, triangles, 3, progress=lambda done, stage: done < when)
 
 
 def test_empty_regions_take_half_of_the_largest():
