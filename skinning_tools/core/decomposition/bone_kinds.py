@@ -16,6 +16,9 @@ from .transforms import NormalEquations, from_rows, to_rows
 _HOLD_IN_SWEEPS = 1e-9
 _HOLD_AT_START = 1e-6
 _HOLD_AT_END = 3e-5
+# What that hold may cost: this share of the error, and this much of the unit ball; beyond that it is loosened.
+_COST_OF_HOLD, _LEAST_COST = 1.0, 1e-3
+_LOOSENED, _MOST_LOOSENINGS = 0.3, 12
 _PASSES_PER_SWEEP = 2
 
 
@@ -48,12 +51,25 @@ class HeldAffineBones:
 
     def __init__(self, matrix: AnimationMatrix):
         self.source = matrix
+        self._allowed = np.inf
+
+    def allow(self, squared_error: float) -> None:
+        """Take ‖TX − A‖² − ‖A‖² of affine bones that are not held as what to stay close to."""
+        size = self.source.height * self.source.vertex_count
+        error = np.sqrt(max(squared_error + self.source.squared_norm, 0.0) / size)
+        allowed = (1.0 + _COST_OF_HOLD) * error + _LEAST_COST
+        self._allowed = size * allowed**2 - self.source.squared_norm
 
     def fit(self, equations: NormalEquations, _rows) -> np.ndarray:
         rows = to_rows(rigid.fit_alone(equations.products, equations.bone_moments))
         # Repeated, the hold fades wherever the data say something and stays where they say nothing.
-        for _ in range(2):
-            rows = equations.solve(rows, _HOLD_AT_END)
+        rows = equations.solve(rows, _HOLD_AT_END)
+        hold = _HOLD_AT_END
+        for _ in range(_MOST_LOOSENINGS):
+            rows = equations.solve(rows, hold)
+            if equations.squared_error(rows) <= self._allowed:
+                break
+            hold *= _LOOSENED
         return rows
 
     def extrapolate(self, rows: np.ndarray, _change, _factor) -> np.ndarray:

@@ -114,7 +114,11 @@ def _solve(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Pro
         rows, state, errors = alternate(kind, rows, state, first, settings.optimize_rest_pose, part)
     with clock.stage("transforms"):
         if kind.final:
-            rows = kind.final.fit(collect_equations(state, matrix, bone_count), rows)
+            kind.final.allow(errors[-1])
+            equations = collect_equations(state, matrix, bone_count)
+            rows = kind.final.fit(equations, rows)
+            if not final:
+                errors[-1] = equations.squared_error(rows)
             part = span(progress, 0.8, 1.0)
             rows, state, last = alternate(kind.final, rows, state, final, settings.optimize_rest_pose, part)
             errors += last

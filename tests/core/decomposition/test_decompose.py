@@ -161,6 +161,17 @@ def test_bones_of_a_flat_mesh_do_not_run_away():
     assert steps.max() < 4 * np.median(steps)
 
 
+@pytest.mark.parametrize("optimize_rest_pose", [False, True])
+def test_what_grows_from_a_thin_start_is_followed(optimize_rest_pose):
+    """Every frame is an affine image of the first, which is thin: holding bones to rigid motions must not cost that."""
+    y, x = np.mgrid[-1:1:20j, -1:1:30j].reshape(2, -1)
+    shape = np.stack([x, y, 0.2 * np.sin(7 * x)], axis=-1)
+    size = np.linspace([1, 1e-3, 1e-3], [1, 1, 1], 10)[:, None]
+    frames = shape * size
+    result = solved(frames, sheet(20, 30)[1], bone_count=4, optimize_rest_pose=optimize_rest_pose)
+    assert result.e_rms < 1.5
+
+
 def test_rest_pose_is_the_first_frame_where_it_is_not_optimized():
     frames, triangles = sheet()
     result = solved(frames, triangles, bone_count=5, optimize_rest_pose=False, iterations=3)
@@ -230,6 +241,18 @@ def test_target_error_stops_at_the_fewest_bones():
     result = solved(frames, triangles, bone_count=12, target_error=0.05, iterations=5)
     assert result.bone_count == 6
     assert result.e_rms <= 0.05
+
+
+@pytest.mark.parametrize("kind", BONE_KINDS)
+@pytest.mark.parametrize("iterations", [1, 2, 6])
+def test_target_error_is_compared_with_the_error_of_the_result(kind, iterations):
+    """Of bones enough to fit noise, which the final hold takes back in part."""
+    frames, triangles = sheet(6, 9)
+    noisy = frames + 0.05 * np.random.default_rng(2).normal(size=frames.shape)
+    result = solved(noisy, triangles, bone_count=30, bone_kind=kind, iterations=iterations, target_error=10.0)
+    assert result.e_rms == pytest.approx(result.history[-1], rel=1e-3, abs=1e-3)
+    if result.bone_count < 30:
+        assert result.e_rms <= 10.0 * (1 + 1e-6)
 
 
 def test_target_error_out_of_reach_gives_what_the_most_bones_reach():
