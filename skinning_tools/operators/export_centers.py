@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prepare Centers for Export: the operator around scene.center_export."""
+
+import bpy
+from bpy.props import BoolProperty
+
+from ..scene import center_export, dependencies
+from ..scene.job_checks import reason_not_to_work
+from ..scene.rotation_centers import check_baked
+from .boundary import reported
+
+
+class SKINNING_OT_prepare_centers_for_export(bpy.types.Operator):
+    """Copy the baked centers to the attribute _COR, which the glTF exporter writes with its option Attributes"""
+
+    bl_idname = "skinning.prepare_centers_for_export"
+    bl_label = "Prepare Centers for Export"
+    bl_options = {"REGISTER", "UNDO"}
+
+    y_up: BoolProperty(
+        name="+Y Up",
+        description="Turn the centers to glTF's axes, as the exporter's option of the same name does with the mesh",
+        default=True,
+    )
+
+    @classmethod
+    def poll(cls, context):
+        reason = reason_not_to_work(context, check_baked)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def execute(self, context):
+        with reported(self):
+            dependencies.require_dependencies()
+            object = context.active_object
+            count = center_export.write_export_attribute(object, self.y_up)
+            self.report(
+                {"INFO"},
+                f"{object.name}: {count:,} centers in attribute {center_export.GLTF_ATTRIBUTE}. "
+                "Enable Data > Mesh > Attributes in the glTF exporter",
+            )
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+registry = [SKINNING_OT_prepare_centers_for_export]
