@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of the centers of rotation: baking them, whether they still fit, and what plays them."""
+
+import bpy
+
+from ..scene import background, crs_modifier
+from ..scene.job_checks import reason_not_to_work
+from ..scene.rotation_centers import FRESH, MISSING, bake_record, shown_bake_state
+from ..scene.skin_reader import check_skinned, native_modifier
+from .convert_animation import draw_rows, draw_text
+
+
+class SKINNING_PT_rotation_centers(bpy.types.Panel):
+    bl_label = "Centers of Rotation"
+    bl_idname = "SKINNING_PT_rotation_centers"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        job = background.running_job()
+        settings = layout.column()
+        settings.enabled = job is None
+        _draw_settings(settings, context.scene.skinning_rotation_centers)
+        if job is not None:
+            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
+            layout.label(text="Press Esc to cancel")
+            return
+        button = layout.row()
+        button.scale_y = 1.5
+        button.operator("skinning.bake_rotation_centers", text="Bake Centers", icon="PIVOT_MEDIAN")
+        reason = reason_not_to_work(context, check_skinned)
+        if reason:
+            draw_text(layout, context, reason, "INFO")
+            return
+        state = shown_bake_state(context.active_object)
+        _draw_state(layout, context, state)
+        if state != MISSING:
+            _draw_playback(layout, context, state)
+
+
+def _draw_settings(layout, settings) -> None:
+    layout.prop(settings, "sigma")
+    layout.prop(settings, "subdivision_epsilon")
+    layout.prop(settings, "symmetrize")
+    layout.prop(settings, "attribute_name")
+
+
+def _draw_state(layout, context, state: str) -> None:
+    object = context.active_object
+    record = bake_record(object)
+    if state == MISSING:
+        layout.label(text="Not baked yet", icon="RADIOBUT_OFF")
+        return
+    if state == FRESH:
+        layout.label(text="Baked, up to date", icon="CHECKMARK")
+    else:
+        draw_text(layout, context, "Older than the mesh or its weights: bake again", "ERROR")
+    draw_rows(
+        layout,
+        [
+            ("Centers", f"{record.center_count:,} of {len(object.data.vertices):,}"),
+            ("Sigma", f"{record.sigma:.3g}"),
+            ("Subdivision", f"{record.subdivision_epsilon:.3g}" if record.subdivision_epsilon else "Off"),
+        ],
+    )
+
+
+def _draw_playback(layout, context, state: str) -> None:
+    column = layout.column(align=True)
+    unavailable = crs_modifier.reason_not_available()
+    if unavailable:
+        draw_text(column, context, unavailable, "INFO")
+    elif native_modifier(context.active_object) is not None:
+        column.operator("skinning.remove_center_of_rotation_modifier", text="Remove Modifier", icon="X")
+    else:
+        row = column.row(align=True)
+        row.enabled = state == FRESH
+        row.operator("skinning.add_center_of_rotation_modifier", text="Add Modifier", icon="GEOMETRY_NODES")
+    column = layout.column(align=True)
+    column.enabled = state == FRESH
+    column.operator("skinning.crs_to_shape_keys", icon="SHAPEKEY_DATA")
+    column.operator("skinning.crs_to_pc2", icon="FILE_CACHE")
+
+
+registry = [SKINNING_PT_rotation_centers]
