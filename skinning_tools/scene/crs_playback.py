@@ -236,3 +236,7 @@ def _link_beside(context, object, copy) -> None:
     within = {context.scene.collection, *context.scene.collection.children_recursive}
     for home in [home for home in homes if home in within] or [context.scene.collection]:
         home.objects.link(copy)
+    # A copy of what is selected is so too, which shows once the view layer has taken it up.
+    context.view_layer.update()
+    if copy.name in context.view_layer.objects:
+        copy.select_set(False, view_layer=context.view_layer)
