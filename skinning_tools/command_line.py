@@ -9,7 +9,7 @@ from pathlib import Path
 import bpy
 
 from .core.errors import BadScene, SkinningError
-from .scene import background, conversion, dependencies
+from .scene import background, conversion, crs_modifier, dependencies, rotation_centers
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class _UsageError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Run one subcommand; returns the exit status: 0 done, 1 the conversion failed, 2 the command line is wrong."""
+    """Run one subcommand; returns the exit status: 0 done, 1 it failed, 2 the command line is wrong."""
     parser = _parser()
     try:
         options = parser.parse_args(arguments)
@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
         _say_error(str(error))
         return EXIT_FAILED
     except Exception as error:
-        logger.exception("The conversion failed")
-        _say_error(f"The conversion failed through a fault of its own ({type(error).__name__}: {error})")
+        logger.exception("The work failed")
+        _say_error(f"The work failed through a fault of its own ({type(error).__name__}: {error})")
         return EXIT_FAILED
     return EXIT_DONE
 
@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_convert(commands)
+    _add_bake_rotation_centers(commands)
     return parser
 
 
@@ -95,11 +96,50 @@ def _add_convert(commands) -> None:
     convert.add_argument(
         "--frame-step", type=int, default=1, metavar="N", help="convert every N-th frame (default: %(default)s)"
     )
-    target = convert.add_mutually_exclusive_group(required=True)
+    _add_target(convert)
+    convert.set_defaults(run=_convert)
+
+
+def _add_bake_rotation_centers(commands) -> None:
+    bake = commands.add_parser(
+        "bake-rotation-centers",
+        help="store the center that each vertex of a skinned mesh turns about",
+        description="Find the center of rotation of each vertex of a skinned mesh, store it as an attribute, "
+        "and save the file.",
+    )
+    bake.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    bake.add_argument(
+        "--sigma",
+        type=float,
+        default=0.1,
+        metavar="S",
+        help="how alike weights must be to share a center (default: %(default)s)",
+    )
+    bake.add_argument(
+        "--subdivision-epsilon",
+        type=float,
+        default=0.1,
+        metavar="E",
+        help="sum faces whose weights differ by more in finer pieces, 0 none (default: %(default)s)",
+    )
+    bake.add_argument(
+        "--attribute",
+        default=rotation_centers.DEFAULT_ATTRIBUTE,
+        metavar="NAME",
+        help="where to store the centers (default: %(default)s)",
+    )
+    bake.add_argument("--symmetrize", action="store_true", help="mirror the centers of vertices that mirror across X")
+    bake.add_argument("--add-modifier", action="store_true", help="deform by the centers: Blender 5.1 or newer")
+    _add_target(bake)
+    bake.set_defaults(run=_bake_rotation_centers)
+
+
+def _add_target(command) -> None:
+    """What all commands that save share."""
+    target = command.add_mutually_exclusive_group(required=True)
     target.add_argument("--output", metavar="FILE.blend", help="where to save the result")
     target.add_argument("--overwrite", action="store_true", help="save over the file that was opened")
-    convert.add_argument("--quiet", action="store_true", help="no progress lines")
-    convert.set_defaults(run=_convert)
+    command.add_argument("--quiet", action="store_true", help="no progress lines")
 
 
 def _convert(options) -> None:
@@ -129,12 +169,48 @@ def _convert(options) -> None:
     _say(table(result, output))
 
 
+def _bake_rotation_centers(options) -> None:
+    output = _output_path(options)
+    dependencies.require_dependencies()
+    context = bpy.context
+    object = _find_object(context.scene, options.object)
+    if options.add_modifier:
+        crs_modifier.check_addable(context, object)
+    crs_modifier.check_updatable(context, object)
+    steps = rotation_centers.bake(
+        context,
+        object,
+        sigma=options.sigma,
+        subdivision_epsilon=options.subdivision_epsilon,
+        attribute_name=options.attribute,
+        symmetrize=options.symmetrize,
+    )
+    bake = background.drain(steps, None if options.quiet else _ProgressLines())
+    if options.add_modifier:
+        crs_modifier.add(context, object)
+    else:
+        crs_modifier.update(context, object)
+    _save(output)
+    _say(
+        _table(
+            [
+                ("Object", bake.object_name),
+                ("Vertices", str(bake.vertex_count)),
+                ("With a center", str(bake.record.center_count)),
+                ("Without", str(bake.vertex_count - bake.record.center_count)),
+                ("Seconds", f"{bake.seconds:.2f}"),
+                ("Saved to", str(output)),
+            ]
+        )
+    )
+
+
 def _output_path(options) -> Path:
-    """Where to save, checked before the work: a conversion whose result cannot be saved is wasted."""
+    """Where to save, checked before the work: a result that cannot be saved is wasted."""
     opened = Path(bpy.data.filepath) if bpy.data.filepath else None
     if opened is None:
         raise _UsageError(
-            "No file is open. Name one before --command: blender -b FILE.blend --command skinning convert ..."
+            "No file is open. Name one before --command: blender -b FILE.blend --command skinning COMMAND ..."
         )
     if options.overwrite:
         return opened
@@ -188,6 +264,10 @@ def table(result: conversion.Conversion, output: Path) -> str:
         *((f"Seconds to {name}", f"{value:.2f}") for name, value in result.seconds.items()),
         ("Saved to", str(output)),
     ]
+    return _table(rows)
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 
