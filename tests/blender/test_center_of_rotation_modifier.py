@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Geometry Nodes modifier deforms as core.deform does, without the extension, and gives way without a trace."""
+
+import os
+import subprocess
+import sys
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools.scene import crs_modifier
+from skinning_tools.scene.skin_reader import native_modifier, read_skin
+from skinning_tools.scene.vertex_groups import write_weights
+from tests.blender import moving_meshes, scenes
+from tests.blender.skinned_meshes import animate, diagonal, expected, rigged_tube
+
+pytestmark = pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on")
+
+FRAMES = (1, 3, 4, 6, 8)
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+def add(ob):
+    """Bake and add; returns the modifier."""
+    bpy.context.view_layer.objects.active = ob
+    bpy.ops.skinning.bake_rotation_centers()
+    assert bpy.ops.skinning.add_center_of_rotation_modifier() == {"FINISHED"}
+    return native_modifier(ob)
+
+
+def refused(*parts: str) -> None:
+    before = moving_meshes.state()
+    with pytest.raises(RuntimeError) as raised:
+        bpy.ops.skinning.add_center_of_rotation_modifier()
+    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
+    assert "fault of its own" not in str(raised.value)
+    assert moving_meshes.state() == before
+
+
+def deforms_as_core(ob, frames=FRAMES, rest=None) -> None:
+    bpy.context.view_layer.update()
+    for frame in frames:
+        bpy.context.scene.frame_set(frame)
+        difference = scenes.evaluated_positions(ob) - expected(ob, rest=rest)
+        assert np.abs(difference).max() < TOLERANCE * diagonal(ob), frame
+
+
+@pytest.mark.parametrize("influences", [1, 2, 4, 8, 11])
+def test_deforms_as_core(influences):
+    ob, _ = rigged_tube(bone_count=12, influences=influences)
+    if influences == 1:
+        # One vertex that blends, as there is nothing to bake without.
+        ob.vertex_groups["Bone 3"].add([300], 1.0, "REPLACE")
+    if influences > 4:
+        random = np.random.default_rng(1)
+        ob.vertex_groups.clear()
+        bones = np.array([random.permutation(12)[:influences] for _ in ob.data.vertices])
+        write_weights(ob, [f"Bone {index}" for index in range(12)], bones, random.uniform(0.1, 1, bones.shape))
+        assert read_skin(bpy.context, ob).bones.shape[1] == influences
+    add(ob)
+    deforms_as_core(ob)
+    if influences > 1:
+        bpy.context.scene.frame_set(4)
+        # It does something that linear blending does not.
+        assert np.abs(expected(ob) - expected(ob, "LBS")).max() > 100 * TOLERANCE * diagonal(ob)
+
+
+def test_mirrored_and_strongly_stretched_bones():
+    ob, rig = rigged_tube()
+    animate(rig, degrees=170.0, stretch=0.8, seed=3)
+    for frame in (1, 8):
+        rig.pose.bones["Bone 2"].scale = (-1.0, 0.4, 1.7)
+        rig.pose.bones["Bone 2"].keyframe_insert("scale", frame=frame)
+    add(ob)
+    deforms_as_core(ob)
+
+
+def test_moving_objects():
+    ob, rig = rigged_tube()
+    scenes.key_property(ob, "location", {1: (0, 0, 0), 8: (1, 2, 3)})
+    scenes.key_property(ob, "rotation_euler", {1: (0, 0, 0), 8: (1, 0.5, 0.2)})
+    scenes.key_property(rig, "location", {1: (0, 0, 0), 8: (-1, 0, 2)})
+    ob.parent = rig
+    add(ob)
+    deforms_as_core(ob)
+
+
+def test_shape_keys_come_first():
+    ob, _ = rigged_tube()
+    rest = read_skin(bpy.context, ob).rest
+    block = scenes.shape_keys(ob, count=1)[0]
+    offsets = np.random.default_rng(0).normal(scale=0.1, size=rest.shape)
+    block.points.foreach_set("co", (rest + offsets).astype(np.float32).ravel())
+    block.value = 0.5
+    add(ob)
+    deforms_as_core(ob, rest=rest + 0.5 * offsets)
+
+
+def test_factor_blends_against_linear_blending():
+    ob, _ = rigged_tube()
+    modifier = add(ob)
+    factors = np.random.default_rng(0).uniform(0, 1, len(ob.data.vertices))
+    group = ob.vertex_groups.new(name="About centers")
+    for vertex, factor in enumerate(factors.tolist()):
+        group.add([vertex], factor, "REPLACE")
+    crs_modifier.set_input(modifier, "Factor", attribute="About centers")
+    bpy.context.scene.frame_set(4)
+    linear, turned = expected(ob, "LBS"), expected(ob)
+    blend = linear + factors[:, None] * (turned - linear)
+    assert np.abs(scenes.evaluated_positions(ob) - blend).max() < TOLERANCE * diagonal(ob)
+
+
+def test_parent_of_type_armature():
+    ob, rig = rigged_tube()
+    ob.modifiers.clear()
+    ob.parent, ob.parent_type = rig, "ARMATURE"
+    add(ob)
+    deforms_as_core(ob)
+    bpy.ops.skinning.remove_center_of_rotation_modifier()
+    bpy.context.scene.frame_set(4)
+    assert np.abs(scenes.evaluated_positions(ob) - expected(ob, "LBS")).max() < TOLERANCE * diagonal(ob)
+
+
+def test_later_modifiers_stay_later():
+    ob, _ = rigged_tube()
+    ob.modifiers.new("Smooth", "SUBSURF")
+    add(ob)
+    assert [modifier.type for modifier in ob.modifiers] == ["ARMATURE", "NODES", "SUBSURF"]
+
+
+@pytest.mark.parametrize("shown", [(True, True), (True, False)])
+def test_removing_restores(shown):
+    ob, _ = rigged_tube()
+    armature = ob.modifiers["Armature"]
+    armature.show_viewport, armature.show_render = shown
+    bpy.ops.skinning.bake_rotation_centers()
+    blocks, names = scenes.data_blocks(), sorted(attribute.name for attribute in ob.data.attributes)
+    bpy.context.scene.frame_set(4)
+    before = scenes.evaluated_positions(ob)
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    assert (armature.show_viewport, armature.show_render) == (False, False)
+    assert bpy.ops.skinning.remove_center_of_rotation_modifier() == {"FINISHED"}
+    bpy.context.view_layer.update()
+    assert scenes.data_blocks() == blocks
+    assert sorted(attribute.name for attribute in ob.data.attributes) == names
+    assert (armature.show_viewport, armature.show_render) == shown
+    assert [modifier.name for modifier in ob.modifiers] == ["Armature"]
+    assert np.array_equal(scenes.evaluated_positions(ob), before)
+
+
+def test_baking_again_brings_it_up_to_date():
+    ob, _ = rigged_tube()
+    modifier = add(ob)
+    crs_modifier.set_input(modifier, "Factor", 0.25)
+    ob.vertex_groups["Bone 1"].add([200, 300], 0.9, "REPLACE")
+    bpy.ops.skinning.bake_rotation_centers()
+    assert len([found for found in ob.modifiers if found.type == "NODES"]) == 1
+    crs_modifier.set_input(modifier, "Factor", 1.0)
+    deforms_as_core(ob)
+
+
+def test_adding_again_keeps_the_factor():
+    ob, _ = rigged_tube()
+    crs_modifier.set_input(add(ob), "Factor", 0.25)
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    bpy.context.scene.frame_set(4)
+    linear, turned = expected(ob, "LBS"), expected(ob)
+    blend = linear + 0.25 * (turned - linear)
+    assert np.abs(scenes.evaluated_positions(ob) - blend).max() < TOLERANCE * diagonal(ob)
+
+
+def test_work_at_a_vertex_does_not_grow_with_the_bones():
+    counts = []
+    for bone_count in (5, 70):
+        ob, _ = rigged_tube(bone_count=bone_count, rings=4 * bone_count + 1)
+        tree = add(ob).node_group
+        # All that is left to the vertices is in the group itself; the bones are in groups of their own.
+        counts.append(len([node for node in tree.nodes if node.bl_idname not in ("GeometryNodeGroup",)]))
+        deforms_as_core(ob, frames=(4,))
+    assert counts[0] == counts[1]
+
+
+def test_without_centers_and_bones_it_does_no_harm():
+    ob, rig = rigged_tube()
+    add(ob)
+    bpy.context.scene.frame_set(4)
+    linear = expected(ob, "LBS")
+    ob.data.attributes.remove(ob.data.attributes["rotation_center"])
+    ob.data.update()
+    assert np.abs(scenes.evaluated_positions(ob) - linear).max() < TOLERANCE * diagonal(ob)
+    rest = read_skin(bpy.context, ob).rest
+    bpy.data.objects.remove(rig)
+    bpy.context.view_layer.update()
+    assert np.abs(scenes.evaluated_positions(ob) - rest).max() < TOLERANCE * diagonal(ob)
+
+
+PLAY = """
+import bpy, numpy as np, sys
+assert "skinning_tools" not in sys.modules
+path, out, frames = ARGUMENTS
+bpy.ops.wm.open_mainfile(filepath=path, use_scripts=False)
+positions = []
+for frame in frames:
+    bpy.context.scene.frame_set(frame)
+    evaluated = bpy.data.objects["Arm"].evaluated_get(bpy.context.evaluated_depsgraph_get())
+    positions.append([tuple(vertex.co) for vertex in evaluated.data.vertices])
+np.save(out, np.array(positions))
+"""
+
+
+def test_plays_without_the_extension_and_scripts(tmp_path):
+    ob, _ = rigged_tube()
+    add(ob)
+    path, out = tmp_path / "shot.blend", tmp_path / "played.npy"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    script = PLAY.replace("ARGUMENTS", repr((str(path), str(out), FRAMES)))
+    if bpy.app.binary_path:
+        command = [bpy.app.binary_path, "-b", "--factory-startup", "--disable-autoexec", "--python-expr", script]
+    else:
+        command = [sys.executable, "-c", script]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
+    for frame, positions in zip(FRAMES, np.load(out), strict=True):
+        bpy.context.scene.frame_set(frame)
+        assert np.abs(positions - expected(ob)).max() < TOLERANCE * diagonal(ob)
+
+
+def test_undo():
+    ob, _ = rigged_tube()
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.context.preferences.edit.use_global_undo = True
+    bpy.ops.ed.undo_push(message="Baked")
+    bpy.ops.skinning.add_center_of_rotation_modifier("EXEC_DEFAULT", True)
+    bpy.ops.ed.undo()
+    ob = bpy.data.objects["Arm"]
+    assert [(modifier.name, modifier.show_viewport) for modifier in ob.modifiers] == [("Armature", True)]
+    assert len(bpy.data.node_groups) == 0
+
+
+def test_bake_is_needed():
+    rigged_tube()
+    refused('"Arm" has no centers of rotation', "Bake")
+
+
+def test_bake_older_than_the_weights():
+    ob, _ = rigged_tube()
+    bpy.ops.skinning.bake_rotation_centers()
+    ob.vertex_groups["Bone 1"].add([300], 0.1, "REPLACE")
+    refused("centers of rotation", '"Arm"', "older than its mesh or weights", "again")
+
+
+def test_modifier_that_makes_vertices():
+    ob, _ = rigged_tube()
+    ob.modifiers.new("Halves", "MIRROR")
+    ob.modifiers.move(1, 0)
+    bpy.ops.skinning.bake_rotation_centers()
+    refused('"Halves"', '"Arm"', "makes vertices")
+
+
+def test_mesh_that_is_shared_with_other_bones():
+    ob, rig = rigged_tube()
+    other, other_rig = ob.copy(), rig.copy()
+    other.name, other_rig.data = "Other", rig.data.copy()
+    scenes.link(other_rig)
+    scenes.link(other).modifiers["Armature"].object = other_rig
+    add(ob)
+    other_rig.data.bones["Bone 0"].use_deform = False
+    bpy.context.view_layer.objects.active = other
+    bpy.ops.object.select_all(action="DESELECT")
+    refused('"Other" shares its mesh', '"Arm"', "Make Single User")
+
+
+def test_twins_share_what_the_modifier_reads():
+    ob, _ = rigged_tube()
+    other = ob.copy()
+    scenes.link(other).name = "Other"
+    add(ob)
+    bpy.context.view_layer.objects.active = other
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    bpy.context.view_layer.objects.active = ob
+    bpy.ops.skinning.remove_center_of_rotation_modifier()
+    deforms_as_core(other)
+
+
+def test_nothing_to_remove():
+    rigged_tube()
+    with pytest.raises(RuntimeError, match="has no Center of Rotation modifier"):
+        bpy.ops.skinning.remove_center_of_rotation_modifier()

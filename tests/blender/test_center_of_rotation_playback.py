@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Center-of-rotation skinning as shape keys and as a point cache: plain Blender, in every version."""
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools.scene import crs_playback
+from skinning_tools.scene.skin_reader import read_skin
+from tests.blender import moving_meshes, scenes
+from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
+
+TOLERANCE = 1e-6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def tube(tmp_path):
+    """A baked tube, alone in a saved file."""
+    ob, _ = rigged_tube()
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    return ob
+
+
+OPERATORS = ("crs_to_shape_keys", "crs_to_pc2")
+
+
+def play(operator: str, **given):
+    """Run the operator; returns the copy."""
+    before = set(bpy.data.objects)
+    assert getattr(bpy.ops.skinning, operator)(**given) == {"FINISHED"}
+    (made,) = set(bpy.data.objects) - before
+    return made
+
+
+def refused(operator: str, *parts: str, **given) -> None:
+    before = moving_meshes.state()
+    with pytest.raises(RuntimeError) as raised:
+        getattr(bpy.ops.skinning, operator)(**given)
+    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
+    assert "fault of its own" not in str(raised.value)
+    assert moving_meshes.state() == before
+
+
+def core_positions(ob, frames, rest=None) -> np.ndarray:
+    positions = []
+    for frame in frames:
+        bpy.context.scene.frame_set(frame)
+        positions.append(expected(ob, rest=rest))
+    bpy.context.scene.frame_set(1)
+    return np.array(positions)
+
+
+def coincide(copy, wanted: np.ndarray, frames, tolerance=TOLERANCE) -> None:
+    difference = scenes.played(copy, frames) - wanted
+    assert np.abs(difference).max() < tolerance * diagonal(copy)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_frame_is_cores(tube, operator):
+    frames = range(1, 9)
+    copy = play(operator)
+    assert copy.name == "Arm_crs"
+    coincide(copy, core_positions(tube, frames), frames)
+    assert np.array_equal(np.array(copy.matrix_world), np.array(tube.matrix_world))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_plays_alone(tube, operator):
+    """Without the source, its armature and the extension's data."""
+    frames = range(1, 9)
+    wanted = core_positions(tube, frames)
+    copy = play(operator)
+    assert [modifier.type for modifier in copy.modifiers] == (["MESH_CACHE"] if operator == "crs_to_pc2" else [])
+    assert not any("center" in attribute.name for attribute in copy.data.attributes)
+    bpy.data.batch_remove([tube, bpy.data.objects["Rig"]])
+    bpy.context.view_layer.update()
+    coincide(copy, wanted, frames)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_steps_and_what_lies_between(tube, operator):
+    copy = play(operator, frame_start=2, frame_end=7, frame_step=2)
+    frames = (2, 4, 6)
+    wanted = core_positions(tube, frames)
+    coincide(copy, wanted, frames)
+    coincide(copy, 0.5 * (wanted[:-1] + wanted[1:]), (3, 5))
+    coincide(copy, wanted[[0, 2, 2]], (1, 7, 8))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_one_frame(tube, operator):
+    copy = play(operator, frame_start=5, frame_end=5)
+    coincide(copy, core_positions(tube, [5, 5]), (1, 5), tolerance=TOLERANCE)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_scene_that_stretches_time(tube, operator):
+    bpy.context.scene.render.frame_map_new = 250
+    frames = range(1, 9)
+    copy = play(operator)
+    coincide(copy, core_positions(tube, frames), frames, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_shape_keys_and_modifiers_before_the_armature_count(tube, operator):
+    rest = read_skin(bpy.context, tube).rest
+    block = scenes.shape_keys(tube, count=1)[0]
+    offsets = np.random.default_rng(0).normal(scale=0.1, size=rest.shape)
+    block.points.foreach_set("co", (rest + offsets).astype(np.float32).ravel())
+    scenes.key_property(block, "value", {1: 0.0, 8: 0.7})
+    tube.modifiers.new("Lift", "DISPLACE").strength = 0.0
+    lift = tube.modifiers["Lift"]
+    lift.direction, lift.mid_level, lift.strength = "Z", 0.0, 0.25
+    tube.modifiers.move(1, 0)
+    copy = play(operator)
+    lifted = (0, 0, 0.25)
+    for frame, value in ((1, 0.0), (8, 0.7)):
+        coincide(copy, core_positions(tube, [frame], rest=rest + value * offsets + lifted), [frame], tolerance=2e-6)
+    assert [modifier.type for modifier in copy.modifiers] == (["MESH_CACHE"] if operator == "crs_to_pc2" else [])
+    assert copy.data.shape_keys is None or "Key 1" not in copy.data.shape_keys.key_blocks
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_modifiers_after_the_armature_go_on(tube, operator):
+    tube.modifiers.new("Smooth", "SUBSURF").levels = 1
+    copy = play(operator)
+    assert [modifier.type for modifier in copy.modifiers][-1] == "SUBSURF"
+    assert len(scenes.evaluated_positions(copy)) > len(tube.data.vertices)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_source_is_untouched(tube, operator):
+    positions, ui = scenes.played(tube, range(1, 9)), scenes.ui_state()
+    scene = bpy.context.scene
+    attributes = sorted(attribute.name for attribute in tube.data.attributes)
+    play(operator)
+    assert scenes.ui_state() == ui
+    assert bpy.data.scenes[:] == [scene]
+    assert np.array_equal(scenes.played(tube, range(1, 9)), positions)
+    assert sorted(attribute.name for attribute in tube.data.attributes) == attributes
+    assert [(modifier.type, modifier.show_viewport) for modifier in tube.modifiers] == [("ARMATURE", True)]
+    assert tube.data.shape_keys is None
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_parent_of_type_armature(tube, operator):
+    tube.modifiers.clear()
+    tube.parent, tube.parent_type = bpy.data.objects["Rig"], "ARMATURE"
+    bpy.context.view_layer.update()
+    frames = range(1, 9)
+    copy = play(operator)
+    coincide(copy, core_positions(tube, frames), frames)
+
+
+@pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_beside_the_native_modifier(tube, operator):
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    frames = range(1, 9)
+    copy = play(operator)
+    assert "NODES" not in [modifier.type for modifier in copy.modifiers]
+    coincide(copy, scenes.played(tube, frames), frames, tolerance=1e-5)
+
+
+def test_cache_is_beside_the_file_and_named_relative_to_it(tube, tmp_path):
+    copy = play("crs_to_pc2")
+    assert copy.modifiers[0].filepath == "//shot_Arm_crs.pc2"
+    assert sorted(path.name for path in tmp_path.glob("*.p*")) == ["shot_Arm_crs.pc2"]
+    path = tmp_path / "shot_Arm_crs.pc2"
+    assert path.stat().st_size == 32 + 8 * len(tube.data.vertices) * 12
+
+
+def test_cache_where_it_is_told(tube, tmp_path):
+    (tmp_path / "caches").mkdir()
+    copy = play("crs_to_pc2", filepath="//caches/arm")
+    assert (tmp_path / "caches" / "arm.pc2").is_file()
+    assert copy.modifiers[0].filepath == "//caches/arm.pc2"
+    frames = range(1, 9)
+    coincide(copy, core_positions(tube, frames), frames)
+
+
+@pytest.mark.parametrize("make", [crs_playback.to_shape_keys, crs_playback.to_point_cache])
+def test_cancelling_leaves_nothing(tube, tmp_path, make):
+    before, files = moving_meshes.state(), sorted(tmp_path.iterdir())
+    steps = make(bpy.context, tube)
+    for _ in range(4):
+        next(steps)
+    assert moving_meshes.state() != before
+    steps.close()
+    assert moving_meshes.state() == before
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_failing_keeps_an_older_cache(tube, tmp_path):
+    path = tmp_path / "old.pc2"
+    path.write_bytes(b"older")
+    steps = crs_playback.to_point_cache(bpy.context, tube, filepath=str(path))
+    next(steps)
+    steps.close()
+    assert path.read_bytes() == b"older"
+
+
+def test_cache_needs_a_place(tube, tmp_path):
+    refused("crs_to_pc2", "no folder", "missing", filepath=str(tmp_path / "missing" / "arm.pc2"))
+
+
+def test_cache_of_an_unsaved_file():
+    rigged_tube()
+    bpy.ops.skinning.bake_rotation_centers()
+    refused("crs_to_pc2", "Save the .blend file first")
+    refused("crs_to_pc2", "relative to the .blend file", filepath="//arm.pc2")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_refuses(tube, operator):
+    refused(operator, "inside out", frame_start=5, frame_end=4)
+    refused(operator, "at least 1, not 0", frame_step=0)
+    tube.modifiers.new("Finer", "SUBSURF").levels = 1
+    tube.modifiers.move(1, 0)
+    refused(operator, '"Arm"', "changes the vertices", "frame 1")
+    tube.modifiers.remove(tube.modifiers[0])
+    tube.vertex_groups["Bone 1"].add([300], 0.1, "REPLACE")
+    refused(operator, '"Arm"', "older than its mesh or weights")
+    bpy.data.meshes["Arm mesh"].attributes.remove(tube.data.attributes["rotation_center"])
+    refused(operator, '"Arm" has no centers of rotation')
+
+
+@pytest.mark.skipif(bpy.app.version >= (5, 1, 0), reason="has the modifier")
+def test_the_modifier_explains_what_to_do_instead(tube):
+    refused("add_center_of_rotation_modifier", "Blender 5.1 or newer", "Apply as Shape Keys", "Bake to PC2")

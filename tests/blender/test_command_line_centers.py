@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`--command skinning bake-rotation-centers`: what it prints, what it leaves, and its exit statuses."""
+
+import re
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.scene.rotation_centers import FRESH, bake_record, bake_state
+from skinning_tools.scene.skin_reader import native_modifier
+from tests.blender import moving_meshes
+from tests.blender.skinned_meshes import rigged_tube
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def shot(tmp_path):
+    rigged_tube()
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+def run(*arguments) -> int:
+    return command_line.main(["bake-rotation-centers", *map(str, arguments)])
+
+
+def test_bakes_and_saves(shot, tmp_path, capsys):
+    before = shot.read_bytes()
+    output = tmp_path / "out.blend"
+    status = run(
+        "--object", "Arm", "--sigma", 0.2, "--subdivision-epsilon", 0, "--attribute", "cor", "--symmetrize",
+        "--output", output,
+    )  # fmt: skip
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    ob = bpy.data.objects["Arm"]
+    record = bake_record(ob)
+    assert (record.attribute, record.sigma, record.subdivision_epsilon, record.symmetrize) == ("cor", 0.2, 0, True)
+    assert bake_state(ob) == FRESH
+    assert re.search(rf"^With a center +{record.center_count}$", printed.out, re.MULTILINE)
+    assert "%  " in printed.out
+    assert shot.read_bytes() == before
+
+
+def test_quiet_overwrite(shot, capsys):
+    assert run("--object", "Arm", "--overwrite", "--quiet") == 0
+    assert "%" not in capsys.readouterr().out
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert bake_state(bpy.data.objects["Arm"]) == FRESH
+
+
+@pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on")
+def test_adds_the_modifier(shot):
+    assert run("--object", "Arm", "--overwrite", "--quiet", "--add-modifier") == 0
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert native_modifier(bpy.data.objects["Arm"]) is not None
+
+
+@pytest.mark.skipif(bpy.app.version >= (5, 1, 0), reason="has the modifier")
+def test_explains_the_missing_modifier(shot, capsys):
+    before = shot.read_bytes()
+    assert run("--object", "Arm", "--overwrite", "--quiet", "--add-modifier") == 1
+    assert "Blender 5.1 or newer" in capsys.readouterr().err
+    assert shot.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--object", "Leg"], 1, 'no object "Leg"'),
+        (["--object", "Rig"], 1, '"Rig" is not a mesh'),
+        (["--object", "Arm", "--sigma", "0"], 1, "Sigma must be greater than zero"),
+        (["--object", "Arm", "--sigma", "small"], 2, "invalid float value"),
+        ([], 2, "--object"),
+    ],
+)
+def test_failures(shot, tmp_path, capsys, arguments, status, message):
+    before = moving_meshes.state()
+    assert run(*arguments, "--output", tmp_path / "out.blend") == status
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out.blend").exists()
+    assert moving_meshes.state() == before
+
+
+def test_help(capsys):
+    assert run("--help") == 0
+    assert "bake-rotation-centers" in capsys.readouterr().out

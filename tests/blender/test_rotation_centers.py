@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bake Centers of Rotation: what it leaves, what it refuses, and whether a bake still fits."""
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools.core.errors import SkinningError
+from skinning_tools.core.rotation_centers import bake_rotation_centers, mirror_pairs
+from skinning_tools.scene import rotation_centers
+from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, bake_record, bake_state, shown_bake_state
+from skinning_tools.scene.skin_reader import read_skin
+from skinning_tools.scene.vertex_groups import write_weights
+from tests.blender import moving_meshes, scenes
+from tests.blender.skinned_meshes import rigged_tube
+from tests.blender.test_skin_reader import BAD_SCENES
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def tube():
+    return rigged_tube()[0]
+
+
+def bake(**given):
+    return bpy.ops.skinning.bake_rotation_centers(**given)
+
+
+def attribute(ob, name: str) -> np.ndarray:
+    found = ob.data.attributes[name]
+    assert found.domain == "POINT"
+    vector = found.data_type == "FLOAT_VECTOR"
+    assert vector or found.data_type == "BOOLEAN"
+    values = np.empty((len(found.data), 3), np.float32) if vector else np.empty(len(found.data), bool)
+    found.data.foreach_get("vector" if vector else "value", values.ravel() if vector else values)
+    return values
+
+
+def refused(ob, *parts: str, **given) -> None:
+    """The operator raises a message that has all ``parts``; file, attributes and the mesh's record are as before."""
+    state, names, record = moving_meshes.state(), attribute_names(ob), ob.data.get(rotation_centers.RECORD_PROPERTY)
+    with pytest.raises(RuntimeError) as raised:
+        bake(**given)
+    message = str(raised.value)
+    assert [part for part in parts if part not in message] == [], message
+    assert "fault of its own" not in message
+    assert moving_meshes.state() == state
+    assert attribute_names(ob) == names
+    assert ob.data.get(rotation_centers.RECORD_PROPERTY) == record
+
+
+def attribute_names(ob) -> list[str]:
+    return sorted(found.name for found in ob.data.attributes) if not ob.data.is_editmode else []
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.1, 0.1), (0.3, 0.0)])
+def test_attributes_hold_what_core_bakes(tube, sigma, epsilon):
+    assert bake(sigma=sigma, subdivision_epsilon=epsilon, attribute_name="cor") == {"FINISHED"}
+    skin = read_skin(bpy.context, tube)
+    # Blender's properties are in single precision.
+    sigma, epsilon = float(np.float32(sigma)), float(np.float32(epsilon))
+    centers, valid = bake_rotation_centers(
+        skin.rest, skin.triangles, skin.bones, skin.weights, sigma=sigma, subdivision_epsilon=epsilon
+    )
+    assert np.array_equal(attribute(tube, "cor"), centers)
+    assert np.array_equal(attribute(tube, "cor_valid"), valid)
+    assert 0 < valid.sum() < len(valid)
+    record = bake_record(tube)
+    assert (record.attribute, record.center_count) == ("cor", valid.sum())
+    assert (record.sigma, record.subdivision_epsilon) == pytest.approx((sigma, epsilon))
+
+
+def test_defaults(tube):
+    bake()
+    assert (attribute(tube, "rotation_center").shape, attribute(tube, "rotation_center_valid").dtype) == (
+        (len(tube.data.vertices), 3),
+        bool,
+    )
+    record = bake_record(tube)
+    assert (record.sigma, record.subdivision_epsilon) == pytest.approx((0.1, 0.1))
+
+
+def test_report_has_the_counts(tube):
+    result, _ = scenes.drain(rotation_centers.bake(bpy.context, tube, 0.1, 0.1, "rotation_center"))
+    count = int(attribute(tube, "rotation_center_valid").sum())
+    assert f"{count} vertices with a center of rotation, {len(tube.data.vertices) - count} without" in result.summary()
+
+
+def test_symmetrize(tube):
+    skin = read_skin(bpy.context, tube)
+    tube.data.attributes["position"].data.foreach_set("vector", (skin.rest - (2.5, 0, 0)).astype(np.float32).ravel())
+    tube.data.update()
+    group = tube.vertex_groups["Bone 1"]
+    for vertex in np.flatnonzero((skin.rest[:, 0] < 2) & (skin.rest[:, 0] > 1)).tolist():
+        group.add([vertex], 0.5 * group.weight(vertex), "REPLACE")
+    pairs = mirror_pairs(read_skin(bpy.context, tube).rest)
+    assert (pairs >= 0).all()
+    bake()
+    flip = np.array([-1, 1, 1])
+    before = attribute(tube, "rotation_center")
+    assert np.abs(before[pairs] * flip - before).max() > 1e-3
+    bake(symmetrize=True)
+    centers = attribute(tube, "rotation_center")
+    assert np.abs(centers[pairs] * flip - centers).max() < 1e-6
+    assert bake_record(tube).symmetrize
+
+
+def test_baking_again_keeps_one_pair_of_attributes(tube):
+    bake()
+    names, first = attribute_names(tube), attribute(tube, "rotation_center")
+    bake(sigma=0.5)
+    assert attribute_names(tube) == names
+    assert np.abs(attribute(tube, "rotation_center") - first).max() > 1e-4
+
+
+def test_one_undo_step(tube):
+    bpy.context.preferences.edit.use_global_undo = True
+    bpy.ops.ed.undo_push(message="Before")
+    bpy.ops.skinning.bake_rotation_centers("EXEC_DEFAULT", True)
+    assert bake_state(tube) == FRESH
+    bpy.ops.ed.undo()
+    assert bake_state(bpy.data.objects["Arm"]) == MISSING
+    assert "rotation_center" not in bpy.data.objects["Arm"].data.attributes
+
+
+def test_cancelling_leaves_nothing(tube):
+    before, names = moving_meshes.state(), attribute_names(tube)
+    steps = rotation_centers.bake(bpy.context, tube, 0.1, 0.1, "rotation_center")
+    next(steps)
+    steps.close()
+    assert (moving_meshes.state(), attribute_names(tube), bake_state(tube)) == (before, names, MISSING)
+
+
+def test_the_mesh_must_not_change_meanwhile(tube):
+    steps = rotation_centers.bake(bpy.context, tube, 0.1, 0.1, "rotation_center")
+    next(steps)
+    tube.data.vertices.add(1)
+    with pytest.raises(SkinningError, match='"Arm" was edited while'):
+        scenes.drain(steps)
+    assert bake_state(tube) == MISSING
+
+
+@pytest.mark.parametrize(("spoil", "parts"), BAD_SCENES, ids=[spoil.__name__ for spoil, _ in BAD_SCENES])
+def test_bad_scenes(tube, spoil, parts):
+    spoil(tube, bpy.data.objects["Rig"])
+    bpy.context.view_layer.objects.active = tube
+    bpy.context.view_layer.update()
+    refused(tube, *parts)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -0.5])
+def test_sigma_must_be_positive(tube, sigma):
+    refused(tube, "Sigma must be greater than zero", sigma=sigma)
+
+
+def test_epsilon_must_not_be_negative(tube):
+    refused(tube, "subdivision threshold", subdivision_epsilon=-0.1)
+
+
+def test_every_vertex_on_one_bone(tube):
+    tube.vertex_groups.clear()
+    count = len(tube.data.vertices)
+    write_weights(tube, ["Bone 0", "Bone 1"], np.arange(count)[:, None] % 2, np.ones((count, 1)))
+    refused(tube, "Nothing needs a center of rotation", '"Arm"')
+
+
+def test_groups_without_weights(tube):
+    for group in tube.vertex_groups:
+        group.remove(range(len(tube.data.vertices)))
+    refused(tube, "No vertex", '"Arm"', "weight")
+
+
+def test_no_faces(tube):
+    positions = [vertex.co for vertex in tube.data.vertices]
+    bones, weights = read_skin(bpy.context, tube).bones, read_skin(bpy.context, tube).weights
+    ob = scenes.mesh_object(positions, name="Points")
+    ob.modifiers.new("Armature", "ARMATURE").object = bpy.data.objects["Rig"]
+    write_weights(ob, [f"Bone {index}" for index in range(5)], bones, weights)
+    refused(ob, '"Points" has no faces')
+
+
+@pytest.mark.parametrize("name", ["", "position", ".hidden", "Bone 1", "x" * 60, "count"])
+def test_names_that_are_not_free(tube, name):
+    tube.data.attributes.new("count", "INT", "POINT")
+    refused(tube, "name", attribute_name=name)
+
+
+def test_name_of_the_flag_must_be_free(tube):
+    tube.vertex_groups.new(name="cor_valid")
+    refused(tube, '"cor_valid" for something else', attribute_name="cor")
+
+
+def test_linked_mesh(tube, tmp_path):
+    path = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    scenes.empty_scene()
+    with bpy.data.libraries.load(str(path), link=True) as (_, linked):
+        linked.objects = ["Arm", "Rig"]
+    scenes.link(bpy.data.objects["Arm"])
+    with pytest.raises(RuntimeError, match="linked from another file"):
+        bake()
+
+
+def test_state_follows_mesh_weights_and_bones(tube):
+    assert (bake_state(tube), shown_bake_state(tube)) == (MISSING, MISSING)
+    bake()
+    assert (bake_state(tube), shown_bake_state(tube)) == (FRESH, FRESH)
+    group = tube.vertex_groups["Bone 1"]
+    weight = group.weight(300)
+    group.add([300], 0.5 * weight, "REPLACE")
+    assert bake_state(tube) == STALE
+    group.add([300], weight, "REPLACE")
+    assert bake_state(tube) == FRESH
+    tube.data.vertices[0].co.x += 0.1
+    assert bake_state(tube) == STALE
+    tube.data.vertices[0].co.x -= 0.1
+    bpy.data.objects["Rig"].data.bones["Bone 1"].use_deform = False
+    assert bake_state(tube) == STALE
+
+
+def test_state_does_not_mind_what_centers_do_not_depend_on(tube):
+    bake()
+    bpy.context.scene.frame_set(5)
+    scenes.shape_keys(tube, count=1)[0].value = 1.0
+    tube.vertex_groups.new(name="Pinned").add([0, 1], 1.0, "REPLACE")
+    for given in list(tube.data.vertices[300].groups):
+        given.weight *= 0.5
+    assert bake_state(tube) == FRESH
+
+
+def test_panel_state_is_read_again_only_after_an_edit(tube, monkeypatch):
+    bake()
+    calls = []
+    exact = rotation_centers.bake_state
+    monkeypatch.setattr(rotation_centers, "bake_state", lambda ob: calls.append(ob) or exact(ob))
+    monkeypatch.setattr(rotation_centers, "_REST_FACTOR", 0.0)
+    for frame in (2, 5, 8):
+        bpy.context.scene.frame_set(frame)
+        assert shown_bake_state(tube) == FRESH
+    assert len(calls) == 1
+    tube.data.vertices[0].co.x += 0.1
+    tube.data.update()
+    bpy.context.view_layer.update()
+    assert shown_bake_state(tube) == STALE
+    assert len(calls) == 2
+
+
+def test_panel_state_follows_weight_painting(tube):
+    bake()
+    assert shown_bake_state(tube) == FRESH
+    bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
+    tube.vertex_groups.active = tube.vertex_groups["Bone 1"]
+    bpy.ops.object.vertex_group_smooth(factor=1.0, repeat=5)
+    bpy.context.view_layer.update()
+    rotation_centers._known_states[tube.data.session_uid].rest_until = 0.0
+    assert shown_bake_state(tube) == STALE
+
+
+def test_removed_attribute_counts_as_missing(tube):
+    bake()
+    tube.data.attributes.remove(tube.data.attributes["rotation_center_valid"])
+    assert bake_state(tube) == MISSING
