@@ -1,6 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the user can do: one file per task, each thin over the scene package."""
 
-from . import boundary, convert_animation, show_result
+from . import (
+    bake_rotation_centers,
+    boundary,
+    center_of_rotation_modifier,
+    center_of_rotation_playback,
+    convert_animation,
+    export_centers,
+    show_result,
+)
 
-modules = [convert_animation, show_result, boundary]
+modules = [
+    convert_animation,
+    bake_rotation_centers,
+    center_of_rotation_modifier,
+    center_of_rotation_playback,
+    export_centers,
+    show_result,
+    boundary,
+]
