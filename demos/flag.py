@@ -111,7 +111,7 @@ def main() -> None:
     captions = [
         ("Alembic cache", f"cloth: {vertices:,} vertices, {options.frames} frames"),
         ("Skinned mesh", f"{BONES} bones, E_RMS {skinned['skinning_e_rms']:.2f} ‰"),
-        ("Its error", f"at frame {worst_frame}, the worst"),
+        ("Its error", f"at frame {worst_frame}, of the largest E_RMS"),
     ]
     label = f"distance from the cache in mm, at most {1000 * worst.max():.0f}; the flag is {flag_scene.WIDTH:g} m wide"
     flag_picture.compose(str(folder / "flag.png"), captions, 1000 * color_limit(worst), label)

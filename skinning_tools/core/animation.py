@@ -156,12 +156,15 @@ class ErrorMeter:
         self._largest: list[float] = []
         self._vertex_squared = np.zeros(vertex_count)
 
-    def add(self, expected: np.ndarray, actual: np.ndarray) -> None:
-        """Compare one frame: both (N, 3), object space."""
+    def add(self, expected: np.ndarray, actual: np.ndarray, to_world: np.ndarray | None = None) -> None:
+        """Compare one frame: both (N, 3), object space. to_world (3, 3): the object's linear part at that frame."""
         difference = np.subtract(actual, expected, dtype=np.float64)
         squared = np.einsum("ij,ij->i", difference, difference)
         self._squared_sums.append(float(squared.sum()))
         self._largest.append(float(squared.max()))
+        if to_world is not None:
+            difference = difference @ np.asarray(to_world).T
+            squared = np.einsum("ij,ij->i", difference, difference)
         np.maximum(self._vertex_squared, squared, out=self._vertex_squared)
 
     @property
@@ -187,5 +190,6 @@ class ErrorMeter:
 
     @property
     def vertex_error(self) -> np.ndarray:
-        """(N,) largest distance of each vertex over all frames, in object-space units."""
+        """(N,) largest distance of each vertex over all frames: in world space where ``add`` was told how to get there,
+        else in object space."""
         return np.sqrt(self._vertex_squared)

@@ -30,14 +30,14 @@ class SKINNING_OT_select_result(bpy.types.Operator):
         if context.mode != "OBJECT":
             cls.poll_message_set("Go to Object Mode first")
             return False
-        if result_of(context.active_object) is None:
+        if result_of(context.view_layer.objects.active) is None:
             cls.poll_message_set("The active object is not part of a conversion")
             return False
         return True
 
     def execute(self, context):
         with reported(self):
-            result = result_of(context.active_object)
+            result = result_of(context.view_layer.objects.active)
             part = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[self.part]
             label = self.part_label()
             if part is None or part.name not in context.view_layer.objects:
@@ -63,7 +63,7 @@ class SKINNING_OT_show_error(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        result = result_of(context.active_object)
+        result = result_of(context.view_layer.objects.active)
         if result is None or not error_display.has_error(result.mesh):
             cls.poll_message_set("The active object is not part of a conversion that has its error stored")
             return False
@@ -74,7 +74,7 @@ class SKINNING_OT_show_error(bpy.types.Operator):
 
     def execute(self, context):
         with reported(self):
-            result = result_of(context.active_object)
+            result = result_of(context.view_layer.objects.active)
             if error_display.shows_error(result.mesh):
                 self._show_materials(context, result)
             else:
@@ -86,14 +86,14 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         largest = error_display.add_error_colors(result.mesh)
         # The source lies where the result is, so that one would shine through the other.
         if result.source is not None:
-            if result.source == context.active_object and result.mesh.visible_get():
+            if result.source == context.view_layer.objects.active and result.mesh.visible_get():
                 _make_active(context, result.mesh)
             _set_hidden(context, result.source, True)
         shading = _shading(context)
         if shading is not None:
             shading.type = "SOLID"
             shading.color_type = "VERTEX"
-        distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=5)
+        distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
         self.report({"INFO"}, f"{result.mesh.name}: blue is no error, red the largest, {distance}")
 
     def _show_materials(self, context, result) -> None:

@@ -51,11 +51,11 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
 
     @classmethod
     def poll(cls, context):
-        return result_of(context.active_object) is not None
+        return result_of(context.view_layer.objects.active) is not None
 
     def draw(self, context):
         layout = self.layout
-        result = result_of(context.active_object)
+        result = result_of(context.view_layer.objects.active)
         figures = result.figures
         draw_rows(layout, figure_rows(figures, context.scene.unit_settings.system))
         header, body = layout.panel("skinning_conversion_time", default_closed=True)
@@ -76,7 +76,7 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
                 "skinning.select_result",
                 text=label,
                 icon=icon,
-                depress=target is not None and target == context.active_object,
+                depress=target is not None and target == context.view_layer.objects.active,
             ).part = part
         shown = result.mesh is not None and error_display.shows_error(result.mesh)
         layout.operator(
@@ -109,7 +109,7 @@ def draw_settings(layout, scene) -> None:
 
 def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
     """The figures of a conversion as (name, value) texts."""
-    distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures["largest_distance"], precision=5)
+    distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures["largest_distance"], precision=3)
     step = f", step {figures['frame_step']}" if figures["frame_step"] != 1 else ""
     return [
         ("E_RMS", f"{figures['e_rms']:.3f}"),

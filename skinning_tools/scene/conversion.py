@@ -12,6 +12,7 @@ from ..core.animation import ErrorMeter
 from ..core.errors import BadScene, BadSettings, NotEnoughMemory
 from . import background, dependencies
 from .data_blocks import is_alive
+from .job_checks import reason_not_to_work
 from .object_checks import check_object
 from .scene_state import SceneState
 
@@ -35,34 +36,26 @@ class Conversion:
     seconds: dict[str, float]
     solver_seconds: dict[str, float]
     method: str
+    target_error: float
 
     @property
     def largest_distance(self) -> float:
-        """Largest distance of a vertex in any frame, in object-space units."""
+        """Largest distance of a vertex in any frame, in scene units."""
         return float(self.meter.vertex_error.max())
 
     def summary(self) -> str:
         """The result in one line."""
         meter, seconds = self.meter, sum(self.seconds.values())
+        missed = f" (target {self.target_error:g} not reached)" if 0 < self.target_error < meter.e_rms else ""
         return (
             f"{self.source_name}: {self.bone_count} bones, {self.vertex_count} vertices, {len(self.frame_numbers)} "
-            f"frames, E_RMS {meter.e_rms:.3g}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
+            f"frames, E_RMS {meter.e_rms:.3g}{missed}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
         )
 
 
 def reason_not_to_convert(context) -> str:
     """Why the active object cannot be converted now, for poll and panel, or ""."""
-    missing = dependencies.missing_dependency()
-    if missing:
-        return missing
-    job = background.running_job()
-    if job is not None:
-        return f"{job.title} is still running. Wait for it to end, or press Esc to cancel it"
-    try:
-        check_object(context, context.active_object)
-    except BadScene as error:
-        return str(error)
-    return ""
+    return reason_not_to_work(context, check_object)
 
 
 def convert(
@@ -140,6 +133,7 @@ def _convert(context, object, settings, frame_start, frame_end, frame_step, made
         seconds=seconds,
         solver_seconds={name: float(value) for name, value in decomposition.seconds.items()},
         method=source.method,
+        target_error=settings.target_error,
     )
     write_figures(conversion, settings, frame_step)
     return conversion

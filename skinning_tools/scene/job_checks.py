@@ -14,7 +14,8 @@ def reason_not_to_work(context, check) -> str:
     if job is not None:
         return f"{job.title} is still running. Wait for it to end, or press Esc to cancel it"
     try:
-        check(context, context.active_object)
+        # Not context.active_object, which is None for an object that is hidden.
+        check(context, context.view_layer.objects.active)
     except SkinningError as error:
         return str(error)
     return ""

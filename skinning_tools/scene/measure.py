@@ -20,7 +20,8 @@ def measure_rig(rig, source) -> Iterator[float]:
     Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and
     simulations, is not evaluated again and the user's frame stays; the scene is gone when the generator ends or is
     closed. At a frame where the object is scaled to nothing, Blender cannot deform it in its own space: there only
-    what can be seen in world space counts.
+    what can be seen in world space counts. E_RMS is in the object's own space, the vertices' errors are distances in
+    world space.
     Raises BadScene where the rig, or one of its parts, was removed meanwhile.
     """
     animation = source.animation
@@ -32,16 +33,17 @@ def measure_rig(rig, source) -> Iterator[float]:
                 evaluated = rig.object.evaluated_get(evaluate_frame(scene, frame))
                 evaluated.data.attributes["position"].data.foreach_get("vector", actual.ravel())
                 expected = animation.frames[row]
-                meter.add(expected, _visible_part(actual, expected, evaluated.matrix_world))
+                linear = np.array(evaluated.matrix_world, dtype=np.float64)[:3, :3]
+                meter.add(expected, _visible_part(actual, expected, linear), linear)
                 yield (row + 1) / len(animation.frames)
     except ReferenceError as error:
         raise BadScene("The rig was removed while its error was being measured") from error
     return meter
 
 
-def _visible_part(actual: np.ndarray, expected: np.ndarray, matrix_world) -> np.ndarray:
-    """``actual`` (N, 3) itself, or where the world matrix is singular, with its error projected to what it shows."""
-    linear = np.array(matrix_world, dtype=np.float64)[:3, :3]
+def _visible_part(actual: np.ndarray, expected: np.ndarray, linear: np.ndarray) -> np.ndarray:
+    """``actual`` (N, 3) itself, or where the world matrix's ``linear`` part is singular, with its error projected to
+    what that shows."""
     _, values, directions = np.linalg.svd(linear)
     if values[2] > _SINGULAR * values[0]:
         return actual

@@ -82,7 +82,7 @@ def write_rig(context, source, decomposition) -> Rig:
 
 
 def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
-    """Leave the largest error of each vertex over time, (N,) in object-space units, as a point attribute."""
+    """Leave the largest error of each vertex over time, (N,) in scene units, as a point attribute."""
     attributes = rig.object.data.attributes
     if ERROR_ATTRIBUTE in attributes:
         attributes.remove(attributes[ERROR_ATTRIBUTE])

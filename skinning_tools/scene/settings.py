@@ -39,7 +39,7 @@ def setting_annotations(limit: str) -> dict:
     return {
         "bone_count": IntProperty(
             name="Bones",
-            description="Number of bones to find",
+            description="Number of bones. Start with 20, and double it until the error is small enough",
             default=20,
             soft_max=200,
             options={"SKIP_SAVE"},

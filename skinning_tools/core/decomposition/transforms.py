@@ -9,6 +9,7 @@ from ..dense import product, self_product
 
 # Above this many columns X is worth storing sparse: four influences fill sixteen of them.
 _WIDEST_DENSE = 640
+_LARGEST_PSEUDO_INVERSE = 1200
 
 
 def design_matrix(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int):
@@ -79,7 +80,8 @@ class NormalEquations:
     def solve(self, prior: np.ndarray, hold: float) -> np.ndarray:
         """Tᵀ (4P, d) that minimises ‖TX − A‖² + hold · (distance from ``prior`` over each bone's own region).
 
-        Cholesky; where the equations are singular all the same, the pseudo-inverse. Either way the correction of
+        Cholesky; where the equations are singular all the same, the pseudo-inverse, or with very many bones, for which
+        that would take minutes, a firmer hold. Either way the correction of
         ``prior`` is solved for, so that what the data leave open (the third direction of a flat piece of cloth, a bone
         without vertices) stays as it is there.
         """
@@ -91,6 +93,8 @@ class NormalEquations:
         try:
             factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
+            if len(system) > _LARGEST_PSEUDO_INVERSE and hold > 0:
+                return self.solve(prior, 100.0 * hold)
             return prior + product(scipy.linalg.pinvh(system, rtol=1e-12), right)
         return prior + scipy.linalg.cho_solve(factor, right, check_finite=False)
 
