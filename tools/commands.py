@@ -41,7 +41,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("test", _test, "style checks, then the whole suite; further arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
         ("bench", _bench, "run a benchmark of benchmarks/; further arguments go to it"),
-        ("docs", _docs, "make the pictures of docs/images anew from the demo"),
+        ("docs", _docs, "make the pictures of docs/images anew"),
     )
     for name, run, description in descriptions:
         command = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
@@ -84,19 +84,19 @@ def _package(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _bench(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
-    script = ROOT / "benchmarks" / f"{options.name}.py"
+    script = ROOT / "benchmarks" / f"{options.name.replace('-', '_')}.py"
     if not script.is_file():
-        names = sorted(path.stem for path in script.parent.glob("[!_]*.py"))
+        names = sorted(path.stem.replace("_", "-") for path in script.parent.glob("[!_]*.py"))
         raise Failure(f"There is no benchmark {options.name}; there are: {', '.join(names) or 'none yet'}.")
     return _run(python, os.path.relpath(script, ROOT), *rest)
 
 
 def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    images = ROOT / "docs" / "images"
+    images.mkdir(parents=True, exist_ok=True)
     status = _run(python, "demos/flag.py")
     if status == 0:
-        images = ROOT / "docs" / "images"
-        images.mkdir(parents=True, exist_ok=True)
         for name in ("flag.png", "error.png"):
             shutil.copyfile(ROOT / "demo" / name, images / name)
             print(f"docs/images/{name}", flush=True)
-    return status
+    return status or _run(python, "demos/rotation_centers.py", "--output", str(images))
