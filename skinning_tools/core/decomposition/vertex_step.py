@@ -18,8 +18,8 @@ from .transforms import design_matrix
 from .weights import descend, fit_convex
 
 # Candidates beyond the allowed influences, and the steps of the rough fit over all of them.
-_EXTRA_CANDIDATES = 4
-_ROUGH_STEPS = 12
+_EXTRA_CANDIDATES = 2
+_ROUGH_STEPS = 8
 
 
 @dataclass
