@@ -16,13 +16,20 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LIMIT_SECONDS = 300
+TESTS = ("convert_animation_window.py", "preview_window.py")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("blender", help="path of a Blender, or a command that starts one")
     parser.add_argument("--pictures", type=Path, help="folder for pictures of the window")
+    parser.add_argument("--only", choices=TESTS, help="run one of the tests")
     options = parser.parse_args()
+    return max([run(options, test) for test in TESTS if options.only in (None, test)])
+
+
+def run(options, test: str) -> int:
+    """One Blender that runs one test; 0 where it passed."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_gui_") as folder:
         pictures = options.pictures.resolve() if options.pictures else Path(folder)
         pictures.mkdir(parents=True, exist_ok=True)
@@ -30,7 +37,7 @@ def main() -> int:
         command = [options.blender, "--factory-startup", "--enable-event-simulate"]
         if "PYTHONPATH" in os.environ:
             command.append("--python-use-system-env")
-        command += ["--python", str(HERE / "convert_animation_window.py"), "--", str(outcome), str(pictures)]
+        command += ["--python", str(HERE / test), "--", str(outcome), str(pictures)]
         # Blender must not ask about, or load, what the user's profile has.
         environment = os.environ | {"BLENDER_USER_RESOURCES": str(Path(folder) / "profile")}
         try:
