@@ -36,7 +36,7 @@ class SKINNING_PT_preview(bpy.types.Panel):
     def _draw_bake(self, context, shown) -> None:
         """The way to the centers, where the preview has none or old ones."""
         mesh = shown.target() if shown is not None else context.active_object
-        if mesh is None or mesh.type != "MESH" or not mesh.vertex_groups:
+        if mesh is None or mesh.type != "MESH" or mesh.data.is_editmode or not mesh.vertex_groups:
             return
         state = shown_bake_state(mesh)
         if state == MISSING:

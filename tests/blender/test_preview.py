@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The preview's operator: what it refuses, what it lives through, and that it leaves no trace."""
+
+import gc
+import weakref
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools.preview import session
+from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from tests.blender import preview_samples, scenes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture(autouse=True)
+def switched_off():
+    yield
+    bpy.ops.skinning.preview(mode="OFF")
+
+
+@pytest.fixture
+def tube():
+    return preview_samples.posed_tube()
+
+
+def shown():
+    """The preview that runs."""
+    return bpy.context.window_manager.skinning_preview.shown
+
+
+def app_handler_count() -> int:
+    handlers = bpy.app.handlers
+    return sum(len(value) for name in dir(handlers) if isinstance(value := getattr(handlers, name), list))
+
+
+# That it comes and goes without a trace
+
+
+def test_off_leaves_nothing(tube):
+    before = app_handler_count()
+    bpy.ops.skinning.preview(mode="LBS")
+    assert app_handler_count() > before
+    assert session._draw_handlers
+    view = weakref.ref(shown())
+    assert bpy.ops.skinning.preview(mode="OFF") == {"FINISHED"}
+    gc.collect()
+    assert shown() is None
+    assert view() is None, "arrays and buffers are kept"
+    assert app_handler_count() == before
+    assert not session._draw_handlers
+    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._end)))
+
+
+def test_unregistering_ends_it(tube):
+    bpy.ops.skinning.preview(mode="DQS")
+    skinning_tools.unregister()
+    try:
+        assert session.running() is None
+        assert not session._draw_handlers
+    finally:
+        skinning_tools.register()
+
+
+def test_mode_changes_without_reading_the_mesh_again(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    view = shown()
+    bpy.ops.skinning.preview(mode="CRS")
+    assert shown() is view
+    assert view.mode == "CRS"
+
+
+def test_another_file_ends_it(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    before = app_handler_count()
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    assert shown() is None
+    assert not session._draw_handlers
+    assert app_handler_count() < before
+
+
+def test_renamed_object_stays(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    tube.name = "Renamed"
+    scenes.mesh_object([(0, 0, 0)], name="Arm")
+    assert shown().target() == tube
+    assert shown().name == "Renamed"
+
+
+def test_deleted_object_ends_it(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    bpy.data.objects.remove(tube)
+    assert shown().target() is None
+    session._draw_view()
+    # What cannot be drawn ends after drawing, by a timer.
+    assert bpy.app.timers.is_registered(session._end)
+    session._end()
+    assert shown() is None
+    assert '"Arm" was deleted' in bpy.context.window_manager.skinning_preview.failure
+    assert not session._draw_handlers
+
+
+def test_undo_keeps_it_or_ends_it(tube):
+    bpy.context.preferences.edit.use_global_undo = True
+    bpy.ops.ed.undo_push(message="Tube")
+    tube.location.x += 1
+    bpy.ops.ed.undo_push(message="Moved")
+    bpy.ops.skinning.preview(mode="CRS")
+    bpy.ops.ed.undo()
+    assert shown().target() == bpy.data.objects["Arm"]
+    assert shown().stale
+    session._refresh()
+    assert not shown().stale
+    bpy.ops.ed.redo()
+    assert shown().target() == bpy.data.objects["Arm"]
+
+
+def test_change_of_weights_is_noticed_and_posing_is_not(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    rig = bpy.data.objects["Rig"]
+    rig.pose.bones[1].rotation_euler.x += 0.5
+    bpy.context.view_layer.update()
+    bpy.context.scene.frame_set(6)
+    assert not shown().stale
+    tube.vertex_groups["Bone 4"].add([5], 0.9, "REPLACE")
+    tube.data.update()
+    bpy.context.view_layer.update()
+    assert shown().stale
+    before = shown().data.weights[5].copy()
+    session._refresh()
+    assert not shown().stale
+    assert not np.array_equal(before, shown().data.weights[5])
+
+
+def test_edit_mode_is_waited_for(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    data = shown().data
+    bpy.context.view_layer.objects.active = tube
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.subdivide()
+    session._refresh()
+    assert shown().data is data
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.update()
+    assert shown().stale
+    session._refresh()
+    assert len(shown().data.rest) == len(tube.data.vertices) > len(data.rest)
+
+
+def test_renamed_bone_is_found_again(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    rig = bpy.data.objects["Rig"]
+    rig.data.bones["Bone 2"].name = "Elbow"
+    bpy.context.view_layer.update()
+    assert "Elbow" in tube.vertex_groups
+    session._refresh()
+    matrices = bone_matrices(read_skin(bpy.context, tube), bpy.context.evaluated_depsgraph_get())
+    assert len(matrices) == 5
+    assert "Elbow" in shown().bone_names
+
+
+def test_lost_armature_ends_it_with_the_reason(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    bpy.data.objects.remove(bpy.data.objects["Rig"])
+    session._refresh()
+    assert shown() is None
+    assert "No armature deforms" in bpy.context.window_manager.skinning_preview.failure
+
+
+def test_armature_stands_for_its_mesh(tube):
+    rig = bpy.data.objects["Rig"]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.skinning.preview(mode="LBS")
+    assert shown().target() == tube
+
+
+# Bad input
+
+
+def test_centers_must_be_baked(tube):
+    tube.data.attributes.remove(tube.data.attributes["rotation_center"])
+    with pytest.raises(RuntimeError, match="no baked centers of rotation"):
+        bpy.ops.skinning.preview(mode="CRS")
+    assert shown() is None
+    bpy.ops.skinning.preview(mode="LBS", side_by_side=True)
+    assert shown().look(bpy.context.window_manager.skinning_preview).methods == ("LBS", "DQS")
+
+
+def test_what_is_shown_stays_where_another_object_cannot_be(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    scenes.grid(name="Plain")
+    with pytest.raises(RuntimeError, match="No armature deforms"):
+        bpy.ops.skinning.preview(mode="DQS")
+    assert shown().target() == tube
+    assert shown().mode == "LBS"
+
+
+def test_nothing_active_is_refused():
+    scenes.empty_scene()
+    with pytest.raises(RuntimeError, match="no active object"):
+        bpy.ops.skinning.preview(mode="LBS")
+
+
+def test_armature_of_several_meshes_asks_for_one(tube):
+    copy = tube.copy()
+    bpy.context.scene.collection.objects.link(copy)
+    rig = bpy.data.objects["Rig"]
+    for ob in bpy.context.selected_objects:
+        ob.select_set(False)
+    bpy.context.view_layer.objects.active = rig
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="deforms 2 meshes"):
+        bpy.ops.skinning.preview(mode="LBS")
