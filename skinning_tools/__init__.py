@@ -6,10 +6,10 @@ Nothing here imports bpy before it registers: `core` works without Blender.
 
 
 def _modules() -> list:
-    from . import command_line, operators, panels
+    from . import command_line, operators, panels, preview
     from .scene import settings
 
-    return [settings, *operators.modules, *panels.modules, command_line]
+    return [settings, *preview.modules, *operators.modules, *panels.modules, command_line]
 
 
 def register() -> None:
