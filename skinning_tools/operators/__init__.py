@@ -8,6 +8,7 @@ from . import (
     center_of_rotation_playback,
     convert_animation,
     export_centers,
+    preview,
     show_result,
 )
 
@@ -17,6 +18,7 @@ modules = [
     center_of_rotation_modifier,
     center_of_rotation_playback,
     export_centers,
+    preview,
     show_result,
     boundary,
 ]
