@@ -67,7 +67,7 @@ def draw_settings(layout, settings, shown) -> None:
     row.enabled = shown.has_centers
     row.prop(settings, "show_centers")
     if shown.data.crowded:
-        layout.label(text=f"{shown.data.crowded:,} vertices show their 8 strongest bones only", icon="INFO")
+        layout.label(text=f"{shown.data.crowded:,} vertices show their strongest bones only", icon="INFO")
 
 
 registry = [SKINNING_PT_preview]

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..core import quaternions
 from ..core.deform import METHODS, polar_decomposition
-from .shaders import BONES_PER_ROW, VERTEX_INPUTS
+from .shaders import BONES_PER_ROW, MOST_GROUPS, centers_inputs, surface_inputs
 
-# As INFLUENCES in skinning.glsl.
-INFLUENCES = 8
+MOST_INFLUENCES = 4 * MOST_GROUPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +19,9 @@ class VertexData:
     """The arrays of a skin as the vertex shader takes them.
 
     origin (3,): the middle of the mesh, about which the others are given, so that single precision suffices wherever
-    the mesh lies. rest, normals, centers (N, 3) float32, bones (N, 8) uint32, weights (N, 8) float32; triangles (T, 3);
-    centered (C,): the vertices that have a centre of their own. crowded: how many vertices had more than 8 influences
-    and kept the strongest.
+    the mesh lies. rest, normals, centers (N, 3) float32, bones (N, K) uint32, weights (N, K) float32 with K a multiple
+    of four; triangles (T, 3); centered (C,): the vertices that have a centre of their own. crowded: how many vertices
+    had more influences than a vertex shader takes (MOST_INFLUENCES) and kept the strongest.
     """
 
     origin: np.ndarray
@@ -39,7 +38,7 @@ class VertexData:
     def of(cls, rest, normals, triangles, bones, weights, centers=None, valid=None) -> "VertexData":
         """From arrays as in core; ``normals`` (N, 3) at rest. A vertex without a center is its own."""
         origin = 0.5 * (rest.min(axis=0) + rest.max(axis=0))
-        crowded = int(np.count_nonzero(np.count_nonzero(weights, axis=1) > INFLUENCES))
+        crowded = int(np.count_nonzero(np.count_nonzero(weights, axis=1) > MOST_INFLUENCES))
         bones, weights = strongest(bones, weights)
         if centers is None:
             centers, valid = rest, np.zeros(len(rest), bool)
@@ -55,22 +54,22 @@ class VertexData:
             crowded,
         )
 
+    @property
+    def groups(self) -> int:
+        """Of four influences."""
+        return self.bones.shape[1] // 4
+
     def attributes(self, chosen=slice(None)) -> dict[str, np.ndarray]:
         """By the names of the shaders' inputs."""
-        arrays = {
-            "rest": self.rest,
-            "normal": self.normals,
-            "center": self.centers,
-            "first_bones": self.bones[:, :4],
-            "last_bones": self.bones[:, 4:],
-            "first_weights": self.weights[:, :4],
-            "last_weights": self.weights[:, 4:],
-        }
+        arrays = {"rest": self.rest, "normal": self.normals, "center": self.centers}
+        for group in range(self.groups):
+            four = slice(4 * group, 4 * group + 4)
+            arrays |= {f"bones_{group}": self.bones[:, four], f"weights_{group}": self.weights[:, four]}
         return {name: np.ascontiguousarray(array[chosen]) for name, array in arrays.items()}
 
     @cached_property
     def surface_batch(self) -> gpu.types.GPUBatch:
-        vertices = vertex_buffer(VERTEX_INPUTS, self.attributes())
+        vertices = vertex_buffer(surface_inputs(self.groups), self.attributes())
         return gpu.types.GPUBatch(
             type="TRIS", buf=vertices, elem=gpu.types.GPUIndexBuf(type="TRIS", seq=self.triangles)
         )
@@ -81,8 +80,7 @@ class VertexData:
         attributes = self.attributes(np.repeat(self.centered, 2))
         del attributes["normal"]
         attributes["at_center"] = np.tile(np.float32([1, 0]), len(self.centered))
-        inputs = [*(entry for entry in VERTEX_INPUTS if entry[1] != "normal"), ("FLOAT", "at_center")]
-        vertices = vertex_buffer(inputs, attributes)
+        vertices = vertex_buffer(centers_inputs(self.groups), attributes)
         ends = np.arange(0, 2 * len(self.centered), 2, dtype=np.int32)
         points = gpu.types.GPUBatch(type="POINTS", buf=vertices, elem=gpu.types.GPUIndexBuf(type="POINTS", seq=ends))
         return points, gpu.types.GPUBatch(type="LINES", buf=vertices)
@@ -93,19 +91,22 @@ class VertexData:
 
 
 def strongest(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """bones (N, 8) uint32, weights (N, 8) float32: as given, or the 8 largest weights, made to have the same sum.
+    """bones (N, K) uint32, weights (N, K) float32 with K a multiple of four, MOST_INFLUENCES at most.
 
-    Influences keep their order, which the blending of rotations depends on.
+    Of a vertex with more than that the largest are kept and made to have the same sum. Influences keep their order,
+    which the blending of rotations depends on.
     """
     count, influences = bones.shape
-    if influences > INFLUENCES:
-        kept = np.sort(np.argpartition(-weights, INFLUENCES - 1, axis=1)[:, :INFLUENCES], axis=1)
+    if influences > MOST_INFLUENCES:
+        kept = np.sort(np.argpartition(-weights, MOST_INFLUENCES - 1, axis=1)[:, :MOST_INFLUENCES], axis=1)
         sums = weights.sum(axis=1, keepdims=True)
         bones, weights = np.take_along_axis(bones, kept, axis=1), np.take_along_axis(weights, kept, axis=1)
         rest = weights.sum(axis=1, keepdims=True)
         weights = weights * np.divide(sums, rest, out=np.ones_like(rest), where=rest > 0)
-    padded_bones, padded_weights = np.zeros((count, INFLUENCES), np.uint32), np.zeros((count, INFLUENCES), np.float32)
-    padded_bones[:, : bones.shape[1]], padded_weights[:, : weights.shape[1]] = bones, weights
+        influences = MOST_INFLUENCES
+    width = 4 * max(1, -(-influences // 4))
+    padded_bones, padded_weights = np.zeros((count, width), np.uint32), np.zeros((count, width), np.float32)
+    padded_bones[:, :influences], padded_weights[:, :influences] = bones, weights
     return padded_bones, padded_weights
 
 

@@ -3,7 +3,7 @@
 
 void main()
 {
-  Influences influences = gathered(first_bones, last_bones, first_weights, last_weights);
+  Influences influences = gathered();
   vec3 position = at_center > 0.5 ? skinned(LBS, influences, center, center).position :
                                     skinned(int(surface.methods.x), influences, rest, center).position;
   nearness = at_center;

@@ -95,7 +95,7 @@ def scale_end(data: VertexData, to_world: np.ndarray, look: Look) -> float:
 
 
 def _draw_surface(data, texture, to_world, view, look, method, length) -> None:
-    shader = surface_shader()
+    shader = surface_shader(data.groups)
     uniforms = surface_uniforms(
         to_world,
         view.view,
@@ -121,7 +121,7 @@ def _draw_surface(data, texture, to_world, view, look, method, length) -> None:
 
 
 def _draw_centers(data, texture, to_world, view, method) -> None:
-    shader = centers_shader()
+    shader = centers_shader(data.groups)
     uniforms = surface_uniforms(
         to_world,
         view.view,

@@ -26,25 +26,18 @@ struct SurfaceUniforms {
 };
 """
 
-VERTEX_INPUTS = (
-    ("VEC3", "rest"),
-    ("VEC3", "normal"),
-    ("VEC3", "center"),
-    ("UVEC4", "first_bones"),
-    ("UVEC4", "last_bones"),
-    ("VEC4", "first_weights"),
-    ("VEC4", "last_weights"),
-)
+# Four influences take two of the 16 vertex inputs that every GPU has at least.
+MOST_GROUPS = 6
 
 
 @lru_cache(maxsize=1)
-def surface_shader() -> gpu.types.GPUShader:
-    """Shaded triangles, colored by one method or by the distance between two."""
+def surface_shader(groups: int) -> gpu.types.GPUShader:
+    """Shaded triangles, colored by one method or by the distance between two. groups: of four influences."""
     interface = gpu.types.GPUStageInterfaceInfo("skinning_surface")
     interface.smooth("VEC3", "view_position")
     interface.smooth("VEC3", "view_normal")
     interface.smooth("FLOAT", "difference")
-    info = skinning_info(VERTEX_INPUTS)
+    info = skinning_info(groups, surface_inputs(groups))
     info.vertex_out(interface)
     info.fragment_out(0, "VEC4", "shaded")
     info.vertex_source(source("skinning.glsl") + source("surface_vert.glsl"))
@@ -53,11 +46,11 @@ def surface_shader() -> gpu.types.GPUShader:
 
 
 @lru_cache(maxsize=1)
-def centers_shader() -> gpu.types.GPUShader:
-    """Centres as points, and lines from them to their vertices."""
+def centers_shader(groups: int) -> gpu.types.GPUShader:
+    """Centres as points, and lines from them to their vertices. groups: of four influences."""
     interface = gpu.types.GPUStageInterfaceInfo("skinning_centers")
     interface.smooth("FLOAT", "nearness")
-    info = skinning_info([*(entry for entry in VERTEX_INPUTS if entry[1] != "normal"), ("FLOAT", "at_center")])
+    info = skinning_info(groups, centers_inputs(groups))
     info.vertex_out(interface)
     info.fragment_out(0, "VEC4", "shaded")
     info.vertex_source(source("skinning.glsl") + source("centers_vert.glsl"))
@@ -71,9 +64,27 @@ def forget() -> None:
     centers_shader.cache_clear()
 
 
-def skinning_info(vertex_inputs) -> "gpu.types.GPUShaderCreateInfo":
+def surface_inputs(groups: int) -> list[tuple[str, str]]:
+    """Types and names of the vertex inputs."""
+    return [("VEC3", "normal"), *_skinning_inputs(groups)]
+
+
+def centers_inputs(groups: int) -> list[tuple[str, str]]:
+    """Types and names of the vertex inputs."""
+    return [("FLOAT", "at_center"), *_skinning_inputs(groups)]
+
+
+def _skinning_inputs(groups: int) -> list[tuple[str, str]]:
+    influences = [
+        (kind, f"{name}_{group}") for group in range(groups) for kind, name in (("UVEC4", "bones"), ("VEC4", "weights"))
+    ]
+    return [("VEC3", "rest"), ("VEC3", "center"), *influences]
+
+
+def skinning_info(groups: int, vertex_inputs) -> "gpu.types.GPUShaderCreateInfo":
     """What every shader that includes skinning.glsl declares."""
     info = gpu.types.GPUShaderCreateInfo()
+    info.define("GROUPS", str(groups))
     info.define("BONES_PER_ROW", str(BONES_PER_ROW))
     for number, method in enumerate(METHODS):
         info.define(method, str(number))

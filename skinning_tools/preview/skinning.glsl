@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Linear blend, dual quaternion and centre-of-rotation skinning of one vertex, step for step as core/deform/blend.py.
-// Before this file come: the sampler bone_texture, BONES_PER_ROW, and LBS, DQS and CRS as numbers.
+// Before this file come: the sampler bone_texture, BONES_PER_ROW, GROUPS, and LBS, DQS and CRS as numbers.
 
-#define INFLUENCES 8
+// Influences come as GROUPS pairs of vertex inputs with four each.
+#define INFLUENCES (4 * GROUPS)
 
 struct Influences {
   uint bones[INFLUENCES];
@@ -21,15 +22,31 @@ struct Skinned {
   mat3 linear;
 };
 
-Influences gathered(uvec4 first_bones, uvec4 last_bones, vec4 first_weights, vec4 last_weights)
+#define GATHER(START, BONES, WEIGHTS) \
+  for (int slot = 0; slot < 4; slot++) { \
+    influences.bones[START + slot] = BONES[slot]; \
+    influences.weights[START + slot] = WEIGHTS[slot]; \
+  }
+
+Influences gathered()
 {
   Influences influences;
-  for (int slot = 0; slot < 4; slot++) {
-    influences.bones[slot] = first_bones[slot];
-    influences.bones[slot + 4] = last_bones[slot];
-    influences.weights[slot] = first_weights[slot];
-    influences.weights[slot + 4] = last_weights[slot];
-  }
+  GATHER(0, bones_0, weights_0)
+#if GROUPS > 1
+  GATHER(4, bones_1, weights_1)
+#endif
+#if GROUPS > 2
+  GATHER(8, bones_2, weights_2)
+#endif
+#if GROUPS > 3
+  GATHER(12, bones_3, weights_3)
+#endif
+#if GROUPS > 4
+  GATHER(16, bones_4, weights_4)
+#endif
+#if GROUPS > 5
+  GATHER(20, bones_5, weights_5)
+#endif
   return influences;
 }
 

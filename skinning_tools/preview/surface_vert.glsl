@@ -3,7 +3,7 @@
 
 void main()
 {
-  Influences influences = gathered(first_bones, last_bones, first_weights, last_weights);
+  Influences influences = gathered();
   int method = int(surface.methods.x);
   int compared = int(surface.methods.y);
   Skinned own = skinned(method, influences, rest, center);

@@ -5,14 +5,14 @@ import gpu
 import numpy as np
 
 from skinning_tools.preview.buffers import VertexData, bone_texture, vertex_buffer
-from skinning_tools.preview.shaders import VERTEX_INPUTS, skinning_info, source
+from skinning_tools.preview.shaders import skinning_info, source, surface_inputs
 
 WIDTH = 256
 
 VERTEX = """
 void main()
 {
-  Influences influences = gathered(first_bones, last_bones, first_weights, last_weights);
+  Influences influences = gathered();
   Skinned result = skinned(METHOD, influences, rest, center);
   value = NORMALS == 1 ? skinned_normal(result.linear, normal) : result.position;
   gl_Position = vec4(pixel, 0.0, 1.0);
@@ -27,8 +27,8 @@ def skinned_by_gpu(data: VertexData, matrices: np.ndarray, method: str, normals=
     height = -(-len(data.rest) // WIDTH)
     interface = gpu.types.GPUStageInterfaceInfo("readback")
     interface.smooth("VEC3", "value")
-    inputs = [*VERTEX_INPUTS, ("VEC2", "pixel")]
-    info = skinning_info(inputs)
+    inputs = [*surface_inputs(data.groups), ("VEC2", "pixel")]
+    info = skinning_info(data.groups, inputs)
     info.define("METHOD", method)
     info.define("NORMALS", str(int(normals)))
     info.vertex_out(interface)

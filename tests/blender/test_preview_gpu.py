@@ -23,7 +23,7 @@ if bpy.app.version < (5, 1, 0):
     )
 
 from skinning_tools.preview import drawing
-from skinning_tools.preview.buffers import VertexData
+from skinning_tools.preview.buffers import MOST_INFLUENCES, VertexData
 from tests.blender.gpu_readback import skinned_by_gpu
 
 TOLERANCE = 1e-5
@@ -112,6 +112,7 @@ def data_of(rest, normals, bones, weights, centers):
     [
         pytest.param({}, id="eight influences, shear"),
         pytest.param({"influences": 1}, id="one influence"),
+        pytest.param({"influences": 9}, id="nine influences"),
         pytest.param({"bone_count": 700}, id="more bones than a row of the texture"),
         pytest.param({"place": 1000.0, "shear": 0.0}, id="far from the origin"),
     ],
@@ -146,13 +147,13 @@ def test_mirroring_bones_and_vertices_without_weights(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_of_many_influences_the_eight_strongest_are_kept(method):
-    rest, normals, bones, weights, matrices, centers = random_skin(influences=12)
+def test_of_very_many_influences_the_strongest_are_kept(method):
+    rest, normals, bones, weights, matrices, centers = random_skin(influences=36, bone_count=60)
     data = data_of(rest, normals, bones, weights, centers)
     counts = np.count_nonzero(weights, axis=1)
-    assert data.crowded == np.count_nonzero(counts > 8)
+    assert data.crowded == np.count_nonzero(counts > MOST_INFLUENCES)
     assert 0 < data.crowded < len(rest)
-    kept = weights * (np.argsort(np.argsort(-weights, axis=1, kind="stable"), axis=1) < 8)
+    kept = weights * (np.argsort(np.argsort(-weights, axis=1, kind="stable"), axis=1) < MOST_INFLUENCES)
     kept /= kept.sum(axis=1, keepdims=True)
     expected = skin_frame(rest, bones, kept, matrices, method, centers)
     found = skinned_by_gpu(data, matrices, method)
