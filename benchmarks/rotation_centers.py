@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Time, memory and exactness of the bake of centres of rotation, beside the variants of the evaluation of 2019.
+"""Shape, memory, time and exactness of center-of-rotation skinning, beside the evaluation of 2019.
 
-First the human rig of ../shared/data, without subdivision: naive, in parallel, breadth-first and ours. Then ours with
-subdivision: the human rig, a mesh of the size of the paper's raptor, and meshes of 10,000 to 200,000 vertices with 79
-bones and 4 influences a vertex, as a tube along a chain of bones and as a ball with bones all through it. Seconds are
-of the processor, so that other work on the machine does not count; memory is the most that the process ever had.
+The evaluation's cuboid, twisted and bent: the volume that each method keeps, and how far it bulges. Memory for each
+bone and vertex as in its section 5.2.2. Frames per second in Blender. The bake of the human rig of ../shared/data
+without subdivision: naive, in parallel, breadth-first and ours. Then ours with subdivision: the human rig, a mesh of
+the size of the paper's raptor, and meshes of 10,000 to 200,000 vertices with 79 bones and 4 influences a vertex, as a
+tube along a chain of bones and as a ball with bones all through it. Seconds of bakes are of the processor, so that
+other work on the machine does not count; memory is the most that the process ever had.
 """
 
 import argparse
+import importlib.util
 import multiprocessing
 import sys
 import time
@@ -18,35 +21,150 @@ import numpy as np
 from scipy.spatial import ConvexHull, cKDTree
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
+import rotation_center_poses as poses  # noqa: E402 (in demos)
 from _rotation_center_variants import Problem, breadth_first, naive, parallel  # noqa: E402 (beside this file)
+from _tables import Tables  # noqa: E402
 
-from skinning_tools.core.rotation_centers import bake_rotation_centers  # noqa: E402 (the checkout's)
+from skinning_tools.core.deform import METHODS  # noqa: E402 (the checkout's)
+from skinning_tools.core.rotation_centers import bake_rotation_centers  # noqa: E402
 
-HUMAN = ROOT.parent / "shared" / "data" / "human_rig.npz"
+HUMAN = poses.HUMAN
 SIZES = (10_000, 20_000, 50_000, 100_000, 200_000)
 BONES, INFLUENCES = 79, 4
+
+# Floats for each bone and each vertex beyond what all methods need, section 5.2.2: a matrix; a dual quaternion; a
+# matrix, a quaternion and the center.
+FLOATS = {"LBS": (16, 0), "DQS": (8, 0), "CRS": (20, 3)}
+# Vertices and bones, table 2 of the evaluation.
+PAPER_MESHES = {"cuboid": (16_800, 5), "wolf": (1_291, 30), "raptor": (15_005, 79)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="vertices of the growth table")
     parser.add_argument("--skip-variants", action="store_true", help="only ours: the variants take minutes")
+    parser.add_argument("--frames", type=int, default=200, help="updates that playback is timed with")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     options = parser.parse_args()
-    if HUMAN.is_file():
-        if not options.skip_variants:
-            in_own_process(compare)
-    else:
+    tables = Tables()
+    show_shapes(tables)
+    show_memory(tables)
+    show_playback(tables, options.frames)
+    if not HUMAN.is_file():
         print("The human rig is not beside the checkout (../shared/data).")
-    print(f"{'with subdivision 0.1':<24}{'vertices':>10}{'triangles':>11}{'seconds':>9}{'MB':>7}")
+    elif not options.skip_variants:
+        show_variants(tables)
+    show_bakes(tables, options.sizes)
+    if options.write:
+        command = "`python3 build.py bench rotation-centers --write docs/rotation_centers_figures.md`"
+        tables.write(options.write, "Centers of rotation in figures", f"Made by {command}.")
+    return 0
+
+
+def show_shapes(tables: Tables) -> None:
+    tables.begin(
+        "Cuboid of the evaluation",
+        "Three bones in a row, smooth weights. Volume and waist (the ring at the twisted joint) in per cent of the "
+        "rest pose; bulge: how far the outside of the bend stands out of a bar of constant width, in per cent of that.",
+        *("pose", "method", "volume", "waist", "bulge"),
+    )
+    for name, twist, bend in (
+        ("twist 180°", poses.TWIST, 0.0),
+        ("bend 120°", 0.0, poses.BEND),
+        ("both", poses.TWIST, poses.BEND),
+    ):
+        pose = poses.bar(twist, bend)
+        for method in METHODS:
+            bulge = f"{poses.bulge(pose, method, bend):+.1f}" if bend else "–"
+            tables.row(name, method, f"{pose.kept_volume(method):.1f}", f"{poses.waist(pose, method):.1f}", bulge)
+
+
+def show_memory(tables: Tables) -> None:
+    meshes = dict(PAPER_MESHES)
+    if HUMAN.is_file():
+        rest, _, _, _ = human()
+        meshes["human rig"] = len(rest), len(np.load(HUMAN)["bone_names"])
+    tables.begin(
+        "Memory on the GPU",
+        "Section 5.2.2 of the evaluation: what each method needs for bones and, beyond positions and weights, for "
+        "vertices; single precision, in kB. The first three meshes are the evaluation's.",
+        *("method", "floats per bone", "floats per vertex", *meshes),
+    )
+    for method, (per_bone, per_vertex) in FLOATS.items():
+        sizes = [4e-3 * (per_bone * bones + per_vertex * vertices) for vertices, bones in meshes.values()]
+        tables.row(method, str(per_bone), str(per_vertex), *(f"{size:.2f}" for size in sizes))
+
+
+def show_playback(tables: Tables, frames: int) -> None:
+    if importlib.util.find_spec("bpy") is None:
+        print("Playback is not measured: there is no bpy here. Run it by build.py.")
+        return
+    shown, what, missing = in_own_process(play_modifiers, frames)
+    tables.begin(
+        "Playback by modifiers",
+        f"{what}: median time of a frame's evaluation, the animation of the bones included.",
+        *("modifier", "vertices", "ms", "frames per second"),
+    )
+    for name, vertices, milliseconds in shown:
+        tables.row(name, f"{vertices:,}", f"{milliseconds:.2f}", f"{1000 / milliseconds:.0f}")
+    if missing:
+        tables.note(missing)
+    drawn = in_own_process(draw_overlay, frames)
+    if drawn is None:
+        print("The preview's drawing is not measured: without a window it needs Blender 5.1 and a GPU or Mesa's EGL.")
+        return
+    rows, what, bone_bytes, vertex_bytes = drawn
+    tables.begin(
+        "Drawing of the preview",
+        f"{what}, the same mesh: median time of sending bones, skinning and shading.",
+        *("method", "vertices", "ms", "frames per second"),
+    )
+    for name, vertices, milliseconds in rows:
+        tables.row(name, f"{vertices:,}", f"{milliseconds:.2f}", f"{1000 / milliseconds:.0f}")
+    tables.note(
+        f"All methods share the same buffers: {bone_bytes // 4} floats a bone (three rows of the matrix and the "
+        f"quaternion), {vertex_bytes} bytes a vertex with position, normal, center and 8 influences."
+    )
+
+
+def play_modifiers(frames: int):
+    """In a process of its own: Blender's module changes where its parent's children would look for modules."""
+    import _rotation_center_playback
+
+    return _rotation_center_playback.modifiers(frames)
+
+
+def draw_overlay(frames: int):
+    import _rotation_center_playback
+
+    return _rotation_center_playback.overlay(frames)
+
+
+def show_variants(tables: Tables) -> None:
+    tables.begin(
+        "Bake of the human rig, whole faces",
+        "The evaluation's variants and ours on the same task; the error is the largest distance from the naive sum, as "
+        "a share of the diagonal. Seconds of the processor are left out where several processes share the work.",
+        *("variant", "seconds", "on the wall", "error / diagonal"),
+    )
+    for row in in_own_process(compare):
+        tables.row(*row)
+
+
+def show_bakes(tables: Tables, sizes) -> None:
+    tables.begin(
+        "Bake with subdivision 0.1",
+        f"{BONES} bones and {INFLUENCES} influences but for the human rig (163 and 9); MB are the process' peak.",
+        *("mesh", "vertices", "triangles", "seconds", "MB"),
+    )
     shapes = [("human rig", 0)] if HUMAN.is_file() else []
     shapes += [("raptor's size", 15_005)]
-    shapes += [(shape, size) for shape in ("tube", "ball") for size in options.sizes]
+    shapes += [(shape, size) for shape in ("tube", "ball") for size in sizes]
     for name, size in shapes:
         vertices, triangles, seconds, memory = in_own_process(measure, name, size)
-        print(f"{name:<24}{vertices:>10,}{triangles:>11,}{seconds:>9.2f}{memory:>7.0f}", flush=True)
-    return 0
+        tables.row(name, f"{vertices:,}", f"{triangles:,}", f"{seconds:.2f}", f"{memory:.0f}")
 
 
 def in_own_process(function, *arguments):
@@ -55,7 +173,7 @@ def in_own_process(function, *arguments):
         return pool.submit(function, *arguments).result()
 
 
-def compare() -> None:
+def compare() -> list[tuple[str, str, str, str]]:
     """The human rig without subdivision, all variants; the wall clock too, as one of them runs in several processes."""
     rest, triangles, bones, weights = human()
     problem = Problem.of(rest, triangles, bones, weights)
@@ -67,17 +185,16 @@ def compare() -> None:
         "ours": lambda: bake_rotation_centers(rest, triangles, bones, weights, subdivision_epsilon=0)[0],
     }
     blended = np.count_nonzero(problem.weights, axis=1) > 1
-    print(f"{'human rig, whole faces':<24}{'seconds':>9}{'on the wall':>13}{'error / diagonal':>18}")
-    expected = None
+    expected, rows = None, []
     for name, variant in variants.items():
         processor, wall = time.process_time(), time.perf_counter()
         centers = variant()
         processor, wall = time.process_time() - processor, time.perf_counter() - wall
         expected = centers if expected is None else expected
         error = np.linalg.norm(centers - expected, axis=1)[blended].max() / diagonal
-        own = "" if name == "parallel" else f"{processor:.2f}"
-        print(f"{name:<24}{own:>9}{wall:>13.2f}{error:>18.1e}", flush=True)
-    print()
+        own = "–" if name == "parallel" else f"{processor:.2f}"
+        rows.append((name, own, f"{wall:.2f}", f"{error:.1e}"))
+    return rows
 
 
 def measure(name: str, size: int) -> tuple[int, int, float, float]:

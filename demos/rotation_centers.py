@@ -34,17 +34,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the pictures")
     parser.add_argument("--samples", type=int, default=32, help="of Cycles for each pixel")
+    parser.add_argument("--percent", type=int, default=100, help="of the resolution, to see the pictures sooner")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    print(draw_cuboid(options.output / "rotation_centers_cuboid.png", options.samples), flush=True)
+    print(draw_cuboid(options.output / "rotation_centers_cuboid.png", options.samples, options.percent), flush=True)
     if poses.HUMAN.is_file():
-        print(draw_arm(options.output / "rotation_centers_arm.png", options.samples), flush=True)
+        print(draw_arm(options.output / "rotation_centers_arm.png", options.samples, options.percent), flush=True)
     else:
         print("rotation_centers_arm.png left out: the human rig is not beside the checkout (../shared/data)")
     return 0
 
 
-def draw_cuboid(path: Path, samples: int) -> Path:
+def draw_cuboid(path: Path, samples: int, percent: int) -> Path:
     pose = poses.bar(poses.TWIST, poses.BEND)
     bulges = {
         method: f"{poses.bulge(pose, method, poses.BEND):+.0f}".replace("-", "\N{MINUS SIGN}") for method in METHODS
@@ -58,12 +59,12 @@ def draw_cuboid(path: Path, samples: int) -> Path:
         mesh = build(method, points - middle, pose.triangles, pose.rest, checks=2.0)
         mesh.set_sharp_from_angle(angle=radians(40))
         meshes[method] = mesh
-    render(path, meshes, samples, height=5.9, direction=(0.25, -1.0, 0.42))
+    render(path, meshes, samples, percent, height=5.9, direction=(0.25, -1.0, 0.42))
     write_captions(path, lines)
     return path
 
 
-def draw_arm(path: Path, samples: int) -> Path:
+def draw_arm(path: Path, samples: int, percent: int) -> Path:
     pose, chosen = poses.human_arm()
     used, triangles = np.unique(pose.triangles[chosen], return_inverse=True)
     # Its Y points up, Blender's Z does.
@@ -74,7 +75,7 @@ def draw_arm(path: Path, samples: int) -> Path:
         method: build(method, turned_up(points[used]) - middle, triangles.reshape(-1, 3), rest, checks=6.0)
         for method, points in pose.points.items()
     }
-    render(path, meshes, samples, height=4.6, direction=(1.0, -0.4, 0.3))
+    render(path, meshes, samples, percent, height=4.6, direction=(1.0, -0.4, 0.3))
     write_captions(path, dict.fromkeys(METHODS, "elbow turned 75°, hand twisted 160°"))
     return path
 
@@ -102,7 +103,7 @@ def build(method: str, points, triangles, rest, checks: float) -> bpy.types.Mesh
     return mesh
 
 
-def render(path: Path, meshes: dict, samples: int, *, height: float, direction) -> None:
+def render(path: Path, meshes: dict, samples: int, percent: int, *, height: float, direction) -> None:
     """The ``meshes`` beside each other, seen from ``direction`` orthographic, the picture ``height`` high."""
     scene = bpy.data.scenes.new("Picture")
     width = height * RESOLUTION[0] / RESOLUTION[1]
@@ -130,6 +131,7 @@ def render(path: Path, meshes: dict, samples: int, *, height: float, direction) 
     scene.cycles.use_denoising = _cycles.with_openimagedenoise
     scene.view_settings.view_transform = "Standard"
     scene.render.resolution_x, scene.render.resolution_y = RESOLUTION
+    scene.render.resolution_percentage = percent
     scene.render.image_settings.file_format = "PNG"
     scene.render.image_settings.color_mode = "RGBA"
     scene.render.filepath = str(path)

@@ -281,3 +281,22 @@ def test_wheel_that_is_there_is_not_downloaded_again(tmp_path, monkeypatch):
     wheel = tmp_path / "scipy-1.0.0-cp311-cp311-win_amd64.whl"
     wheel.write_bytes(b"content")
     package.fetch(Path("python"), wheel, {f"wheels/{wheel.name}": hashlib.sha256(b"content").hexdigest()})
+
+
+@pytest.mark.parametrize("name", ["rotation-centers", "rotation_centers"])
+def test_benchmarks_go_by_names_with_hyphens_too(monkeypatch, name):
+    calls = []
+    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
+    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
+    monkeypatch.setattr(commands, "_run", lambda *arguments: calls.append(arguments) or 0)
+    assert commands.main(["bench", name, "--frames", "5"]) == 0
+    (call,) = calls
+    assert ROOT / call[1] == ROOT / "benchmarks" / "rotation_centers.py"
+    assert call[2:] == ("--frames", "5")
+
+
+def test_an_unknown_benchmark_is_answered_with_the_known_ones(monkeypatch, capsys):
+    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
+    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
+    assert commands.main(["bench", "speed"]) == 1
+    assert "rotation-centers" in capsys.readouterr().out

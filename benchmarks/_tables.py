@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tables that are printed as they grow, and written as Markdown in the end."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Tables:
+    """The columns of the present table are as wide as their heads, the first one as wide as ``first``."""
+
+    first: int = 30
+    _lines: list[str] = field(default_factory=list)
+    _widths: list[int] = field(default_factory=list)
+
+    def begin(self, title: str, text: str, *columns: str) -> None:
+        """A new table below a title and a line or two of what it shows."""
+        print(f"\n{title}. {text}")
+        self._widths = [self.first, *(max(len(column), 8) + 2 for column in columns[1:])]
+        self._show(columns)
+        self._lines += ["", f"## {title}", "", text, "", _markdown(columns), _markdown(["---"] * len(columns))]
+
+    def row(self, *cells: str) -> None:
+        self._show(cells)
+        self._lines.append(_markdown(cells))
+
+    def note(self, text: str) -> None:
+        """A line below the present table."""
+        print(text)
+        self._lines += ["", text]
+
+    def write(self, path: Path, title: str, text: str) -> None:
+        path.write_text("\n".join([f"# {title}", "", text, *self._lines]) + "\n", encoding="utf-8")
+
+    def _show(self, cells) -> None:
+        head, *others = zip(cells, self._widths, strict=True)
+        print(f"{head[0]:<{head[1]}}" + "".join(f"{cell:>{width}}" for cell, width in others), flush=True)
+
+
+def _markdown(cells) -> str:
+    return f"| {' | '.join(cells)} |"
