@@ -43,7 +43,7 @@ def modifiers(repeats: int):
 
 def overlay(repeats: int):
     """(method, vertices, median milliseconds) of the preview's drawing into PIXELS, with all that a frame sends to the
-    GPU; what that is measured on; bytes for each bone and vertex. Or None where there is no GPU to be used."""
+    GPU; what that is measured on; and what bones and vertices take there. None where there is no GPU to be used."""
     try:
         import gpu
 
@@ -86,7 +86,12 @@ def overlay(repeats: int):
     target.free()
     bpy.ops.skinning.preview(mode="OFF")
     what = f"{renderer}, {PIXELS[0]} × {PIXELS[1]} pixels"
-    return found, what, bone_texels(matrices[:1], data.origin)[0, :4].nbytes, data.bytes_per_vertex
+    floats = bone_texels(matrices[:1], data.origin)[0, :4].size
+    memory = (
+        f"All methods share the same buffers: {floats} floats a bone (three rows of the matrix and the quaternion), "
+        f"{data.bytes_per_vertex} bytes a vertex with position, normal, center and {data.bones.shape[1]} influences."
+    )
+    return found, what, memory
 
 
 def _frame_milliseconds(ob, repeats: int) -> float:

@@ -115,7 +115,7 @@ def show_playback(tables: Tables, frames: int) -> None:
     if drawn is None:
         print("The preview's drawing is not measured: without a window it needs Blender 5.1 and a GPU or Mesa's EGL.")
         return
-    rows, what, bone_bytes, vertex_bytes = drawn
+    rows, what, memory = drawn
     tables.begin(
         "Drawing of the preview",
         f"{what}, the same mesh: median time of sending bones, skinning and shading.",
@@ -123,10 +123,7 @@ def show_playback(tables: Tables, frames: int) -> None:
     )
     for name, vertices, milliseconds in rows:
         tables.row(name, f"{vertices:,}", f"{milliseconds:.2f}", f"{1000 / milliseconds:.0f}")
-    tables.note(
-        f"All methods share the same buffers: {bone_bytes // 4} floats a bone (three rows of the matrix and the "
-        f"quaternion), {vertex_bytes} bytes a vertex with position, normal, center and 8 influences."
-    )
+    tables.note(memory)
 
 
 def play_modifiers(frames: int):
