@@ -28,7 +28,7 @@ def setting_annotations(limit: str) -> dict:
             **{limit: 0.0001 if limit == "min" else 0.0},
         ),
         "subdivision_epsilon": FloatProperty(
-            name="Subdivision Threshold",
+            name="Subdivision",
             description="Faces whose corners' weights differ by more than this are summed in finer pieces, "
             "without a change to the mesh. 0 takes each face as it is",
             default=0.1,

@@ -248,12 +248,9 @@ _known_states: dict[int, _KnownState] = {}
 
 @bpy.app.handlers.persistent
 def _note_edits(_scene, depsgraph) -> None:
-    """Remember which meshes were edited; a change of bones may concern any of them. Only looks, changes nothing."""
+    """Remember which meshes were edited. Only looks, changes nothing."""
     for update in depsgraph.updates:
-        if isinstance(update.id, bpy.types.Armature):
-            for known in _known_states.values():
-                known.edited = True
-        elif isinstance(update.id, bpy.types.Mesh):
+        if isinstance(update.id, bpy.types.Mesh):
             known = _known_states.get(update.id.original.session_uid)
             if known is not None:
                 known.edited = True

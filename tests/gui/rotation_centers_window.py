@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inside Blender's window: bake centers of rotation, watch, cancel, undo, add and remove the modifier.
+
+Started by run.py.
+"""
+
+import sys
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from driver import after, click, drive, event, find_button, in_window, open_tab, passes, picture, press, region, views
+
+import skinning_tools
+from skinning_tools import panels
+from skinning_tools.scene import background
+from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, bake_record, bake_state, shown_bake_state
+from skinning_tools.scene.skin_reader import native_modifier
+from tests.blender import scenes, skinned_meshes
+
+
+def new_scene(**size):
+    """Generator: a tube in a new file, seen from the front; returns the mesh object."""
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    yield after(0.5)
+    # The window that the operators below run in must stay.
+    scenes.empty_scene = lambda: None
+    with in_window():
+        tube, _ = skinned_meshes.rigged_tube(**size)
+        bpy.ops.ed.undo_push(message="Tube")
+        bpy.context.space_data.show_region_ui = True
+        bpy.ops.view3d.view_axis(type="FRONT")
+        bpy.ops.view3d.view_all()
+    yield after(0.5)
+    return tube
+
+
+def press_button(code: str):
+    """Generator: click on the sidebar's button that runs ``code``."""
+    main = region("WINDOW")
+    # The button that was pressed last counts as the one under the pointer until that has been elsewhere.
+    event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + main.height // 3)
+    yield after(0.3)
+    click((yield from find_button(code)))
+
+
+def tube():
+    return bpy.data.objects["Arm"]
+
+
+def idle() -> bool:
+    return background.running_job() is None
+
+
+def tests():
+    for panel in (cls for module in panels.modules for cls in module.registry):
+        wanted = panel is panels.rotation_centers.SKINNING_PT_rotation_centers
+        panel.bl_options = set() if wanted else {"DEFAULT_CLOSED"}
+    skinning_tools.register()
+    bpy.context.preferences.view.show_splash = False
+    yield from new_scene()
+    yield from open_tab("Skinning")
+    yield after(0.3)
+    picture("centers_1_missing")
+    settings = bpy.context.scene.skinning_rotation_centers
+    settings.sigma = 0.25
+    yield from press_button("skinning.bake_rotation_centers")
+    yield lambda: idle() and bake_state(tube()) == FRESH
+    assert abs(bake_record(tube()).sigma - 0.25) < 1e-6
+    yield after(0.3)
+    picture("centers_2_fresh")
+    passes("the panel's button bakes with the panel's settings")
+
+    with in_window():
+        bpy.ops.ed.undo()
+    yield after(0.3)
+    assert bake_state(tube()) == MISSING
+    with in_window():
+        bpy.ops.ed.redo()
+    yield after(0.3)
+    assert bake_state(tube()) == FRESH
+    passes("a bake is one undo step")
+
+    yield from press_button("add_center_of_rotation_modifier")
+    yield lambda: native_modifier(tube()) is not None
+    bpy.context.scene.frame_set(4)
+    yield after(0.3)
+    picture("centers_3_modifier")
+    bpy.context.view_layer.update()
+    difference = np.abs(scenes.evaluated_positions(tube()) - skinned_meshes.expected(tube())).max()
+    assert difference < 1e-5 * skinned_meshes.diagonal(tube()), difference
+    passes(f"the button adds the modifier, {difference:.1e} from core")
+    yield from press_button("remove_center_of_rotation_modifier")
+    yield lambda: native_modifier(tube()) is None
+    assert tube().modifiers["Armature"].show_viewport
+
+    tube().vertex_groups["Bone 1"].add(range(300, 400), 0.1, "REPLACE")
+    tube().data.update()
+    bpy.context.view_layer.update()
+    yield after(0.5)
+    assert shown_bake_state(tube()) == STALE
+    picture("centers_4_stale")
+    passes("the panel says that the bake is older than the weights")
+
+    before = set(bpy.data.objects.keys())
+    with in_window():
+        bpy.ops.skinning.bake_rotation_centers()
+        bpy.context.scene.frame_end = 8
+        bpy.ops.skinning.crs_to_shape_keys("INVOKE_DEFAULT")
+    yield after(0.2)
+    yield lambda: idle() and len(bpy.data.scenes) == 1
+    assert set(bpy.data.objects.keys()) - before == {"Arm_crs"}
+    passes("shape keys are made while Blender goes on")
+
+    yield from new_scene(bone_count=60, rings=1200, segments=40, influences=3)
+    views()[0].tag_redraw()
+    yield after(1.0)
+    with in_window():
+        bpy.ops.skinning.bake_rotation_centers("INVOKE_DEFAULT", subdivision_epsilon=0.002)
+    yield lambda: not idle()
+    yield after(0.5)
+    picture("centers_5_progress")
+    assert not idle()
+    press("ESC")
+    yield idle
+    assert bake_state(tube()) == MISSING
+    assert "rotation_center" not in tube().data.attributes
+    passes("Esc cancels, and nothing is left")
+
+
+drive(tests())
