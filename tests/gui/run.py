@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LIMIT_SECONDS = 300
-TESTS = ("convert_animation_window.py", "preview_window.py")
+TESTS = ("convert_animation_window.py", "preview_window.py", "rotation_centers_window.py")
 
 
 def main() -> int:
