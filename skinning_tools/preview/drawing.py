@@ -76,7 +76,9 @@ def draw(data: VertexData, matrices: np.ndarray, to_world: np.ndarray, view: Vie
 def column_matrices(data: VertexData, to_world: np.ndarray, view: View, look: Look) -> list[np.ndarray]:
     """Mesh to world (4, 4) of each column: the first where the mesh is, the others to the right in the view."""
     right = view.view[0, :3] / np.linalg.norm(view.view[0, :3])
-    width = np.ptp(rest_box(data, to_world) @ right)
+    box = rest_box(data, to_world)
+    # What is tall and thin may bend sideways.
+    width = max(np.ptp(box @ right), 0.5 * np.ptp(box, axis=0).max())
     steps = look.offset + look.spacing * np.arange(len(look.methods))
     return [translation(step * width * right) @ to_world for step in steps]
 
