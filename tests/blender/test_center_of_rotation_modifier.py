@@ -235,6 +235,43 @@ def test_plays_without_the_extension_and_scripts(tmp_path):
         assert np.abs(positions - expected(ob)).max() < TOLERANCE * diagonal(ob)
 
 
+def rendered(path) -> np.ndarray:
+    """Pixels of the scene by Cycles, whose renders Blender can make without a graphics card."""
+    render = bpy.context.scene.render
+    render.engine, render.filepath = "CYCLES", str(path)
+    render.resolution_x = render.resolution_y = 64
+    bpy.context.scene.cycles.samples = 1
+    bpy.ops.render.render(write_still=True)
+    image = bpy.data.images.load(str(path))
+    pixels = np.array(image.pixels)
+    bpy.data.images.remove(image)
+    return pixels
+
+
+@pytest.mark.skipif(not bpy.app.build_options.cycles, reason="this build has no Cycles")
+def test_renders(tmp_path):
+    ob, _ = rigged_tube()
+    add(ob)
+    scene = bpy.context.scene
+    camera = scenes.link(bpy.data.objects.new("Eye", bpy.data.cameras.new("Eye")))
+    camera.location, camera.rotation_euler = (2.5, -12, 0), (np.pi / 2, 0, 0)
+    camera.data.type, camera.data.ortho_scale = "ORTHO", 8
+    scene.camera = camera
+    scene.world = bpy.data.worlds.new("World")
+    scene.world.color = (1, 1, 1)
+    scene.frame_set(4)
+    images = {"native": rendered(tmp_path / "native.png")}
+    still = scenes.mesh_object(expected(ob), [tuple(face.vertices) for face in ob.data.polygons], name="Still")
+    still.matrix_world = ob.matrix_world
+    ob.hide_render = True
+    images["core"] = rendered(tmp_path / "core.png")
+    still.data.attributes["position"].data.foreach_set("vector", expected(ob, "LBS").astype(np.float32).ravel())
+    images["linear"] = rendered(tmp_path / "linear.png")
+    assert np.ptp(images["native"]) > 0.1
+    assert np.mean(images["native"] != images["core"]) < 0.01
+    assert np.mean(images["linear"] != images["core"]) > 0.02
+
+
 def test_undo():
     ob, _ = rigged_tube()
     bpy.ops.skinning.bake_rotation_centers()
