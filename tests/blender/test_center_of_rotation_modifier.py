@@ -81,7 +81,8 @@ def test_mirrored_and_strongly_stretched_bones():
         rig.pose.bones["Bone 2"].scale = (-1.0, 0.4, 1.7)
         rig.pose.bones["Bone 2"].keyframe_insert("scale", frame=frame)
     add(ob)
-    deforms_as_core(ob)
+    # At frame 1 the mirrored bone is turned half around, where rounding decides which way the others blend with it.
+    deforms_as_core(ob, frames=FRAMES[1:])
 
 
 def test_moving_objects():
@@ -250,7 +251,8 @@ def rendered(path) -> np.ndarray:
 
 @pytest.mark.skipif(not bpy.app.build_options.cycles, reason="this build has no Cycles")
 def test_renders(tmp_path):
-    ob, _ = rigged_tube()
+    ob, rig = rigged_tube()
+    animate(rig, degrees=100.0)
     add(ob)
     scene = bpy.context.scene
     camera = scenes.link(bpy.data.objects.new("Eye", bpy.data.cameras.new("Eye")))
@@ -267,9 +269,9 @@ def test_renders(tmp_path):
     images["core"] = rendered(tmp_path / "core.png")
     still.data.attributes["position"].data.foreach_set("vector", expected(ob, "LBS").astype(np.float32).ravel())
     images["linear"] = rendered(tmp_path / "linear.png")
-    assert np.ptp(images["native"]) > 0.1
-    assert np.mean(images["native"] != images["core"]) < 0.01
-    assert np.mean(images["linear"] != images["core"]) > 0.02
+    errors = {name: np.abs(images[name] - images["core"]).mean() for name in ("native", "linear")}
+    assert errors["linear"] > 1e-4
+    assert errors["native"] < 0.05 * errors["linear"]
 
 
 def test_undo():
