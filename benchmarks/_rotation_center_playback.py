@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a frame costs in Blender: its armature modifier, the native modifier, and the preview's drawing."""
 
-import statistics
 import time
 
 import bpy
@@ -10,7 +9,7 @@ import numpy as np
 import skinning_tools
 from skinning_tools.core.deform import METHODS
 from skinning_tools.scene import crs_modifier
-from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from skinning_tools.scene.skin_reader import bone_matrices, native_modifier, read_skin
 from tests.blender import skinned_meshes
 
 BONES, RINGS, SEGMENTS, INFLUENCES = 100, 400, 25, 4
@@ -19,31 +18,42 @@ PIXELS = 1920, 1080
 
 
 def modifiers(repeats: int):
-    """(name, vertices, median milliseconds) of each way to play the animated mesh; what that is measured on; and what
-    is missing, in one line, or ""."""
+    """(name, vertices, seconds (n,)) of each way to play the animated mesh; what that is measured on; and what is
+    missing, in one line, or ""."""
     skinning_tools.register()
     ob, _ = skinned_meshes.rigged_tube(BONES, RINGS, SEGMENTS, INFLUENCES)
-    found = []
-    armature = ob.modifiers["Armature"]
-    for name, shown, preserve in (
-        ("bones only", False, False),
-        ("Armature", True, False),
-        ("Armature, Preserve Volume", True, True),
-    ):
-        armature.show_viewport, armature.use_deform_preserve_volume = shown, preserve
-        found.append((name, len(ob.data.vertices), _frame_milliseconds(ob, repeats)))
-    armature.use_deform_preserve_volume = False
+    armature, native = ob.modifiers["Armature"], None
     reason = crs_modifier.reason_not_available()
     if not reason:
         bpy.ops.skinning.bake_rotation_centers()
         bpy.ops.skinning.add_center_of_rotation_modifier()
-        found.append((crs_modifier.LABEL, len(ob.data.vertices), _frame_milliseconds(ob, repeats)))
+        native = native_modifier(ob)
+
+    def show(linear: bool, preserve: bool, centers: bool) -> None:
+        armature.show_viewport, armature.use_deform_preserve_volume = linear, preserve
+        if native is not None:
+            native.show_viewport = centers
+
+    ways = {
+        "bones only": lambda: show(False, False, False),
+        "Armature": lambda: show(True, False, False),
+        "Armature, Preserve Volume": lambda: show(True, True, False),
+    }
+    if native is not None:
+        ways[crs_modifier.LABEL] = lambda: show(False, False, True)
+    seconds = {name: [] for name in ways}
+    # In turns, so that whatever else the machine does meanwhile is the same for all.
+    for turn in range(max(repeats // FRAMES, 1)):
+        for name, prepare in ways.items():
+            prepare()
+            seconds[name] += _frame_seconds(ob, turn)
+    found = [(name, len(ob.data.vertices), taken) for name, taken in seconds.items()]
     return found, f"Blender {bpy.app.version_string}, {BONES} bones, {INFLUENCES} influences", reason
 
 
 def overlay(repeats: int):
-    """(method, vertices, median milliseconds) of the preview's drawing into PIXELS, with all that a frame sends to the
-    GPU; what that is measured on; and what bones and vertices take there. None where there is no GPU to be used."""
+    """(method, vertices, seconds (n,)) of the preview's drawing into PIXELS, with all that a frame sends to the GPU;
+    what that is measured on; and what bones and vertices take there. None where there is no GPU to be used."""
     try:
         import gpu
 
@@ -69,20 +79,20 @@ def overlay(repeats: int):
     half = 0.6 * np.ptp(expected, axis=0).max()
     view = drawing.View(camera, np.diag([1 / half, PIXELS[0] / PIXELS[1] / half, -1 / half, 1.0]), False)
     target = gpu.types.GPUOffScreen(*PIXELS, format="RGBA8")
-    found = []
+    seconds = {method: [] for method in METHODS}
     with target.bind():
         buffer = gpu.state.active_framebuffer_get()
-        for method in METHODS:
-            look = drawing.Look((method,))
-            seconds = []
-            for _ in range(repeats):
+        for turn in range(repeats + 1):
+            for method in METHODS:
                 start = time.perf_counter()
                 buffer.clear(color=(0.0, 0.0, 0.0, 1.0), depth=1.0)
-                drawing.draw(data, matrices, np.eye(4), view, look)
+                drawing.draw(data, matrices, np.eye(4), view, drawing.Look((method,)))
                 # What is read must have been drawn.
                 buffer.read_color(0, 0, 1, 1, 4, 0, "FLOAT")
-                seconds.append(time.perf_counter() - start)
-            found.append((method, len(data.rest), 1000 * statistics.median(seconds)))
+                # The first turn compiles the shaders.
+                if turn:
+                    seconds[method].append(time.perf_counter() - start)
+    found = [(method, len(data.rest), taken) for method, taken in seconds.items()]
     target.free()
     bpy.ops.skinning.preview(mode="OFF")
     what = f"{renderer}, {PIXELS[0]} × {PIXELS[1]} pixels"
@@ -94,15 +104,15 @@ def overlay(repeats: int):
     return found, what, memory
 
 
-def _frame_milliseconds(ob, repeats: int) -> float:
-    """The median over the frames of the animation, again and again."""
+def _frame_seconds(ob, turn: int) -> list[float]:
+    """Of each frame of the animation; the first evaluation, which takes up a changed modifier, does not count."""
     scene = bpy.context.scene
     seconds = []
-    for index in range(repeats + FRAMES):
+    for index in range(FRAMES + 1):
         # Between the keys too, so that no two frames are alike.
-        number, part = 1 + index % FRAMES, (index // FRAMES % 10) / 10
+        number, part = 1 + index % FRAMES, (turn % 10 + 0.5 * (index == FRAMES)) / 10
         start = time.perf_counter()
         scene.frame_set(number, subframe=part)
         ob.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.attributes["position"]
         seconds.append(time.perf_counter() - start)
-    return 1000 * statistics.median(seconds[FRAMES:])
+    return seconds[1:]
