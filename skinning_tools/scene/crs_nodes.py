@@ -21,6 +21,9 @@ _GROUP_SIZE = 32
 # Of the largest stretch, what counts as none in single precision.
 _FLAT = 1e-6
 
+# As in core.deform.blend, in single precision: bones half a turn apart stay on the sides that they have.
+_HALF_TURN = 1e-6
+
 
 def build_tree(
     name: str, bone_names, slot_count: int, center_attribute: str, influence_attributes
@@ -197,7 +200,7 @@ def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bp
             continue
         # Of a quaternion's two signs the one on the side of the sum so far, CRS equation 5.
         agreement = build.math("MULTIPLY_ADD", real, w, build.dot(axis, own_axis))
-        sign = build.math("MULTIPLY_ADD", build.math("LESS_THAN", agreement, 0.0), -2.0, 1.0)
+        sign = build.math("MULTIPLY_ADD", build.math("LESS_THAN", agreement, -_HALF_TURN), -2.0, 1.0)
         signed = build.math("MULTIPLY", sign, weight)
         axis = build.vector("MULTIPLY_ADD", own_axis, signed, axis)
         real = build.math("MULTIPLY_ADD", w, signed, real)

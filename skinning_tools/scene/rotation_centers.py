@@ -164,7 +164,10 @@ def bake_record(object) -> BakeRecord | None:
 
 
 def bake_state(object) -> str:
-    """MISSING, FRESH, or STALE where mesh or weights are others than those that were baked. Reads all weights."""
+    """MISSING, FRESH, or STALE where mesh or weights are others than those that were baked, or cannot be read.
+
+    Reads all weights.
+    """
     record = bake_record(object)
     if record is None:
         return MISSING
@@ -175,7 +178,10 @@ def bake_state(object) -> str:
 
 
 def shown_bake_state(object) -> str:
-    """``bake_state`` for a panel's draw: read again only after the mesh was edited, and not too often even then."""
+    """``bake_state`` for a panel's draw: read again only after the mesh was edited, and not too often even then.
+
+    In Edit Mode the mesh counts as it was before.
+    """
     record = bake_record(object)
     if record is None:
         return MISSING
@@ -184,6 +190,8 @@ def shown_bake_state(object) -> str:
     key = (record.fingerprint, names, len(object.data.vertices))
     known = _known_states.get(object.data.session_uid)
     now = time.perf_counter()
+    if known is not None and object.data.is_editmode:
+        return known.state
     if known is not None and known.key == key and (not known.edited or now < known.rest_until):
         return known.state
     state = bake_state(object)

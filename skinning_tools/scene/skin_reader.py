@@ -131,9 +131,11 @@ def read_skin(context, object) -> Skin:
 
 
 def read_arrays(object) -> Skin:
-    """``read_skin`` without a look at mode and visibility. Raises BadScene as ``check_rig``, and BadWeights."""
+    """``read_skin`` whether visible or not, outside of Edit Mode. Raises BadScene as ``check_rig``, BadWeights."""
     from ..core.deform import convex_influences
 
+    if object.data.is_editmode:
+        raise BadScene(f"The {object_label(object)} is in Edit Mode. Leave Edit Mode")
     check_rig(object)
     armature = armature_of(object)
     names = bone_names(object, armature)

@@ -81,8 +81,18 @@ def test_mirrored_and_strongly_stretched_bones():
         rig.pose.bones["Bone 2"].scale = (-1.0, 0.4, 1.7)
         rig.pose.bones["Bone 2"].keyframe_insert("scale", frame=frame)
     add(ob)
-    # At frame 1 the mirrored bone is turned half around, where rounding decides which way the others blend with it.
+    # At frame 1 the mirrored bone is turned half around: both ways are as near, and either may be taken.
     deforms_as_core(ob, frames=FRAMES[1:])
+
+
+def test_flattened_and_vanished_bones():
+    ob, rig = rigged_tube()
+    for frame in (1, 8):
+        for name, scale in (("Bone 1", (1, 0, 1)), ("Bone 3", (0, 0, 0))):
+            rig.pose.bones[name].scale = scale
+            rig.pose.bones[name].keyframe_insert("scale", frame=frame)
+    add(ob)
+    deforms_as_core(ob)
 
 
 def test_moving_objects():

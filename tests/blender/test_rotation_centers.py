@@ -252,6 +252,16 @@ def test_panel_state_is_read_again_only_after_an_edit(tube, monkeypatch):
     assert len(calls) == 2
 
 
+def test_panel_state_in_edit_mode(tube):
+    bake()
+    assert shown_bake_state(tube) == FRESH
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert shown_bake_state(tube) == FRESH
+    rotation_centers._known_states.clear()
+    assert shown_bake_state(tube) == STALE
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
 def test_panel_state_follows_weight_painting(tube):
     bake()
     assert shown_bake_state(tube) == FRESH

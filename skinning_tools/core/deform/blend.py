@@ -24,6 +24,11 @@ from .polar import polar_decomposition
 
 METHODS = ("LBS", "DQS", "CRS")
 
+# Two bones turned apart by half a turn have quaternions at right angles. Rounding must not choose a side for each
+# vertex anew, so within this cosine the second one keeps the side that it has. (The modifier and the shaders, in single
+# precision, need 1e-6.)
+_HALF_TURN = 1e-12
+
 # Vertices at a time: what a block needs stays in the cache, and memory does not grow with the mesh.
 _BLOCK = 8192
 
@@ -152,14 +157,14 @@ class _TurningBones:
         """Sum of the weighted quaternions (n, 4), each on the side of the sum before it (CRS equation 5), and the
         weights with the signs that this takes (n, K).
 
-        The sum never shrinks, so it is not zero where a weight is positive. Its order is that of the slots: it matters
-        for three and more bones that are turned far apart.
+        The sum does not shrink, so it is not zero where a weight is positive. Its order is that of the slots: it
+        matters for three and more bones that are turned far apart.
         """
         total = np.zeros((len(bones), 4))
         signed = np.array(weights, dtype=np.float64)
         for slot in range(bones.shape[1]):
             turn = self._quaternions[bones[:, slot]]
-            signed[np.einsum("ni,ni->n", total, turn) < 0, slot] *= -1
+            signed[np.einsum("ni,ni->n", total, turn) < -_HALF_TURN, slot] *= -1
             total += signed[:, slot, None] * turn
         return total, signed
 

@@ -3,8 +3,9 @@
 
 import numpy as np
 
-# A smaller ratio of the singular values than this leaves the sign of the determinant to rounding.
-_FLAT = 1e-12
+# A smaller ratio of the singular values than this leaves the sign of the determinant to rounding: bones come from
+# Blender in single precision.
+_FLAT = 1e-6
 
 
 def polar_decomposition(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -134,6 +134,21 @@ def test_quaternions_of_either_sign():
         np.testing.assert_allclose(result, [[-1.0, 0, 0]], atol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["DQS", "CRS"])
+@pytest.mark.parametrize("seed", range(20))
+def test_bones_half_a_turn_apart_turn_all_vertices_to_one_side(method, seed):
+    """Their quaternions are at right angles but for rounding, which must not choose a side for each vertex anew."""
+    first = Rotation.random(random_state=seed)
+    second = first * Rotation.from_rotvec(np.pi * np.array([1.0, 0, 0]))
+    matrices = np.zeros((2, 3, 4))
+    matrices[..., :3] = first.as_matrix(), second.as_matrix()
+    places = np.linspace(0.2, 0.8, 200)
+    rest = np.stack([places, np.full(200, 0.5), np.zeros(200)], axis=1)
+    bones, weights = np.tile([0, 1], (200, 1)), np.stack([1 - places, places], axis=1)
+    shown = skin_frame(rest, bones, weights, matrices, method, rest * [1, 0, 0])
+    assert np.linalg.norm(np.diff(shown, axis=0), axis=1).max() < 0.02
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["rigid", "affine"])
 def test_transforms_take_the_rest_pose_to_the_frame(method, kind):

@@ -43,3 +43,10 @@ def test_flattening_maps(scale):
     assert_polar(linear, rotations, stretches)
     if scale == (1, 1, 0):
         np.testing.assert_allclose(rotations, turns, atol=1e-12)
+
+
+def test_flattened_bones_in_single_precision_do_not_mirror():
+    turns = Rotation.random(200, random_state=2).as_matrix()
+    linear = (turns @ np.diag([1.0, 2.0, 0.0])).astype(np.float32)
+    rotations, _ = polar_decomposition(linear)
+    np.testing.assert_allclose(rotations, turns, atol=1e-5)
