@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Eigendisplacements: the principal components of a support's displacements (EigenSkin, section 2.3)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Of the largest singular value: smaller ones are rounding.
+_RANK_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """singular_values (R,) descending, vectors (R, n, 3) orthonormal, coordinates (M, R) of the displacements."""
+
+    singular_values: np.ndarray
+    vectors: np.ndarray
+    coordinates: np.ndarray
+
+
+def eigendisplacements(displacements: np.ndarray) -> Basis:
+    """The singular value decomposition of ``displacements`` (M, n, 3), one row an observation, all its components.
+
+    By way of the small Gram matrix (M, M). Its rounding limits what can be told from nothing to the square root of
+    single precision's, which is what displacements are kept in anyway.
+    """
+    rows = np.asarray(displacements, dtype=np.float64).reshape(len(displacements), -1)
+    squares, turned = np.linalg.eigh(rows @ rows.T)
+    values = np.sqrt(np.maximum(squares[::-1], 0.0))
+    turned = turned[:, ::-1]
+    rank = int(np.count_nonzero(values > _RANK_TOLERANCE * values[0])) if len(values) and values[0] > 0 else 0
+    vectors = (turned[:, :rank] / values[:rank]).T @ rows
+    # The sign is free: the largest observation is positive, so that sliders mean the same on both sides of a body.
+    coordinates = turned[:, :rank] * values[:rank]
+    signs = np.sign(np.take_along_axis(coordinates, np.argmax(np.abs(coordinates), axis=0)[None], axis=0)[0])
+    return Basis(values[:rank], (signs[:, None] * vectors).reshape(rank, -1, 3), coordinates * signs)
+
+
+def component_counts(singular_values, components: int, budget: int = 0) -> np.ndarray:
+    """How many components each support keeps.
+
+    singular_values: (R,) of each support. Equally many, ``components``, or where ``budget`` is given, the largest
+    singular values of all supports up to that many together: the least error for the memory.
+    """
+    ranks = np.array([len(values) for values in singular_values], dtype=int)
+    if budget <= 0:
+        return np.minimum(ranks, components)
+    support = np.repeat(np.arange(len(ranks)), ranks)
+    order = np.argsort(-np.concatenate([*singular_values, np.zeros(0)]), kind="stable")[:budget]
+    return np.bincount(support[order], minlength=len(ranks))
