@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A limb whose joint collapses under linear blending, poses of it, and examples of how it should look there."""
+
+import bpy
+import numpy as np
+from mathutils import Quaternion
+
+from skinning_tools.core.deform import skin_frame
+from skinning_tools.scene.eigenskin_examples import current_channels, current_pose, read_rig, store_example
+from skinning_tools.scene.vertex_groups import write_weights
+from tests.blender import scenes
+
+AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+
+# (bone, axis, degrees): each a pose of one joint.
+POSES = (
+    *(("lower", "X", degrees) for degrees in (-90, -60, -30, 30, 60, 90)),
+    *(("upper", axis, degrees) for axis in "XYZ" for degrees in (-50, 50)),
+)
+
+
+def limb(rings=31, segments=12, name="Limb") -> tuple[bpy.types.Object, bpy.types.Object]:
+    """A tube along x in a new scene and its armature: "root", which deforms nothing, "trunk", "upper" and "lower"."""
+    scenes.empty_scene()
+    rig = _armature(f"{name} rig")
+    x, angle = np.meshgrid(np.linspace(-1, 2, rings), np.arange(segments) * 2 * np.pi / segments, indexing="ij")
+    vertices = np.stack([x, 0.3 * np.cos(angle), 0.25 * np.sin(angle)], axis=-1).reshape(-1, 3)
+    corners = np.arange(rings * segments).reshape(rings, segments)
+    turned = np.roll(corners, -1, axis=1)
+    faces = np.stack([corners[:-1], turned[:-1], turned[1:], corners[1:]], axis=-1).reshape(-1, 4)
+    for other in list(bpy.context.view_layer.objects.selected):
+        other.select_set(False)
+    ob = scenes.mesh_object(vertices, faces.tolist(), name=name)
+    upper, lower = _step(vertices[:, 0], -0.3, 0.3), _step(vertices[:, 0], 0.7, 1.3)
+    weights = np.column_stack([1 - upper, upper - lower, lower])
+    write_weights(ob, ["trunk", "upper", "lower"], np.tile([0, 1, 2], (len(vertices), 1)), weights)
+    ob.modifiers.new("Armature", "ARMATURE").object = rig
+    ob.location, ob.rotation_euler = (0.1, -0.2, 0.3), (0.2, 0.1, -0.3)
+    rig.location, rig.rotation_euler = (-0.3, 0.2, 0.1), (-0.1, 0.3, 0.2)
+    bpy.context.view_layer.update()
+    return ob, rig
+
+
+def _armature(name: str) -> bpy.types.Object:
+    rig = scenes.link(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
+    bpy.ops.object.mode_set(mode="EDIT")
+    parent = None
+    for bone_name, head, tail, roll in (
+        ("root", (-1, 0, -0.5), (-1, 0, 0), 0.1),
+        ("trunk", (-1, 0, 0), (0, 0, 0), 0.0),
+        ("upper", (0, 0, 0), (1, 0, 0.02), 0.3),
+        ("lower", (1, 0, 0.02), (2, 0, 0), 0.2),
+    ):
+        bone = rig.data.edit_bones.new(bone_name)
+        bone.head, bone.tail, bone.roll, bone.parent = head, tail, roll, parent
+        bone.use_deform = bone_name != "root"
+        parent = bone
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return rig
+
+
+def _step(values: np.ndarray, start: float, end: float) -> np.ndarray:
+    """0 up to ``start``, 1 from ``end`` on, smooth in between."""
+    share = np.clip((values - start) / (end - start), 0, 1)
+    return share * share * (3 - 2 * share)
+
+
+def pose(rig, turns=()) -> None:
+    """Put the armature into the rest pose but for ``turns``: (bone, axis "X", "Y" or "Z", degrees) each."""
+    for bone in rig.pose.bones:
+        bone.rotation_mode = "QUATERNION"
+        bone.matrix_basis.identity()
+        bone.location, bone.scale, bone.rotation_quaternion = (0, 0, 0), (1, 1, 1), (1, 0, 0, 0)
+    for bone, axis, degrees in turns:
+        rig.pose.bones[bone].rotation_quaternion = Quaternion(AXES[axis], np.radians(degrees))
+    bpy.context.view_layer.update()
+
+
+def limb_with_examples(poses=POSES, **given) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """The limb at rest, with examples of single-joint ``poses``: its shape by dual quaternions. Needs the extension."""
+    ob, rig = limb(**given)
+    for turn in poses:
+        add_example(ob, rig, [turn])
+    pose(rig)
+    return ob, rig
+
+
+def add_example(ob, rig, turns):
+    """Pose the armature and store the limb's shape by dual quaternions as an example; returns its item."""
+    pose(rig, turns)
+    skin, joints = read_rig(bpy.context, ob)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    rotations, matrices = current_pose(skin, joints, depsgraph)
+    shape = skin_frame(skin.rest, skin.bones, skin.weights, matrices, "DQS")
+    name = ", ".join(f"{bone} {axis} {degrees:+d}°" for bone, axis, degrees in turns)
+    channels = current_channels(skin, depsgraph)
+    return store_example(skin, name, "EVALUATED", rotations, matrices, shape, channels=channels)
