@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a test inside Blender's window needs: the window's parts, events, pictures, and Blender's time in between.
 
-A test is a generator: each `yield` gives Blender back until its condition holds, as a user waits for the screen.
-Started by run.py, which gives the path of the outcome file and the folder for pictures after `--`.
+A test is a module whose ``tests`` is a generator: each `yield` gives Blender back until its condition holds, as a user
+waits for the screen. Started by run.py, which gives the path of the outcome file and the folder for pictures after
+`--`.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -16,6 +18,12 @@ from pathlib import Path
 
 import bpy
 
+import skinning_tools
+from skinning_tools import panels
+from skinning_tools.scene import background
+from skinning_tools.scene.dependencies import REMEDY, MissingDependency, require_dependencies
+from tests.blender import scenes
+
 OUTCOME, PICTURES = map(Path, sys.argv[sys.argv.index("--") + 1 :])
 STEP_SECONDS = 0.02
 PATIENCE_SECONDS = 60.0
@@ -25,6 +33,9 @@ passed: list[str] = []
 
 def passes(what: str) -> None:
     passed.append(what)
+
+
+# The window
 
 
 def window():
@@ -43,6 +54,25 @@ def in_window(area=None, kind="WINDOW"):
     """Blender's timers have no window of their own."""
     area = area or views()[0]
     return bpy.context.temp_override(window=window(), area=area, region=region(kind, area))
+
+
+def can_take_pictures() -> bool:
+    return bool(shutil.which("import") and os.environ.get("DISPLAY"))
+
+
+def picture(name: str, area=None) -> None:
+    """Of the screen, or of an ``area`` alone; none where Blender's process cannot take one."""
+    if not can_take_pictures():
+        return
+    cut = []
+    if area is not None:
+        place = f"{area.width}x{area.height}+{window().x + area.x}+{window().y + area.y}"
+        # Blender counts from below.
+        cut = ["-gravity", "SouthWest", "-crop", place, "+repage"]
+    subprocess.run(["import", "-window", "root", *cut, str(PICTURES / f"{name}.png")], check=True)
+
+
+# What a user does
 
 
 def event(kind: str, value: str, x: int, y: int, **keys) -> None:
@@ -78,7 +108,10 @@ def find_button(code: str, across=0.45):
 
     across: how far to the right in the sidebar to look, as a share of its width.
     """
-    ui = region("UI")
+    main, ui = region("WINDOW"), region("UI")
+    # The button that was pressed last counts as the one under the pointer until that has been elsewhere.
+    event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + main.height // 3)
+    yield after(0.3)
     for y in range(ui.y + ui.height - 30, ui.y, -8):
         x = ui.x + ui.width * across
         event("MOUSEMOVE", "NOTHING", x, y)
@@ -93,9 +126,42 @@ def find_button(code: str, across=0.45):
     raise AssertionError(f"no button runs {code}")
 
 
-def picture(name: str) -> None:
-    if shutil.which("import") and os.environ.get("DISPLAY"):
-        subprocess.run(["import", "-window", "root", str(PICTURES / f"{name}.png")], check=True)
+def press_button(code: str, across=0.45):
+    """Generator: click on the button that ``find_button`` finds; returns its place."""
+    place = yield from find_button(code, across)
+    click(place)
+    return place
+
+
+# Beginnings
+
+
+def enable(*opened) -> None:
+    """Enable the extension with these panels open alone, so that their buttons are in the window."""
+    for cls in (cls for module in panels.modules for cls in module.registry):
+        cls.bl_options = set() if cls in opened else {"DEFAULT_CLOSED"}
+    skinning_tools.register()
+    bpy.context.preferences.view.show_splash = False
+
+
+def new_file():
+    """Generator: an empty file, for the scenes of the tests without a window."""
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    yield after(0.5)
+    # The window that operators run in must stay.
+    scenes.empty_scene = lambda: None
+
+
+def look_from_front() -> None:
+    """All of the scene in every view, and the sidebar open."""
+    for area in views():
+        with in_window(area):
+            bpy.context.space_data.show_region_ui = True
+            bpy.ops.view3d.view_axis(type="FRONT")
+            bpy.ops.view3d.view_all()
+
+
+# Conditions to wait for
 
 
 def after(seconds: float):
@@ -103,30 +169,48 @@ def after(seconds: float):
     return lambda: time.perf_counter() >= end
 
 
-def drive(tests) -> None:
-    """Run the generator ``tests``, then end Blender with the outcome written."""
-    waiting, since = None, 0.0
+def idle() -> bool:
+    return background.running_job() is None
 
-    def finish(failure: str) -> None:
-        if failure:
-            picture("failure")
-        OUTCOME.write_text(json.dumps({"passed": passed, "failure": failure}))
-        sys.stdout.flush()
-        os._exit(1 if failure else 0)
+
+# The run
+
+
+def run(name: str) -> None:
+    """Run the test module ``name``, then end Blender with the outcome written."""
+    try:
+        require_dependencies()
+        drive(importlib.import_module(name).tests())
+    except MissingDependency as error:
+        end(str(error).replace(REMEDY, "Name a folder that has it for this Python in PYTHONPATH"))
+    except Exception:  # noqa: BLE001 - whatever it is, the window must close and the runner be told
+        end(traceback.format_exc())
+
+
+def drive(tests) -> None:
+    """Go through the generator ``tests`` by a timer."""
+    waiting, since = None, 0.0
 
     def step():
         nonlocal waiting, since
         try:
             if waiting is not None and not waiting():
                 if time.perf_counter() - since > PATIENCE_SECONDS:
-                    raise TimeoutError("what the test waits for did not come")
+                    # Into the test, so that the report has the line that waits.
+                    tests.throw(TimeoutError("what the test waits for did not come"))
                 return STEP_SECONDS
             waiting, since = next(tests), time.perf_counter()
         except StopIteration:
-            finish("")
-        except Exception:  # noqa: BLE001 - whatever it is, the window must close and the runner be told
-            where = tests.gi_frame.f_lineno if tests.gi_frame else "?"
-            finish(f"line {where}: {traceback.format_exc()}")
+            end()
+        except Exception:  # noqa: BLE001 - as above
+            picture("failure")
+            end(traceback.format_exc())
         return STEP_SECONDS
 
     bpy.app.timers.register(step, first_interval=1.0, persistent=True)
+
+
+def end(failure="") -> None:
+    OUTCOME.write_text(json.dumps({"passed": passed, "failure": failure}))
+    sys.stdout.flush()
+    os._exit(1 if failure else 0)

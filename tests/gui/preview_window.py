@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Inside Blender's window: the preview on, in every mode, through posing, playback, undo, loss. Started by run.py."""
 
-import sys
-from pathlib import Path
-
 import bpy
 import gpu
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from driver import after, click, drive, find_button, in_window, open_tab, passes, picture, press, views, window
+from driver import (
+    after,
+    enable,
+    in_window,
+    look_from_front,
+    new_file,
+    open_tab,
+    passes,
+    picture,
+    press,
+    press_button,
+    views,
+    window,
+)
 
 import skinning_tools
-from skinning_tools import panels
 from skinning_tools.core.deform import METHODS
+from skinning_tools.panels.preview import SKINNING_PT_preview
 from skinning_tools.preview import session
 from skinning_tools.preview.drawing import COLORS
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
-from tests.blender import preview_samples, scenes, skinned_meshes
+from tests.blender import preview_samples, skinned_meshes
 
 pictures: dict = {}
 
@@ -66,20 +72,15 @@ def shown():
 
 def new_scene():
     """Generator: the rigged mesh of the other tests in a new file, seen from the front; returns the mesh object."""
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    yield after(0.5)
-    # The window that the operators below run in must stay.
-    scenes.empty_scene = lambda: None
+    yield from new_file()
     with in_window():
         tube = preview_samples.posed_tube()
         bpy.ops.skinning.bake_rotation_centers()
     yield after(0.2)
+    look_from_front()
     for area in views():
         with in_window(area):
-            bpy.context.space_data.show_region_ui = True
             bpy.context.space_data.overlay.show_floor = False
-            bpy.ops.view3d.view_axis(type="FRONT")
-            bpy.ops.view3d.view_all()
             bpy.ops.view3d.zoom(delta=-3)
     bpy.types.SpaceView3D.draw_handler_add(read_view, (), "WINDOW", "POST_PIXEL")
     yield after(1.0)
@@ -87,23 +88,19 @@ def new_scene():
 
 
 def tests():
-    # One panel is open, so that its buttons are in the window wherever the others end.
-    for panel in (cls for module in panels.modules for cls in module.registry):
-        panel.bl_options = set() if panel is panels.preview.SKINNING_PT_preview else {"DEFAULT_CLOSED"}
-    skinning_tools.register()
-    bpy.context.preferences.view.show_splash = False
+    enable(SKINNING_PT_preview)
     tube = yield from new_scene()
     assert shows()
 
     yield from open_tab("Skinning")
-    click((yield from find_button("mode='LBS'", across=0.2)))
+    yield from press_button("mode='LBS'", across=0.2)
     yield after(0.5)
     picture("preview_1_linear")
     assert shows("LBS"), counts()
-    click((yield from find_button("mode='DQS'", across=0.5)))
+    yield from press_button("mode='DQS'", across=0.5)
     yield after(0.5)
     assert shows("DQS"), counts()
-    click((yield from find_button("mode='CRS'", across=0.8)))
+    yield from press_button("mode='CRS'", across=0.8)
     yield after(0.5)
     picture("preview_2_centers")
     assert shows("CRS"), counts()
@@ -245,6 +242,3 @@ def tests():
     assert shows()
     assert not session._draw_handlers
     passes("disabling the extension ends it")
-
-
-drive(tests())

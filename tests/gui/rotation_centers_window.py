@@ -4,64 +4,45 @@
 Started by run.py.
 """
 
-import sys
-from pathlib import Path
-
 import bpy
 import numpy as np
+from driver import (
+    after,
+    enable,
+    idle,
+    in_window,
+    look_from_front,
+    new_file,
+    open_tab,
+    passes,
+    picture,
+    press,
+    press_button,
+    views,
+)
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from driver import after, click, drive, event, find_button, in_window, open_tab, passes, picture, press, region, views
-
-import skinning_tools
-from skinning_tools import panels
-from skinning_tools.scene import background
+from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
 from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, bake_record, bake_state, shown_bake_state
 from skinning_tools.scene.skin_reader import native_modifier
 from tests.blender import scenes, skinned_meshes
 
 
 def new_scene(**size):
-    """Generator: a tube in a new file, seen from the front; returns the mesh object."""
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    yield after(0.5)
-    # The window that the operators below run in must stay.
-    scenes.empty_scene = lambda: None
+    """Generator: a tube in a new file, seen from the front."""
+    yield from new_file()
     with in_window():
-        tube, _ = skinned_meshes.rigged_tube(**size)
+        skinned_meshes.rigged_tube(**size)
         bpy.ops.ed.undo_push(message="Tube")
-        bpy.context.space_data.show_region_ui = True
-        bpy.ops.view3d.view_axis(type="FRONT")
-        bpy.ops.view3d.view_all()
+    look_from_front()
     yield after(0.5)
-    return tube
-
-
-def press_button(code: str):
-    """Generator: click on the sidebar's button that runs ``code``."""
-    main = region("WINDOW")
-    # The button that was pressed last counts as the one under the pointer until that has been elsewhere.
-    event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + main.height // 3)
-    yield after(0.3)
-    click((yield from find_button(code)))
 
 
 def tube():
     return bpy.data.objects["Arm"]
 
 
-def idle() -> bool:
-    return background.running_job() is None
-
-
 def tests():
-    for panel in (cls for module in panels.modules for cls in module.registry):
-        wanted = panel is panels.rotation_centers.SKINNING_PT_rotation_centers
-        panel.bl_options = set() if wanted else {"DEFAULT_CLOSED"}
-    skinning_tools.register()
-    bpy.context.preferences.view.show_splash = False
+    enable(SKINNING_PT_rotation_centers)
     yield from new_scene()
     yield from open_tab("Skinning")
     yield after(0.3)
@@ -130,6 +111,3 @@ def tests():
     assert bake_state(tube()) == MISSING
     assert "rotation_center" not in tube().data.attributes
     passes("Esc cancels, and nothing is left")
-
-
-drive(tests())

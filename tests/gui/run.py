@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 LIMIT_SECONDS = 300
 TESTS = ("convert_animation_window.py", "preview_window.py", "rotation_centers_window.py")
 
@@ -25,19 +26,20 @@ def main() -> int:
     parser.add_argument("--pictures", type=Path, help="folder for pictures of the window")
     parser.add_argument("--only", choices=TESTS, help="run one of the tests")
     options = parser.parse_args()
-    return max([run(options, test) for test in TESTS if options.only in (None, test)])
+    return max([run(options.blender, test, options.pictures) for test in TESTS if options.only in (None, test)])
 
 
-def run(options, test: str) -> int:
+def run(blender: str, test: str, pictures: Path | None) -> int:
     """One Blender that runs one test; 0 where it passed."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_gui_") as folder:
-        pictures = options.pictures.resolve() if options.pictures else Path(folder)
+        pictures = pictures.resolve() if pictures else Path(folder)
         pictures.mkdir(parents=True, exist_ok=True)
         outcome = Path(folder) / "outcome.json"
-        command = [options.blender, "--factory-startup", "--enable-event-simulate"]
+        start = f"import sys; sys.path[:0] = {[str(HERE), str(ROOT)]}; import driver; driver.run({Path(test).stem!r})"
+        command = [blender, "--factory-startup", "--enable-event-simulate"]
         if "PYTHONPATH" in os.environ:
             command.append("--python-use-system-env")
-        command += ["--python", str(HERE / test), "--", str(outcome), str(pictures)]
+        command += ["--python-exit-code", "1", "--python-expr", start, "--", str(outcome), str(pictures)]
         # Blender must not ask about, or load, what the user's profile has.
         environment = os.environ | {"BLENDER_USER_RESOURCES": str(Path(folder) / "profile")}
         try:
