@@ -9,6 +9,7 @@ touched. Pictures are taken with ImageMagick's `import` where Blender's process 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,11 +43,16 @@ def run(blender: str, test: str, pictures: Path | None) -> int:
         command += ["--python-exit-code", "1", "--python-expr", start, "--", str(outcome), str(pictures)]
         # Blender must not ask about, or load, what the user's profile has.
         environment = os.environ | {"BLENDER_USER_RESOURCES": str(Path(folder) / "profile")}
+        # A group of its own: a command that starts Blender on a virtual screen has children that must end with it.
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
         try:
-            status = subprocess.run(command, env=environment, timeout=LIMIT_SECONDS).returncode
+            status = process.wait(LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             sys.stderr.write(f"Blender did not end within {LIMIT_SECONDS} s\n")
             return 1
+        finally:
+            if process.poll() is None:
+                stop(process)
         if not outcome.is_file():
             sys.stderr.write(f"Blender ended with status {status} before the tests did\n")
             return 1
@@ -57,6 +63,15 @@ def run(blender: str, test: str, pictures: Path | None) -> int:
         sys.stdout.write(f"FAILED  {result['failure']}\n")
         return 1
     return 0
+
+
+def stop(process: subprocess.Popen) -> None:
+    """End a process and, where the system has groups of processes, its children."""
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGTERM)
+    else:
+        process.terminate()
+    process.wait()
 
 
 if __name__ == "__main__":
