@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the window tests: python run.py BLENDER [--pictures FOLDER]
+"""Run the window tests: python run.py BLENDER [--pictures FOLDER]; or make pictures for docs/: --docs-pictures
 
 BLENDER is any Blender with a window, or a command that starts one on a virtual screen, 4.2 or newer, whose Python has
 numpy and scipy (or a PYTHONPATH that has them). Events are simulated inside Blender, so that nothing outside it is
@@ -9,6 +9,7 @@ touched. Pictures are taken with ImageMagick's `import` where Blender's process 
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_SECONDS = 300
+DOCS_IMAGES = ROOT / "docs" / "images"
 TESTS = ("convert_animation_window.py", "preview_window.py", "rotation_centers_window.py")
 
 
@@ -26,8 +28,21 @@ def main() -> int:
     parser.add_argument("blender", help="path of a Blender, or a command that starts one")
     parser.add_argument("--pictures", type=Path, help="folder for pictures of the window")
     parser.add_argument("--only", choices=TESTS, help="run one of the tests")
+    parser.add_argument("--docs-pictures", action="store_true", help="no tests: make the preview's in docs/images anew")
     options = parser.parse_args()
+    if options.docs_pictures:
+        return make_docs_pictures(options.blender)
     return max([run(options.blender, test, options.pictures) for test in TESTS if options.only in (None, test)])
+
+
+def make_docs_pictures(blender: str) -> int:
+    """Those of preview_pictures.py, copied only where all of them could be made."""
+    with tempfile.TemporaryDirectory(prefix="skinning_tools_pictures_") as folder:
+        status = run(blender, "preview_pictures.py", Path(folder))
+        for path in sorted(Path(folder).glob("*.png")) if status == 0 else ():
+            shutil.copyfile(path, DOCS_IMAGES / path.name)
+            sys.stdout.write(f"{(DOCS_IMAGES / path.name).relative_to(ROOT)}\n")
+    return status
 
 
 def run(blender: str, test: str, pictures: Path | None) -> int:
@@ -41,8 +56,8 @@ def run(blender: str, test: str, pictures: Path | None) -> int:
         if "PYTHONPATH" in os.environ:
             command.append("--python-use-system-env")
         command += ["--python-exit-code", "1", "--python-expr", start, "--", str(outcome), str(pictures)]
-        # Blender must not ask about, or load, what the user's profile has.
-        environment = os.environ | {"BLENDER_USER_RESOURCES": str(Path(folder) / "profile")}
+        # Blender must not ask about, or load, what the user's profile has, nor leave files: it is ended abruptly.
+        environment = os.environ | {"BLENDER_USER_RESOURCES": str(Path(folder) / "profile"), "TMPDIR": folder}
         # A group of its own: a command that starts Blender on a virtual screen has children that must end with it.
         process = subprocess.Popen(command, env=environment, start_new_session=True)
         try:
