@@ -9,14 +9,16 @@ another ``<uid> normal``, and a custom property of that name with the pose.
 
 import json
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
 
+from ..core import quaternions
 from ..core.errors import BadScene
 from .object_checks import object_label
-from .skin_reader import Skin, bone_matrices, mesh_triangles, read_skin
+from .skin_reader import Skin, armature_of, bone_matrices, check_skinned, mesh_triangles, read_skin
 
 if TYPE_CHECKING:
     from ..core.eigenskin import Examples, Rig
@@ -25,10 +27,22 @@ STORAGE_ENDING = "examples"
 _NORMAL_ENDING = " normal"
 
 
+@dataclass(frozen=True, eq=False)
+class StoredPose:
+    """The pose of an example: rotations (J, 4) of its joints, matrices (P, 3, 4) of its bones in the mesh's space, and
+    what each bone that was not at rest had been set to, 16 numbers, row by row (empty where that is not known)."""
+
+    joints: tuple[str, ...]
+    rotations: np.ndarray
+    bones: tuple[str, ...]
+    matrices: np.ndarray
+    channels: dict[str, list[float]]
+
+
 def read_rig(context, object) -> "tuple[Skin, Rig]":
     """The skinned mesh and its joints: the bones that deform it, and all their ancestors.
 
-    Raises BadScene as ``read_skin``, and for a mesh whose corrections could not be told from other deformation.
+    Raises BadScene as ``read_skin``, and for a mesh that shape keys cannot correct.
     """
     skin = read_skin(context, object)
     check_correctable(object)
@@ -61,8 +75,47 @@ def joint_names(armature, deforming) -> tuple[str, ...]:
     return tuple(bone.name for bone in armature.data.bones if bone.name in wanted)
 
 
+def armature_at(object):
+    """The object itself where it is an armature, or the armature that deforms it; None where there is none."""
+    if object is None or object.type == "ARMATURE":
+        return object
+    return armature_of(object) if object.type == "MESH" else None
+
+
+def character_of(context, object) -> bpy.types.Object:
+    """The mesh whose corrections are meant where ``object`` is active: itself, or what an active armature deforms.
+
+    Where an armature deforms several, the selected one. Raises BadScene where there is none, or more than one.
+    """
+    if object is None or object.type != "ARMATURE":
+        check_skinned(context, object)
+        return object
+    meshes = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == object]
+    if not meshes:
+        raise BadScene(f'The armature "{object.name}" deforms no mesh of the view layer. Select the mesh')
+    selected = [ob for ob in meshes if ob.select_get(view_layer=context.view_layer)]
+    known = {item.mesh for item in object.skinning_eigenskin.examples}
+    for choice in (meshes, selected, [ob for ob in selected or meshes if ob in known]):
+        if len(choice) == 1:
+            check_skinned(context, choice[0])
+            return choice[0]
+    names = ", ".join(f'"{ob.name}"' for ob in meshes)
+    raise BadScene(f'The armature "{object.name}" deforms several meshes: {names}. Make the one to correct active')
+
+
+def check_storable(armature) -> None:
+    """Raises BadScene where the file would not keep examples on the armature."""
+    if armature.library is None and armature.override_library is None:
+        return
+    how = "linked from another file" if armature.library is not None else "a library override"
+    raise BadScene(
+        f'The armature "{armature.name}" is {how}, so no examples can be stored with it. '
+        "Add them in the rig's own file, or make the armature local (Object > Relations > Make Local)"
+    )
+
+
 def check_correctable(object) -> None:
-    """Raises BadScene where shape keys cannot correct the mesh, or it is unclear what moves it."""
+    """Raises BadScene where shape keys cannot correct the mesh."""
     label = object_label(object)
     keys = object.data.shape_keys
     if keys is not None and not keys.use_relative:
@@ -70,16 +123,8 @@ def check_correctable(object) -> None:
             f"The shape keys of {label} are absolute, so that they cannot be added to each other. "
             "Enable Relative in the mesh's shape keys"
         )
-    enabled = [
-        modifier
-        for modifier in object.modifiers
-        if modifier.type == "ARMATURE" and modifier.object and modifier.show_viewport
-    ]
-    if len(enabled) > 1:
-        names = " and ".join(f'"{modifier.name}"' for modifier in enabled)
-        raise BadScene(
-            f"The {label} has several Armature modifiers, {names}. Disable all but the one that is to be corrected"
-        )
+    if np.linalg.matrix_rank(np.array(object.matrix_world)) < 4:
+        raise BadScene(f"The {label} has a scale of zero. Set it to another value")
 
 
 def current_pose(skin: Skin, rig: "Rig", depsgraph) -> tuple[np.ndarray, np.ndarray]:
@@ -89,15 +134,19 @@ def current_pose(skin: Skin, rig: "Rig", depsgraph) -> tuple[np.ndarray, np.ndar
     the type Transform Channel reads there. Raises BadScene where a bone is gone.
     """
     matrices = bone_matrices(skin, depsgraph)
-    armature = skin.armature.evaluated_get(depsgraph)
-    rotations = np.empty((len(rig.joint_names), 4))
-    for index, name in enumerate(rig.joint_names):
+    return local_rotations(skin.armature.evaluated_get(depsgraph), rig.joint_names), matrices
+
+
+def local_rotations(armature, names) -> np.ndarray:
+    """(J, 4) of the bones ``names`` of an evaluated armature, as in ``current_pose``."""
+    rotations = np.empty((len(names), 4))
+    for index, name in enumerate(names):
         bone = armature.pose.bones.get(name)
         if bone is None:
-            raise BadScene(f'The armature "{skin.armature.name}" has no bone "{name}" any more. Start again')
+            raise BadScene(f'The armature "{armature.name}" has no bone "{name}" any more. Start again')
         local = armature.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
         rotations[index] = local.to_quaternion()
-    return rotations / np.linalg.norm(rotations, axis=1, keepdims=True), matrices
+    return quaternions.normalized(rotations)
 
 
 def current_channels(skin: Skin, depsgraph) -> dict[str, list[float]]:
@@ -162,13 +211,31 @@ def remove_example(armature, index: int) -> None:
         if name in storage.attributes:
             storage.attributes.remove(storage.attributes[name])
     storage.pop(uid, None)
-    if not any("rotations" in value for value in storage.values() if hasattr(value, "keys")):
+    if not any(hasattr(value, "keys") and "rotations" in value for value in storage.values()):
         bpy.data.meshes.remove(storage)
 
 
 def example_items(armature, object) -> list:
     """The items of the armature's examples that are of the mesh ``object``."""
     return [item for item in armature.skinning_eigenskin.examples if item.mesh == object]
+
+
+def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> list[str]:
+    """Names of the mesh's examples that have one of the poses ``rotations`` (F, J, 4)."""
+    from ..core.eigenskin import rotation_angles
+    from ..core.eigenskin.pose_space import SAME_ROTATION
+
+    names = []
+    for item in example_items(armature, object):
+        if not _is_stored(item):
+            continue
+        pose = stored_pose(item)
+        known = [joint for joint, name in enumerate(rig.joint_names) if name in pose.joints]
+        own = pose.rotations[[pose.joints.index(rig.joint_names[joint]) for joint in known]]
+        between = quaternions.product(quaternions.conjugate(own), rotations[:, known])
+        if (rotation_angles(between).max(axis=1, initial=0.0) <= SAME_ROTATION).any():
+            names.append(item.name)
+    return names
 
 
 def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "Examples":
@@ -179,34 +246,49 @@ def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "
     """
     from ..core.deform import vertex_normals
     from ..core.eigenskin import Examples
-    from .skin_reader import armature_of
 
     armature = armature or armature_of(object)
     items = [item for item in example_items(armature, object) if item.enabled]
-    names = [bone.name for bone in armature.data.bones]
     deforming = [rig.joint_names[joint] for joint in rig.joint_of_bone]
-    count, vertex_count = len(items), len(rig.rest)
+    count = len(items)
     rotations = np.empty((count, len(rig.joint_names), 4))
     matrices = np.empty((count, len(deforming), 3, 4))
-    shapes = np.empty((count, vertex_count, 3), np.float32)
+    shapes = np.empty((count, *rig.rest.shape), np.float32)
     directions = np.empty_like(shapes) if normals else None
     triangles = mesh_triangles(object.data) if normals else None
     for row, item in enumerate(items):
-        pose = _pose(item)
-        _check_bones(item, pose, rig.joint_names, names)
-        joint_rows = [pose["joint_rows"].get(name) for name in rig.joint_names]
-        bone_rows = [pose["bone_rows"].get(name) for name in deforming]
-        missing = [name for name, place in zip(deforming, bone_rows, strict=True) if place is None]
-        if missing:
-            raise _unknown_bone(item, missing[0])
-        rotations[row], matrices[row] = pose["rotations"][joint_rows], pose["matrices"][bone_rows]
+        pose = stored_pose(item)
+        _check_posed_bones(item, pose, armature)
+        rotations[row] = pose.rotations[_rows(item, pose.joints, rig.joint_names)]
+        matrices[row] = pose.matrices[_rows(item, pose.bones, deforming)]
         _read_vectors(item, object, item.uid, shapes[row])
-        if normals:
-            if item.uid + _NORMAL_ENDING in item.storage.attributes:
-                _read_vectors(item, object, item.uid + _NORMAL_ENDING, directions[row])
-            else:
-                directions[row] = vertex_normals(shapes[row], triangles)
+        if not normals:
+            continue
+        if item.uid + _NORMAL_ENDING in item.storage.attributes:
+            _read_vectors(item, object, item.uid + _NORMAL_ENDING, directions[row])
+        else:
+            directions[row] = vertex_normals(shapes[row], triangles)
     return Examples(tuple(item.name for item in items), rotations, matrices, shapes, directions)
+
+
+def stored_pose(item) -> StoredPose:
+    """Raises BadExamples where the example's data is not there."""
+    from ..core.eigenskin import BadExamples
+
+    if not _is_stored(item):
+        raise BadExamples(f'The example "{item.name}" has lost its shape. Remove the example, and add it again')
+    stored = item.storage[item.uid]
+    return StoredPose(
+        tuple(json.loads(stored["joints"])),
+        np.array(stored["rotations"], dtype=np.float64).reshape(-1, 4),
+        tuple(json.loads(stored["bones"])),
+        np.array(stored["matrices"], dtype=np.float64).reshape(-1, 3, 4),
+        json.loads(stored["channels"]),
+    )
+
+
+def _is_stored(item) -> bool:
+    return item.storage is not None and item.uid in item.storage and item.uid in item.storage.attributes
 
 
 def _storage(skin: Skin) -> bpy.types.Mesh:
@@ -220,48 +302,31 @@ def _storage(skin: Skin) -> bpy.types.Mesh:
     return storage
 
 
-def _pose(item) -> dict:
-    """The stored pose: rotations (J, 4), matrices (P, 3, 4), and at which row each joint and bone is.
-
-    Raises BadExamples where the data is not there.
-    """
-    from ..core.eigenskin import BadExamples
-
-    stored = item.storage.get(item.uid) if item.storage is not None else None
-    if stored is None or item.uid not in item.storage.attributes:
-        raise BadExamples(f'The example "{item.name}" has lost its shape. Remove the example, and add it again')
-    return {
-        "joint_rows": {name: row for row, name in enumerate(json.loads(stored["joints"]))},
-        "bone_rows": {name: row for row, name in enumerate(json.loads(stored["bones"]))},
-        "rotations": np.array(stored["rotations"], dtype=np.float64).reshape(-1, 4),
-        "matrices": np.array(stored["matrices"], dtype=np.float64).reshape(-1, 3, 4),
-        "channels": json.loads(stored["channels"]),
-    }
-
-
-def _check_bones(item, pose: dict, joints, bones) -> None:
-    """Raises BadExamples where the example poses a bone that is gone, or does not know one that there is now."""
+def _check_posed_bones(item, pose: StoredPose, armature) -> None:
+    """Raises BadExamples where the example poses a bone that is gone."""
     from ..core.eigenskin import BadExamples, rotation_angles
     from ..core.eigenskin.pose_space import SAME_ROTATION
 
-    for name in joints:
-        if name not in pose["joint_rows"]:
-            raise _unknown_bone(item, name)
-    for name, row in pose["joint_rows"].items():
-        if name not in bones and rotation_angles(pose["rotations"][row]) > SAME_ROTATION:
+    for name, angle in zip(pose.joints, rotation_angles(pose.rotations), strict=True):
+        if name not in armature.data.bones and angle > SAME_ROTATION:
             raise BadExamples(
                 f'The example "{item.name}" poses the bone "{name}", which the armature has no more. '
                 "Rename the bone back, or disable the example"
             )
 
 
-def _unknown_bone(item, name: str):
+def _rows(item, known: tuple[str, ...], wanted) -> list[int]:
+    """Where the bones ``wanted`` are among those that the example knows. Raises BadExamples."""
     from ..core.eigenskin import BadExamples
 
-    return BadExamples(
-        f'The example "{item.name}" does not know the bone "{name}", which was added, renamed or given weights since. '
-        "Change that back, or add the example again"
-    )
+    order = {name: row for row, name in enumerate(known)}
+    for name in wanted:
+        if name not in order:
+            raise BadExamples(
+                f'The example "{item.name}" does not know the bone "{name}", which was added, renamed or given weights '
+                "since. Change that back, or add the example again"
+            )
+    return [order[name] for name in wanted]
 
 
 def _read_vectors(item, object, name: str, result: np.ndarray) -> None:

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the shapes of an EigenSkin's examples come from: the mesh itself, another mesh, a shape key, frames."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ..core.animation import check_finite
+from ..core.errors import BadMesh, BadScene, BadSettings
+from ..core.memory import check_available
+from . import background
+from .eigenskin_examples import (
+    character_of,
+    check_storable,
+    current_channels,
+    current_pose,
+    read_rig,
+    remove_example,
+    same_poses,
+    store_example,
+)
+from .frame_guard import frame_kept
+from .object_checks import (
+    check_cache_content,
+    check_cache_files,
+    check_mode,
+    check_object,
+    check_sequence_file,
+    check_visible,
+    object_label,
+    sequences,
+    visible_modifiers,
+)
+from .rotation_centers import check_bakeable
+from .simulations import forget_skipped_frames, simulation_start
+from .skin_reader import Skin, armature_modifier, armature_of, native_modifier
+
+# As Pose Joints names its timeline markers.
+POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
+
+# Modifiers that make, remove or merge vertices.
+_TOPOLOGY_MODIFIERS = {
+    "ARRAY", "BEVEL", "BOOLEAN", "BUILD", "DECIMATE", "EDGE_SPLIT", "EXPLODE", "FLUID", "MASK", "MESH_SEQUENCE_CACHE",
+    "MIRROR", "MULTIRES", "NODES", "OCEAN", "PARTICLE_INSTANCE", "REMESH", "SCREW", "SKIN", "SOLIDIFY", "SUBSURF",
+    "TRIANGULATE", "VOLUME_TO_MESH", "WELD", "WIREFRAME",
+}  # fmt: skip
+
+# Of the mesh's extent: a shape that is nowhere farther from linear blending has nothing to teach.
+_NOTICEABLE = 1e-5
+
+
+def check_addable(context, object) -> None:
+    """Raises BadScene with the reason why no example can be added with ``object`` active. Cheap enough for a panel."""
+    character = character_of(context, object)
+    check_storable(armature_of(character))
+    check_bakeable(character)
+
+
+@dataclass(frozen=True)
+class Added:
+    """Examples that were added. difference: the largest distance of a shape from plain linear blending; plain: how many
+    are nowhere noticeably from it; same: names of older examples with the pose of a new one."""
+
+    object_name: str
+    names: tuple[str, ...]
+    total: int
+    difference: float
+    plain: int
+    same: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def summary(self, unit_system: str) -> str:
+        """The result in one line."""
+        count = len(self.names)
+        what = f'example "{self.names[0]}"' if count == 1 else f"{count} examples"
+        parts = [f"{self.object_name}: {what} added, {self.total} in all"]
+        if self.plain == count:
+            parts.append("as plain linear blending has it, so it corrects nothing")
+        else:
+            distance = bpy.utils.units.to_string(unit_system, "LENGTH", self.difference, precision=3)
+            parts.append(f"up to {distance} from plain linear blending")
+            if self.plain:
+                parts.append(f"{self.plain} of them not at all")
+        if self.same:
+            parts.append(f"the same pose as {_quoted(self.same)}, their mean will count")
+        return "; ".join([", ".join(parts), *self.notes])
+
+
+def add_example(context, object, source: str = "EVALUATED", name: str = "", shape_key: str = "") -> Added:
+    """Store the current pose with its right shape, by ``source`` "EVALUATED", "MESH" or "SHAPE_KEY".
+
+    name: the example's; empty names it by what is posed. shape_key: empty stands for the active one.
+    Raises BadScene, BadMesh, BadAnimation.
+    """
+    skin, rig = read_rig(context, object)
+    check_storable(skin.armature)
+    check_bakeable(object)
+    depsgraph = context.evaluated_depsgraph_get()
+    rotations, matrices = current_pose(skin, rig, depsgraph)
+    if not _moves(rotations):
+        raise BadScene(_at_rest(skin.armature))
+    frame = context.scene.frame_current
+    if source == "SHAPE_KEY":
+        shape = _shape_of_key(skin, matrices, shape_key, frame)
+    else:
+        other = object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
+        check_source(context, skin, other, depsgraph)
+        shape = evaluated_shape(skin, other, depsgraph, frame)
+    channels = current_channels(skin, depsgraph)
+    reading = _Reading(name or pose_name(rig, rotations), frame, rotations, matrices, shape, channels)
+    return _store(skin, rig, [reading], source)
+
+
+def add_frames(
+    context,
+    object,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
+    use_markers: bool = True,
+) -> background.Steps:
+    """Generator: store pose and shape of every frame of a range that poses a joint; returns Added, yields progress.
+
+    The shape is that of the other selected mesh, else of ``object`` with all its modifiers. use_markers: only the
+    frames that Pose Joints has marked, where there are any. The range: None stands for that of the marks, else for the
+    scene's. Of successive frames with one pose only the last counts: a simulation has settled there.
+    All or nothing; the scene's frame is restored. Raises BadScene, BadSettings, BadMesh, BadAnimation.
+    """
+    scene, view_layer = context.scene, context.view_layer
+    skin, rig = read_rig(context, object)
+    check_storable(skin.armature)
+    check_bakeable(object)
+    marks = pose_marks(scene) if use_markers else {}
+    numbers = _frame_numbers(scene, marks, frame_start, frame_end, frame_step)
+    depsgraph = context.evaluated_depsgraph_get()
+    others = _other_meshes(view_layer, object)
+    source = other_mesh(context, skin, depsgraph) if others else object
+    check_source(context, skin, source, depsgraph)
+    check_cache_content(source, depsgraph)
+    check_available(
+        len(numbers) * len(skin.rest) * 2 * 3 * np.dtype(np.float32).itemsize,
+        f"The shapes of {skin.label} ({len(skin.rest)} vertices, {len(numbers)} frames)",
+    )
+    readings, resting, repeated, latest = [], 0, 0, None
+    for number, fraction in _played(scene, view_layer, source, numbers):
+        yield 0.95 * fraction, f"Reading frame {number}"
+        if number not in numbers:
+            continue
+        _check_frame(scene, view_layer, source, number)
+        depsgraph = view_layer.depsgraph
+        rotations, matrices = current_pose(skin, rig, depsgraph)
+        if not _moves(rotations):
+            resting, latest = resting + 1, None
+            continue
+        shape = evaluated_shape(skin, source, depsgraph, number)
+        if latest is not None and _is_same(latest, rotations):
+            readings.pop()
+            repeated += 1
+        latest = rotations
+        name = marks.get(number, f"Frame {number}")
+        readings.append(_Reading(name, number, rotations, matrices, shape, current_channels(skin, depsgraph)))
+    if not readings:
+        raise BadScene(
+            f"No joint of {skin.label} is posed at any of the {len(numbers)} frames from {numbers[0]} to "
+            f"{numbers[-1]}. Animate the armature, for instance by Pose Joints"
+        )
+    yield 0.95, "Storing the examples"
+    notes = []
+    if resting:
+        notes.append(f"{resting} frames at rest left out")
+    if repeated:
+        notes.append(f"{repeated} frames with the pose of the next one left out")
+    return _store(skin, rig, readings, "FRAMES", tuple(notes))
+
+
+def pose_marks(scene) -> dict[int, str]:
+    """The frames that Pose Joints has marked, with the markers' names."""
+    markers = sorted(scene.timeline_markers, key=lambda marker: marker.frame)
+    return {marker.frame: marker.name for marker in markers if POSE_MARKER.search(marker.name)}
+
+
+def default_range(scene, use_markers: bool) -> tuple[int, int]:
+    """First and last frame to read where no range is given."""
+    marks = pose_marks(scene) if use_markers else {}
+    return (min(marks), max(marks)) if marks else (scene.frame_start, scene.frame_end)
+
+
+def other_mesh(context, skin: Skin, depsgraph) -> bpy.types.Object:
+    """The other selected mesh, which has the right shape. Raises BadScene where there is none, or no single one."""
+    others = _other_meshes(context.view_layer, skin.object)
+    if not others:
+        raise BadScene(f"No other mesh is selected. Select the mesh with the right shape too, {skin.label} last")
+    if len(others) == 1:
+        return others[0]
+    count = len(skin.rest)
+    fitting = [ob for ob in others if len(ob.evaluated_get(depsgraph).data.vertices) == count]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = _quoted([ob.name for ob in others])
+    how_many = "none" if not fitting else f"{len(fitting)} of them"
+    raise BadScene(
+        f"Several other meshes are selected, {names}, and {how_many} with the {count:,} vertices of {skin.label}. "
+        "Select only the one with the right shape"
+    )
+
+
+def check_source(context, skin: Skin, source, depsgraph) -> None:
+    """Raises BadScene where the evaluated ``source`` cannot be the shape of the skin's mesh in the present pose."""
+    if source != skin.object:
+        check_object(context, source)
+        return
+    check_cache_files(source)
+    modifier = armature_modifier(source)
+    enabled = visible_modifiers(source)
+    if modifier is not None and modifier not in enabled and native_modifier(source) not in enabled and not enabled:
+        raise BadScene(
+            f'The modifier "{modifier.name}" of {skin.label} is disabled in the viewport and nothing else shapes the '
+            "mesh, so it does not follow the pose. Enable the modifier"
+        )
+
+
+def evaluated_shape(skin: Skin, source, depsgraph, frame: int) -> np.ndarray:
+    """(N, 3) float32: ``source`` as evaluated, where it is in the world, in the space of the skin's object.
+
+    frame: the current one, for messages. Raises BadMesh where it has not the skin's vertices, BadAnimation where a
+    position is no number.
+    """
+    evaluated = source.evaluated_get(depsgraph)
+    if len(evaluated.data.vertices) != len(skin.rest):
+        raise BadMesh(_other_count(skin, source, len(evaluated.data.vertices), frame))
+    positions = np.empty((len(skin.rest), 3), np.float32)
+    evaluated.data.attributes["position"].data.foreach_get("vector", positions.ravel())
+    check_finite(positions, str(frame), object_label(source))
+    if source == skin.object:
+        return positions
+    own = np.array(skin.object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+    to_skin = np.linalg.solve(own, np.array(evaluated.matrix_world, dtype=np.float64))
+    return (positions @ to_skin[:3, :3].T + to_skin[:3, 3]).astype(np.float32)
+
+
+def pose_name(rig, rotations: np.ndarray) -> str:
+    """What a pose is called: the joint that turns most, how far, and how many others do."""
+    from ..core.eigenskin import rotation_angles
+    from ..core.eigenskin.pose_space import SAME_ROTATION
+
+    angles = rotation_angles(rotations)
+    joint = int(np.argmax(angles))
+    vector = rotations[joint, 1:] * (-1 if rotations[joint, 0] < 0 else 1)
+    axis = int(np.argmax(np.abs(vector)))
+    degrees = round(float(np.degrees(angles[joint])))
+    along = abs(vector[axis]) >= 0.999 * np.linalg.norm(vector)
+    turn = f"{'XYZ'[axis]} {degrees if vector[axis] > 0 else -degrees:+d}°" if along else f"{degrees}°"
+    others = int((angles > SAME_ROTATION).sum()) - 1
+    return f"{rig.joint_names[joint]} {turn}" + (f" and {others} more" if others else "")
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """An example before it is stored."""
+
+    name: str
+    frame: int
+    rotations: np.ndarray
+    matrices: np.ndarray
+    shape: np.ndarray
+    channels: dict[str, list[float]]
+
+
+def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[str, ...] = ()) -> Added:
+    """Add the examples, all or none."""
+    from ..core.deform import skin_frame
+
+    group = skin.armature.skinning_eigenskin
+    same = same_poses(skin.armature, skin.object, rig, np.array([reading.rotations for reading in readings]))
+    before, size = len(group.examples), np.linalg.norm(np.ptp(skin.rest, axis=0))
+    differences = []
+    try:
+        for reading in readings:
+            store_example(
+                skin,
+                reading.name,
+                kind,
+                reading.rotations,
+                reading.matrices,
+                reading.shape,
+                reading.frame,
+                channels=reading.channels,
+            )
+            plain = skin_frame(skin.rest, skin.bones, skin.weights, reading.matrices)
+            differences.append(float(np.linalg.norm(reading.shape - plain, axis=1).max()))
+    except BaseException:
+        while len(group.examples) > before:
+            remove_example(skin.armature, len(group.examples) - 1)
+        raise
+    return Added(
+        skin.object.name,
+        tuple(item.name for item in list(group.examples)[before:]),
+        len(group.examples),
+        max(differences),
+        sum(difference <= _NOTICEABLE * size for difference in differences),
+        tuple(same),
+        notes,
+    )
+
+
+def _frame_numbers(scene, marks: dict[int, str], start, end, step: int) -> list[int]:
+    if step < 1:
+        raise BadSettings(f"The frame step must be at least 1, not {step}")
+    first, last = default_range(scene, bool(marks))
+    first, last = first if start is None else start, last if end is None else end
+    if last < first:
+        raise BadSettings(
+            f"The frame range is inside out: it starts at frame {first} and ends at frame {last}. "
+            "Choose an end after the start"
+        )
+    if not marks:
+        return list(range(first, last + 1, step))
+    numbers = [frame for frame in marks if first <= frame <= last][::step]
+    if not numbers:
+        raise BadSettings(
+            f"No frame from {first} to {last} is marked as a pose; the marks are at frames {min(marks)} to "
+            f"{max(marks)}. Choose another range, or disable Only Marked Poses"
+        )
+    return numbers
+
+
+def _played(scene, view_layer, source, numbers: list[int]) -> Iterator[tuple[int, float]]:
+    """Set the scene to each of the frames, and where there is a simulation to all since its start; then restores it.
+
+    Yields the frame that the scene is at and the fraction done.
+    """
+    start = simulation_start(scene, view_layer, source)
+    steps = numbers
+    if start is not None:
+        steps = range(min(start, numbers[0]), numbers[-1] + 1)
+        forget_skipped_frames(source)
+    with frame_kept(scene):
+        for done, number in enumerate(steps):
+            scene.frame_set(number)
+            yield number, (done + 1) / len(steps)
+
+
+def _check_frame(scene, view_layer, source, number: int) -> None:
+    """Raises BadScene where the source has no right shape at the current frame, ``number``."""
+    check_mode(source)
+    check_visible(scene, view_layer, source)
+    check_cache_files(source)
+    for modifier in sequences(source):
+        check_sequence_file(source, modifier, number)
+
+
+def _other_meshes(view_layer, object) -> list:
+    return [ob for ob in view_layer.objects.selected if ob.type == "MESH" and ob != object]
+
+
+def _shape_of_key(skin: Skin, matrices: np.ndarray, name: str, frame: int) -> np.ndarray:
+    """(N, 3): the rest pose with the shape key at value 1, moved by the bones."""
+    from ..core.deform import skin_frame
+
+    keys = skin.object.data.shape_keys
+    block = None
+    if keys is not None:
+        block = keys.key_blocks.get(name) if name else skin.object.active_shape_key
+    if block is None or block == keys.reference_key:
+        which = f'no shape key "{name}"' if name else "no shape key that is active"
+        raise BadScene(f"The {skin.label} has {which} beside the first. Choose one that holds the right shape")
+    shaped, relative = (np.empty((len(skin.rest), 3), np.float32) for _ in range(2))
+    block.points.foreach_get("co", shaped.ravel())
+    block.relative_key.points.foreach_get("co", relative.ravel())
+    displacements = shaped.astype(np.float64) - relative
+    if block.vertex_group in skin.object.vertex_groups:
+        displacements *= _group_weights(skin.object, block.vertex_group)[:, None]
+    check_finite(displacements, str(frame), skin.label)
+    return skin_frame(skin.rest + displacements, skin.bones, skin.weights, matrices)
+
+
+def _group_weights(object, name: str) -> np.ndarray:
+    """(N,) of a vertex group."""
+    from .vertex_groups import read_weights
+
+    return read_weights(object, [name])[1].sum(axis=1)
+
+
+def _moves(rotations: np.ndarray) -> bool:
+    from ..core.eigenskin import rotation_angles
+    from ..core.eigenskin.pose_space import SAME_ROTATION
+
+    return bool((rotation_angles(rotations) > SAME_ROTATION).any())
+
+
+def _is_same(first: np.ndarray, second: np.ndarray) -> bool:
+    from ..core import quaternions
+
+    return not _moves(quaternions.product(quaternions.conjugate(first), second))
+
+
+def _at_rest(armature) -> str:
+    if armature.data.pose_position == "REST":
+        return f'The armature "{armature.name}" shows its rest position. Choose Pose Position in its data properties'
+    return (
+        f'No joint of "{armature.name}" is turned, and an example is a pose with its right shape. '
+        "Pose the armature first"
+    )
+
+
+def _other_count(skin: Skin, source, count: int, frame: int) -> str:
+    expected = len(skin.rest)
+    label = "shape" if source == skin.object else object_label(source)
+    text = (
+        f"The evaluated {label} has {count:,} vertices at frame {frame}, but the mesh of {skin.label} has "
+        f"{expected:,} without its modifiers. "
+    )
+    culprits = [modifier for modifier in visible_modifiers(source) if modifier.type in _TOPOLOGY_MODIFIERS]
+    if not culprits or len(source.data.vertices) not in (expected, 0):
+        return text + "Choose a mesh with the same vertices"
+    kinds = bpy.types.Modifier.bl_rna.properties["type"].enum_items
+    names = ", ".join(f'"{modifier.name}" ({kinds[modifier.type].name})' for modifier in culprits)
+    return text + f"Disable in the viewport what makes or removes vertices meanwhile: {names}"
+
+
+def _quoted(names, most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f'"{name}"' for name in names[:most]) + more
