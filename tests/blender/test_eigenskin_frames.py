@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Examples read from frames: an animation, a simulation or a cache gives each pose its shape, all or nothing."""
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools.scene import example_sources
+from skinning_tools.scene.eigenskin_examples import read_examples, read_rig
+from tests.blender import moving_meshes, scenes
+from tests.blender.eigenskin_scenes import limb, pose
+from tests.blender.skinned_meshes import diagonal
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def bending():
+    """The limb, whose lower bone turns by 10° a frame from frame 3 to 9; preserve volume is on."""
+    ob, rig = limb()
+    pose(rig)
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 9
+    bone = rig.pose.bones["lower"]
+    bone.rotation_mode = "XYZ"
+    scenes.key_property(bone, "rotation_euler", {frame: (np.radians(10 * (frame - 3)), 0, 0) for frame in range(3, 10)})
+    scene.frame_set(1)
+    ob.modifiers["Armature"].use_deform_preserve_volume = True
+    bpy.context.view_layer.update()
+    return ob, rig
+
+
+def add(**given):
+    assert bpy.ops.skinning.eigenskin_add_frames(**given) == {"FINISHED"}
+
+
+def read(ob):
+    return read_examples(ob, read_rig(bpy.context, ob)[1])
+
+
+def frames_of(rig) -> list[int]:
+    return [item.frame for item in rig.skinning_eigenskin.examples]
+
+
+def refused(*parts: str, **given) -> None:
+    before = moving_meshes.state(), [len(ob.skinning_eigenskin.examples) for ob in bpy.data.objects]
+    with pytest.raises(RuntimeError) as raised:
+        add(**given)
+    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
+    assert "fault of its own" not in str(raised.value)
+    assert (moving_meshes.state(), [len(ob.skinning_eigenskin.examples) for ob in bpy.data.objects]) == before
+
+
+def near(ob, shapes, wanted, tolerance=1e-6) -> None:
+    assert np.abs(shapes - wanted).max() < tolerance * diagonal(ob)
+
+
+def test_every_frame_that_poses_a_joint(bending, capfd):
+    ob, rig = bending
+    ui, wanted = scenes.ui_state(), scenes.played(ob, range(4, 10))
+    add()
+    assert "3 frames at rest left out" in capfd.readouterr().out
+    assert frames_of(rig) == list(range(4, 10))
+    examples = read(ob)
+    assert examples.names == tuple(f"Frame {frame}" for frame in range(4, 10))
+    near(ob, examples.shapes, wanted)
+    half = np.radians(10 * np.arange(1, 7)) / 2
+    assert (
+        np.abs(examples.rotations[:, 3] - np.column_stack([np.cos(half), np.sin(half), 0 * half, 0 * half])).max()
+        < 1e-6
+    )
+    assert scenes.ui_state() == ui
+    assert {item.kind for item in rig.skinning_eigenskin.examples} == {"FRAMES"}
+
+
+def test_range_and_step(bending):
+    ob, rig = bending
+    add(frame_start=4, frame_end=8, frame_step=2)
+    assert frames_of(rig) == [4, 6, 8]
+    near(ob, read(ob).shapes, scenes.played(ob, (4, 6, 8)))
+
+
+def test_shapes_of_another_mesh(bending, tmp_path):
+    ob, rig = bending
+    wanted = np.random.default_rng(5).normal(size=(10, len(ob.data.vertices), 3)).astype(np.float32)
+    scenes.write_pc2(tmp_path / "tissue.pc2", wanted)
+    target = ob.copy()
+    target.data = ob.data.copy()
+    target.modifiers.clear()
+    scenes.link(target)
+    scenes.point_cache(target, tmp_path / "tissue.pc2", "PC2", first_frame=0)
+    target.location.x += 1
+    bpy.context.view_layer.objects.active = ob
+    bpy.context.view_layer.update()
+    add(frame_start=4)
+    offset = np.array(ob.matrix_world.inverted() @ target.matrix_world)
+    near(ob, read(ob).shapes, wanted[4:] @ offset[:3, :3].T + offset[:3, 3], tolerance=5e-6)
+    assert frames_of(rig) == list(range(4, 10))
+
+
+def test_held_poses_count_once(bending, capfd):
+    _, rig = bending
+    bone = rig.pose.bones["lower"]
+    turn = (np.radians(60), 0, 0)
+    scenes.key_property(bone, "rotation_euler", {12: turn, 15: (0, 0, 0), 18: turn})
+    add(frame_start=9, frame_end=19)
+    assert "frames with the pose of the next one" in capfd.readouterr().out
+    # 9 to 12 are one pose, as are 18 and 19; back at it is another example.
+    assert frames_of(rig) == [12, 13, 14, 16, 17, 19]
+
+
+def test_marked_poses(bending):
+    ob, rig = bending
+    scene = bpy.context.scene
+    rig.animation_data_clear()
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.skinning.eigenskin_pose_joints(bone_names="lower, upper", steps=2, frames_per_pose=3, frame_start=20)
+    scene.timeline_markers.new("Beat", frame=22)
+    marks = {marker.frame: marker.name for marker in scene.timeline_markers if marker.name != "Beat"}
+    add()
+    # Beyond the scene's range, as none was given.
+    assert frames_of(rig) == sorted(marks)
+    assert [item.name for item in rig.skinning_eigenskin.examples] == [marks[frame] for frame in sorted(marks)]
+    near(ob, read(ob).shapes, scenes.played(ob, sorted(marks)))
+    bpy.ops.skinning.eigenskin_remove_example(remove_all=True)
+    first, second = sorted(marks)[:2]
+    add(frame_start=first, frame_end=second)
+    assert frames_of(rig) == [first, second]
+    refused("No frame from 1 to 5 is marked", f"{first} to {max(marks)}", frame_start=1, frame_end=5)
+    bpy.ops.skinning.eigenskin_remove_example(remove_all=True)
+    add(frame_start=first, frame_end=first + 3, use_markers=False)
+    assert frames_of(rig) == list(range(first, first + 4))
+
+
+def soft_body(ob):
+    ob.vertex_groups.new(name="goal").add(range(0, 200), 1.0, "REPLACE")
+    modifier = ob.modifiers.new("Soft Body", "SOFT_BODY")
+    modifier.settings.vertex_group_goal = "goal"
+    bpy.context.view_layer.update()
+
+
+def test_a_simulation_is_played_from_its_start(bending):
+    ob, rig = bending
+    soft_body(ob)
+    wanted = scenes.played(ob, range(1, 10))[[5, 8]]
+    bpy.context.scene.frame_set(9)
+    bpy.context.scene.frame_set(1)
+    add(frame_start=6, frame_end=9, frame_step=3)
+    near(ob, read(ob).shapes, wanted)
+    skin, _ = read_rig(bpy.context, ob)
+    assert np.abs(wanted - skin.rest).max() > 0.1
+    assert frames_of(rig) == [6, 9]
+
+
+@pytest.mark.parametrize("steps_taken", [1, 4, 9])
+def test_cancelling_leaves_nothing(bending, steps_taken):
+    ob, rig = bending
+    bpy.context.scene.frame_set(2, subframe=0.25)
+    before = moving_meshes.state()
+    steps = example_sources.add_frames(bpy.context, ob)
+    for _ in range(steps_taken):
+        next(steps)
+    assert bpy.context.scene.frame_current == steps_taken
+    steps.close()
+    assert moving_meshes.state() == before
+    assert not rig.skinning_eigenskin.examples
+
+
+def test_failing_in_the_middle_leaves_nothing(bending):
+    ob, rig = bending
+    finer = ob.modifiers.new("Finer", "SUBSURF")
+    finer.levels = 1
+    scenes.key_property(finer, "show_viewport", {1: False, 7: True})
+    bpy.context.scene.frame_set(1)
+    refused("at frame 7", '"Limb" has 372', '"Finer" (Subdivision Surface)')
+    assert not rig.skinning_eigenskin.examples
+
+
+def test_hidden_at_a_frame(bending):
+    ob, _ = bending
+    scenes.key_property(ob, "hide_viewport", {1: False, 6: True})
+    bpy.context.scene.frame_set(1)
+    refused("hidden")
+
+
+def test_progress_grows_to_the_end(bending):
+    ob, _ = bending
+    added, steps = scenes.drain(example_sources.add_frames(bpy.context, ob))
+    fractions = [fraction for fraction, _ in steps]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] <= 1
+    assert steps[3] == (pytest.approx(0.95 * 4 / 9), "Reading frame 4")
+    assert len(added.names) == 6
+
+
+def test_undo(bending):
+    bpy.ops.ed.undo_push(message="before")
+    add()
+    bpy.ops.ed.undo_push(message="added")
+    bpy.ops.ed.undo()
+    assert not bpy.data.objects["Limb rig"].skinning_eigenskin.examples
+    assert len(bpy.data.meshes) == 1
+
+
+def test_bad_input(bending):
+    _, rig = bending
+    refused("inside out", frame_start=9, frame_end=1)
+    refused("at least 1, not 0", frame_step=0)
+    refused("No joint", '"Limb"', "from 1 to 3", frame_end=3)
+    rig.animation_data_clear()
+    pose(rig)
+    refused("No joint", '"Limb"', "9 frames")
+
+
+def test_other_mesh_with_other_vertices(bending):
+    ob, _ = bending
+    scenes.grid()
+    bpy.context.view_layer.objects.active = ob
+    refused('"Flag" has 20 vertices at frame 4', '"Limb" has 372')
+
+
+def test_missing_cache(bending, tmp_path):
+    ob, _ = bending
+    frames = np.zeros((10, len(ob.data.vertices), 3))
+    scenes.write_pc2(tmp_path / "tissue.pc2", frames)
+    scenes.point_cache(ob, tmp_path / "tissue.pc2", "PC2")
+    (tmp_path / "tissue.pc2").unlink()
+    refused("cache file", "missing", "tissue.pc2")

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Joints are posed one at a time through their range, evenly, and nothing of the user's is lost."""
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Quaternion
+
+import skinning_tools
+from skinning_tools.scene import actions, joint_poses
+from skinning_tools.scene.eigenskin_examples import local_rotations
+from tests.blender import moving_meshes, scenes
+from tests.blender.eigenskin_scenes import limb, pose
+
+BONES = ("root", "trunk", "upper", "lower")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def rig():
+    """The limb's armature, active, with "upper" and "lower" selected."""
+    _, rig = limb()
+    pose(rig)
+    bpy.context.view_layer.objects.active = rig
+    select(rig, "upper", "lower")
+    return rig
+
+
+def select(rig, *names) -> None:
+    for pose_bone in rig.pose.bones:
+        bone = pose_bone if bpy.app.version >= (5, 0, 0) else pose_bone.bone
+        bone.select = pose_bone.name in names
+
+
+def run(**given):
+    assert bpy.ops.skinning.eigenskin_pose_joints(**given) == {"FINISHED"}
+
+
+def markers() -> list[tuple[str, int]]:
+    return [(marker.name, marker.frame) for marker in bpy.context.scene.timeline_markers]
+
+
+def rotations(rig, frame) -> np.ndarray:
+    """(J, 4) of all bones as evaluated at a frame."""
+    bpy.context.scene.frame_set(frame)
+    return local_rotations(rig.evaluated_get(bpy.context.evaluated_depsgraph_get()), BONES)
+
+
+def turned(bone, axis, degrees) -> np.ndarray:
+    wanted = np.tile([1.0, 0, 0, 0], (4, 1))
+    half = np.radians(degrees) / 2
+    wanted[BONES.index(bone), 0], wanted[BONES.index(bone), 1 + "XYZ".index(axis)] = np.cos(half), np.sin(half)
+    return wanted
+
+
+def refused(*parts: str, **given) -> None:
+    before = moving_meshes.state(), markers()
+    with pytest.raises(RuntimeError) as raised:
+        run(**given)
+    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
+    assert "fault of its own" not in str(raised.value)
+    assert (moving_meshes.state(), markers()) == before
+
+
+def test_poses_are_marked_and_one_joint_moves_at_a_time(rig):
+    run(angle_min=np.radians(-60), angle_max=np.radians(90), steps=3, frames_per_pose=5, frame_start=11)
+    names = [f"{bone} X {degrees:+d}°" for bone in ("upper", "lower") for degrees in (-60, -40, -20, 30, 60, 90)]
+    assert [name for name, _ in markers()] == names
+    for name, frame in markers():
+        bone, axis, degrees = name.removesuffix("°").split(" ")
+        assert np.abs(rotations(rig, frame) - turned(bone, axis, int(degrees))).max() < 1e-6, name
+    last = max(frame for _, frame in markers())
+    moving = np.array([np.abs(rotations(rig, frame) - turned("root", "X", 0)).max(axis=1) > 1e-6
+                       for frame in range(1, last + 30)])  # fmt: skip
+    assert (moving.sum(axis=1) <= 1).all()
+    assert not moving[:11].any()
+    assert not moving[last + 15 :].any()
+    assert moving[11 : last - 1, 2].any()
+    assert moving[:, 3].any()
+
+
+def test_no_frame_is_faster_than_from_pose_to_pose(rig):
+    run(angle_min=np.radians(-90), angle_max=np.radians(90), steps=3, frames_per_pose=5, bone_names="lower")
+    angles = [2 * np.degrees(np.arcsin(rotations(rig, frame)[3, 1])) for frame in range(1, 80)]
+    assert np.abs(np.diff(angles)).max() < 30 / 5 * 1.05
+    assert np.ptp(angles) == pytest.approx(180, abs=1e-3)
+
+
+def test_holding_a_pose(rig):
+    run(steps=2, frames_per_pose=4, hold_frames=6, bone_names="lower")
+    assert [name for name, _ in markers()] == ["lower X -90°", "lower X -45°", "lower X +45°", "lower X +90°"]
+    for name, frame in markers():
+        degrees = int(name.split(" ")[2].removesuffix("°"))
+        for held in range(frame - 6, frame + 1):
+            assert np.abs(rotations(rig, held) - turned("lower", "X", degrees)).max() < 1e-6
+        assert np.abs(rotations(rig, frame + 1) - turned("lower", "X", degrees)).max() > 1e-3
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "XYZ", "YZX", "AXIS_ANGLE"])
+def test_rotation_modes_and_axes(rig, mode):
+    rig.pose.bones["lower"].rotation_mode = mode
+    run(axes=(True, True, True), steps=2, bone_names="lower")
+    assert len(markers()) == 12
+    for name, frame in markers():
+        bone, axis, degrees = name.removesuffix("°").split(" ")
+        assert np.abs(rotations(rig, frame) - turned(bone, axis, int(degrees))).max() < 1e-6, name
+    assert rig.pose.bones["lower"].rotation_mode == mode
+
+
+def test_more_than_half_a_turn(rig):
+    run(angle_min=0, angle_max=np.radians(270), steps=3, bone_names="lower")
+    assert [name for name, _ in markers()] == ["lower X +90°", "lower X +180°", "lower X +270°"]
+    for name, frame in markers():
+        degrees = int(name.split(" ")[2].removesuffix("°"))
+        found, wanted = rotations(rig, frame)[3], turned("lower", "X", degrees)[3]
+        assert abs(found @ wanted) == pytest.approx(1, abs=1e-6)
+
+
+def test_angles():
+    assert joint_poses.pose_angles(-20, 100, 2) == [-20, -10, 50, 100]
+    assert joint_poses.pose_angles(0, 90, 3) == pytest.approx([30, 60, 90])
+    assert joint_poses.pose_angles(-90, 0, 3) == pytest.approx([-90, -60, -30])
+    assert joint_poses.pose_angles(10, 90, 3) == [10, 50, 90]
+    assert joint_poses.pose_angles(-90, -10, 1) == [-90]
+    assert joint_poses.pose_angles(0, 0, 3) == []
+
+
+def test_limits_of_constraint_and_kinematics(rig):
+    constraint = rig.pose.bones["upper"].constraints.new("LIMIT_ROTATION")
+    constraint.owner_space = "LOCAL"
+    constraint.use_limit_x, constraint.min_x, constraint.max_x = True, np.radians(-10), np.radians(20)
+    lower = rig.pose.bones["lower"]
+    lower.use_ik_limit_x, lower.ik_min_x, lower.ik_max_x = True, 0.0, np.radians(120)
+    lower.lock_ik_y = True
+    run(axes=(True, True, False), use_limits=True, steps=1)
+    names = ["upper X -10°", "upper X +20°", "upper Y -90°", "upper Y +90°", "lower X +120°"]
+    assert [name for name, _ in markers()] == names
+    constraint.mute = True
+    run(use_limits=True, steps=1, bone_names="upper")
+    assert [name for name, _ in markers()] == ["upper X -90°", "upper X +90°"]
+    run(steps=1, bone_names="lower")
+    assert [name for name, _ in markers()] == ["lower X -90°", "lower X +90°"]
+
+
+def test_locked_axes_are_left_out(rig, capfd):
+    rig.pose.bones["lower"].lock_rotation = (False, True, True)
+    rig.pose.bones["upper"].lock_rotation = (True, True, True)
+    run(axes=(True, True, True), steps=1)
+    assert [name for name, _ in markers()] == ["lower X -90°", "lower X +90°"]
+    assert "upper: locked" in capfd.readouterr().out
+
+
+def test_what_was_posed_goes_to_rest(rig):
+    rig.pose.bones["trunk"].rotation_quaternion = Quaternion((1, 2, 3), 0.8)
+    rig.pose.bones["trunk"].location = (1, 2, 3)
+    rig.pose.bones["lower"].scale = (1, 2, 1)
+    rig.pose.bones["root"].rotation_mode = "XYZ"
+    rig.pose.bones["root"].rotation_euler = (1, 0, 0)
+    run(frame_start=5)
+    # A key, not only a value, so that whatever poses the bones meanwhile does not count.
+    for bone in rig.pose.bones:
+        bone.location = bone.scale = (3, 3, 3)
+        bone.rotation_quaternion, bone.rotation_euler = (0, 1, 0, 0), (1, 1, 1)
+    bpy.context.scene.frame_set(5)
+    for name, path in (("trunk", "rotation_quaternion"), ("trunk", "location"), ("lower", "scale"),
+                       ("root", "rotation_euler")):  # fmt: skip
+        values = np.array(getattr(rig.pose.bones[name], path))
+        assert np.array_equal(values, {"scale": [1, 1, 1], "rotation_quaternion": [1, 0, 0, 0]}.get(path, [0, 0, 0]))
+
+
+def test_the_users_action_is_kept(rig, capfd):
+    scenes.key_property(rig.pose.bones["lower"], "location", {1: (0, 0, 0), 9: (1, 0, 0)})
+    walk = rig.animation_data.action
+    walk.name = "Walk"
+    before = moving_meshes.state()[0]["actions"]
+    run()
+    assert rig.animation_data.action.name == "Limb rig example poses"
+    assert walk.use_fake_user
+    assert before == ["Walk"]
+    assert 'the action "Walk" is kept' in capfd.readouterr().out
+    actions.assign_action(rig, walk)
+    bpy.context.scene.frame_set(9)
+    assert tuple(rig.pose.bones["lower"].location) == (1, 0, 0)
+
+
+def test_running_again_replaces_its_own(rig):
+    scene = bpy.context.scene
+    scene.timeline_markers.new("Beat", frame=3)
+    run(steps=3)
+    run(steps=1)
+    assert [action.name for action in bpy.data.actions] == ["Limb rig example poses"]
+    assert markers()[0] == ("Beat", 3)
+    assert sorted(name for name, _ in markers()[1:]) == sorted(
+        f"{bone} X {degrees:+d}°" for bone in ("upper", "lower") for degrees in (-90, 90)
+    )
+
+
+def test_a_scene_that_stretches_time(rig):
+    bpy.context.scene.render.frame_map_new = 250
+    run(bone_names="lower", steps=2)
+    for name, frame in markers():
+        degrees = int(name.split(" ")[2].removesuffix("°"))
+        assert np.abs(rotations(rig, frame) - turned("lower", "X", degrees)).max() < 1e-5
+
+
+def test_the_frame_stays(rig):
+    bpy.context.scene.frame_set(7)
+    run()
+    assert bpy.context.scene.frame_current == 7
+    assert np.abs(local_rotations(rig.evaluated_get(bpy.context.evaluated_depsgraph_get()), BONES)
+                  - rotations(rig, 7)).max() < 1e-7  # fmt: skip
+
+
+def test_long_names(rig):
+    name = "ä" * 30
+    rig.data.bones["lower"].name = name
+    run(bone_names=name, steps=1)
+    assert all(marker.endswith("°") and len(marker.encode()) <= 63 for marker, _ in markers())
+    assert len(markers()) == 2
+
+
+def test_undo(rig):
+    bpy.ops.ed.undo_push(message="before")
+    run()
+    bpy.ops.ed.undo_push(message="posed")
+    bpy.ops.ed.undo()
+    assert not bpy.data.actions
+    assert markers() == []
+
+
+def test_bad_input(rig):
+    refused("No axis is chosen", axes=(False, False, False))
+    refused("inside out", "90", "-90", angle_min=np.pi / 2, angle_max=-np.pi / 2)
+    refused("Steps must be at least 1, not 0", steps=0)
+    refused("Frames per Pose must be at least 1, not 0", frames_per_pose=0)
+    refused("must not be negative, not -1", hold_frames=-1)
+    refused('"Limb rig" has no bone "tail"', bone_names="upper, tail")
+    refused("No bone can turn", angle_min=0, angle_max=0)
+    select(rig)
+    refused('No bone of "Limb rig" is selected')
+    bpy.context.view_layer.objects.active = scenes.grid()
+    refused("no active armature")
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    refused("Edit Mode", '"Limb rig"', bone_names="upper")
+
+
+def test_tweak_mode(rig):
+    scenes.key_property(rig.pose.bones["lower"], "location", {1: (0, 0, 0), 9: (1, 0, 0)})
+    animation = rig.animation_data
+    track = animation.nla_tracks.new()
+    track.strips.new("Walk", 1, animation.action)
+    animation.action = None
+    animation.nla_tracks.active = track
+    track.select = track.strips[0].select = True
+    animation.use_tweak_mode = True
+    if not animation.use_tweak_mode:
+        pytest.skip("Blender enters Tweak Mode only from the editor here")
+    refused("Tweak Mode", '"Limb rig"')
+
+
+def test_linked_armature(tmp_path):
+    _, rig = limb()
+    path = str(tmp_path / "rig.blend")
+    bpy.data.libraries.write(path, {rig})
+    scenes.empty_scene()
+    with bpy.data.libraries.load(path, link=True) as (_, wanted):
+        wanted.objects = ["Limb rig"]
+    scenes.link(bpy.data.objects["Limb rig"])
+    refused("linked", '"Limb rig"', bone_names="upper")
