@@ -4,6 +4,7 @@
 from . import (
     bake_rotation_centers,
     boundary,
+    build_eigenskin,
     center_of_rotation_modifier,
     center_of_rotation_playback,
     convert_animation,
@@ -22,6 +23,7 @@ modules = [
     export_centers,
     eigenskin_examples,
     eigenskin_poses,
+    build_eigenskin,
     preview,
     show_result,
     boundary,

@@ -89,10 +89,7 @@ class SKINNING_OT_show_error(bpy.types.Operator):
             if result.source == context.view_layer.objects.active and result.mesh.visible_get():
                 _make_active(context, result.mesh)
             _set_hidden(context, result.source, True)
-        shading = _shading(context)
-        if shading is not None:
-            shading.type = "SOLID"
-            shading.color_type = "VERTEX"
+        error_display.show_colors(context, True)
         distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
         self.report({"INFO"}, f"{result.mesh.name}: blue is no error, red the largest, {distance}")
 
@@ -100,9 +97,7 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         error_display.remove_error_colors(result.mesh)
         if result.source is not None:
             _set_hidden(context, result.source, False)
-        shading = _shading(context)
-        if shading is not None and shading.color_type == "VERTEX":
-            shading.color_type = "MATERIAL"
+        error_display.show_colors(context, False)
 
 
 def _make_active(context, object) -> None:
@@ -115,12 +110,6 @@ def _make_active(context, object) -> None:
 def _set_hidden(context, object, hidden: bool) -> None:
     if object.name in context.view_layer.objects:
         object.hide_set(hidden)
-
-
-def _shading(context):
-    """The shading of the 3D view the user is in, or None where there is no window."""
-    space = context.space_data
-    return space.shading if space is not None and space.type == "VIEW_3D" else None
 
 
 registry = [SKINNING_OT_select_result, SKINNING_OT_show_error]

@@ -15,12 +15,16 @@ def has_error(object) -> bool:
 
 
 def shows_error(object) -> bool:
-    return has_error(object) and COLOR_ATTRIBUTE in object.data.color_attributes
+    return has_error(object) and shows_colors(object)
 
 
-def error_colors(errors: np.ndarray) -> np.ndarray:
-    """(N, 4) float32 colors of ``errors`` (N,), the largest of which is red."""
-    largest = float(errors.max(initial=0.0))
+def shows_colors(object) -> bool:
+    return COLOR_ATTRIBUTE in object.data.color_attributes
+
+
+def error_colors(errors: np.ndarray, largest: float | None = None) -> np.ndarray:
+    """(N, 4) float32 colors of ``errors`` (N,); ``largest``, the largest of them where not given, is red."""
+    largest = float(errors.max(initial=0.0)) if largest is None else largest
     positions = (errors / largest if largest > 0 else np.zeros(len(errors))) * (len(RAMP) - 1)
     colors = np.ones((len(errors), 4), np.float32)
     for channel in range(3):
@@ -28,18 +32,42 @@ def error_colors(errors: np.ndarray) -> np.ndarray:
     return colors
 
 
-def add_error_colors(object) -> float:
-    """Add the color attribute, make it the active one, and return the largest error (scene units)."""
+def add_error_colors(object, name: str = ERROR_ATTRIBUTE, largest: float | None = None) -> float:
+    """Show the attribute ``name`` as colors, the active ones of the mesh, and return the error that is red.
+
+    That is ``largest``, or the largest of the attribute (scene units).
+    """
     mesh = object.data
-    errors = np.empty(len(mesh.vertices), np.float32)
-    mesh.attributes[ERROR_ATTRIBUTE].data.foreach_get("value", errors)
-    attribute = mesh.color_attributes.new(COLOR_ATTRIBUTE, "FLOAT_COLOR", "POINT")
-    attribute.data.foreach_set("color", error_colors(errors).ravel())
+    errors = read_errors(mesh, name)
+    largest = float(errors.max(initial=0.0)) if largest is None else largest
+    colors = mesh.color_attributes
+    attribute = colors.get(COLOR_ATTRIBUTE) or colors.new(COLOR_ATTRIBUTE, "FLOAT_COLOR", "POINT")
+    attribute.data.foreach_set("color", error_colors(errors, largest).ravel())
     mesh.attributes.active_color = attribute
-    return float(errors.max(initial=0.0))
+    mesh.update()
+    return largest
+
+
+def read_errors(mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
+    """(N,) float32."""
+    errors = np.empty(len(mesh.vertices), np.float32)
+    mesh.attributes[name].data.foreach_get("value", errors)
+    return errors
 
 
 def remove_error_colors(object) -> None:
     colors = object.data.color_attributes
     if COLOR_ATTRIBUTE in colors:
         colors.remove(colors[COLOR_ATTRIBUTE])
+
+
+def show_colors(context, shown: bool) -> None:
+    """Let the 3D view that the user is in show the colors of meshes, or their materials again."""
+    space = context.space_data
+    if space is None or space.type != "VIEW_3D":
+        return
+    if shown:
+        space.shading.type = "SOLID"
+        space.shading.color_type = "VERTEX"
+    elif space.shading.color_type == "VERTEX":
+        space.shading.color_type = "MATERIAL"

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Build EigenSkin, and what is done with the corrections afterwards: mute, bake for export, look at, remove."""
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, IntProperty
+
+from ..core.errors import BadScene
+from ..scene import dependencies, eigenskin, eigenskin_bake, eigenskin_settings, eigenskin_writer, error_display
+from ..scene.eigenskin import target_mesh
+from ..scene.eigenskin_record import eigenskin_record
+from ..scene.job_checks import reason_not_to_work
+from ..scene.skin_reader import armature_of
+from .boundary import SkinningJob, reported
+
+HEAT_MAPS = (
+    ("BEFORE", "Before", "Largest distance of each vertex from the examples by plain linear blending"),
+    ("AFTER", "After", "Largest distance of each vertex from the examples with the corrections"),
+    ("OFF", "Off", "Show the mesh's materials again"),
+)
+
+
+class SKINNING_OT_build_eigenskin(SkinningJob, bpy.types.Operator):
+    """Make shape keys, driven by the pose, that correct the mesh as the examples show. Those of the last build go"""
+
+    bl_idname = "skinning.build_eigenskin"
+    bl_label = "Build EigenSkin"
+
+    __annotations__ = eigenskin_settings.setting_annotations("soft_min")
+
+    @classmethod
+    def poll(cls, context):
+        reason = reason_not_to_work(context, _check_target)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def prepare(self, context):
+        """Take what the caller did not give from the armature's settings, as the panel shows them."""
+        chosen = armature_of(target_mesh(context)).skinning_eigenskin
+        for name in eigenskin_settings.SETTING_NAMES:
+            if not self.properties.is_property_set(name):
+                setattr(self, name, getattr(chosen, name))
+
+    def steps(self, context):
+        dependencies.require_dependencies()
+        given = {name: getattr(self, name) for name in eigenskin_settings.SETTING_NAMES}
+        normals = given.pop("normals")
+        return (yield from eigenskin.build(context, target_mesh(context), given, normals))
+
+    def finish(self, context, result):
+        return result.summary()
+
+
+class _OnCorrectedMesh:
+    """Mix-in of what works on a mesh that has corrections."""
+
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        object = target_mesh(context)
+        if object is None or object.type != "MESH" or eigenskin_record(object) is None:
+            cls.poll_message_set("Select a mesh that has EigenSkin corrections, or its armature")
+            return False
+        if object.data.is_editmode:
+            cls.poll_message_set("Leave Edit Mode first")
+            return False
+        return True
+
+
+class SKINNING_OT_remove_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
+    """Remove the corrections with all that they added to the mesh. The examples stay"""
+
+    bl_idname = "skinning.remove_eigenskin"
+    bl_label = "Remove EigenSkin"
+
+    def execute(self, context):
+        with reported(self):
+            object = target_mesh(context)
+            eigenskin.remove(object)
+            self.report({"INFO"}, f"{object.name}: corrections removed, examples kept")
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class SKINNING_OT_mute_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
+    """Switch the corrections off without removing them, and on again"""
+
+    bl_idname = "skinning.mute_eigenskin"
+    bl_label = "Mute EigenSkin"
+
+    mute: BoolProperty(name="Mute", description="Off if set, on if not", default=True, options={"SKIP_SAVE"})
+
+    def execute(self, context):
+        with reported(self):
+            object = target_mesh(context)
+            eigenskin_writer.mute_eigenskin(object, self.mute)
+            self.report({"INFO"}, f"{object.name}: corrections {'muted' if self.mute else 'on'}")
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class SKINNING_OT_bake_eigenskin(SkinningJob, bpy.types.Operator):
+    """Key the values of the corrections at each frame, for engines and exporters that play morph targets but no
+    drivers. The drivers are muted meanwhile"""
+
+    bl_idname = "skinning.bake_eigenskin"
+    bl_label = "Bake EigenSkin to Keyframes"
+
+    frame_start: IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"})
+    frame_end: IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"})
+    frame_step: IntProperty(
+        name="Frame Step", description="Key every frame (1), every second frame (2), and so on", default=1, soft_min=1
+    )
+
+    @classmethod
+    def poll(cls, context):
+        reason = reason_not_to_work(
+            context, lambda context, _: eigenskin_bake.check_bakeable(context, target_mesh(context))
+        )
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def steps(self, context):
+        dependencies.require_dependencies()
+        frames = [
+            getattr(self, name) if self.properties.is_property_set(name) else getattr(context.scene, name)
+            for name in ("frame_start", "frame_end")
+        ]
+        return (yield from eigenskin_bake.bake_to_keyframes(context, target_mesh(context), *frames, self.frame_step))
+
+    def finish(self, context, result):
+        return result.summary()
+
+
+class SKINNING_OT_unbake_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
+    """Remove the keyframes of the corrections and let the drivers play again"""
+
+    bl_idname = "skinning.unbake_eigenskin"
+    bl_label = "Remove EigenSkin Keyframes"
+
+    def execute(self, context):
+        with reported(self):
+            object = target_mesh(context)
+            eigenskin_bake.unbake(object)
+            self.report({"INFO"}, f"{object.name}: the drivers play the corrections again")
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class SKINNING_OT_show_eigenskin_error(_OnCorrectedMesh, bpy.types.Operator):
+    """Show in color how far each vertex is from the examples: blue for none, red for the most before correction"""
+
+    bl_idname = "skinning.show_eigenskin_error"
+    bl_label = "Show EigenSkin Error"
+
+    shown: EnumProperty(name="Shown", items=HEAT_MAPS, default="AFTER", options={"SKIP_SAVE"})
+
+    def execute(self, context):
+        with reported(self):
+            object = target_mesh(context)
+            if self.shown == "OFF":
+                error_display.remove_error_colors(object)
+                error_display.show_colors(context, False)
+                return {"FINISHED"}
+            largest = eigenskin.show_heat_map(object, self.shown)
+            error_display.show_colors(context, True)
+            distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
+            self.report({"INFO"}, f"{object.name}: blue is no error, red is {distance}")
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+def _check_target(context, _active) -> None:
+    object = target_mesh(context)
+    if object is None and context.view_layer.objects.active is not None:
+        raise BadScene("The active armature deforms no mesh of this view layer. Select the mesh")
+    eigenskin.check_buildable(context, object)
+
+
+registry = [
+    SKINNING_OT_build_eigenskin,
+    SKINNING_OT_remove_eigenskin,
+    SKINNING_OT_mute_eigenskin,
+    SKINNING_OT_bake_eigenskin,
+    SKINNING_OT_unbake_eigenskin,
+    SKINNING_OT_show_eigenskin_error,
+]

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panels of EigenSkin: the examples, the build, and the corrections with what each support captures."""
+
+from itertools import accumulate
+
+import bpy
+
+from ..scene import background, error_display
+from ..scene.eigenskin import check_buildable, target_mesh
+from ..scene.eigenskin_record import eigenskin_record, own_keys
+from ..scene.job_checks import reason_not_to_work
+from ..scene.skin_reader import armature_of
+from .convert_animation import draw_rows, draw_text
+
+# Supports with their own plot; more would fill the sidebar.
+_SHOWN_SUPPORTS = 40
+
+
+class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
+    def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
+        row = layout.row(align=True)
+        row.prop(item, "enabled", text="")
+        kind = item.bl_rna.properties["kind"].enum_items[item.kind]
+        row.prop(item, "name", text="", emboss=False, icon=kind.icon)
+        if item.error_before > 0:
+            share = row.row()
+            share.alignment = "RIGHT"
+            share.label(text=f"{item.error_after / item.error_before:.0%}")
+
+
+class SKINNING_PT_eigenskin(bpy.types.Panel):
+    bl_label = "EigenSkin"
+    bl_idname = "SKINNING_PT_eigenskin"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        object = target_mesh(context)
+        armature = armature_of(object) if object is not None and object.type == "MESH" else None
+        if armature is None:
+            draw_text(layout, context, "Select a mesh that an armature deforms, or its armature", "INFO")
+            return
+        job = background.running_job()
+        column = layout.column()
+        column.enabled = job is None
+        _draw_examples(column, context, armature)
+        _draw_settings(column, armature.skinning_eigenskin)
+        if job is not None:
+            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
+            layout.label(text="Press Esc to cancel")
+            return
+        record = eigenskin_record(object)
+        button = layout.row()
+        button.scale_y = 1.5
+        button.operator(
+            "skinning.build_eigenskin", text="Rebuild" if record else "Build EigenSkin", icon="SHAPEKEY_DATA"
+        )
+        reason = reason_not_to_work(context, lambda context, _: check_buildable(context, object))
+        if reason:
+            draw_text(layout, context, reason, "INFO")
+
+
+class SKINNING_PT_eigenskin_result(bpy.types.Panel):
+    bl_label = "Corrections"
+    bl_idname = "SKINNING_PT_eigenskin_result"
+    bl_parent_id = "SKINNING_PT_eigenskin"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+
+    @classmethod
+    def poll(cls, context):
+        object = target_mesh(context)
+        return object is not None and object.type == "MESH" and eigenskin_record(object) is not None
+
+    def draw(self, context):
+        layout = self.layout
+        object = target_mesh(context)
+        record = eigenskin_record(object)
+        group = armature_of(object).skinning_eigenskin if armature_of(object) is not None else None
+        _draw_figures(layout, context, object, record, group)
+        muted = all(block.mute for block in own_keys(object.data, record))
+        row = layout.row(align=True)
+        row.operator(
+            "skinning.mute_eigenskin", text="Unmute" if muted else "Mute", icon="HIDE_ON", depress=muted
+        ).mute = not muted
+        row.operator("skinning.remove_eigenskin", text="Remove", icon="X")
+        if record["baked"]:
+            layout.operator("skinning.unbake_eigenskin", text="Remove Keyframes", icon="KEY_DEHLT")
+        else:
+            layout.operator("skinning.bake_eigenskin", text="Bake to Keyframes", icon="KEY_HLT")
+        _draw_heat_map(layout, object)
+        _draw_supports(layout, record)
+
+
+def _draw_examples(layout, context, armature) -> None:
+    group = armature.skinning_eigenskin
+    row = layout.row()
+    row.template_list(
+        "SKINNING_UL_eigenskin_examples", "", group, "examples", group, "active_index", rows=4, sort_lock=True
+    )
+    side = row.column(align=True)
+    side.operator_menu_enum("skinning.eigenskin_add_example", "source", text="", icon="ADD")
+    side.operator("skinning.eigenskin_remove_example", text="", icon="REMOVE")
+    side.separator()
+    side.operator("skinning.eigenskin_apply_pose", text="", icon="POSE_HLT")
+    side.operator("skinning.eigenskin_mirror", text="", icon="MOD_MIRROR")
+    row = layout.row(align=True)
+    row.operator("skinning.eigenskin_pose_joints", text="Pose Joints", icon="ARMATURE_DATA")
+    row.operator("skinning.eigenskin_add_frames", text="Add Frames", icon="TIME")
+    if 0 <= group.active_index < len(group.examples):
+        _draw_example(layout, context, group.examples[group.active_index])
+
+
+def _draw_example(layout, context, item) -> None:
+    if not item.error_before:
+        return
+    draw_rows(
+        layout,
+        [
+            ("Error Before", _distance(context, item.error_before)),
+            ("Error After", _distance(context, item.error_after)),
+            ("Worst Vertex", f"{item.worst_vertex}  ({_distance(context, item.worst_distance)})"),
+        ],
+    )
+
+
+def _draw_settings(layout, group) -> None:
+    column = layout.column()
+    column.prop(group, "components")
+    column.prop(group, "support_threshold")
+    header, body = layout.panel("skinning_eigenskin_advanced", default_closed=True)
+    header.label(text="Advanced")
+    if body is not None:
+        body.prop(group, "max_per_vertex")
+        body.prop(group, "budget")
+        body.prop(group, "radius")
+        body.prop(group, "joint_pairs")
+        body.prop(group, "normals")
+
+
+def _draw_figures(layout, context, object, record, group) -> None:
+    keys = sum(len(support["keys"]) for support in record["supports"])
+    rows = [("Shape Keys", f"{keys} on {len(record['supports'])} supports")]
+    items = [item for item in group.examples if item.mesh == object and item.error_before] if group else []
+    if items:
+        before = sum(item.error_before**2 for item in items) ** 0.5
+        after = sum(item.error_after**2 for item in items) ** 0.5
+        worst = max(items, key=lambda item: item.worst_distance)
+        rows += [
+            ("Error Left", f"{after / before:.1%}"),
+            ("Worst Vertex", f"{worst.worst_vertex}  ({_distance(context, worst.worst_distance)})"),
+            ("In Example", worst.name),
+        ]
+    draw_rows(layout, rows)
+
+
+def _draw_heat_map(layout, object) -> None:
+    shown = error_display.shows_colors(object)
+    row = layout.row(align=True)
+    for mode, label in (("BEFORE", "Error Before"), ("AFTER", "Error After")):
+        row.operator("skinning.show_eigenskin_error", text=label).shown = mode
+    if shown:
+        row.operator("skinning.show_eigenskin_error", text="", icon="X").shown = "OFF"
+
+
+def _draw_supports(layout, record) -> None:
+    """The share of the displacements' squares that each further component captures: kept ones filled in."""
+    header, body = layout.panel("skinning_eigenskin_supports", default_closed=True)
+    header.label(text="Captured by Components")
+    if body is None:
+        return
+    for support in record["supports"][:_SHOWN_SUPPORTS]:
+        column = body.column(align=True)
+        column.label(text=support["name"], icon="BONE_DATA")
+        squares = [value**2 for value in support["singular_values"]]
+        for index, captured in enumerate(accumulate(squares)):
+            kept = index < len(support["keys"])
+            if index > len(support["keys"]):
+                break
+            row = column.row()
+            row.active = kept
+            share = captured / sum(squares)
+            row.progress(factor=share, text=f"{index + 1}: {share:.1%}" + ("" if kept else ", not kept"))
+    if len(record["supports"]) > _SHOWN_SUPPORTS:
+        body.label(text=f"and {len(record['supports']) - _SHOWN_SUPPORTS} more")
+
+
+def _distance(context, value: float) -> str:
+    return bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", value, precision=4)
+
+
+registry = [SKINNING_UL_eigenskin_examples, SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result]

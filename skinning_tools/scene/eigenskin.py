@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Build EigenSkin: from an armature's examples to driven shape keys on the mesh, and how near they come."""
+
+import time
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ..core.errors import BadScene
+from . import background, error_display
+from .eigenskin_examples import example_items, read_examples, read_rig
+from .eigenskin_record import painted_masks
+from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
+from .object_checks import object_label
+from .skin_reader import armature_of, check_skinned, native_modifier
+
+# Point attributes: each vertex' largest distance from the examples' shapes, in the mesh object's space.
+ERROR_BEFORE, ERROR_AFTER = "eigenskin_error_before", "eigenskin_error_after"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished build, and the seconds that the user waited for it. worst: (example's name, vertex, distance)."""
+
+    object_name: str
+    example_count: int
+    written: Written
+    relative_error: float
+    worst: tuple[str, int, float]
+    notes: tuple[str, ...]
+    unit_system: str
+    seconds: float
+
+    def summary(self) -> str:
+        """The result in one line."""
+        name, vertex, distance = self.worst
+        shown = bpy.utils.units.to_string(self.unit_system, "LENGTH", distance, precision=3)
+        parts = [
+            f"{self.object_name}: {self.written.shape_key_count} shape keys on {self.written.support_count} supports "
+            f"leave {self.relative_error:.1%} of the error at {self.example_count} examples "
+            f"(worst {shown}, vertex {vertex} in {name}), {self.seconds:.1f} s",
+            *self.notes,
+        ]
+        return ". ".join(parts)
+
+
+def target_mesh(context):
+    """The mesh that the user means: the active one, or one that the active armature deforms, that of the active
+    example before others; None where there is none."""
+    object = context.view_layer.objects.active
+    if object is None or object.type != "ARMATURE":
+        return object
+    group = object.skinning_eigenskin
+    examples = [item.mesh for item in group.examples if item.mesh is not None]
+    if 0 <= group.active_index < len(group.examples):
+        examples.insert(0, group.examples[group.active_index].mesh)
+    selected = [ob for ob in context.view_layer.objects if ob.type == "MESH" and ob.select_get()]
+    deformed = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == object]
+    return next((ob for ob in (*selected, *examples, *deformed) if ob in deformed), None)
+
+
+def check_buildable(context, object) -> None:
+    """Raises BadScene with the reason why corrections cannot be built for ``object``. Cheap enough for a panel."""
+    check_skinned(context, object)
+    if native_modifier(object) is not None:
+        raise BadScene(
+            f"The {object_label(object)} is deformed about centers of rotation. EigenSkin corrects linear blending: "
+            "remove the Center of Rotation modifier first. Examples that you took from it stay"
+        )
+    check_writable(object)
+    if not any(item.enabled for item in example_items(armature_of(object), object)):
+        raise BadScene(
+            f"The {object_label(object)} has no examples. Pose its armature, give the mesh its right shape there, and "
+            "press Add Example"
+        )
+
+
+def build(context, object, settings: dict, normals: bool = False) -> background.Steps:
+    """Generator: build the corrections of ``object`` from its examples, in place of those it has; yields
+    (fraction, stage), returns a Built.
+
+    settings: of core.eigenskin.EigenSkinSettings, by name. The computation runs in a worker; the mesh is written at
+    the end, all or nothing. Raises SkinningError for all that the user can mend.
+    """
+    from ..core import eigenskin as core
+    from ..core.deform import vertex_normals
+
+    begin = time.perf_counter()
+    check_buildable(context, object)
+    chosen = core.EigenSkinSettings(**settings)
+    chosen.check()
+    skin, rig = read_rig(context, object)
+    examples = read_examples(object, rig, skin.armature, normals=normals)
+    painted = painted_masks(object)
+
+    def work(progress):
+        surface = vertex_normals(skin.rest, skin.triangles) if normals else None
+        model = core.build_eigenskin(
+            rig, examples, chosen, painted=painted, rest_surface_normals=surface, progress=progress
+        )
+        return model, core.example_errors(rig, examples, model)
+
+    model, errors = yield from background.run_in_worker(work)
+    if len(object.data.vertices) != len(rig.rest):
+        raise BadScene(f"The {skin.label} was edited while its corrections were being built. Start again")
+    written = write_eigenskin(object, skin.armature, rig, model, normals=normals)
+    _store_errors(object, skin.armature, errors)
+    worst = int(np.argmax(errors.worst_distance))
+    return Built(
+        object.name,
+        len(examples.names),
+        written,
+        errors.relative,
+        (examples.names[worst], int(errors.worst_vertex[worst]), float(errors.worst_distance[worst])),
+        (*model.notes, *_notes_on_modifiers(object)),
+        context.scene.unit_settings.system,
+        time.perf_counter() - begin,
+    )
+
+
+def show_heat_map(object, shown: str) -> float:
+    """Color the mesh by its distance from the examples, ``shown`` BEFORE or AFTER, and return the distance that is red.
+
+    Both have the same scale, the largest distance before. Raises BadScene where the distances are gone.
+    """
+    names = {"BEFORE": ERROR_BEFORE, "AFTER": ERROR_AFTER}
+    if any(name not in object.data.attributes for name in names.values()):
+        raise BadScene(f"The {object_label(object)} has lost the distances from its examples. Build EigenSkin again")
+    largest = float(error_display.read_errors(object.data, ERROR_BEFORE).max(initial=0.0))
+    return error_display.add_error_colors(object, names[shown], largest)
+
+
+def remove(object) -> None:
+    """Take the corrections off the mesh, with the distances from the examples. The examples stay."""
+    remove_eigenskin(object)
+    error_display.remove_error_colors(object)
+    for name in (ERROR_BEFORE, ERROR_AFTER):
+        if name in object.data.attributes:
+            object.data.attributes.remove(object.data.attributes[name])
+
+
+def _store_errors(object, armature, errors) -> None:
+    """Keep the errors where the panel and the heat map find them."""
+    items = [item for item in example_items(armature, object) if item.enabled]
+    for row, item in enumerate(items):
+        item.error_before, item.error_after = float(errors.before[row]), float(errors.after[row])
+        item.worst_vertex, item.worst_distance = int(errors.worst_vertex[row]), float(errors.worst_distance[row])
+    for name, values in ((ERROR_BEFORE, errors.per_vertex_before), (ERROR_AFTER, errors.per_vertex_after)):
+        attributes = object.data.attributes
+        attribute = attributes.get(name) or attributes.new(name, "FLOAT", "POINT")
+        attribute.data.foreach_set("value", np.ascontiguousarray(values, np.float32))
+
+
+def _notes_on_modifiers(object) -> list[str]:
+    """What deforms the mesh beside the Armature modifier, so that corrections come on top of it."""
+    found = [
+        modifier.name
+        for modifier in object.modifiers
+        if modifier.show_viewport and modifier.type in {"CORRECTIVE_SMOOTH", "CLOTH", "SOFT_BODY", "SURFACE_DEFORM"}
+    ]
+    return [f'"{name}" still deforms the mesh: switch it off to see the corrections alone' for name in found]
