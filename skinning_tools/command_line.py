@@ -3,13 +3,14 @@
 
 import argparse
 import logging
+import math
 import sys
 from pathlib import Path
 
 import bpy
 
 from .core.errors import BadScene, SkinningError
-from .scene import background, conversion, crs_modifier, dependencies, rotation_centers
+from .scene import background, conversion, crs_modifier, dependencies, eigenskin, example_sources, rotation_centers
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_convert(commands)
     _add_bake_rotation_centers(commands)
+    _add_build_eigenskin(commands)
     return parser
 
 
@@ -134,6 +136,58 @@ def _add_bake_rotation_centers(commands) -> None:
     bake.set_defaults(run=_bake_rotation_centers)
 
 
+def _add_build_eigenskin(commands) -> None:
+    build = commands.add_parser(
+        "build-eigenskin",
+        help="correct a skinned mesh by shape keys that its pose drives",
+        description="Make shape keys, driven by the bones, that correct a skinned mesh as its examples show, "
+        "and save the file.",
+    )
+    build.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    build.add_argument(
+        "--examples-from",
+        metavar="NAME",
+        help="first read examples from this object, frame by frame: another mesh with the same vertices, or the mesh "
+        "itself with all its modifiers (default: use the examples that the file has)",
+    )
+    build.add_argument(
+        "--frame-start", type=int, metavar="F", help="first frame of the examples (default: the scene's)"
+    )
+    build.add_argument("--frame-end", type=int, metavar="F", help="last frame of the examples (default: the scene's)")
+    build.add_argument(
+        "--frame-step", type=int, default=1, metavar="N", help="an example every N frames (default: %(default)s)"
+    )
+    build.add_argument(
+        "--components", type=int, default=3, metavar="N", help="shape keys for each joint (default: %(default)s)"
+    )
+    build.add_argument(
+        "--budget", type=int, default=0, metavar="N", help="shape keys in all, to the joints that need them most"
+    )
+    build.add_argument(
+        "--support-threshold",
+        type=float,
+        default=0.04,
+        metavar="S",
+        help="share of a joint's largest displacement from which on vertices are corrected (default: %(default)s)",
+    )
+    build.add_argument(
+        "--max-per-vertex",
+        type=int,
+        default=10,
+        metavar="N",
+        help="most shape keys that may move one vertex (default: %(default)s)",
+    )
+    build.add_argument(
+        "--radius", type=float, default=0.0, metavar="DEGREES", help="of the interpolation (default: automatic)"
+    )
+    build.add_argument(
+        "--joint-pairs", type=int, default=0, metavar="N", help="most pairs of joints that get corrections of their own"
+    )
+    build.add_argument("--normals", action="store_true", help="store corrections of the normals as attributes")
+    _add_target(build)
+    build.set_defaults(run=_build_eigenskin)
+
+
 def _add_target(command) -> None:
     """What all commands that save share."""
     target = command.add_mutually_exclusive_group(required=True)
@@ -199,6 +253,55 @@ def _bake_rotation_centers(options) -> None:
                 ("With a center", str(bake.record.center_count)),
                 ("Without", str(bake.vertex_count - bake.record.center_count)),
                 ("Seconds", f"{bake.seconds:.2f}"),
+                ("Saved to", str(output)),
+            ]
+        )
+    )
+
+
+def _build_eigenskin(options) -> None:
+    output = _output_path(options)
+    dependencies.require_dependencies()
+    context = bpy.context
+    object = _find_object(context.scene, options.object)
+    progress = None if options.quiet else _ProgressLines()
+    rows = []
+    if options.examples_from:
+        added = background.drain(
+            example_sources.add_frames(
+                context,
+                object,
+                options.frame_start,
+                options.frame_end,
+                options.frame_step,
+                source=_find_object(context.scene, options.examples_from),
+            ),
+            progress,
+        )
+        rows.append(("Examples added", str(len(added.names))))
+    settings = {
+        "components": options.components,
+        "budget": options.budget,
+        "support_threshold": options.support_threshold,
+        "max_per_vertex": options.max_per_vertex,
+        "radius": math.radians(options.radius),
+        "joint_pairs": options.joint_pairs,
+    }
+    built = background.drain(eigenskin.build(context, object, settings, options.normals), progress)
+    _save(output)
+    name, vertex, distance = built.worst
+    _say(
+        _table(
+            [
+                ("Object", built.object_name),
+                *rows,
+                ("Examples", str(built.example_count)),
+                ("Shape keys", str(built.written.shape_key_count)),
+                ("Supports", str(built.written.support_count)),
+                ("Error left", f"{built.relative_error:.4f}"),
+                ("Worst vertex", f"{vertex} in {name}, {distance:.6g}"),
+                *(("Note", note) for note in built.notes),
+                ("Seconds", f"{built.seconds:.2f}"),
                 ("Saved to", str(output)),
             ]
         )

@@ -4,9 +4,9 @@
 import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty
 
-from ..core.errors import BadScene
 from ..scene import dependencies, eigenskin, eigenskin_bake, eigenskin_settings, eigenskin_writer, error_display
 from ..scene.eigenskin import target_mesh
+from ..scene.eigenskin_examples import character_of
 from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
@@ -172,11 +172,8 @@ class SKINNING_OT_show_eigenskin_error(_OnCorrectedMesh, bpy.types.Operator):
         return {"CANCELLED"}
 
 
-def _check_target(context, _active) -> None:
-    object = target_mesh(context)
-    if object is None and context.view_layer.objects.active is not None:
-        raise BadScene("The active armature deforms no mesh of this view layer. Select the mesh")
-    eigenskin.check_buildable(context, object)
+def _check_target(context, active) -> None:
+    eigenskin.check_buildable(context, character_of(context, active))
 
 
 registry = [

@@ -7,6 +7,7 @@ import bpy
 
 from ..scene import background, error_display
 from ..scene.eigenskin import check_buildable, target_mesh
+from ..scene.eigenskin_examples import character_of
 from ..scene.eigenskin_record import eigenskin_record, own_keys
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
@@ -43,7 +44,8 @@ class SKINNING_PT_eigenskin(bpy.types.Panel):
         object = target_mesh(context)
         armature = armature_of(object) if object is not None and object.type == "MESH" else None
         if armature is None:
-            draw_text(layout, context, "Select a mesh that an armature deforms, or its armature", "INFO")
+            reason = reason_not_to_work(context, character_of)
+            draw_text(layout, context, reason or "Select a mesh that an armature deforms, or its armature", "INFO")
             return
         job = background.running_job()
         column = layout.column()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ..core.errors import BadScene
+from ..core.errors import BadScene, SkinningError
 from . import background, error_display
-from .eigenskin_examples import example_items, read_examples, read_rig
+from .eigenskin_examples import character_of, example_items, read_examples, read_rig
 from .eigenskin_record import painted_masks
 from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
 from .object_checks import object_label
@@ -46,18 +46,15 @@ class Built:
 
 
 def target_mesh(context):
-    """The mesh that the user means: the active one, or one that the active armature deforms, that of the active
-    example before others; None where there is none."""
+    """The mesh that the user means: the active object, or the mesh that an active armature deforms; None where that
+    cannot be told."""
     object = context.view_layer.objects.active
     if object is None or object.type != "ARMATURE":
         return object
-    group = object.skinning_eigenskin
-    examples = [item.mesh for item in group.examples if item.mesh is not None]
-    if 0 <= group.active_index < len(group.examples):
-        examples.insert(0, group.examples[group.active_index].mesh)
-    selected = [ob for ob in context.view_layer.objects if ob.type == "MESH" and ob.select_get()]
-    deformed = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == object]
-    return next((ob for ob in (*selected, *examples, *deformed) if ob in deformed), None)
+    try:
+        return character_of(context, object)
+    except SkinningError:
+        return None
 
 
 def check_buildable(context, object) -> None:

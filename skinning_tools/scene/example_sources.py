@@ -121,10 +121,12 @@ def add_frames(
     frame_end: int | None = None,
     frame_step: int = 1,
     use_markers: bool = True,
+    source=None,
 ) -> background.Steps:
     """Generator: store pose and shape of every frame of a range that poses a joint; returns Added, yields progress.
 
-    The shape is that of the other selected mesh, else of ``object`` with all its modifiers. use_markers: only the
+    The shape is that of ``source``, by default of the other selected mesh, else of ``object`` with all its modifiers.
+    use_markers: only the
     frames that Pose Joints has marked, where there are any. The range: None stands for that of the marks, else for the
     scene's. Of successive frames with one pose only the last counts: a simulation has settled there.
     All or nothing; the scene's frame is restored. Raises BadScene, BadSettings, BadMesh, BadAnimation.
@@ -136,8 +138,8 @@ def add_frames(
     marks = pose_marks(scene) if use_markers else {}
     numbers = _frame_numbers(scene, marks, frame_start, frame_end, frame_step)
     depsgraph = context.evaluated_depsgraph_get()
-    others = _other_meshes(view_layer, object)
-    source = other_mesh(context, skin, depsgraph) if others else object
+    if source is None:
+        source = other_mesh(context, skin, depsgraph) if _other_meshes(view_layer, object) else object
     check_source(context, skin, source, depsgraph)
     check_cache_content(source, depsgraph)
     check_available(
