@@ -167,7 +167,9 @@ class _Targets:
 
     def only(self, chosen: np.ndarray) -> "_Targets":
         """Those where ``chosen`` (U,) is True."""
-        return self._with_pairs(self.weights[chosen], self.own)
+        places = np.append(np.where(chosen, np.cumsum(chosen) - 1, -1), -1)
+        # A vertex without a row has own −1: the last place.
+        return self._with_pairs(self.weights[chosen], places[self.own])
 
     def shares(self, part: slice) -> tuple[np.ndarray, np.ndarray, Shares]:
         """Rows, products of the two weights, and the two weights, of a part of the pairs."""

@@ -8,7 +8,7 @@ import gpu
 import numpy as np
 
 from ..core import quaternions
-from ..core.deform import METHODS, polar_decomposition
+from ..core.deform import METHODS, polar_decomposition, strongest_influences
 from .shaders import BONES_PER_ROW, MOST_GROUPS, centers_inputs, surface_inputs
 
 MOST_INFLUENCES = 4 * MOST_GROUPS
@@ -39,7 +39,7 @@ class VertexData:
         """From arrays as in core; ``normals`` (N, 3) at rest. A vertex without a center is its own."""
         origin = 0.5 * (rest.min(axis=0) + rest.max(axis=0))
         crowded = int(np.count_nonzero(np.count_nonzero(weights, axis=1) > MOST_INFLUENCES))
-        bones, weights = strongest(bones, weights)
+        bones, weights = packed(bones, weights)
         if centers is None:
             centers, valid = rest, np.zeros(len(rest), bool)
         return cls(
@@ -90,20 +90,10 @@ class VertexData:
         return sum(array[0].nbytes for array in self.attributes().values())
 
 
-def strongest(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """bones (N, K) uint32, weights (N, K) float32 with K a multiple of four, MOST_INFLUENCES at most.
-
-    Of a vertex with more than that the largest are kept and made to have the same sum. Influences keep their order,
-    which the blending of rotations depends on.
-    """
+def packed(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """bones (N, K) uint32, weights (N, K) float32 with K a multiple of four, MOST_INFLUENCES at most."""
+    bones, weights = strongest_influences(bones, weights, MOST_INFLUENCES)
     count, influences = bones.shape
-    if influences > MOST_INFLUENCES:
-        kept = np.sort(np.argpartition(-weights, MOST_INFLUENCES - 1, axis=1)[:, :MOST_INFLUENCES], axis=1)
-        sums = weights.sum(axis=1, keepdims=True)
-        bones, weights = np.take_along_axis(bones, kept, axis=1), np.take_along_axis(weights, kept, axis=1)
-        rest = weights.sum(axis=1, keepdims=True)
-        weights = weights * np.divide(sums, rest, out=np.ones_like(rest), where=rest > 0)
-        influences = MOST_INFLUENCES
     width = 4 * max(1, -(-influences // 4))
     padded_bones, padded_weights = np.zeros((count, width), np.uint32), np.zeros((count, width), np.float32)
     padded_bones[:, :influences], padded_weights[:, :influences] = bones, weights

@@ -206,7 +206,7 @@ def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bp
         real = build.math("MULTIPLY_ADD", w, signed, real)
     turned = _rotated(build, stretched, axis, real)
     mixed = build.add("ShaderNodeMix", data_type="VECTOR", named={"Factor": factor}, clamp_factor=True)
-    vectors = [socket for socket in mixed.inputs if socket.type == "VECTOR" and socket.name in "AB"]
+    vectors = [socket for socket in mixed.inputs if socket.type == "VECTOR" and socket.name in ("A", "B")]
     for value, socket in zip((linear, turned), vectors, strict=True):
         build.link(value, socket)
     result = next(socket for socket in mixed.outputs if socket.type == "VECTOR")

@@ -2,7 +2,7 @@
 """Skinning of points, normals and tangents: linear blend, dual quaternion, centres of rotation. Arrays only."""
 
 from .blend import METHODS, skin_frame, skin_frames, vertex_transforms
-from .influences import convex_influences
+from .influences import convex_influences, strongest_influences
 from .polar import polar_decomposition
 from .surface import (
     blended_normals,
@@ -20,6 +20,7 @@ __all__ = [
     "polar_decomposition",
     "skin_frame",
     "skin_frames",
+    "strongest_influences",
     "transformed_normals",
     "transformed_tangents",
     "vertex_normals",

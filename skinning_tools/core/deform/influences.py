@@ -35,6 +35,20 @@ def convex_influences(
     return bones.astype(np.int32, copy=False), np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
 
 
+def strongest_influences(bones: np.ndarray, weights: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """``bones`` and ``weights`` (N, K) with K at most ``most``: the largest weights of each row, of the same sum.
+
+    They keep their order, which the blending of rotations depends on; of equals the first are kept.
+    """
+    if weights.shape[1] <= most:
+        return bones, weights
+    kept = np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :most], axis=1)
+    sums = weights.sum(axis=1, keepdims=True)
+    bones, weights = np.take_along_axis(bones, kept, axis=1), np.take_along_axis(weights, kept, axis=1)
+    left = weights.sum(axis=1, keepdims=True)
+    return bones, weights * np.divide(sums, left, out=np.ones_like(left), where=left > 0)
+
+
 def weight_matrix(bones: np.ndarray, weights: np.ndarray, bone_count: int) -> sparse.csr_matrix:
     """(N, P) sparse; slots as given, so a bone may stand twice in a row, with weight 0 for instance."""
     count, influences = bones.shape

@@ -12,8 +12,8 @@ def polar_decomposition(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rotations R and symmetric stretches S, both (..., 3, 3), of ``linear`` (..., 3, 3): linear = R · S, det R = 1.
 
     A map that mirrors has all its stretches negative: to negate one axis only, one of several would have to be chosen.
-    A map that flattens has the rotation nearest to it; where
-    that leaves a choice (a bone scaled to nothing) some rotation.
+    A map that flattens has the rotation nearest to it; where that leaves a choice (a bone scaled to nothing) some
+    rotation.
     """
     linear = np.asarray(linear, dtype=np.float64)
     left, scale, right = np.linalg.svd(linear)
