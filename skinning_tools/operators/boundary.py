@@ -9,6 +9,7 @@ import bpy
 
 from ..core.errors import Cancelled, SkinningError
 from ..scene import background
+from ..scene.job_checks import reason_not_to_work
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,20 @@ def reported(operator: bpy.types.Operator):
         )
 
 
+class Checked:
+    """Mix-in of an operator that works on ``job_checks.active_object``: it is grayed out, with the reason as its tip.
+
+    Subclasses define ``check(context, object)``, a static method that raises SkinningError; it must be cheap.
+    """
+
+    @classmethod
+    def poll(cls, context):
+        reason = reason_not_to_work(context, cls.check)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+
 class SkinningJob:
     """Mix-in of an operator whose work is a generator of (fraction, stage).
 
@@ -66,6 +81,12 @@ class SkinningJob:
 
     def prepare(self, context) -> None:
         """Fill the properties that the caller left unset from the interface's settings."""
+
+    def fill(self, names, source) -> None:
+        """Take the properties ``names`` from ``source`` where the caller has not set them."""
+        for name in names:
+            if not self.properties.is_property_set(name):
+                setattr(self, name, getattr(source, name))
 
     def execute(self, context):
         with reported(self):

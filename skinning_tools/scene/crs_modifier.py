@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The Geometry Nodes modifier that deforms a mesh about its centers of rotation, in Blender 5.1 and newer."""
 
+import itertools
 import math
 
 import bpy
@@ -8,18 +9,12 @@ import numpy as np
 
 from ..core.errors import BadScene
 from . import rotation_centers
+from .before_armature import check_vertices
 from .crs_nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
+from .crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
 from .object_checks import object_label
-from .skin_reader import (
-    CRS_PROPERTY,
-    Skin,
-    armature_modifier,
-    armature_of,
-    bone_names,
-    check_skinned,
-    native_modifier,
-    read_skin,
-)
+from .records import write_record
+from .skin_reader import Skin, armature_modifier, armature_of, bone_names, check_skinned, read_skin
 
 LABEL = "Center of Rotation"
 
@@ -59,47 +54,84 @@ def check_addable(context, object) -> None:
 
 
 def check_updatable(context, object) -> None:
-    """Raises BadScene where ``update`` would; cheap."""
-    if native_modifier(object) is not None and not reason_not_available():
+    """Raises BadScene where ``update`` would. Evaluates what is above the armature."""
+    check_skinned(context, object)
+    if reason_not_available():
+        return
+    if native_modifier(object) is not None:
         check_addable(context, object)
+        check_vertices(context, object)
+    elif _twins(object):
+        _check_sharing(object)
+
+
+def is_current(object) -> bool:
+    """Whether the modifier of ``object`` still goes with the rig. Cheap; weights are what the bake's state tells of.
+
+    The nodes know bones by their names and numbers: renaming a bone, or one bone more or less, makes them others.
+    """
+    modifier, armature = native_modifier(object), armature_of(object)
+    record = modifier_record(modifier)
+    if record is None or armature is None:
+        return False
+    return record.bones == bone_names(object, armature) and modifier_input(modifier, "Armature") == armature
 
 
 def add(context, object):
     """Add the modifier in place of the Armature modifier, which is turned off, or bring the one there up to date.
 
-    Returns the modifier. Raises BadScene, also where the centers are missing or older than the weights.
+    So are those of other objects with the same mesh. Returns the modifier. Raises BadScene, also where the centers are
+    missing or older than the weights, and BadMesh where a modifier above the armature makes vertices.
     """
     check_addable(context, object)
     record = rotation_centers.check_fresh(object)
-    return _write(object, read_skin(context, object), record)
+    check_vertices(context, object)
+    _write([object, *_twins(object)], read_skin(context, object), record)
+    return native_modifier(object)
 
 
-def update(context, object) -> bool:
-    """Bring the modifier up to date with the weights, where the object has one; returns whether it has."""
-    if native_modifier(object) is None or reason_not_available():
-        return False
-    add(context, object)
-    return True
+def update(context, object) -> None:
+    """Bring the modifiers of all objects that share the object's mesh and bones up to date with its bake."""
+    if reason_not_available():
+        return
+    users = _twins(object)
+    if native_modifier(object) is not None:
+        users.insert(0, object)
+    if users:
+        _write(users, read_skin(context, object), rotation_centers.check_fresh(object))
 
 
-def remove(object) -> None:
+def check_removable(context, object) -> None:
+    """Raises BadScene with the reason why the modifier cannot be removed; cheap."""
+    modifier = native_modifier(object) if object is not None and object.type == "MESH" else None
+    if modifier is None:
+        raise BadScene(f"The active object has no {LABEL} modifier")
+    linked = object.override_library is not None and modifier.is_override_data
+    if object.library is not None or linked:
+        raise BadScene(
+            f"The {LABEL} modifier of {object_label(object)} is linked from another file. Remove it there, or make "
+            "the object local (Object > Relations > Make Local)"
+        )
+    if object.data.is_editmode:
+        raise BadScene(f"The {object_label(object)} is in Edit Mode. Switch to Object Mode")
+
+
+def remove(object):
     """Remove the modifier with all that it needed, and turn the Armature modifier on as it was.
 
-    Raises BadScene where there is none.
+    Returns the latter, None where it is gone. For objects that pass ``check_removable``.
     """
     modifier = native_modifier(object)
-    if modifier is None:
-        raise BadScene(f"The {object_label(object)} has no {LABEL} modifier")
-    tree = modifier.node_group
-    record = tree[CRS_PROPERTY].to_dict()
+    armature, tree, record = armature_modifier(object), modifier.node_group, modifier_record(modifier)
     object.modifiers.remove(modifier)
-    armature = object.modifiers.get(record["armature_modifier"])
     if armature is not None:
-        armature.show_viewport, armature.show_render = record["show_viewport"], record["show_render"]
+        armature.show_viewport, armature.show_render = _shown(armature, record)
     remove_tree(tree)
-    if not any(native_modifier(other) for other in _users(object.data)):
-        remove_data(object.data)
-    object.data.update()
+    mesh = object.data
+    if mesh.library is None and not any(native_modifier(other) for other in _other_users(object)):
+        remove_data(mesh)
+        mesh.update()
+    return armature
 
 
 def remove_data(mesh) -> None:
@@ -108,56 +140,54 @@ def remove_data(mesh) -> None:
         mesh.attributes.remove(mesh.attributes[name])
 
 
-def _write(object, skin: Skin, centers):
-    armature, modifier = _own_armature_modifier(object), native_modifier(object)
-    if modifier is None:
-        shown = {"show_viewport": armature.show_viewport, "show_render": armature.show_render}
-    else:
-        previous = modifier.node_group[CRS_PROPERTY].to_dict()
-        shown = {name: previous[name] for name in ("show_viewport", "show_render")}
+def _write(users: list, skin: Skin, centers: rotation_centers.BakeRecord) -> None:
+    """Give ``users``, objects with the skin's mesh and bones, the modifier. What may fail comes before all changes."""
     bones, weights = packed(skin)
-    names = _write_influences(object.data, bones, weights)
-    tree = build_tree(f"{object.name} {LABEL}", skin.bone_names, bones.shape[1], centers.attribute, names)
-    tree[CRS_PROPERTY] = {
-        "bones": list(skin.bone_names),
-        "armature_modifier": armature.name,
-        **shown,
-    }
+    names = _influence_names(skin.object, bones.shape[1])
+    trees = []
+    try:
+        for user in users:
+            tree = build_tree(f"{user.name} {LABEL}", skin.bone_names, bones.shape[1], centers.attribute, names)
+            trees.append(tree)
+    except BaseException:
+        for tree in trees:
+            remove_tree(tree)
+        raise
+    _write_influences(skin.object.data, bones, weights, names)
+    for user, tree in zip(users, trees, strict=True):
+        _install(user, tree, skin.bone_names)
+    skin.object.data.update()
+
+
+def _install(object, tree, bones: tuple[str, ...]) -> None:
+    """Put the tree into the object's modifier, which is made where there is none."""
+    armature, modifier = _own_armature_modifier(object), native_modifier(object)
+    old = modifier.node_group if modifier is not None else None
+    if modifier is None:
+        shown = armature.show_viewport, armature.show_render
+    else:
+        shown = _shown(armature, modifier_record(modifier))
+    write_record(tree, CRS_PROPERTY, ModifierRecord(bones, armature.name, *shown))
     if modifier is None:
         modifier = object.modifiers.new(LABEL, "NODES")
-        object.modifiers.move(len(object.modifiers) - 1, object.modifiers.find(armature.name) + 1)
-        modifier = object.modifiers[object.modifiers.find(armature.name) + 1]
-        old = None
-    else:
-        old = modifier.node_group
+        name = modifier.name
+        object.modifiers.move(object.modifiers.find(name), object.modifiers.find(armature.name) + 1)
+        modifier = object.modifiers[name]
     modifier.node_group = tree
     if old is not None:
         remove_tree(old)
-    set_input(modifier, "Armature", skin.armature)
+    set_input(modifier, "Armature", armature.object)
     armature.show_viewport = armature.show_render = False
-    object.data.update()
-    return modifier
 
 
-def set_input(modifier, name: str, value=None, attribute: str | None = None) -> None:
-    """Set an input of a Geometry Nodes modifier, to a value or to an attribute (a vertex group) by its name."""
-    interface = modifier.node_group.interface
-    identifier = next(
-        item.identifier
-        for item in interface.items_tree
-        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name
-    )
-    if hasattr(modifier, "properties"):
-        target = getattr(modifier.properties.inputs, identifier)
-        if attribute is None:
-            target.value = value
-        else:
-            target.type, target.attribute_name = "ATTRIBUTE", attribute
-    elif attribute is None:
-        modifier[identifier] = value
-    else:
-        modifier[f"{identifier}_use_attribute"], modifier[f"{identifier}_attribute_name"] = True, attribute
-    modifier.id_data.update_tag()
+def _shown(armature, record: ModifierRecord | None) -> tuple[bool, bool]:
+    """Where the Armature modifier is to show (viewport, render) when the modifier with the record is gone."""
+    if record is None:
+        return True, True
+    if armature.show_viewport and armature.name != record.armature_modifier:
+        # Not the one that was turned off.
+        return armature.show_viewport, armature.show_render
+    return record.show_viewport, record.show_render
 
 
 def packed(skin: Skin) -> tuple[np.ndarray, np.ndarray]:
@@ -165,32 +195,31 @@ def packed(skin: Skin) -> tuple[np.ndarray, np.ndarray]:
 
     Vertices that no bone moves follow a bone after the last one, which does nothing.
     """
-    bones, weights = skin.bones, skin.weights
-    if weights.shape[1] > MOST_SLOTS:
-        # The slots keep their order, which the blending of rotations depends on.
-        chosen = np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :MOST_SLOTS], axis=1)
-        bones, weights = (np.take_along_axis(values, chosen, axis=1) for values in (bones, weights))
-        sums = weights.sum(axis=1, keepdims=True)
-        weights = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+    from ..core.deform import strongest_influences
+
+    bones, weights = strongest_influences(skin.bones, skin.weights, MOST_SLOTS)
     still = ~weights.any(axis=1)
     bones, weights = bones.copy(), weights.copy()
     bones[still, 0], weights[still, 0] = len(skin.bone_names), 1.0
     return bones, weights
 
 
-def _write_influences(mesh, bones: np.ndarray, weights: np.ndarray) -> list[str]:
-    """Store bones and weights (N, K) as matrix attributes of 8 slots each; returns their names."""
+def _influence_names(object, slot_count: int) -> list[str]:
+    """Names for the attributes that hold as many slots. Those of vertex groups are taken: to Blender they are alike."""
+    numbered = (f"{INFLUENCES}_{number}" for number in itertools.count(1))
+    free = (name for name in numbered if name not in object.vertex_groups)
+    return list(itertools.islice(free, math.ceil(slot_count / SLOTS_PER_ATTRIBUTE)))
+
+
+def _write_influences(mesh, bones: np.ndarray, weights: np.ndarray, names: list[str]) -> None:
+    """Store bones and weights (N, K) as matrix attributes of 8 slots each, in place of those that are there."""
     remove_data(mesh)
-    names = []
-    for part in range(math.ceil(bones.shape[1] / SLOTS_PER_ATTRIBUTE)):
+    for part, name in enumerate(names):
         slots = slice(part * SLOTS_PER_ATTRIBUTE, (part + 1) * SLOTS_PER_ATTRIBUTE)
         count = bones[:, slots].shape[1]
         values = np.zeros((len(bones), 2, SLOTS_PER_ATTRIBUTE), np.float32)
         values[:, 0, :count], values[:, 1, :count] = bones[:, slots], weights[:, slots]
-        attribute = mesh.attributes.new(f"{INFLUENCES}_{part + 1}", "FLOAT4X4", "POINT")
-        attribute.data.foreach_set("value", values.ravel())
-        names.append(attribute.name)
-    return names
+        mesh.attributes.new(name, "FLOAT4X4", "POINT").data.foreach_set("value", values.ravel())
 
 
 def _own_armature_modifier(object):
@@ -198,11 +227,11 @@ def _own_armature_modifier(object):
     modifier = armature_modifier(object)
     if modifier is not None:
         return modifier
-    modifier = object.modifiers.new("Armature", "ARMATURE")
-    modifier.object = object.parent
+    name = object.modifiers.new("Armature", "ARMATURE").name
+    object.modifiers.move(object.modifiers.find(name), 0)
+    object.modifiers[name].object = object.parent
     object.parent_type = "OBJECT"
-    object.modifiers.move(len(object.modifiers) - 1, 0)
-    return object.modifiers[0]
+    return object.modifiers[name]
 
 
 def _check_modifiers(object) -> None:
@@ -220,15 +249,28 @@ def _check_modifiers(object) -> None:
 
 def _check_sharing(object) -> None:
     """Raises BadScene where another object with the same mesh numbers its bones in another way."""
-    names = bone_names(object, armature_of(object))
-    for other in _users(object.data):
-        modifier = native_modifier(other) if other != object else None
-        if modifier is not None and list(modifier.node_group[CRS_PROPERTY]["bones"]) != list(names):
+    twins = _twins(object)
+    for other in _other_users(object):
+        if native_modifier(other) is not None and armature_of(other) is not None and other not in twins:
             raise BadScene(
                 f'The {object_label(object)} shares its mesh with object "{other.name}", whose {LABEL} modifier has '
                 "other bones. Make it a mesh of its own (Object > Relations > Make Single User > Object & Data)"
             )
 
 
-def _users(mesh) -> list:
-    return [ob for ob in bpy.data.objects if ob.data == mesh] if mesh.users > 1 else []
+def _twins(object) -> list:
+    """Other objects with the modifier that share the mesh and number its bones alike, from whatever armature."""
+    names = bone_names(object, armature_of(object))
+    return [
+        other
+        for other in _other_users(object)
+        if native_modifier(other) and armature_of(other) and bone_names(other, armature_of(other)) == names
+    ]
+
+
+def _other_users(object) -> list:
+    """Objects of this file that share the mesh of ``object``."""
+    mesh = object.data
+    if mesh.users < 2:
+        return []
+    return [ob for ob in bpy.data.objects if ob.data == mesh and ob != object and ob.library is None]

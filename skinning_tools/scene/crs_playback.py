@@ -7,22 +7,23 @@ in for everything up to the Armature modifier, and the modifiers after that one 
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import bpy
 import numpy as np
 
-from ..core.errors import BadMesh, BadScene, BadSettings
+from ..core.errors import BadScene, BadSettings
 from ..core.memory import check_available
 from . import actions, background, rotation_centers
+from .before_armature import check_vertex_count, remove_modifiers, unskinned_copy
 from .crs_modifier import remove_data
 from .data_blocks import is_alive
 from .object_checks import object_label
 from .point_cache import PointCacheWriter
 from .result_names import with_ending
-from .skin_reader import Skin, armature_modifier, bone_matrices, native_modifier, read_skin
+from .skin_reader import Skin, bone_matrices, read_skin
 from .temporary_scene import evaluate_frame, temporary_scene
 
 ENDING = "crs"
@@ -59,10 +60,10 @@ def to_shape_keys(context, object, frame_start=None, frame_end=None, frame_step=
     )
     frames = np.empty((len(numbers), vertex_count, 3), np.float32)
     with _copied(object) as copy:
-        skinning = _skinned_frames(context, skin, centers, numbers)
-        for row, positions in enumerate(skinning):
-            frames[row] = positions
-            yield 0.9 * (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
+        with closing(_skinned_frames(context, skin, centers, numbers)) as skinned:
+            for row, positions in enumerate(skinned):
+                frames[row] = positions
+                yield 0.9 * (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
         yield 0.9, "Writing the shape keys"
         _write_shape_keys(context.scene, copy, skin.rest, frames, numbers)
         _link_beside(context, object, copy)
@@ -79,8 +80,11 @@ def to_point_cache(
     numbers, skin, centers = _prepared(context, object, frame_start, frame_end, frame_step)
     with _copied(object) as copy:
         path = _cache_path(filepath, copy)
-        with PointCacheWriter(path, len(skin.rest), len(numbers)) as cache:
-            for row, positions in enumerate(_skinned_frames(context, skin, centers, numbers)):
+        with (
+            PointCacheWriter(path, len(skin.rest), len(numbers)) as cache,
+            closing(_skinned_frames(context, skin, centers, numbers)) as skinned,
+        ):
+            for row, positions in enumerate(skinned):
                 cache.write(positions)
                 yield (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
         _write_rest(copy, skin.rest)
@@ -108,23 +112,16 @@ def _skinned_frames(context, skin: Skin, centers: np.ndarray, numbers: range) ->
     """Positions (N, 3) at each frame: shape keys and what comes before the armature, then core's skinning."""
     from ..core.deform import skin_frame
 
-    with ExitStack() as undo:
-        # A copy that shares the mesh and its keys, evaluated as far as to the armature.
-        carrier = skin.object.copy()
-        undo.callback(_discard, carrier)
-        _remove_modifiers(carrier, from_armature=True)
-        carrier.hide_viewport = False
-        scene = undo.enter_context(temporary_scene(context.scene, [carrier, skin.armature]))
+    with (
+        unskinned_copy(skin.object) as carrier,
+        temporary_scene(context.scene, [carrier, skin.armature]) as scene,
+    ):
         carried = replace(skin, object=carrier)
         positions = np.empty(skin.rest.shape, np.float32)
         for number in numbers:
             depsgraph = evaluate_frame(scene, number)
             mesh = carrier.evaluated_get(depsgraph).data
-            if len(mesh.vertices) != len(positions):
-                raise BadMesh(
-                    f"A modifier before the armature changes the vertices of {skin.label} from {len(positions)} to "
-                    f"{len(mesh.vertices)} at frame {number}. Apply it, or move it below the Armature modifier"
-                )
+            check_vertex_count(skin.object, mesh, number)
             mesh.attributes["position"].data.foreach_get("vector", positions.ravel())
             matrices = bone_matrices(carried, depsgraph)
             yield skin_frame(positions, skin.bones, skin.weights, matrices, "CRS", centers)
@@ -145,28 +142,11 @@ def _copied(object) -> Iterator[bpy.types.Object]:
             copy.shape_key_clear()
         remove_data(mesh)
         rotation_centers.remove_centers(mesh)
-        _remove_modifiers(copy, from_armature=False)
+        remove_modifiers(copy, from_armature=False)
         yield copy
     except BaseException:
         bpy.data.batch_remove([block for block in made if is_alive(block)])
         raise
-
-
-def _discard(object) -> None:
-    """An undo, or another file, may have removed it meanwhile."""
-    if is_alive(object):
-        bpy.data.objects.remove(object)
-
-
-def _remove_modifiers(object, from_armature: bool) -> None:
-    """Remove the modifiers up to the armature's, or those from it on; in both cases that of this extension."""
-    own, armature = native_modifier(object), armature_modifier(object)
-    place = object.modifiers.find(armature.name) if armature is not None else -1
-    for index, modifier in reversed(list(enumerate(object.modifiers))):
-        if modifier == own or index == place or (index > place) == from_armature:
-            object.modifiers.remove(modifier)
-    if object.parent_type == "ARMATURE":
-        object.parent_type = "OBJECT"
 
 
 def _write_rest(copy, rest: np.ndarray) -> None:
@@ -209,7 +189,7 @@ def _cache_path(filepath: str, copy) -> Path:
     blend = bpy.data.filepath
     if not filepath:
         if not blend:
-            raise BadScene("Save the .blend file first, as the point cache goes beside it, or choose a path")
+            raise BadScene("Save the .blend file first: the point cache goes beside it. Scripts may give a filepath")
         name = bpy.path.clean_name(f"{Path(blend).stem}_{copy.name}")
         return Path(blend).with_name(f"{name}.pc2")
     if filepath.startswith("//") and not blend:

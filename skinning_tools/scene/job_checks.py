@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a job on the active object cannot start now."""
+"""What a job works on, and why it cannot start now."""
 
 from ..core.errors import SkinningError
 from . import background, dependencies
+
+
+def active_object(context):
+    """What operators and panels work on, or None: also where it is hidden, as that is then what is to be said."""
+    return context.active_object or context.view_layer.objects.active
 
 
 def reason_not_to_work(context, check) -> str:
@@ -14,8 +19,7 @@ def reason_not_to_work(context, check) -> str:
     if job is not None:
         return f"{job.title} is still running. Wait for it to end, or press Esc to cancel it"
     try:
-        # Not context.active_object, which is None for an object that is hidden.
-        check(context, context.view_layer.objects.active)
+        check(context, active_object(context))
     except SkinningError as error:
         return str(error)
     return ""

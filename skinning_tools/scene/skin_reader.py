@@ -7,14 +7,12 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
+from .crs_record import modifier_input, modifier_record, native_modifier
 from .object_checks import check_mode, check_visible, object_label
 from .vertex_groups import read_weights
 
 # Blender's armature modifier leaves a vertex alone whose weights add up to no more than this.
 LEAST_TOTAL_WEIGHT = 1e-4
-
-# On the node group of a Center of Rotation modifier: a dictionary of what it was made from.
-CRS_PROPERTY = "skinning_center_of_rotation"
 
 # Scales along the axes that differ by less than this share are taken as equal: matrices are in single precision.
 _EVEN_SCALE = 1e-4
@@ -53,14 +51,17 @@ def check_skinned(context, object) -> None:
         raise BadScene(f"The {label} is not a mesh, its type is {kind}. Select a mesh that an armature deforms")
     check_mode(object)
     check_visible(context.scene, context.view_layer, object)
-    if not object.data.vertices:
-        raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
     check_rig(object)
 
 
 def check_rig(object) -> None:
-    """Raises BadScene where a mesh object has no armature and vertex groups that fit each other."""
+    """Raises BadScene where a mesh object has no armature and vertex groups that fit each other.
+
+    So it does where Blender deforms by more than the weights say: by another armature, or a part of the mesh only.
+    """
     label = object_label(object)
+    if not object.data.vertices:
+        raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
     armature = armature_of(object)
     if armature is None:
         raise BadScene(f"No armature deforms the {label}. Add an Armature modifier and choose its armature")
@@ -71,6 +72,7 @@ def check_rig(object) -> None:
         raise BadScene(
             f'The modifier "{modifier.name}" of {label} does not use vertex groups. Enable Bind To > Vertex Groups'
         )
+    _check_single(object, modifier)
     if not object.vertex_groups:
         raise BadScene(
             f"The {label} has no vertex groups, so no bone moves it. Parent it to the armature with Automatic Weights, "
@@ -87,23 +89,17 @@ def check_rig(object) -> None:
 def armature_modifier(object):
     """The Armature modifier that skins the object, an enabled one rather than a disabled one; None without any.
 
-    The one whose place the Center of Rotation modifier has taken comes before all others.
+    The one whose place the Center of Rotation modifier has taken comes before all others: it is off, and has the same
+    armature; by its name alone it cannot be told, as it may have another by now.
     """
     found = [modifier for modifier in object.modifiers if modifier.type == "ARMATURE" and modifier.object]
     native = native_modifier(object)
     if native is not None:
-        replaced = native.node_group[CRS_PROPERTY]["armature_modifier"]
-        found.sort(key=lambda modifier: modifier.name != replaced)
+        armature, record = modifier_input(native, "Armature"), modifier_record(native)
+        name = record.armature_modifier if record is not None else ""
+        found.sort(key=lambda modifier: (modifier.show_viewport or modifier.object != armature, modifier.name != name))
         return found[0] if found else None
     return next((modifier for modifier in found if modifier.show_viewport), found[0] if found else None)
-
-
-def native_modifier(object):
-    """The object's Center of Rotation modifier, or None."""
-    for modifier in object.modifiers:
-        if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(CRS_PROPERTY):
-            return modifier
-    return None
 
 
 def armature_of(object):
@@ -196,6 +192,30 @@ def _matrices(bones, name: str) -> np.ndarray:
     bones.foreach_get(name, values.ravel())
     # Blender keeps matrices column by column.
     return values.swapaxes(1, 2).astype(np.float64)
+
+
+def _check_single(object, modifier) -> None:
+    """Raises BadScene where more than ``modifier`` (None: the parent) moves the object by bones, or less."""
+    label = object_label(object)
+    if modifier is None:
+        return
+    # A group that does not exist limits nothing.
+    if modifier.vertex_group in object.vertex_groups:
+        raise BadScene(
+            f'The modifier "{modifier.name}" of {label} only deforms its vertex group "{modifier.vertex_group}". '
+            "Clear Vertex Group in the modifier: the weights of the bones are enough"
+        )
+    if object.parent is not None and object.parent_type == object.parent.type == "ARMATURE":
+        raise BadScene(
+            f'The {label} is deformed twice: by its parent "{object.parent.name}" and by the modifier '
+            f'"{modifier.name}". Set its parent type to Object, or remove the modifier'
+        )
+    for other in object.modifiers:
+        if other.type == "ARMATURE" and other.object and other.show_viewport and other != modifier:
+            raise BadScene(
+                f'The {label} is deformed twice: by the modifiers "{modifier.name}" and "{other.name}". '
+                "Disable one of them in the viewport, or remove it"
+            )
 
 
 def _check_even_scale(armature) -> None:

@@ -200,6 +200,22 @@ def test_cancelling_leaves_nothing(tube, tmp_path, make):
     assert sorted(tmp_path.iterdir()) == files
 
 
+@pytest.mark.parametrize("make", [crs_playback.to_shape_keys, crs_playback.to_point_cache])
+def test_a_fault_leaves_no_scene_behind(tube, monkeypatch, make):
+    """However long the fault itself is kept: its traceback holds on to what was running."""
+    before = moving_meshes.state()
+
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(crs_playback, "_write_shape_keys", fail)
+    monkeypatch.setattr(crs_playback.PointCacheWriter, "write", fail)
+    with pytest.raises(ZeroDivisionError) as kept:
+        scenes.drain(make(bpy.context, tube))
+    assert moving_meshes.state() == before
+    assert kept.value is not None
+
+
 def test_failing_keeps_an_older_cache(tube, tmp_path):
     path = tmp_path / "old.pc2"
     path.write_bytes(b"older")

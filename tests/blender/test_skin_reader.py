@@ -116,6 +116,22 @@ def ignore_groups(ob, rig):
     ob.modifiers[0].use_vertex_groups = False
 
 
+def limit_to_a_group(ob, rig):
+    ob.modifiers[0].vertex_group = "Bone 1"
+
+
+def add_a_second_armature(ob, rig):
+    ob.modifiers.new("Second", "ARMATURE").object = rig
+
+
+def parent_as_well(ob, rig):
+    ob.parent, ob.parent_type = rig, "ARMATURE"
+
+
+def remove_vertices(ob, rig):
+    ob.data.clear_geometry()
+
+
 # What is wrong with the scene, and parts of the message.
 BAD_SCENES = [
     (remove_armature, ['"Arm"', "Armature modifier"]),
@@ -127,6 +143,10 @@ BAD_SCENES = [
     (edit_the_armature, ['"Rig"', "Edit Mode"]),
     (hide, ['"Arm"', "hidden"]),
     (ignore_groups, ['"Armature"', "vertex groups"]),
+    (limit_to_a_group, ['"Armature"', '"Arm"', 'only deforms its vertex group "Bone 1"']),
+    (add_a_second_armature, ['"Arm"', "deformed twice", '"Armature"', '"Second"']),
+    (parent_as_well, ['"Arm"', "deformed twice", '"Rig"', '"Armature"']),
+    (remove_vertices, ['"Arm"', "has no vertices"]),
 ]
 
 
@@ -147,3 +167,33 @@ def test_no_object_and_no_mesh():
         check_skinned(bpy.context, None)
     with pytest.raises(BadScene, match="is not a mesh, its type is Armature"):
         check_skinned(bpy.context, rig)
+
+
+@pytest.mark.parametrize("spoil", [limit_to_a_group, add_a_second_armature, parent_as_well])
+def test_what_is_refused_is_deformed_otherwise(spoil):
+    ob, rig = rigged_tube()
+    bpy.context.scene.frame_set(4)
+    wanted = expected(ob, "LBS")
+    spoil(ob, rig)
+    bpy.context.view_layer.update()
+    assert np.abs(scenes.evaluated_positions(ob) - wanted).max() > 0.01 * diagonal(ob)
+
+
+def test_what_does_not_deform_is_no_second_armature():
+    ob, rig = rigged_tube()
+    second = ob.modifiers.new("Second", "ARMATURE")
+    second.object, second.show_viewport = rig, False
+    ob.modifiers.new("Empty", "ARMATURE")
+    ob.modifiers[0].vertex_group = "a group that is not there"
+    ob.parent = rig
+    bpy.context.scene.frame_set(4)
+    assert np.abs(scenes.evaluated_positions(ob) - expected(ob, "LBS")).max() < 1e-6 * diagonal(ob)
+
+
+def test_an_enabled_armature_modifier_comes_before_a_disabled_one():
+    ob, rig = rigged_tube()
+    other = rig.copy()
+    scenes.link(other)
+    ob.modifiers.new("Second", "ARMATURE").object = other
+    ob.modifiers["Armature"].show_viewport = False
+    assert armature_of(ob) == other
