@@ -3,13 +3,13 @@
 
 import bpy
 
-from ..scene import crs_modifier, dependencies, rotation_center_settings, rotation_centers
-from ..scene.job_checks import reason_not_to_work
+from ..scene import bake_state, crs_modifier, dependencies, rotation_center_settings, rotation_centers
+from ..scene.job_checks import active_object
 from ..scene.skin_reader import check_skinned
-from .boundary import SkinningJob
+from .boundary import Checked, SkinningJob
 
 
-class SKINNING_OT_bake_rotation_centers(SkinningJob, bpy.types.Operator):
+class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator):
     """Find the center that each vertex turns about where bones blend, and store it in the mesh"""
 
     bl_idname = "skinning.bake_rotation_centers"
@@ -17,27 +17,19 @@ class SKINNING_OT_bake_rotation_centers(SkinningJob, bpy.types.Operator):
 
     __annotations__ = rotation_center_settings.setting_annotations("soft_min")
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, check_skinned)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    check = staticmethod(check_skinned)
 
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""
-        chosen = context.scene.skinning_rotation_centers
-        for name in rotation_center_settings.SETTING_NAMES:
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(chosen, name))
+        self.fill(rotation_center_settings.SETTING_NAMES, context.scene.skinning_rotation_centers)
 
     def steps(self, context):
         dependencies.require_dependencies()
         given = {name: getattr(self, name) for name in rotation_center_settings.SETTING_NAMES}
-        object = context.active_object
+        object = active_object(context)
         crs_modifier.check_updatable(context, object)
         result = yield from rotation_centers.bake(context, object, **given)
-        # Its own copy of the weights may be as old as the centers were.
+        # The modifier's own copy of the weights may be as old as the centers were.
         crs_modifier.update(context, object)
         return result
 
@@ -50,9 +42,9 @@ registry = [rotation_center_settings.SkinningRotationCenterSettings, SKINNING_OT
 
 def register() -> None:
     rotation_center_settings.register()
-    rotation_centers.register()
+    bake_state.register()
 
 
 def unregister() -> None:
-    rotation_centers.unregister()
+    bake_state.unregister()
     rotation_center_settings.unregister()

@@ -3,7 +3,10 @@
 
 import bpy
 
-from ..scene.rotation_centers import MISSING, STALE, shown_bake_state
+from ..scene.bake_state import shown_bake_state
+from ..scene.job_checks import active_object, reason_not_to_work
+from ..scene.rotation_centers import MISSING, STALE
+from ..scene.skin_reader import check_skinned
 from .convert_animation import draw_text
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
@@ -21,21 +24,23 @@ class SKINNING_PT_preview(bpy.types.Panel):
         layout = self.layout
         settings = context.window_manager.skinning_preview
         shown = settings.shown
+        reason = "" if shown is not None else _reason_not_to_preview(context)
         row = layout.row(align=True)
+        row.enabled = not reason
         for mode, label in BUTTONS:
-            button = row.operator("skinning.preview", text=label, depress=shown is not None and shown.mode == mode)
-            button.mode, button.side_by_side = mode, settings.side_by_side
+            depress = shown is not None and shown.mode == mode
+            row.operator("skinning.preview", text=label, depress=depress).mode = mode
         if shown is not None:
             layout.operator("skinning.preview", text="Switch Off", icon="X").mode = "OFF"
-        elif settings.failure:
-            draw_text(layout, context, settings.failure, "INFO")
+        elif settings.failure or reason:
+            draw_text(layout, context, settings.failure or reason, "INFO")
         self._draw_bake(context, shown)
         if shown is not None:
             draw_settings(layout, settings, shown)
 
     def _draw_bake(self, context, shown) -> None:
         """The way to the centers, where the preview has none or old ones."""
-        mesh = shown.target() if shown is not None else context.active_object
+        mesh = shown.target() if shown is not None else active_object(context)
         if mesh is None or mesh.type != "MESH" or mesh.data.is_editmode or not mesh.vertex_groups:
             return
         state = shown_bake_state(mesh)
@@ -44,7 +49,18 @@ class SKINNING_PT_preview(bpy.types.Panel):
         elif state == STALE:
             draw_text(self.layout, context, "The centers of rotation are older than the mesh or its weights", "ERROR")
         if state in (MISSING, STALE):
-            self.layout.operator("skinning.bake_rotation_centers", text="Bake Centers of Rotation")
+            row = self.layout.row()
+            # What is previewed, whatever is active: while posing, the armature is.
+            row.context_pointer_set("active_object", mesh)
+            row.operator("skinning.bake_rotation_centers", text="Bake Centers of Rotation")
+
+
+def _reason_not_to_preview(context) -> str:
+    """Empty for an armature: which mesh it stands for, the operator finds out."""
+    object = active_object(context)
+    if object is not None and object.type == "ARMATURE":
+        return ""
+    return reason_not_to_work(context, check_skinned)
 
 
 def draw_settings(layout, settings, shown) -> None:

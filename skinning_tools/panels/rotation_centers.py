@@ -4,9 +4,11 @@
 import bpy
 
 from ..scene import background, crs_modifier
-from ..scene.job_checks import reason_not_to_work
-from ..scene.rotation_centers import FRESH, MISSING, bake_record, shown_bake_state
-from ..scene.skin_reader import check_skinned, native_modifier
+from ..scene.bake_state import shown_bake_state
+from ..scene.crs_record import native_modifier
+from ..scene.job_checks import active_object, reason_not_to_work
+from ..scene.rotation_centers import FRESH, MISSING, STALE, bake_record
+from ..scene.skin_reader import check_skinned
 from .convert_animation import draw_rows, draw_text
 
 
@@ -34,13 +36,15 @@ class SKINNING_PT_rotation_centers(bpy.types.Panel):
         button.scale_y = 1.5
         button.operator("skinning.bake_rotation_centers", text="Bake Centers", icon="PIVOT_MEDIAN")
         reason = reason_not_to_work(context, check_skinned)
+        object = active_object(context)
         if reason:
             draw_text(layout, context, reason, "INFO")
+            if object is not None and object.type == "MESH" and native_modifier(object) is not None:
+                _draw_remove(layout)
             return
-        state = shown_bake_state(context.active_object)
-        _draw_state(layout, context, state)
-        if state != MISSING:
-            _draw_playback(layout, context, state)
+        state = shown_bake_state(object)
+        _draw_state(layout, context, object, state)
+        _draw_playback(layout, context, object, state)
 
 
 def _draw_settings(layout, settings) -> None:
@@ -50,15 +54,14 @@ def _draw_settings(layout, settings) -> None:
     layout.prop(settings, "attribute_name")
 
 
-def _draw_state(layout, context, state: str) -> None:
-    object = context.active_object
+def _draw_state(layout, context, object, state: str) -> None:
     record = bake_record(object)
     if state == MISSING:
         layout.label(text="Not baked yet", icon="RADIOBUT_OFF")
         return
     if state == FRESH:
         layout.label(text="Baked, up to date", icon="CHECKMARK")
-    else:
+    elif state == STALE:
         draw_text(layout, context, "Older than the mesh or its weights: bake again", "ERROR")
     draw_rows(
         layout,
@@ -70,21 +73,37 @@ def _draw_state(layout, context, state: str) -> None:
     )
 
 
-def _draw_playback(layout, context, state: str) -> None:
-    column = layout.column(align=True)
+def _draw_playback(layout, context, object, state: str) -> None:
     unavailable = crs_modifier.reason_not_available()
+    if native_modifier(object) is not None:
+        if not unavailable and not crs_modifier.is_current(object):
+            draw_text(layout, context, "Modifier older than the rig", "ERROR")
+            _draw_add(layout, state, "Update Modifier", "FILE_REFRESH")
+        _draw_remove(layout)
+    elif state != MISSING and not unavailable:
+        _draw_add(layout, state, "Add Modifier", "GEOMETRY_NODES")
+    if state == MISSING:
+        return
     if unavailable:
-        draw_text(column, context, unavailable, "INFO")
-    elif native_modifier(context.active_object) is not None:
-        column.operator("skinning.remove_center_of_rotation_modifier", text="Remove Modifier", icon="X")
-    else:
-        row = column.row(align=True)
-        row.enabled = state == FRESH
-        row.operator("skinning.add_center_of_rotation_modifier", text="Add Modifier", icon="GEOMETRY_NODES")
+        draw_text(layout, context, unavailable, "INFO")
     column = layout.column(align=True)
     column.enabled = state == FRESH
     column.operator("skinning.crs_to_shape_keys", icon="SHAPEKEY_DATA")
-    column.operator("skinning.crs_to_pc2", icon="FILE_CACHE")
+    row = column.row(align=True)
+    row.enabled = bool(bpy.data.filepath)
+    row.operator("skinning.crs_to_pc2", icon="FILE_CACHE")
+    if not bpy.data.filepath:
+        draw_text(layout, context, "Save the .blend file for Bake to PC2: the cache goes beside it", "INFO")
+
+
+def _draw_add(layout, state: str, label: str, icon: str) -> None:
+    row = layout.row()
+    row.enabled = state == FRESH
+    row.operator("skinning.add_center_of_rotation_modifier", text=label, icon=icon)
+
+
+def _draw_remove(layout) -> None:
+    layout.operator("skinning.remove_center_of_rotation_modifier", text="Remove Modifier", icon="X")
 
 
 registry = [SKINNING_PT_rotation_centers]

@@ -2,15 +2,15 @@
 """Centers of rotation on a mesh: baking them, the attributes they are in, and whether they still fit the weights."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-import bpy
 import numpy as np
 
 from ..core.errors import BadScene, BadSettings, SkinningError
 from . import background
 from .object_checks import object_label
-from .skin_reader import Skin, armature_of, bone_names, check_skinned, read_arrays, read_skin
+from .records import read_record, write_record
+from .skin_reader import Skin, check_skinned, read_arrays, read_skin
 
 DEFAULT_ATTRIBUTE = "rotation_center"
 VALID_ENDING = "_valid"
@@ -18,15 +18,12 @@ VALID_ENDING = "_valid"
 # What is known of the last bake, a custom property of the mesh.
 RECORD_PROPERTY = "skinning_rotation_centers"
 
-MISSING, FRESH, STALE = "MISSING", "FRESH", "STALE"
+MISSING, FRESH, STALE, UNKNOWN = "MISSING", "FRESH", "STALE", "UNKNOWN"
 
 _UNBAKED = "The {} has no centers of rotation. Bake them first"
 
 # Blender cuts longer names of attributes.
 _LONGEST_NAME = 63
-
-# A panel compares mesh and bake again after this many times as long as it took the last time, not sooner.
-_REST_FACTOR = 10.0
 
 
 @dataclass(frozen=True)
@@ -124,19 +121,19 @@ def write_centers(object, centers: np.ndarray, valid: np.ndarray, record: BakeRe
             mesh.attributes.new(wanted, data_type, "POINT")
     mesh.attributes[name].data.foreach_set("vector", np.ascontiguousarray(centers, np.float32).ravel())
     mesh.attributes[name + VALID_ENDING].data.foreach_set("value", np.ascontiguousarray(valid, bool))
-    mesh[RECORD_PROPERTY] = asdict(record)
+    write_record(mesh, RECORD_PROPERTY, record)
     mesh.update()
 
 
 def remove_centers(mesh) -> None:
     """Take the centers off a mesh, where it has any."""
-    stored = mesh.get(RECORD_PROPERTY)
-    if stored is None:
-        return
-    for name in (stored["attribute"], stored["attribute"] + VALID_ENDING):
-        if name in mesh.attributes:
-            mesh.attributes.remove(mesh.attributes[name])
-    del mesh[RECORD_PROPERTY]
+    record = read_record(mesh, RECORD_PROPERTY, BakeRecord)
+    if record is not None:
+        for name in (record.attribute, record.attribute + VALID_ENDING):
+            if name in mesh.attributes:
+                mesh.attributes.remove(mesh.attributes[name])
+    if RECORD_PROPERTY in mesh:
+        del mesh[RECORD_PROPERTY]
 
 
 def read_centers(object) -> tuple[np.ndarray, np.ndarray]:
@@ -154,17 +151,17 @@ def read_centers(object) -> tuple[np.ndarray, np.ndarray]:
 
 def bake_record(object) -> BakeRecord | None:
     """How the centers that ``object`` has were baked; None where it has none, or their attributes are gone."""
-    stored = object.data.get(RECORD_PROPERTY)
-    if stored is None:
+    record = read_record(object.data, RECORD_PROPERTY, BakeRecord)
+    if record is None:
         return None
-    record = BakeRecord(**stored.to_dict())
     name = record.attribute
     present = _has(object.data, name, "FLOAT_VECTOR") and _has(object.data, name + VALID_ENDING, "BOOLEAN")
     return record if present else None
 
 
 def bake_state(object) -> str:
-    """MISSING, FRESH, or STALE where mesh or weights are others than those that were baked, or cannot be read.
+    """MISSING, FRESH, STALE where mesh or weights are others than those that were baked, UNKNOWN where nothing of that
+    can be read at present.
 
     Reads all weights.
     """
@@ -172,32 +169,9 @@ def bake_state(object) -> str:
     if record is None:
         return MISSING
     try:
-        return FRESH if fingerprint(read_arrays(object)) == record.fingerprint else STALE
+        return FRESH if _fits(object, record) else STALE
     except SkinningError:
-        return STALE
-
-
-def shown_bake_state(object) -> str:
-    """``bake_state`` for a panel's draw: read again only after the mesh was edited, and not too often even then.
-
-    In Edit Mode the mesh counts as it was before.
-    """
-    record = bake_record(object)
-    if record is None:
-        return MISSING
-    armature = armature_of(object)
-    names = bone_names(object, armature) if armature is not None else ()
-    key = (record.fingerprint, names, len(object.data.vertices))
-    known = _known_states.get(object.data.session_uid)
-    now = time.perf_counter()
-    if known is not None and object.data.is_editmode:
-        return known.state
-    if known is not None and known.key == key and (not known.edited or now < known.rest_until):
-        return known.state
-    state = bake_state(object)
-    end = time.perf_counter()
-    _known_states[object.data.session_uid] = _KnownState(key, state, end + _REST_FACTOR * (end - now))
-    return state
+        return UNKNOWN
 
 
 def check_baked(context, object) -> None:
@@ -208,15 +182,22 @@ def check_baked(context, object) -> None:
 
 
 def check_fresh(object) -> BakeRecord:
-    """The record of the object's bake. Raises BadScene where it is missing or older than mesh or weights."""
-    state = bake_state(object)
-    if state == MISSING:
+    """The record of the object's bake. Raises BadScene where it is missing or older than mesh or weights.
+
+    Raises as ``read_arrays`` where these cannot be read.
+    """
+    record = bake_record(object)
+    if record is None:
         raise BadScene(_UNBAKED.format(object_label(object)))
-    if state == STALE:
+    if not _fits(object, record):
         raise BadScene(
             f"The centers of rotation of {object_label(object)} are older than its mesh or weights. Bake them again"
         )
-    return bake_record(object)
+    return record
+
+
+def _fits(object, record: BakeRecord) -> bool:
+    return fingerprint(read_arrays(object)) == record.fingerprint
 
 
 def _check_name(object, name: str) -> None:
@@ -241,33 +222,3 @@ def _check_name(object, name: str) -> None:
 def _has(mesh, name: str, data_type: str) -> bool:
     attribute = mesh.attributes.get(name)
     return attribute is not None and (attribute.domain, attribute.data_type) == ("POINT", data_type)
-
-
-@dataclass
-class _KnownState:
-    key: tuple
-    state: str
-    rest_until: float
-    edited: bool = False
-
-
-_known_states: dict[int, _KnownState] = {}
-
-
-@bpy.app.handlers.persistent
-def _note_edits(_scene, depsgraph) -> None:
-    """Remember which meshes were edited. Only looks, changes nothing."""
-    for update in depsgraph.updates:
-        if isinstance(update.id, bpy.types.Mesh):
-            known = _known_states.get(update.id.original.session_uid)
-            if known is not None:
-                known.edited = True
-
-
-def register() -> None:
-    bpy.app.handlers.depsgraph_update_post.append(_note_edits)
-
-
-def unregister() -> None:
-    bpy.app.handlers.depsgraph_update_post.remove(_note_edits)
-    _known_states.clear()

@@ -9,7 +9,8 @@ import skinning_tools
 from skinning_tools.core.errors import SkinningError
 from skinning_tools.core.rotation_centers import bake_rotation_centers, mirror_pairs
 from skinning_tools.scene import rotation_centers
-from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, bake_record, bake_state, shown_bake_state
+from skinning_tools.scene.bake_state import shown_bake_state
+from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
 from skinning_tools.scene.skin_reader import read_skin
 from skinning_tools.scene.vertex_groups import write_weights
 from tests.blender import moving_meshes, scenes
@@ -235,45 +236,62 @@ def test_state_does_not_mind_what_centers_do_not_depend_on(tube):
     assert bake_state(tube) == FRESH
 
 
-def test_panel_state_is_read_again_only_after_an_edit(tube, monkeypatch):
-    bake()
-    calls = []
-    exact = rotation_centers.bake_state
-    monkeypatch.setattr(rotation_centers, "bake_state", lambda ob: calls.append(ob) or exact(ob))
-    monkeypatch.setattr(rotation_centers, "_REST_FACTOR", 0.0)
-    for frame in (2, 5, 8):
-        bpy.context.scene.frame_set(frame)
-        assert shown_bake_state(tube) == FRESH
-    assert len(calls) == 1
-    tube.data.vertices[0].co.x += 0.1
-    tube.data.update()
-    bpy.context.view_layer.update()
-    assert shown_bake_state(tube) == STALE
-    assert len(calls) == 2
-
-
-def test_panel_state_in_edit_mode(tube):
-    bake()
-    assert shown_bake_state(tube) == FRESH
-    bpy.ops.object.mode_set(mode="EDIT")
-    assert shown_bake_state(tube) == FRESH
-    rotation_centers._known_states.clear()
-    assert shown_bake_state(tube) == STALE
-    bpy.ops.object.mode_set(mode="OBJECT")
-
-
-def test_panel_state_follows_weight_painting(tube):
-    bake()
-    assert shown_bake_state(tube) == FRESH
-    bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
-    tube.vertex_groups.active = tube.vertex_groups["Bone 1"]
-    bpy.ops.object.vertex_group_smooth(factor=1.0, repeat=5)
-    bpy.context.view_layer.update()
-    rotation_centers._known_states[tube.data.session_uid].rest_until = 0.0
-    assert shown_bake_state(tube) == STALE
-
-
 def test_removed_attribute_counts_as_missing(tube):
     bake()
     tube.data.attributes.remove(tube.data.attributes["rotation_center_valid"])
     assert bake_state(tube) == MISSING
+
+
+def damage_with_a_number(record):
+    return 1
+
+
+def damage_by_a_missing_value(record):
+    return {name: value for name, value in record.items() if name != "sigma"}
+
+
+def damage_by_another_type(record):
+    return record | {"sigma": "small"}
+
+
+@pytest.mark.parametrize("damage", [damage_with_a_number, damage_by_a_missing_value, damage_by_another_type])
+def test_damaged_record_counts_as_missing(tube, damage):
+    bake()
+    tube.data[rotation_centers.RECORD_PROPERTY] = damage(tube.data[rotation_centers.RECORD_PROPERTY].to_dict())
+    assert (bake_record(tube), bake_state(tube), shown_bake_state(tube)) == (None, MISSING, MISSING)
+    rotation_centers.remove_centers(tube.data)
+    assert rotation_centers.RECORD_PROPERTY not in tube.data
+    bake()
+    assert bake_state(tube) == FRESH
+
+
+def test_record_of_a_newer_version_is_read(tube):
+    bake()
+    record = bake_record(tube)
+    tube.data[rotation_centers.RECORD_PROPERTY]["version"] = 2
+    assert bake_record(tube) == record
+
+
+def test_state_of_what_cannot_be_read(tube):
+    bake()
+    bpy.data.objects["Rig"].scale = (1, 2, 1)
+    bpy.context.view_layer.update()
+    assert bake_state(tube) == UNKNOWN
+    with pytest.raises(SkinningError, match="scaled unevenly"):
+        rotation_centers.check_fresh(tube)
+
+
+def test_bakes_what_the_caller_calls_active(tube):
+    """So does the preview's button while its mesh's armature is active, in Pose Mode."""
+    rig = bpy.data.objects["Rig"]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    with pytest.raises(RuntimeError, match='"Rig" is not a mesh'):
+        bake()
+    with bpy.context.temp_override(active_object=tube):
+        assert bake() == {"FINISHED"}
+    assert bake_state(tube) == FRESH
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.objects.active = tube
+    with bpy.context.temp_override(active_object=rig), pytest.raises(RuntimeError, match='"Rig" is not a mesh'):
+        bake()
