@@ -5,12 +5,12 @@ import bpy
 from bpy.props import BoolProperty
 
 from ..scene import center_export, dependencies
-from ..scene.job_checks import reason_not_to_work
+from ..scene.job_checks import active_object
 from ..scene.rotation_centers import check_baked
-from .boundary import reported
+from .boundary import Checked, reported
 
 
-class SKINNING_OT_prepare_centers_for_export(bpy.types.Operator):
+class SKINNING_OT_prepare_centers_for_export(Checked, bpy.types.Operator):
     """Copy the baked centers to the attribute _COR, which the glTF exporter writes with its option Attributes"""
 
     bl_idname = "skinning.prepare_centers_for_export"
@@ -23,17 +23,12 @@ class SKINNING_OT_prepare_centers_for_export(bpy.types.Operator):
         default=True,
     )
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, check_baked)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    check = staticmethod(check_baked)
 
     def execute(self, context):
         with reported(self):
             dependencies.require_dependencies()
-            object = context.active_object
+            object = active_object(context)
             count = center_export.write_export_attribute(object, self.y_up)
             self.report(
                 {"INFO"},

@@ -3,7 +3,10 @@
 
 import bpy
 
-from ..scene.rotation_centers import bake_record
+from ..scene.center_export import export_state
+from ..scene.job_checks import active_object
+from ..scene.rotation_centers import FRESH, STALE, bake_record
+from .convert_animation import draw_text
 
 
 class SKINNING_PT_export_centers(bpy.types.Panel):
@@ -17,13 +20,18 @@ class SKINNING_PT_export_centers(bpy.types.Panel):
 
     @classmethod
     def poll(cls, context):
-        object = context.active_object
+        object = active_object(context)
         return object is not None and object.type == "MESH" and bake_record(object) is not None
 
     def draw(self, context):
         layout = self.layout
         layout.operator("skinning.prepare_centers_for_export", icon="EXPORT")
-        layout.label(text="Then export with Data > Mesh > Attributes", icon="INFO")
+        state = export_state(active_object(context))
+        if state == STALE:
+            draw_text(layout, context, "Moved or baked since: prepare again", "ERROR")
+            return
+        done = "Prepared: export" if state == FRESH else "Then export"
+        layout.label(text=f"{done} with Data > Mesh > Attributes", icon="INFO")
 
 
 registry = [SKINNING_PT_export_centers]

@@ -1,14 +1,40 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Centers of rotation in the form that the glTF exporter writes: a point attribute in the space of POSITION."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..core.errors import BadScene
 from .object_checks import object_label
-from .rotation_centers import check_bakeable, check_fresh, read_centers
+from .records import read_record, write_record
+from .rotation_centers import (
+    FRESH,
+    MISSING,
+    STALE,
+    BakeRecord,
+    bake_record,
+    check_bakeable,
+    check_fresh,
+    read_centers,
+)
 
 # glTF wants names of an application's own attributes in capitals after an underscore; the exporter keeps only those.
 GLTF_ATTRIBUTE = "_COR"
+
+# What is known of the attribute, a custom property of the mesh.
+EXPORT_PROPERTY = "skinning_exported_centers"
+
+# Of a matrix's numbers, relative to the largest: what evaluating an object anew may change.
+_SAME_PLACE = 1e-6
+
+
+@dataclass(frozen=True)
+class ExportRecord:
+    """Of which bake the attribute has the centers, and where the object was: its matrix_world, row by row."""
+
+    bake: str
+    to_world: tuple[float, ...]
 
 
 def write_export_attribute(object, y_up: bool = True) -> int:
@@ -20,7 +46,7 @@ def write_export_attribute(object, y_up: bool = True) -> int:
     where the name is in use for something else.
     """
     check_bakeable(object)
-    check_fresh(object)
+    record = check_fresh(object)
     mesh = object.data
     present = mesh.attributes.get(GLTF_ATTRIBUTE)
     if present is not None and (present.domain, present.data_type) != ("POINT", "FLOAT_VECTOR"):
@@ -32,8 +58,25 @@ def write_export_attribute(object, y_up: bool = True) -> int:
     if present is None:
         mesh.attributes.new(GLTF_ATTRIBUTE, "FLOAT_VECTOR", "POINT")
     mesh.attributes[GLTF_ATTRIBUTE].data.foreach_set("vector", np.ascontiguousarray(points, np.float32).ravel())
+    write_record(mesh, EXPORT_PROPERTY, _export_record(object, record))
     mesh.update()
     return int(valid.sum())
+
+
+def export_state(object) -> str:
+    """MISSING without the attribute, FRESH, or STALE: the object has moved since, or was baked again. Cheap."""
+    attribute, bake = object.data.attributes.get(GLTF_ATTRIBUTE), bake_record(object)
+    if attribute is None or bake is None:
+        return MISSING
+    stored, now = read_record(object.data, EXPORT_PROPERTY, ExportRecord), _export_record(object, bake)
+    if stored is None or stored.bake != now.bake or len(stored.to_world) != len(now.to_world):
+        return STALE
+    limit = _SAME_PLACE * np.abs(now.to_world).max()
+    return FRESH if np.abs(np.subtract(stored.to_world, now.to_world)).max() <= limit else STALE
+
+
+def _export_record(object, bake: BakeRecord) -> ExportRecord:
+    return ExportRecord(repr(bake), tuple(np.array(object.matrix_world, dtype=np.float64).ravel().tolist()))
 
 
 def in_gltf_space(points: np.ndarray, to_world: np.ndarray, y_up: bool = True) -> np.ndarray:

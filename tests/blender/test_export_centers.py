@@ -12,7 +12,8 @@ from scipy.spatial import cKDTree
 import skinning_tools
 from skinning_tools.core import quaternions
 from skinning_tools.core.deform import polar_decomposition
-from skinning_tools.scene.rotation_centers import read_centers
+from skinning_tools.scene.center_export import EXPORT_PROPERTY, export_state
+from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, read_centers
 from tests.blender import scenes, skinned_meshes
 from tests.blender.gltf_file import GltfFile
 
@@ -130,6 +131,23 @@ def test_nothing_but_the_attribute_changes_and_a_second_time_renews_it(tube):
     bpy.ops.skinning.prepare_centers_for_export()
     stored = np.array([item.vector for item in tube.data.attributes["_COR"].data])
     np.testing.assert_allclose(stored, in_file(tube, read_centers(tube)[0]), atol=1e-5)
+
+
+def test_what_makes_the_attribute_old_is_told(tube):
+    assert export_state(tube) == MISSING
+    bpy.ops.skinning.prepare_centers_for_export()
+    assert export_state(tube) == FRESH
+    bpy.context.scene.frame_set(7)
+    assert export_state(tube) == FRESH
+    tube.location.x += 0.01
+    bpy.context.view_layer.update()
+    assert export_state(tube) == STALE
+    bpy.ops.skinning.prepare_centers_for_export()
+    assert export_state(tube) == FRESH
+    bpy.ops.skinning.bake_rotation_centers(sigma=0.4)
+    assert export_state(tube) == STALE
+    del tube.data[EXPORT_PROPERTY]
+    assert export_state(tube) == STALE
 
 
 def test_unbaked_and_old_centers_are_refused(tube):
