@@ -6,6 +6,7 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ..core.errors import BadScene
 from ..scene import dependencies
+from ..scene.job_checks import active_object
 from ..scene.skin_reader import armature_of
 from .boundary import reported
 
@@ -27,7 +28,7 @@ class SKINNING_OT_preview(bpy.types.Operator):
     mode: EnumProperty(name="Mode", items=MODES, default="LBS", options={"SKIP_SAVE"})
     side_by_side: BoolProperty(
         name="Side by Side",
-        description="Show all methods next to each other, to the right of the mesh",
+        description="Show all methods next to each other, to the right of the mesh. As it is where not given",
         default=False,
         options={"SKIP_SAVE"},
     )
@@ -41,7 +42,8 @@ class SKINNING_OT_preview(bpy.types.Operator):
             dependencies.require_dependencies()
             object = previewed_object(context)
             preview.show(context, object, self.mode)
-            preview.side_by_side = self.side_by_side
+            if self.properties.is_property_set("side_by_side"):
+                preview.side_by_side = self.side_by_side
             self.report({"INFO"}, preview.shown.summary())
             return {"FINISHED"}
         return {"CANCELLED"}
@@ -49,7 +51,7 @@ class SKINNING_OT_preview(bpy.types.Operator):
 
 def previewed_object(context):
     """The active object, or the mesh that the active armature skins. Raises BadScene where that is not one mesh."""
-    active = context.active_object
+    active = active_object(context)
     if active is None or active.type != "ARMATURE":
         return active
     meshes = [ob for ob in context.visible_objects if ob.type == "MESH" and armature_of(ob) == active]

@@ -93,7 +93,8 @@ def _app_handlers():
 
 def _after_update(scene, depsgraph) -> None:
     """Something was edited: posing and playback do not concern the mesh, weights and shape do."""
-    if _running.stale or (depsgraph.id_type_updated("MESH") and _running.is_changed_by(depsgraph)):
+    edited = depsgraph.id_type_updated("MESH") or depsgraph.id_type_updated("ARMATURE")
+    if _running.stale or (edited and _running.is_changed_by(depsgraph)):
         _read_again_soon()
 
 
@@ -117,8 +118,8 @@ def _refresh() -> None:
     """Timer."""
     try:
         _running.refresh()
-    except SkinningError as error:
-        stop(str(error))
+    except Exception as error:
+        stop(_reason(error))
     redraw()
 
 
@@ -137,19 +138,24 @@ def _draw(stage: str) -> None:
         return
     try:
         getattr(_running, stage)(bpy.context)
-    except SkinningError as error:
-        _failure = str(error)
     except Exception as error:
-        logger.exception("The preview could not be drawn")
-        _failure = (
-            f"The preview has ended through a fault of its own ({type(error).__name__}: {error}). "
-            "The system console has the details to report"
-        )
+        _failure = _reason(error)
     else:
         if _running.stale and not _running.is_edited():
             _read_again_soon()
         return
     bpy.app.timers.register(_end, first_interval=0.0)
+
+
+def _reason(error: Exception) -> str:
+    """What the user is told of an exception that ends the preview; the traceback of a fault goes to the terminal."""
+    if isinstance(error, SkinningError):
+        return str(error)
+    logger.error("The preview has ended through a fault of its own", exc_info=error)
+    return (
+        f"The preview has ended through a fault of its own ({type(error).__name__}: {error}). "
+        "The system console has the details to report"
+    )
 
 
 def _end() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.deform import METHODS, vertex_normals
 from ..core.errors import BadScene
 from ..scene.rotation_centers import bake_record, read_centers
-from ..scene.skin_reader import Skin, armature_of, bone_matrices, read_arrays, read_skin
+from ..scene.skin_reader import Skin, armature_of, bone_matrices, bone_names, read_arrays, read_skin
 from . import drawing, legend
 from .buffers import VertexData
 
@@ -68,9 +68,17 @@ class SkinView:
         return object
 
     def is_changed_by(self, depsgraph) -> bool:
-        """Whether the mesh itself is among what was updated."""
+        """Whether the mesh itself is among what was updated, or the armature deforms by other bones since.
+
+        An object whose armature is gone counts as changed.
+        """
         object = self.target()
-        return object is not None and any(update.id.original == object.data for update in depsgraph.updates)
+        if object is None:
+            return False
+        if any(update.id.original == object.data for update in depsgraph.updates):
+            return True
+        armature = armature_of(object)
+        return armature is None or bone_names(object, armature) != self.bone_names
 
     def is_edited(self) -> bool:
         """Whether the mesh or its armature is in Edit Mode, where its data is not up to date."""
@@ -83,7 +91,6 @@ class SkinView:
         object = self._existing_target()
         if self.is_edited():
             return
-        self.stale = False
         self._take(read_arrays(object))
         if self.mode == "CRS" and not self.has_centers:
             raise BadScene("The preview has ended: the baked centers of rotation are gone. Bake them again")
@@ -160,8 +167,9 @@ class SkinView:
         if armature is None:
             self.stale = True
             return None
-        outside = space.local_view is not None and not object.local_view_get(space)
-        if not space.overlay.show_overlays or outside or context.view_layer.objects.get(object.name) != object:
+        if context.view_layer.objects.get(object.name) != object or not object.visible_in_viewport_get(space):
+            return None
+        if not space.overlay.show_overlays:
             return None
         return object, armature, context.evaluated_depsgraph_get()
 

@@ -3,6 +3,7 @@
 
 import gc
 import weakref
+from types import SimpleNamespace
 
 import bpy
 import numpy as np
@@ -184,6 +185,115 @@ def test_armature_stands_for_its_mesh(tube):
     assert shown().target() == tube
 
 
+def delete_all(ob) -> None:
+    """In Edit Mode, as an artist does."""
+    bpy.context.view_layer.objects.active = ob
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.delete(type="VERT")
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.update()
+
+
+def test_empty_mesh_ends_it_with_the_reason(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    delete_all(tube)
+    assert shown().stale
+    session._refresh()
+    assert shown() is None
+    assert '"Arm" has no vertices' in bpy.context.window_manager.skinning_preview.failure
+
+
+@pytest.mark.parametrize("stage", ["refresh", "draw"])
+def test_a_fault_of_its_own_ends_it_and_nothing_else(tube, monkeypatch, stage):
+    bpy.ops.skinning.preview(mode="LBS")
+    view = shown()
+    view.stale = True
+
+    def fail(*_):
+        raise ZeroDivisionError("so it is")
+
+    if stage == "refresh":
+        monkeypatch.setattr(view, "_take", fail)
+        session._refresh()
+        assert view.stale, "nothing was read"
+    else:
+        monkeypatch.setattr(view, "draw_view", fail)
+        session._draw_view()
+        assert shown() is view, "not while drawing"
+        session._end()
+    assert shown() is None
+    failure = bpy.context.window_manager.skinning_preview.failure
+    assert "fault of its own (ZeroDivisionError: so it is)" in failure
+
+
+def test_off_takes_its_timers_away(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    session._read_again_soon()
+    bpy.app.timers.register(session._end, first_interval=100.0)
+    assert bpy.app.timers.is_registered(session._refresh)
+    bpy.ops.skinning.preview(mode="OFF")
+    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._end)))
+
+
+def test_bone_that_deforms_no_more_is_noticed(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    bpy.data.objects["Rig"].data.bones["Bone 2"].use_deform = False
+    bpy.context.view_layer.update()
+    assert shown().stale
+    session._refresh()
+    assert "Bone 2" not in shown().bone_names
+
+
+def test_crs_ends_where_the_bake_is_gone(tube):
+    bpy.ops.skinning.preview(mode="CRS")
+    tube.data.attributes.remove(tube.data.attributes["rotation_center"])
+    session._refresh()
+    assert shown() is None
+    assert "baked centers of rotation are gone" in bpy.context.window_manager.skinning_preview.failure
+
+
+def view_context() -> SimpleNamespace:
+    """That of a 3D view."""
+    space = next(area.spaces[0] for area in bpy.data.screens["Layout"].areas if area.type == "VIEW_3D")
+    return SimpleNamespace(
+        space_data=space,
+        view_layer=bpy.context.view_layer,
+        evaluated_depsgraph_get=bpy.context.evaluated_depsgraph_get,
+    )
+
+
+def test_drawn_where_the_mesh_and_overlays_are_shown(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    context = view_context()
+    assert shown()._shown_in(context)[0] == tube
+    context.space_data.overlay.show_overlays = False
+    assert shown()._shown_in(context) is None
+    context.space_data.overlay.show_overlays = True
+    tube.hide_viewport = True
+    bpy.context.view_layer.update()
+    assert shown()._shown_in(context) is None
+    tube.hide_viewport = False
+    tube.hide_set(True)
+    bpy.context.view_layer.update()
+    assert shown()._shown_in(context) is None
+    tube.hide_set(False)
+    bpy.context.view_layer.update()
+    assert shown()._shown_in(context)[0] == tube
+    bpy.context.scene.collection.objects.unlink(tube)
+    bpy.context.view_layer.update()
+    assert shown()._shown_in(context) is None
+
+
+def test_side_by_side_stays_as_the_user_has_it(tube):
+    settings = bpy.context.window_manager.skinning_preview
+    settings.side_by_side = True
+    bpy.ops.skinning.preview(mode="LBS")
+    assert settings.side_by_side
+    bpy.ops.skinning.preview(mode="DQS", side_by_side=False)
+    assert not settings.side_by_side
+
+
 # Bad input
 
 
@@ -221,3 +331,10 @@ def test_armature_of_several_meshes_asks_for_one(tube):
     bpy.context.view_layer.update()
     with pytest.raises(RuntimeError, match="deforms 2 meshes"):
         bpy.ops.skinning.preview(mode="LBS")
+    copy.select_set(True)
+    bpy.ops.skinning.preview(mode="LBS")
+    assert shown().target() == copy
+    # What is shown goes on, whatever is selected.
+    tube.select_set(True)
+    bpy.ops.skinning.preview(mode="DQS")
+    assert shown().target() == copy
