@@ -5,9 +5,9 @@ import bpy
 from bpy.props import IntProperty, StringProperty
 
 from ..scene import crs_playback, dependencies
-from ..scene.job_checks import reason_not_to_work
+from ..scene.job_checks import active_object
 from ..scene.rotation_centers import check_baked
-from .boundary import SkinningJob
+from .boundary import Checked, SkinningJob
 
 # Blender before 4.5 knows no such option, and takes such paths without it.
 _RELATIVE = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set()
@@ -15,7 +15,7 @@ _RELATIVE = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) els
 RANGE_NAMES = ("frame_start", "frame_end")
 
 
-class _FrameRangeJob(SkinningJob):
+class _FrameRangeJob(Checked, SkinningJob):
     """What both operators share: the frame range, the scene's where it is not given."""
 
     __annotations__ = {
@@ -31,18 +31,11 @@ class _FrameRangeJob(SkinningJob):
         ),
     }
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, check_baked)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    check = staticmethod(check_baked)
 
     def prepare(self, context):
         """Fix the range, so that "Adjust Last Operation" shows and keeps it."""
-        for name in RANGE_NAMES:
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(context.scene, name))
+        self.fill(RANGE_NAMES, context.scene)
 
     def frames(self) -> dict:
         given = {name: getattr(self, name) for name in RANGE_NAMES if self.properties.is_property_set(name)}
@@ -62,7 +55,7 @@ class SKINNING_OT_crs_to_shape_keys(_FrameRangeJob, bpy.types.Operator):
 
     def steps(self, context):
         dependencies.require_dependencies()
-        return (yield from crs_playback.to_shape_keys(context, context.active_object, **self.frames()))
+        return (yield from crs_playback.to_shape_keys(context, active_object(context), **self.frames()))
 
 
 class SKINNING_OT_crs_to_pc2(_FrameRangeJob, bpy.types.Operator):
@@ -84,7 +77,7 @@ class SKINNING_OT_crs_to_pc2(_FrameRangeJob, bpy.types.Operator):
     def steps(self, context):
         dependencies.require_dependencies()
         return (yield from crs_playback.to_point_cache(
-            context, context.active_object, filepath=self.filepath, **self.frames()
+            context, active_object(context), filepath=self.filepath, **self.frames()
         ))  # fmt: skip
 
 

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the panels of the centers of rotation offer in which state; a recorder stands in for Blender's layout."""
+
+from types import SimpleNamespace
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools.panels.export_centers import SKINNING_PT_export_centers
+from skinning_tools.panels.preview import SKINNING_PT_preview
+from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
+from skinning_tools.scene import bake_state, crs_modifier
+from tests.blender import scenes
+from tests.blender.skinned_meshes import rigged_tube
+
+NATIVE = pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="the native modifier needs Blender 5.1")
+
+
+class Recorder:
+    """A layout that notes texts, and operators with their text and whether they can be pressed."""
+
+    def __init__(self, parent=None):
+        self._parent = parent
+        self.enabled = True
+        self.texts = parent.texts if parent else []
+        self.buttons = parent.buttons if parent else {}
+        self.pointers = dict(parent.pointers) if parent else {}
+
+    def __getattr__(self, name):
+        if name in ("row", "column", "grid_flow"):
+            return lambda **_: Recorder(self)
+        return lambda *_, **__: None
+
+    def label(self, text="", **_):
+        self.texts.append(text)
+
+    def context_pointer_set(self, name, value):
+        self.pointers[name] = value
+
+    def operator(self, name, text="", **_):
+        properties = SimpleNamespace(name=name, layout=self)
+        self.buttons[text or name] = properties
+        return properties
+
+    @property
+    def active(self) -> bool:
+        return self.enabled and (self._parent is None or self._parent.active)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def tube():
+    yield rigged_tube()[0]
+    bpy.ops.skinning.preview(mode="OFF")
+
+
+def drawn(panel) -> Recorder:
+    layout = Recorder()
+    context = SimpleNamespace(
+        scene=bpy.context.scene,
+        view_layer=bpy.context.view_layer,
+        active_object=bpy.context.active_object,
+        window_manager=bpy.context.window_manager,
+        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        region=SimpleNamespace(width=2000),
+    )
+    drawing = SimpleNamespace(layout=layout)
+    drawing._draw_bake = lambda *given: panel._draw_bake(drawing, *given)
+    panel.draw(drawing, context)
+    return layout
+
+
+def pressable(layout) -> set[str]:
+    return {text for text, button in layout.buttons.items() if button.layout.active}
+
+
+def test_unbaked(tube):
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert "Not baked yet" in layout.texts
+    assert set(layout.buttons) == {"Bake Centers"}
+
+
+@NATIVE
+def test_the_modifier_and_its_update(tube):
+    bpy.ops.skinning.bake_rotation_centers()
+    assert "Add Modifier" in pressable(drawn(SKINNING_PT_rotation_centers))
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert "Remove Modifier" in layout.buttons
+    assert not {"Add Modifier", "Update Modifier"} & set(layout.buttons)
+    bpy.data.objects["Rig"].data.bones["Bone 1"].name = "Spine"
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert "Modifier older than the rig" in layout.texts
+    assert {"Update Modifier", "Remove Modifier"} <= pressable(layout)
+
+
+@NATIVE
+def test_the_modifier_can_be_removed_where_it_cannot_play(tube, monkeypatch):
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    monkeypatch.setattr(crs_modifier, "reason_not_available", lambda: "Too old")
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert "Remove Modifier" in pressable(layout)
+    assert "Update Modifier" not in layout.buttons
+    assert "Too old" in layout.texts
+    monkeypatch.undo()
+    bpy.data.objects.remove(bpy.data.objects["Rig"])
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert any("No armature deforms" in text for text in layout.texts)
+    assert "Remove Modifier" in pressable(layout)
+
+
+def test_nothing_is_said_of_a_bake_that_cannot_be_read(tube):
+    bpy.ops.skinning.bake_rotation_centers()
+    bake_state._known_states.clear()
+    rig = bpy.data.objects["Rig"]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.context.view_layer.objects.active = tube
+    for panel in (SKINNING_PT_rotation_centers, SKINNING_PT_preview):
+        layout = drawn(panel)
+        assert not any("older" in text or "no centers" in text for text in layout.texts)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def test_point_cache_needs_a_saved_file(tube, tmp_path):
+    bpy.ops.skinning.bake_rotation_centers()
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert "skinning.crs_to_shape_keys" in pressable(layout)
+    assert "skinning.crs_to_pc2" not in pressable(layout)
+    assert any("Save the .blend file" in text for text in layout.texts)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    assert "skinning.crs_to_pc2" in pressable(drawn(SKINNING_PT_rotation_centers))
+
+
+def test_preview_bakes_what_it_shows(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    bpy.context.view_layer.objects.active = bpy.data.objects["Rig"]
+    bpy.ops.object.mode_set(mode="POSE")
+    layout = drawn(SKINNING_PT_preview)
+    assert any('"Arm" has no centers' in text for text in layout.texts)
+    pointers = layout.buttons["Bake Centers of Rotation"].layout.pointers
+    assert pointers == {"active_object": tube}
+    with bpy.context.temp_override(**pointers):
+        assert bpy.ops.skinning.bake_rotation_centers() == {"FINISHED"}
+    assert "Bake Centers of Rotation" not in drawn(SKINNING_PT_preview).buttons
+
+
+def test_preview_says_why_it_cannot_start(tube):
+    assert {"Linear", "Dual Quat.", "Centers"} <= pressable(drawn(SKINNING_PT_preview))
+    scenes.grid(name="Plain")
+    layout = drawn(SKINNING_PT_preview)
+    assert any("No armature deforms" in text for text in layout.texts)
+    assert not pressable(layout)
+
+
+def test_export_asks_for_another_preparation(tube):
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.ops.skinning.prepare_centers_for_export()
+    assert not any("again" in text for text in drawn(SKINNING_PT_export_centers).texts)
+    tube.location.x += 1
+    bpy.context.view_layer.update()
+    assert any("prepare again" in text for text in drawn(SKINNING_PT_export_centers).texts)
