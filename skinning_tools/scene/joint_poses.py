@@ -123,7 +123,6 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
     for name, place in markers:
         scene.timeline_markers.new(name, frame=place)
     action[_RECORD] = {"names": "\n".join(name for name, _ in markers), "frames": [place for _, place in markers]}
-    scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
     return PosedJoints(armature.name, len(markers), len(turns), given.frame_start, frame, skipped, kept)
 
 

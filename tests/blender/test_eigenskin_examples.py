@@ -338,7 +338,10 @@ def test_removing():
     group = rig.skinning_eigenskin
     wanted, before = read(ob), [item.name for item in group.examples]
     storage = group.examples[0].storage
+    group.active_index = 3
     bpy.ops.skinning.eigenskin_remove_example(index=1)
+    assert group.examples[group.active_index].name == before[3]
+    group.active_index = len(before) - 2
     bpy.ops.skinning.eigenskin_remove_example()
     names = [item.name for item in group.examples]
     assert names == [before[0], *before[2:-1]]
@@ -418,12 +421,7 @@ def rename_bone(rig):
 
 
 def add_deforming_bone(rig):
-    bpy.context.view_layer.objects.active = rig
-    bpy.ops.object.mode_set(mode="EDIT")
-    bone = rig.data.edit_bones.new("foot")
-    bone.head, bone.tail, bone.parent = (2, 0, 0), (3, 0, 0), rig.data.edit_bones["lower"]
-    bpy.ops.object.mode_set(mode="OBJECT")
-    bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
+    add_bone(rig, "foot", "lower")
     bpy.data.objects["Limb"].vertex_groups.new(name="foot").add([0], 1.0, "REPLACE")
 
 
@@ -478,10 +476,22 @@ def test_showing_a_pose(mode):
     assert bone.rotation_mode == mode
 
 
+def add_bone(rig, name, parent):
+    """Another bone, beyond the limb's end."""
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = rig.data.edit_bones.new(name)
+    bone.head, bone.tail, bone.parent = (2, 0, 0), (3, 0, 0), rig.data.edit_bones[parent]
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
+
+
 def test_showing_a_pose_of_controls():
     ob, rig = limb()
-    pose(rig, [("upper", "Z", 40)])
-    copy_rotation(rig)
+    add_bone(rig, "control", "root")
+    pose(rig, [("control", "Z", 40), ("upper", "X", 10)])
+    constraint = rig.pose.bones["lower"].constraints.new("COPY_ROTATION")
+    constraint.target, constraint.subtarget = rig, "control"
     bpy.context.view_layer.update()
     shown = scenes.evaluated_positions(ob)
     add()
@@ -498,6 +508,21 @@ def test_showing_a_pose_without_its_controls():
     rig.pose.bones["lower"].location = (0.1, 0.2, -0.1)
     rig.pose.bones["lower"].scale = (1.1, 0.9, 1.2)
     rig.data.bones["lower"].use_inherit_rotation = False
+    bpy.context.view_layer.update()
+    shown = scenes.evaluated_positions(ob)
+    add()
+    item = rig.skinning_eigenskin.examples[0]
+    item.storage[item.uid]["channels"] = "{}"
+    pose(rig)
+    bpy.ops.skinning.eigenskin_apply_pose()
+    near(ob, scenes.evaluated_positions(ob), shown, tolerance=1e-5)
+
+
+def test_showing_a_pose_does_not_turn_what_constraints_turn():
+    ob, rig = limb()
+    pose(rig, [("upper", "Z", 40)])
+    copy_rotation(rig)
+    rig.pose.bones["lower"].constraints[0].mix_mode = "ADD"
     bpy.context.view_layer.update()
     shown = scenes.evaluated_positions(ob)
     add()
