@@ -188,6 +188,15 @@ def test_cache_where_it_is_told(tube, tmp_path):
     coincide(copy, core_positions(tube, frames), frames)
 
 
+def test_the_copy_is_where_the_source_is(tube):
+    home = bpy.data.collections.new("Home")
+    bpy.context.scene.collection.children.link(home)
+    home.objects.link(tube)
+    bpy.context.scene.collection.objects.unlink(tube)
+    bpy.context.view_layer.update()
+    assert list(play("crs_to_pc2").users_collection) == [home]
+
+
 @pytest.mark.parametrize("make", [crs_playback.to_shape_keys, crs_playback.to_point_cache])
 def test_cancelling_leaves_nothing(tube, tmp_path, make):
     before, files = moving_meshes.state(), sorted(tmp_path.iterdir())

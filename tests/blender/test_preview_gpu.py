@@ -4,15 +4,18 @@
 import gc
 import os
 import weakref
+from types import SimpleNamespace
 
 import bpy
 import gpu
 import numpy as np
 import pytest
+from mathutils import Matrix
 from scipy.spatial.transform import Rotation
 
 import skinning_tools
 from skinning_tools.core.deform import METHODS, skin_frame, transformed_normals, vertex_transforms
+from skinning_tools.scene.rotation_centers import read_centers
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender import preview_samples, skinned_meshes
 
@@ -22,8 +25,9 @@ if bpy.app.version < (5, 1, 0):
         allow_module_level=True,
     )
 
-from skinning_tools.preview import drawing
+from skinning_tools.preview import drawing, legend
 from skinning_tools.preview.buffers import MOST_INFLUENCES, VertexData
+from skinning_tools.preview.shaders import centers_shader, surface_shader
 from tests.blender.gpu_readback import skinned_by_gpu
 
 TOLERANCE = 1e-5
@@ -166,8 +170,11 @@ def test_of_very_many_influences_the_strongest_are_kept(method):
 SIZE = 200
 
 
-def drawn(ob, **look) -> np.ndarray:
-    """(SIZE, SIZE, 4) the preview of ``ob``, seen along −z: 24 units to the right and up from (−2, −12)."""
+def drawn(ob, depth=1.0, **look) -> np.ndarray:
+    """(SIZE, SIZE, 4) the preview of ``ob``, seen along −z: 24 units to the right and up from (−2, −12).
+
+    depth: of what is there already, 0 nearest.
+    """
     projection = np.diag([2 / 24, 2 / 24, -1 / 50, 1.0])
     view = np.eye(4)
     view[:3, 3] = (-10, 0, 0)
@@ -175,7 +182,7 @@ def drawn(ob, **look) -> np.ndarray:
     target = gpu.types.GPUOffScreen(SIZE, SIZE, format="RGBA32F")
     with target.bind():
         buffer = gpu.state.active_framebuffer_get()
-        buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
+        buffer.clear(color=(0.0, 0.0, 0.0, 0.0), depth=depth)
         drawing.draw(
             shown().data,
             matrices,
@@ -242,19 +249,85 @@ def test_centers_are_drawn(tube):
     yellow = (with_centers[..., 0] > 0.9) & (with_centers[..., 1] > 0.8) & (with_centers[..., 2] < 0.1)
     assert np.count_nonzero(yellow) > 100
     assert not ((without[..., 0] > 0.9) & (without[..., 1] > 0.8)).any()
+    skin = read_skin(bpy.context, tube)
+    centers, valid = read_centers(tube)
+    matrices = bone_matrices(skin, bpy.context.evaluated_depsgraph_get())
+    moved = skin_frame(centers, skin.bones, skin.weights, matrices, "LBS")[valid]
+    columns, rows = columns_of(tube, moved).astype(int).T
+    assert np.count_nonzero(yellow[rows, columns]) > 0.99 * len(moved)
+    # Not all of the picture is yellow there.
+    assert np.count_nonzero(yellow[rows, (columns + 60) % SIZE]) < 0.5 * len(moved)
+
+
+def test_in_front_of_what_is_nearer(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    assert not drawn(tube, depth=0.1, methods=("LBS",), in_front=False)[..., 3].any()
+    shown_in_front = drawn(tube, depth=0.1, methods=("LBS",), in_front=True)
+    np.testing.assert_array_equal(shown_in_front, drawn(tube, methods=("LBS",), in_front=True))
+    assert shown_in_front[..., 3].any()
+
+
+def test_the_state_is_given_back_as_blender_expects_it(tube):
+    bpy.ops.skinning.preview(mode="CRS")
+    drawn(tube, methods=METHODS, opacity=0.5, show_centers=True)
+    state = gpu.state
+    assert (state.depth_test_get(), state.depth_mask_get(), state.blend_get()) == ("NONE", False, "NONE")
+
+
+def test_the_legend_names_methods_and_the_scale(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    regions = [SimpleNamespace(type="TOOLS", width=30)]
+    context = SimpleNamespace(
+        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0, use_region_overlap=True)),
+        region=SimpleNamespace(width=400, height=400),
+        area=SimpleNamespace(regions=regions),
+        scene=bpy.context.scene,
+    )
+    projection, view = np.diag([2 / 24, 2 / 24, -1 / 50, 1.0]), np.eye(4)
+    view[:3, 3] = (-10, 0, 0)
+    pictures = {}
+    for name, look in (
+        ("one", drawing.Look(methods=("LBS",))),
+        ("three", drawing.Look(methods=METHODS)),
+        ("scale", drawing.Look(methods=("LBS",), compared="DQS")),
+    ):
+        target = gpu.types.GPUOffScreen(400, 400)
+        with target.bind(), gpu.matrix.push_pop(), gpu.matrix.push_pop_projection():
+            buffer = gpu.state.active_framebuffer_get()
+            buffer.clear(color=(0.0, 0.0, 0.0, 0.0))
+            gpu.matrix.load_matrix(Matrix.Identity(4))
+            gpu.matrix.load_projection_matrix(
+                Matrix(((2 / 400, 0, 0, -1), (0, 2 / 400, 0, -1), (0, 0, -1, 0), (0, 0, 0, 1)))
+            )
+            to_world = np.array(tube.matrix_world, dtype=np.float64)
+            legend.draw(context, shown().data, to_world, drawing.View(view, projection, False), look)
+            pictures[name] = np.array(buffer.read_color(0, 0, 400, 400, 4, 0, "FLOAT").to_list())
+        target.free()
+    bright = {name: (picture[..., :3].min(axis=-1) > 0.5) for name, picture in pictures.items()}
+    assert bright["one"].sum() > 50
+    assert bright["three"].sum() > 2 * bright["one"].sum()
+    # Blue to red above the lower left corner, right of the tools.
+    bar = pictures["scale"][56, 50:270]
+    assert bar[2, 2] > 0.9
+    assert bar[-3, 0] > 0.9
+    assert (bar[110, 1] > 0.9, bar[110, 0] < 0.1, bar[110, 2] < 0.1) == (True, True, True)
+    assert not pictures["one"][56, 50:270, :3].any()
 
 
 def test_opacity_shows_the_nearest_layer_only(tube):
     bpy.ops.skinning.preview(mode="LBS")
     solid, faint = (drawn(tube, methods=("LBS",), opacity=opacity) for opacity in (1.0, 0.25))
     covered = solid[..., 3] > 0
+    assert covered.sum() > 100
     assert np.allclose(faint[covered, :3], 0.25 * solid[covered, :3], atol=1e-3)
 
 
 def test_buffers_are_freed_when_off(tube):
     bpy.ops.skinning.preview(mode="CRS")
     drawn(tube, methods=METHODS, show_centers=True)
-    view = weakref.ref(shown())
+    view, data = weakref.ref(shown()), weakref.ref(shown().data)
     bpy.ops.skinning.preview(mode="OFF")
     gc.collect()
     assert view() is None
+    assert data() is None, "buffers are kept"
+    assert [shader.cache_info().currsize for shader in (surface_shader, centers_shader)] == [0, 0]

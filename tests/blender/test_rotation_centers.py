@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bake Centers of Rotation: what it leaves, what it refuses, and whether a bake still fits."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import bpy
 import numpy as np
 import pytest
@@ -8,6 +11,8 @@ import pytest
 import skinning_tools
 from skinning_tools.core.errors import SkinningError
 from skinning_tools.core.rotation_centers import bake_rotation_centers, mirror_pairs
+from skinning_tools.operators.bake_rotation_centers import SKINNING_OT_bake_rotation_centers
+from skinning_tools.operators.boundary import SkinningJob
 from skinning_tools.scene import rotation_centers
 from skinning_tools.scene.bake_state import shown_bake_state
 from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
@@ -234,6 +239,25 @@ def test_state_does_not_mind_what_centers_do_not_depend_on(tube):
     for given in list(tube.data.vertices[300].groups):
         given.weight *= 0.5
     assert bake_state(tube) == FRESH
+
+
+def test_state_does_not_mind_a_group_without_weights(tube):
+    tube.vertex_groups["Bone 0"].remove(range(len(tube.data.vertices)))
+    bake()
+    tube.vertex_groups.remove(tube.vertex_groups["Bone 0"])
+    assert bake_state(tube) == FRESH
+
+
+def test_from_the_interface_the_scenes_settings_count(tube):
+    settings = bpy.context.scene.skinning_rotation_centers
+    settings.sigma, settings.attribute_name = 0.3, "mine"
+    # Without a window Blender invokes nothing: what the button's click would call, on what it has been given.
+    given = SimpleNamespace(subdivision_epsilon=0.2)
+    given.properties = SimpleNamespace(is_property_set=given.__dict__.__contains__)
+    given.fill = partial(SkinningJob.fill, given)
+    SKINNING_OT_bake_rotation_centers.prepare(given, bpy.context)
+    assert (given.sigma, given.attribute_name) == (pytest.approx(0.3), "mine")
+    assert given.subdivision_epsilon == 0.2
 
 
 def test_removed_attribute_counts_as_missing(tube):
