@@ -7,8 +7,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from ..core.errors import BadScene
 from ..scene import dependencies, eigenskin_settings, example_pose, example_sources
 from ..scene.eigenskin_examples import armature_at, character_of, check_storable, remove_example
-from ..scene.job_checks import reason_not_to_work
-from .boundary import SkinningJob, reported
+from ..scene.job_checks import active_object
+from .boundary import Checked, SkinningJob, reported
 
 SOURCES = tuple(item for item in eigenskin_settings.KIND_ITEMS if item[0] != "FRAMES")
 
@@ -25,19 +25,8 @@ def armature_with_examples(context, object):
     return armature
 
 
-class _AddsExamples:
-    """Poll of what adds examples to the active mesh, or the one that the active armature deforms."""
-
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, example_sources.check_addable)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
-
-
-class _TakesExample:
-    """Poll of what works on an example of the active armature, and which one that is."""
+class _TakesExample(Checked):
+    """What works on an example of the active armature, and which one that is."""
 
     __annotations__ = {
         "index": IntProperty(
@@ -45,12 +34,7 @@ class _TakesExample:
         )
     }
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, armature_with_examples)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    check = staticmethod(armature_with_examples)
 
     def example_index(self, armature) -> int:
         group = armature.skinning_eigenskin
@@ -63,12 +47,14 @@ class _TakesExample:
         return index
 
 
-class SKINNING_OT_eigenskin_add_example(_AddsExamples, bpy.types.Operator):
+class SKINNING_OT_eigenskin_add_example(Checked, bpy.types.Operator):
     """Store the present pose together with its right shape"""
 
     bl_idname = "skinning.eigenskin_add_example"
     bl_label = "Add Example"
     bl_options = {"REGISTER", "UNDO"}
+
+    check = staticmethod(example_sources.check_addable)
 
     source: EnumProperty(
         name="Shape", description="Where the right shape is", items=SOURCES, default="EVALUATED", options={"SKIP_SAVE"}
@@ -92,25 +78,27 @@ class SKINNING_OT_eigenskin_add_example(_AddsExamples, bpy.types.Operator):
     def execute(self, context):
         with reported(self):
             dependencies.require_dependencies()
-            object = character_of(context, context.view_layer.objects.active)
+            object = character_of(context, active_object(context))
             added = example_sources.add_example(context, object, self.source, self.name, self.shape_key)
             self.report({"INFO"}, added.summary(context.scene.unit_settings.system))
             return {"FINISHED"}
         return {"CANCELLED"}
 
     def _shape_keys(self, context):
-        object = context.view_layer.objects.active
+        object = active_object(context)
         if object.type == "ARMATURE":
             examples = object.skinning_eigenskin.examples
             object = examples[-1].mesh if len(examples) else None
         return object.data.shape_keys if object is not None else None
 
 
-class SKINNING_OT_eigenskin_add_frames(_AddsExamples, SkinningJob, bpy.types.Operator):
+class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator):
     """Store pose and shape of every frame that poses a joint. The shape is another selected mesh's, or its own"""
 
     bl_idname = "skinning.eigenskin_add_frames"
     bl_label = "Add Examples from Frames"
+
+    check = staticmethod(example_sources.check_addable)
 
     frame_start: IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"})
     frame_end: IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"})
@@ -131,16 +119,13 @@ class SKINNING_OT_eigenskin_add_frames(_AddsExamples, SkinningJob, bpy.types.Ope
 
     def prepare(self, context):
         """Take what the caller did not give from the armature's settings, as the panel shows them."""
-        armature = armature_at(context.view_layer.objects.active)
+        armature = armature_at(active_object(context))
         if armature is None:
             return
         chosen = armature.skinning_eigenskin
-        names = ["frame_step", "use_markers"]
+        self.fill(("frame_step", "use_markers"), chosen)
         if not chosen.use_scene_range:
-            names += RANGE_NAMES
-        for name in names:
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(chosen, name))
+            self.fill(RANGE_NAMES, chosen)
         # From here on the range is fixed, so that "Adjust Last Operation" shows and keeps it.
         whole = example_sources.default_range(context.scene, self.use_markers)
         for name, value in zip(RANGE_NAMES, whole, strict=True):
@@ -149,7 +134,7 @@ class SKINNING_OT_eigenskin_add_frames(_AddsExamples, SkinningJob, bpy.types.Ope
 
     def steps(self, context):
         dependencies.require_dependencies()
-        object = character_of(context, context.view_layer.objects.active)
+        object = character_of(context, active_object(context))
         given = {name: getattr(self, name) for name in RANGE_NAMES if self.properties.is_property_set(name)}
         return (
             yield from example_sources.add_frames(
@@ -176,7 +161,7 @@ class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
 
     def execute(self, context):
         with reported(self):
-            armature = armature_with_examples(context, context.view_layer.objects.active)
+            armature = armature_with_examples(context, active_object(context))
             check_storable(armature)
             examples = armature.skinning_eigenskin.examples
             if self.remove_all:
@@ -204,7 +189,7 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
     def execute(self, context):
         with reported(self):
             dependencies.require_dependencies()
-            armature = armature_with_examples(context, context.view_layer.objects.active)
+            armature = armature_with_examples(context, active_object(context))
             item = armature.skinning_eigenskin.examples[self.example_index(armature)]
             strayed = example_pose.apply_pose(context, armature, item)
             if strayed:
