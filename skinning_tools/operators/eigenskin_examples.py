@@ -7,8 +7,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from ..core.errors import BadScene
 from ..scene import dependencies, eigenskin_settings, example_pose, example_sources
 from ..scene.eigenskin_examples import armature_at, character_of, check_storable, remove_example
-from ..scene.job_checks import active_object
-from .boundary import Checked, SkinningJob, reported
+from ..scene.job_checks import active_object, reason_not_to_work
+from .boundary import SkinningJob, reported
 
 SOURCES = tuple(item for item in eigenskin_settings.KIND_ITEMS if item[0] != "FRAMES")
 
@@ -25,7 +25,18 @@ def armature_with_examples(context, object):
     return armature
 
 
-class _TakesExample(Checked):
+class _AddsExamples:
+    """Poll of what adds examples to the active mesh, or the one that the active armature deforms."""
+
+    @classmethod
+    def poll(cls, context):
+        reason = reason_not_to_work(context, example_sources.check_addable)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+
+class _TakesExample:
     """What works on an example of the active armature, and which one that is."""
 
     __annotations__ = {
@@ -34,7 +45,12 @@ class _TakesExample(Checked):
         )
     }
 
-    check = staticmethod(armature_with_examples)
+    @classmethod
+    def poll(cls, context):
+        reason = reason_not_to_work(context, armature_with_examples)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
 
     def example_index(self, armature) -> int:
         group = armature.skinning_eigenskin
@@ -47,14 +63,12 @@ class _TakesExample(Checked):
         return index
 
 
-class SKINNING_OT_eigenskin_add_example(Checked, bpy.types.Operator):
+class SKINNING_OT_eigenskin_add_example(_AddsExamples, bpy.types.Operator):
     """Store the present pose together with its right shape"""
 
     bl_idname = "skinning.eigenskin_add_example"
     bl_label = "Add Example"
     bl_options = {"REGISTER", "UNDO"}
-
-    check = staticmethod(example_sources.check_addable)
 
     source: EnumProperty(
         name="Shape", description="Where the right shape is", items=SOURCES, default="EVALUATED", options={"SKIP_SAVE"}
@@ -92,13 +106,11 @@ class SKINNING_OT_eigenskin_add_example(Checked, bpy.types.Operator):
         return object.data.shape_keys if object is not None else None
 
 
-class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator):
+class SKINNING_OT_eigenskin_add_frames(_AddsExamples, SkinningJob, bpy.types.Operator):
     """Store pose and shape of every frame that poses a joint. The shape is another selected mesh's, or its own"""
 
     bl_idname = "skinning.eigenskin_add_frames"
     bl_label = "Add Examples from Frames"
-
-    check = staticmethod(example_sources.check_addable)
 
     frame_start: IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"})
     frame_end: IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"})

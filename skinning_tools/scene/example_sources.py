@@ -416,11 +416,11 @@ def _other_count(skin: Skin, source, count: int, frame: int) -> str:
         f"{expected:,} without its modifiers. "
     )
     culprits = [modifier for modifier in visible_modifiers(source) if modifier.type in _TOPOLOGY_MODIFIERS]
-    if not culprits or len(source.data.vertices) not in (expected, 0):
-        return text + "Choose a mesh with the same vertices"
-    kinds = bpy.types.Modifier.bl_rna.properties["type"].enum_items
-    names = ", ".join(f'"{modifier.name}" ({kinds[modifier.type].name})' for modifier in culprits)
-    return text + f"Disable in the viewport what makes or removes vertices meanwhile: {names}"
+    if culprits and len(source.data.vertices) in (expected, 0):
+        kinds = bpy.types.Modifier.bl_rna.properties["type"].enum_items
+        names = ", ".join(f'"{modifier.name}" ({kinds[modifier.type].name})' for modifier in culprits)
+        return text + f"Disable in the viewport what makes or removes vertices meanwhile: {names}"
+    return text + f"Select a mesh with the same vertices, or only {skin.label} to take its own shape"
 
 
 def _quoted(names, most: int = 4) -> str:
