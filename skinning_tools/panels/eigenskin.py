@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panels of EigenSkin: the examples, the build, and the corrections with what each support captures."""
 
-from itertools import accumulate
-
 import bpy
 
 from ..scene import background, error_display
 from ..scene.eigenskin import check_buildable, target_mesh
 from ..scene.eigenskin_examples import character_of
-from ..scene.eigenskin_record import eigenskin_record, own_keys
+from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
 from .convert_animation import draw_rows, draw_text
@@ -20,12 +18,14 @@ _SHOWN_SUPPORTS = 40
 class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         row = layout.row(align=True)
+        row.use_property_split = False
         row.prop(item, "enabled", text="")
         kind = item.bl_rna.properties["kind"].enum_items[item.kind]
         row.prop(item, "name", text="", emboss=False, icon=kind.icon)
         if item.error_before > 0:
             share = row.row()
             share.alignment = "RIGHT"
+            share.ui_units_x = 2
             share.label(text=f"{item.error_after / item.error_before:.0%}")
 
 
@@ -86,13 +86,12 @@ class SKINNING_PT_eigenskin_result(bpy.types.Panel):
         record = eigenskin_record(object)
         group = armature_of(object).skinning_eigenskin if armature_of(object) is not None else None
         _draw_figures(layout, context, object, record, group)
-        muted = all(block.mute for block in own_keys(object.data, record))
         row = layout.row(align=True)
         row.operator(
-            "skinning.mute_eigenskin", text="Unmute" if muted else "Mute", icon="HIDE_ON", depress=muted
-        ).mute = not muted
+            "skinning.mute_eigenskin", text="Unmute" if record.muted else "Mute", icon="HIDE_ON", depress=record.muted
+        ).mute = not record.muted
         row.operator("skinning.remove_eigenskin", text="Remove", icon="X")
-        if record["baked"]:
+        if record.baked:
             layout.operator("skinning.unbake_eigenskin", text="Remove Keyframes", icon="KEY_DEHLT")
         else:
             layout.operator("skinning.bake_eigenskin", text="Bake to Keyframes", icon="KEY_HLT")
@@ -147,8 +146,8 @@ def _draw_settings(layout, group) -> None:
 
 
 def _draw_figures(layout, context, object, record, group) -> None:
-    keys = sum(len(support["keys"]) for support in record["supports"])
-    rows = [("Shape Keys", f"{keys} on {len(record['supports'])} supports")]
+    keys = sum(support.count for support in record.supports)
+    rows = [("Shape Keys", f"{keys} on {len(record.supports)} supports")]
     items = [item for item in group.examples if item.mesh == object and item.error_before] if group else []
     if items:
         before = sum(item.error_before**2 for item in items) ** 0.5
@@ -173,24 +172,20 @@ def _draw_heat_map(layout, object) -> None:
 
 def _draw_supports(layout, record) -> None:
     """The share of the displacements' squares that each further component captures: kept ones filled in."""
-    header, body = layout.panel("skinning_eigenskin_supports", default_closed=True)
+    header, body = layout.panel("skinning_eigenskin_supports")
     header.label(text="Captured by Components")
     if body is None:
         return
-    for support in record["supports"][:_SHOWN_SUPPORTS]:
+    for support in record.supports[:_SHOWN_SUPPORTS]:
         column = body.column(align=True)
-        column.label(text=support["name"], icon="BONE_DATA")
-        squares = [value**2 for value in support["singular_values"]]
-        for index, captured in enumerate(accumulate(squares)):
-            kept = index < len(support["keys"])
-            if index > len(support["keys"]):
-                break
+        column.label(text=support.name, icon="BONE_DATA")
+        for index, share in enumerate(support.captured[: support.count + 1]):
+            kept = index < support.count
             row = column.row()
             row.active = kept
-            share = captured / sum(squares)
             row.progress(factor=share, text=f"{index + 1}: {share:.1%}" + ("" if kept else ", not kept"))
-    if len(record["supports"]) > _SHOWN_SUPPORTS:
-        body.label(text=f"and {len(record['supports']) - _SHOWN_SUPPORTS} more")
+    if len(record.supports) > _SHOWN_SUPPORTS:
+        body.label(text=f"and {len(record.supports) - _SHOWN_SUPPORTS} more")
 
 
 def _distance(context, value: float) -> str:
