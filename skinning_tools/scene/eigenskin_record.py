@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a mesh knows of its EigenSkin: a custom property that lists all that was made, so that it can be taken away."""
+
+import hashlib
+from dataclasses import asdict, dataclass, fields
+
+import bpy
+import numpy as np
+
+from ..core.errors import BadScene
+from .eigenskin_drivers import drivers_of, property_path, value_path
+from .object_checks import object_label
+from .records import read_record, write_record
+from .vertex_groups import read_weights
+
+# On the mesh data-block.
+RECORD = "skinning_eigenskin"
+
+
+@dataclass
+class SupportRecord:
+    """What was made for a support.
+
+    joints, keys, attributes: names of its joints, shape keys and normal corrections. group: the vertex group with its
+    mask; fingerprint: of the mask as it was written, "" where it is the artist's. singular_values: of all components
+    that there are.
+    """
+
+    name: str
+    joints: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    group: str = ""
+    fingerprint: str = ""
+    singular_values: tuple[float, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many components it has."""
+        return len(self.keys)
+
+    @property
+    def captured(self) -> tuple[float, ...]:
+        """The share of the displacements' sum of squares that so many components hold."""
+        squares = np.square(self.singular_values)
+        return tuple((np.cumsum(squares) / squares.sum()).tolist())
+
+
+@dataclass
+class _Head:
+    """properties: custom properties of the Key data-block. made_basis, made_animation: the Basis key, and the Key's
+    animation data, were not there before. preserve_volume: names of Armature modifiers in which it was turned off.
+    baked: the keys' values are keyframes at present; made_action: in an action that was not there before."""
+
+    vertex_count: int
+    properties: tuple[str, ...] = ()
+    made_basis: bool = False
+    made_animation: bool = False
+    preserve_volume: tuple[str, ...] = ()
+    baked: bool = False
+    made_action: bool = False
+
+
+@dataclass
+class Record(_Head):
+    """All that was made on a mesh. kept: supports that are no more, whose painted groups were kept. muted: whether its
+    shape keys are, at the time of reading."""
+
+    supports: tuple[SupportRecord, ...] = ()
+    kept: tuple[SupportRecord, ...] = ()
+    muted: bool = False
+
+
+def eigenskin_record(object) -> Record | None:
+    """What was made on the object's mesh; None where there is no EigenSkin. Cheap enough for a panel."""
+    if object is None or object.type != "MESH":
+        return None
+    mesh = object.data
+    head = read_record(mesh, RECORD, _Head)
+    if head is None:
+        return None
+    supports, kept = (_read_supports(mesh[RECORD], kind) for kind in ("support", "kept"))
+    if supports is None or kept is None:
+        return None
+    blocks = mesh.shape_keys.key_blocks if mesh.shape_keys is not None else {}
+    mutes = [blocks[name].mute for support in supports for name in support.keys if name in blocks]
+    return Record(**asdict(head), supports=supports, kept=kept, muted=bool(mutes) and all(mutes))
+
+
+def store_record(mesh, record: Record) -> None:
+    """Keep ``record`` with the mesh."""
+    write_record(mesh, RECORD, _Head(**{field.name: getattr(record, field.name) for field in fields(_Head)}))
+    for kind, supports in (("support", record.supports), ("kept", record.kept)):
+        for index, support in enumerate(supports):
+            write_record(mesh[RECORD], f"{kind}_{index}", support)
+
+
+def _read_supports(stored, kind: str) -> tuple[SupportRecord, ...] | None:
+    """None where one is damaged."""
+    found = []
+    while f"{kind}_{len(found)}" in stored:
+        found.append(read_record(stored, f"{kind}_{len(found)}", SupportRecord))
+    return None if None in found else tuple(found)
+
+
+def check_present(object) -> None:
+    """Raises BadScene where there is no EigenSkin on the object's mesh, or it cannot be changed."""
+    if object is None:
+        raise BadScene("There is no active object. Select a mesh with EigenSkin corrections")
+    label = object_label(object)
+    if eigenskin_record(object) is None:
+        raise BadScene(f"The {label} has no EigenSkin corrections. Build them first")
+    if object.data.library is not None or object.data.override_library is not None:
+        raise BadScene(f"The mesh of {label} is linked. Change its corrections in its own file")
+
+
+def own_keys(mesh, record: Record) -> list:
+    """The shape keys that were made and are still there, renamed ones too: their drivers tell."""
+    key = mesh.shape_keys
+    if key is None:
+        return []
+    names = {name for support in record.supports for name in support.keys}
+    sources = tuple(f"{property_path(name)}[" for name in record.properties)
+    driven = {curve.data_path for curve in drivers_of(key) if _reads(curve.driver, key, sources)}
+    return [block for block in key.key_blocks if block.name in names or value_path(block.name) in driven]
+
+
+def own_drivers(mesh, record: Record) -> list:
+    """The driver curves that were made and are still there."""
+    key = mesh.shape_keys
+    if key is None:
+        return []
+    paths = {property_path(name) for name in record.properties}
+    paths.update(value_path(block.name) for block in own_keys(mesh, record))
+    return [curve for curve in drivers_of(key) if curve.data_path in paths]
+
+
+def mesh_users(mesh) -> list:
+    """The objects that show the mesh."""
+    return [ob for ob in bpy.data.objects if ob.data == mesh]
+
+
+def painted_masks(object) -> dict[str, np.ndarray]:
+    """The masks (N,) that the artist has painted, by the support's name: of groups that are not as they were written.
+
+    Painted once, a group stays the artist's until it is deleted. Where the mesh has got other vertices since, groups
+    that were not painted before count as unchanged.
+    """
+    record = eigenskin_record(object)
+    if record is None:
+        return {}
+    same_mesh = record.vertex_count == len(object.data.vertices)
+    known = {
+        support.name: support
+        for support in (*record.kept, *record.supports)
+        if support.group in object.vertex_groups and (same_mesh or not support.fingerprint)
+    }
+    masks = group_masks(object, [support.group for support in known.values()])
+    return {
+        name: mask.astype(np.float64)
+        for (name, support), mask in zip(known.items(), masks, strict=True)
+        if fingerprint(mask) != support.fingerprint
+    }
+
+
+def group_masks(object, names) -> np.ndarray:
+    """(S, N) float32: the weights in the vertex groups ``names``."""
+    bones, weights = read_weights(object, names)
+    masks = np.zeros((len(names), len(bones)), np.float32)
+    if names:
+        for slot in range(bones.shape[1]):
+            masks[bones[:, slot], np.arange(len(bones))] += weights[:, slot]
+    return masks
+
+
+def fingerprint(mask: np.ndarray) -> str:
+    """Of a mask (N,) as a vertex group holds it."""
+    return hashlib.sha1(np.ascontiguousarray(mask, np.float32), usedforsecurity=False).hexdigest()
+
+
+def _reads(driver, key, sources: tuple[str, ...]) -> bool:
+    """Whether a driver reads one of the properties of its own data-block whose paths begin with ``sources``."""
+    targets = (target for variable in driver.variables for target in variable.targets)
+    return bool(sources) and any(target.id == key and target.data_path.startswith(sources) for target in targets)

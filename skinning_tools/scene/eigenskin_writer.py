@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write an EigenSkin as plain Blender data, shape keys with drivers on a mesh, and take it away again."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import bpy
+import numpy as np
+
+from ..core.errors import BadScene
+from . import eigenskin_drivers
+from .eigenskin_bake import take_keyframes_away
+from .eigenskin_record import (
+    RECORD,
+    Record,
+    SupportRecord,
+    check_present,
+    eigenskin_record,
+    fingerprint,
+    group_masks,
+    mesh_users,
+    own_drivers,
+    own_keys,
+    painted_masks,
+    store_record,
+)
+from .object_checks import check_mode, object_label
+from .skin_reader import armature_of, rest_positions
+from .vertex_groups import write_weights
+
+if TYPE_CHECKING:
+    from ..core.eigenskin import EigenSkin, Rig
+
+SUPPORT_ENDING = " support"
+NORMAL_ENDING = " normal"
+
+# What new things are called until those that they replace are gone.
+_TEMPORARY = "skinning_eigenskin"
+
+# Bytes of names of shape keys, vertex groups and attributes.
+_LONGEST_NAME = 63
+
+# What the artist may have set on a shape key, carried over to the one of the same name.
+_KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A written EigenSkin. painted_groups: vertex groups with the artist's masks, which were kept; preserve_volume:
+    Armature modifiers in which it was turned off."""
+
+    object: bpy.types.Object
+    armature: bpy.types.Object
+    shape_keys: tuple[str, ...]
+    groups: tuple[str, ...]
+    painted_groups: tuple[str, ...]
+    attributes: tuple[str, ...]
+    driver_count: int
+    preserve_volume: tuple[str, ...]
+
+    @property
+    def shape_key_count(self) -> int:
+        return len(self.shape_keys)
+
+    @property
+    def support_count(self) -> int:
+        return len(self.groups)
+
+
+def check_writable(object) -> None:
+    """Raises BadScene with the reason why shape keys and drivers cannot be made on ``object``. Cheap enough for a
+    panel."""
+    label = object_label(object)
+    check_mode(object)
+    mesh = object.data
+    if mesh.library is not None or mesh.override_library is not None:
+        how = "linked from another file" if mesh.library is not None else "a library override"
+        raise BadScene(
+            f"The mesh of {label} is {how}, so no shape keys can be made on it. "
+            "Build in its own file, or make it local (Object > Relations > Make Local)"
+        )
+    if mesh.shape_keys is not None and not mesh.shape_keys.use_relative:
+        raise BadScene(
+            f"The shape keys of {label} are absolute, so that they cannot be added to each other. "
+            "Enable Relative in the mesh's shape keys"
+        )
+    armature = armature_of(object)
+    others = mesh_users(mesh) if mesh.users > 1 else []
+    different = next((other for other in others if armature_of(other) != armature), None)
+    if different is not None:
+        raise BadScene(
+            f'The {label} shares its mesh with object "{different.name}", which another armature deforms or none. '
+            "Make it a mesh of its own (Object > Relations > Make Single User > Object & Data)"
+        )
+
+
+def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: bool = False) -> Written:
+    """Make the shape keys and drivers of ``model`` on the mesh, in place of those that an earlier one left there.
+
+    armature: the object whose bones drive them; rig: what ``model`` was built for. Vertex groups show the supports'
+    masks; those that the artist has painted stay. normals: write normal corrections, where the model has any, as
+    attributes. All or nothing: where it raises, all is as before. Raises BadScene.
+    """
+    check_writable(object)
+    mesh = object.data
+    rest = rest_positions(mesh)
+    if not np.array_equal(rest, rig.rest):
+        raise BadScene(f"The {object_label(object)} was edited since its corrections were built. Build them again")
+    missing = [name for name in _driving_joints(model) if name not in armature.data.bones]
+    if missing:
+        raise BadScene(f'The armature "{armature.name}" has no bone "{missing[0]}" any more. Start again')
+    old = eigenskin_record(object)
+    painted = set(painted_masks(object))
+    record = Record(model.vertex_count)
+    if old:
+        # What an earlier one made was not there before.
+        record.made_basis, record.made_animation = old.made_basis, old.made_animation
+    network = eigenskin_drivers.plan(model)
+    shown = _Shown(object)
+    with ExitStack() as undo:
+        undo.callback(shown.restore)
+        undo.callback(_take_away, object, record)
+        _make_keys(object, rest, model, record)
+        _make_drivers(mesh, armature, network, record)
+        _make_groups(object, model, record, painted)
+        if normals:
+            _make_attributes(mesh, model, record)
+        _turn_preserve_volume_off(mesh, armature, record)
+        undo.pop_all()
+    _replace(object, armature, old, record, painted)
+    shown.restore()
+    store_record(mesh, record)
+    mesh.update()
+    supports = record.supports
+    return Written(
+        object,
+        armature,
+        tuple(name for support in supports for name in support.keys),
+        tuple(support.group for support in supports),
+        tuple(support.group for support in supports if not support.fingerprint),
+        tuple(name for support in supports for name in support.attributes),
+        network.driver_count,
+        record.preserve_volume,
+    )
+
+
+def remove_eigenskin(object) -> int:
+    """Take away all that ``write_eigenskin`` left on the mesh, painted groups too; returns the number of shape keys.
+
+    Raises BadScene where there is nothing.
+    """
+    check_present(object)
+    check_mode(object)
+    mesh = object.data
+    record = eigenskin_record(object)
+    count = len(own_keys(mesh, record))
+    shown = _Shown(object)
+    _take_away(object, record)
+    del mesh[RECORD]
+    shown.restore()
+    mesh.update()
+    return count
+
+
+def mute_eigenskin(object, mute: bool) -> None:
+    """Show the mesh without its corrections, or with them again. Raises BadScene where there are none."""
+    check_present(object)
+    _mute_keys(object.data, eigenskin_record(object), mute)
+    object.data.update()
+
+
+def _mute_keys(mesh, record: Record, mute: bool) -> None:
+    for block in own_keys(mesh, record):
+        block.mute = mute
+
+
+class _Shown:
+    """Which shape key and which vertex group the objects with the mesh have active, by their names."""
+
+    def __init__(self, object):
+        self._active = [
+            (
+                ob,
+                ob.active_shape_key_index,
+                ob.active_shape_key.name if ob.active_shape_key else "",
+                ob.vertex_groups.active_index,
+                ob.vertex_groups.active.name if ob.vertex_groups.active else "",
+            )
+            for ob in mesh_users(object.data)
+        ]
+
+    def restore(self) -> None:
+        for ob, key_index, key_name, group_index, group_name in self._active:
+            blocks = ob.data.shape_keys.key_blocks if ob.data.shape_keys else ()
+            ob.active_shape_key_index = max(blocks.find(key_name), 0) if key_name and blocks else key_index
+            found = ob.vertex_groups.find(group_name) if group_name else group_index
+            ob.vertex_groups.active_index = found if found >= 0 else 0
+
+
+def _make_keys(object, rest: np.ndarray, model: "EigenSkin", record: Record) -> None:
+    mesh = object.data
+    if mesh.shape_keys is None:
+        object.shape_key_add(name="Basis", from_mix=False)
+        record.made_basis = True
+    for support in model.supports:
+        joints = tuple(model.joint_names[joint] for joint in support.joints)
+        entry = SupportRecord(support.name, joints, singular_values=tuple(support.singular_values.tolist()))
+        record.supports += (entry,)
+        for component, limit in zip(support.components, support.limits.tolist(), strict=True):
+            block = object.shape_key_add(name=_TEMPORARY, from_mix=False)
+            entry.keys += (block.name,)
+            shape = rest.copy()
+            shape[support.vertices] += component
+            block.points.foreach_set("co", shape.astype(np.float32).ravel())
+            block.relative_key = mesh.shape_keys.reference_key
+            block.slider_min, block.slider_max = -limit, limit
+
+
+def _make_drivers(mesh, armature, network, record: Record) -> None:
+    key = mesh.shape_keys
+    if key.animation_data is None:
+        record.made_animation = True
+    properties = eigenskin_drivers.free_properties(key, network)
+    record.properties = tuple(properties.values())
+    paths = [eigenskin_drivers.value_path(name) for support in record.supports for name in support.keys]
+    eigenskin_drivers.write_drivers(key, armature, network, properties, paths)
+
+
+def _make_groups(object, model: "EigenSkin", record: Record, painted: set[str]) -> None:
+    """Of all supports whose mask is not painted."""
+    chosen = [
+        (entry, support)
+        for entry, support in zip(record.supports, model.supports, strict=True)
+        if support.name not in painted
+    ]
+    taken = _layer_names(object)
+    for entry, _ in chosen:
+        entry.group = _free_name(_TEMPORARY, "", taken)
+        taken.add(entry.group)
+    names = [entry.group for entry, _ in chosen]
+    weights = np.stack([support.mask for _, support in chosen], axis=1) if chosen else np.zeros((model.vertex_count, 0))
+    write_weights(object, names, np.broadcast_to(np.arange(len(names)), weights.shape), weights)
+    for (entry, _), mask in zip(chosen, group_masks(object, names), strict=True):
+        entry.fingerprint = fingerprint(mask)
+
+
+def _make_attributes(mesh, model: "EigenSkin", record: Record) -> None:
+    for entry, support in zip(record.supports, model.supports, strict=True):
+        for correction in support.normal_components if support.normal_components is not None else ():
+            attribute = mesh.attributes.new(_TEMPORARY, "FLOAT_VECTOR", "POINT")
+            entry.attributes += (attribute.name,)
+            vectors = np.zeros((model.vertex_count, 3), np.float32)
+            vectors[support.vertices] = correction
+            attribute.data.foreach_set("vector", vectors.ravel())
+
+
+def _turn_preserve_volume_off(mesh, armature, record: Record) -> None:
+    """The corrections are of plain linear blending."""
+    for ob in mesh_users(mesh):
+        for modifier in ob.modifiers:
+            if modifier.type == "ARMATURE" and modifier.object == armature and modifier.use_deform_preserve_volume:
+                modifier.use_deform_preserve_volume = False
+                record.preserve_volume = tuple(dict.fromkeys((*record.preserve_volume, modifier.name)))
+
+
+def _replace(object, armature, old: Record | None, record: Record, painted: set[str]) -> None:
+    """Take away what ``old`` lists, and give all in ``record`` its name."""
+    mesh = object.data
+    kept = _KeptOfKeys(mesh, own_keys(mesh, old) if old else [])
+    groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)} if old else {}
+    if old:
+        record.preserve_volume = tuple(dict.fromkeys((*old.preserve_volume, *record.preserve_volume)))
+        _take_away(object, replace(old, preserve_volume=()), {groups[name] for name in painted})
+    for entry in record.supports:
+        if entry.name in painted:
+            entry.group = groups[entry.name]
+    gone = [name for name in groups if name in painted - {entry.name for entry in record.supports}]
+    record.kept = tuple(SupportRecord(name, group=groups[name]) for name in gone)
+    _name_all(object, armature, record, painted)
+    kept.restore(mesh)
+    if old and old.muted:
+        _mute_keys(mesh, record, True)
+
+
+def _name_all(object, armature, record: Record, painted: set[str]) -> None:
+    """Names that tell what is what, in place of the temporary ones."""
+    mesh = object.data
+    bones = {bone.name for bone in armature.data.bones}
+    for entry in record.supports:
+        keys = [mesh.shape_keys.key_blocks[name] for name in entry.keys]
+        taken = {block.name for block in mesh.shape_keys.key_blocks}
+        entry.keys = tuple(_free_name(entry.name, f" {index + 1}", taken) for index in range(len(keys)))
+        for block, name in zip(keys, entry.keys, strict=True):
+            block.name = name
+        # A group with a bone's name would move the mesh.
+        if entry.name not in painted:
+            name = _free_name(entry.name, SUPPORT_ENDING, _layer_names(object) | bones)
+            object.vertex_groups[entry.group].name = name
+            entry.group = name
+        attributes = entry.attributes
+        taken = _layer_names(object)
+        names = [_free_name(name, NORMAL_ENDING, taken) for name in entry.keys[: len(attributes)]]
+        for temporary, name in zip(attributes, names, strict=True):
+            mesh.attributes[temporary].name = name
+        entry.attributes = tuple(names)
+
+
+class _KeptOfKeys:
+    """What the artist has set on shape keys that are replaced, and which other keys are relative to them."""
+
+    def __init__(self, mesh, replaced):
+        names = {block.name for block in replaced}
+        blocks = mesh.shape_keys.key_blocks if replaced else ()
+        self._settings = {block.name: {name: getattr(block, name) for name in _KEPT_OF_KEY} for block in replaced}
+        self._relative = {
+            block.name: block.relative_key.name
+            for block in blocks
+            if block.name not in names and block.relative_key.name in names
+        }
+
+    def restore(self, mesh) -> None:
+        blocks = mesh.shape_keys.key_blocks
+        for name, settings in self._settings.items():
+            for setting, value in settings.items() if name in blocks else ():
+                setattr(blocks[name], setting, value)
+        for name, relative in self._relative.items():
+            if relative in blocks:
+                blocks[name].relative_key = blocks[relative]
+
+
+def _take_away(object, record: Record, spared_groups=()) -> None:
+    """Remove what ``record`` lists, but for some groups; what is gone already does not matter."""
+    mesh = object.data
+    take_keyframes_away(mesh, record)
+    blocks = own_keys(mesh, record)
+    for curve in own_drivers(mesh, record):
+        mesh.shape_keys.animation_data.drivers.remove(curve)
+    for name in record.properties if mesh.shape_keys is not None else ():
+        mesh.shape_keys.pop(name, None)
+    for block in blocks:
+        object.shape_key_remove(block)
+    for name in {entry.group for entry in (*record.kept, *record.supports)} - set(spared_groups):
+        if name in object.vertex_groups:
+            object.vertex_groups.remove(object.vertex_groups[name])
+    for name in [name for entry in record.supports for name in entry.attributes]:
+        if name in mesh.attributes:
+            mesh.attributes.remove(mesh.attributes[name])
+    for ob in mesh_users(mesh):
+        for name in record.preserve_volume:
+            if name in ob.modifiers and ob.modifiers[name].type == "ARMATURE":
+                ob.modifiers[name].use_deform_preserve_volume = True
+    _take_frame_away(object, record)
+
+
+def _take_frame_away(object, record: Record) -> None:
+    """Remove what was made to hold shape keys and drivers, where it holds nothing else."""
+    key = object.data.shape_keys
+    if key is None:
+        return
+    animation = key.animation_data
+    unused = animation and not (len(animation.drivers) or animation.action or len(animation.nla_tracks))
+    if record.made_animation and unused:
+        key.animation_data_clear()
+    if record.made_basis and len(key.key_blocks) == 1 and key.animation_data is None:
+        positions = np.empty(3 * len(object.data.vertices), np.float32)
+        key.reference_key.points.foreach_get("co", positions)
+        object.shape_key_clear()
+        object.data.attributes["position"].data.foreach_set("vector", positions)
+
+
+def _driving_joints(model: "EigenSkin") -> list[str]:
+    return [model.joint_names[joint] for joint in sorted({joint for part in model.supports for joint in part.joints})]
+
+
+def _layer_names(object) -> set[str]:
+    """Vertex groups and attributes have one set of names."""
+    return {*object.vertex_groups.keys(), *object.data.attributes.keys()}
+
+
+def _free_name(stem: str, ending: str, taken: set[str]) -> str:
+    """``stem`` and ``ending``, with a number between them where that name is taken. Too long a stem is cut."""
+    number = ""
+    while True:
+        room = _LONGEST_NAME - len((number + ending).encode())
+        name = stem.encode()[:room].decode(errors="ignore") + number + ending
+        if name not in taken:
+            return name
+        number = f".{int(number[1:] or 0) + 1:03}"

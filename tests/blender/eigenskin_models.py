@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finished corrections for tests: built from poses of a rigged mesh, or made up; and what Blender makes of them."""
+
+import bpy
+import numpy as np
+from mathutils import Quaternion
+from scipy.spatial.transform import Rotation
+
+from skinning_tools.core.deform import skin_frame
+from skinning_tools.core.eigenskin import (
+    EigenSkin,
+    EigenSkinSettings,
+    Examples,
+    PoseSpace,
+    Rig,
+    Support,
+    build_eigenskin,
+)
+from skinning_tools.scene.eigenskin_examples import current_pose, read_rig
+from skinning_tools.scene.eigenskin_writer import Written, eigenskin_record, write_eigenskin
+from tests.blender.eigenskin_scenes import POSES, pose
+
+
+def examples(ob, rig, poses) -> tuple[Rig, Examples]:
+    """Of ``poses``, lists of (bone, axis, degrees): the mesh's shapes by dual quaternions."""
+    names, found = [], []
+    for turns in poses:
+        pose(rig, turns)
+        skin, joints = read_rig(bpy.context, ob)
+        rotations, matrices = current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())
+        shape = skin_frame(skin.rest, skin.bones, skin.weights, matrices, "DQS")
+        names.append(" ".join(f"{bone} {axis} {degrees}" for bone, axis, degrees in turns))
+        found.append((rotations, matrices, shape))
+    pose(rig)
+    return joints, Examples(tuple(names), *(np.array(part) for part in zip(*found, strict=True)))
+
+
+def built(ob, rig, poses=None, **settings) -> tuple[Rig, EigenSkin]:
+    """The corrections of ``ob`` from ``poses``, by default each joint's own."""
+    joints, given = examples(ob, rig, [[turn] for turn in POSES] if poses is None else poses)
+    return joints, build_eigenskin(joints, given, EigenSkinSettings(**settings))
+
+
+def corrected(ob, rig, normals=False, **given) -> tuple[Rig, EigenSkin, Written]:
+    """``built``, and written to the mesh."""
+    joints, model = built(ob, rig, **given)
+    return joints, model, write_eigenskin(ob, rig, joints, model, normals)
+
+
+def made_up(joints: Rig, spaces: dict[int, PoseSpace], seed=0, pairs=(), size=1.0, components=3) -> EigenSkin:
+    """Random corrections for ``spaces``, and for ``pairs`` of joints with all pairs of their centres."""
+    random = np.random.default_rng(seed)
+    count = len(joints.rest)
+    supports = []
+    for joint in [*((joint,) for joint in spaces), *pairs]:
+        centers = None
+        basis_count = len(spaces[joint[0]].centers)
+        if len(joint) == 2:
+            numbers = [np.arange(len(spaces[part].centers) - 1) for part in joint]
+            centers = np.stack(np.meshgrid(*numbers, indexing="ij"), axis=-1).reshape(-1, 2)
+            basis_count = len(centers)
+        vertices = np.sort(random.choice(count, count // 2, replace=False))
+        mask = np.zeros(count, np.float32)
+        mask[vertices] = random.uniform(0.1, 1.0, len(vertices))
+        supports.append(
+            Support(
+                " + ".join(joints.joint_names[part] for part in joint),
+                joint,
+                mask,
+                vertices,
+                0.1 * random.normal(size=(components, len(vertices), 3)),
+                0.1 * random.normal(size=(components, len(vertices), 3)),
+                size * random.normal(size=(basis_count, components)),
+                centers,
+                np.full(components, 10.0),
+                np.sort(random.uniform(0.1, 1.0, components + 2))[::-1],
+            )
+        )
+    return EigenSkin(joints.joint_names, count, spaces, tuple(supports), ())
+
+
+def hinge(degrees=(-90, -60, -30, 30, 60, 90), axis=(1.0, 0.0, 0.0), radius=1.1) -> PoseSpace:
+    """Rest, and turns about an axis."""
+    axis = np.array(axis) / np.linalg.norm(axis)
+    half = np.radians([0, *degrees]) / 2
+    return PoseSpace(np.column_stack([np.cos(half), np.sin(half)[:, None] * axis]), axis, radius)
+
+
+def ball(count=6, radius=1.1, seed=0) -> PoseSpace:
+    """Rest, and ``count`` rotations of all kinds."""
+    centers = np.roll(Rotation.random(count, random_state=seed).as_quat(), 1, axis=1)
+    return PoseSpace(np.concatenate([[[1.0, 0.0, 0.0, 0.0]], centers]), None, radius)
+
+
+def turn(rig, rotations) -> None:
+    """Give each pose bone named in ``rotations`` that rotation, w x y z."""
+    for name, rotation in rotations.items():
+        bone = rig.pose.bones[name]
+        bone.rotation_mode = "QUATERNION"
+        bone.rotation_quaternion = Quaternion(rotation)
+    bpy.context.view_layer.update()
+
+
+def turn_at_random(rig, random, most=np.pi) -> None:
+    """Every bone by up to ``most`` radians."""
+    for bone in rig.pose.bones:
+        vector = random.normal(size=3)
+        vector *= random.uniform(0, most) / np.linalg.norm(vector)
+        turn(rig, {bone.name: np.roll(Rotation.from_rotvec(vector).as_quat(), 1)})
+
+
+def shown_values(ob) -> np.ndarray:
+    """(C,) float32: the values of the corrections' shape keys as they are evaluated, in the order of the components."""
+    key = ob.data.shape_keys.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    names = [name for support in eigenskin_record(ob).supports for name in support.keys]
+    return np.array([key.key_blocks[name].value for name in names])
+
+
+def expected_values(ob, joints: Rig, model: EigenSkin) -> np.ndarray:
+    """(C,) what core has for the pose that Blender shows."""
+    skin, _ = read_rig(bpy.context, ob)
+    rotations, _ = current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())
+    return model.values(rotations[None])[0]
