@@ -5,7 +5,7 @@ import bpy
 
 from ..scene import bake_state, crs_modifier, dependencies, rotation_center_settings, rotation_centers
 from ..scene.job_checks import active_object
-from ..scene.skin_reader import check_skinned
+from ..scene.skin_reader import check_turning
 from .boundary import Checked, SkinningJob
 
 
@@ -17,7 +17,7 @@ class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator
 
     __annotations__ = rotation_center_settings.setting_annotations("soft_min")
 
-    check = staticmethod(check_skinned)
+    check = staticmethod(check_turning)
 
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""

@@ -6,7 +6,7 @@ import bpy
 from ..scene.bake_state import shown_bake_state
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import MISSING, STALE
-from ..scene.skin_reader import check_skinned
+from ..scene.skin_reader import check_turning
 from .convert_animation import draw_text
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
@@ -60,7 +60,7 @@ def _reason_not_to_preview(context) -> str:
     object = active_object(context)
     if object is not None and object.type == "ARMATURE":
         return ""
-    return reason_not_to_work(context, check_skinned)
+    return reason_not_to_work(context, check_turning)
 
 
 def draw_settings(layout, settings, shown) -> None:

@@ -8,7 +8,7 @@ from ..scene.bake_state import shown_bake_state
 from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import FRESH, MISSING, STALE, bake_record
-from ..scene.skin_reader import check_skinned
+from ..scene.skin_reader import check_turning
 from .convert_animation import draw_rows, draw_text
 
 
@@ -35,7 +35,7 @@ class SKINNING_PT_rotation_centers(bpy.types.Panel):
         button = layout.row()
         button.scale_y = 1.5
         button.operator("skinning.bake_rotation_centers", text="Bake Centers", icon="PIVOT_MEDIAN")
-        reason = reason_not_to_work(context, check_skinned)
+        reason = reason_not_to_work(context, check_turning)
         object = active_object(context)
         if reason:
             draw_text(layout, context, reason, "INFO")

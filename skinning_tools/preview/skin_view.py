@@ -14,7 +14,7 @@ import numpy as np
 from ..core.deform import METHODS, vertex_normals
 from ..core.errors import BadScene
 from ..scene.rotation_centers import bake_record, read_centers
-from ..scene.skin_reader import Skin, armature_of, bone_matrices, bone_names, read_arrays, read_skin
+from ..scene.skin_reader import Skin, armature_of, bone_matrices, bone_names, check_even_scale, read_arrays, read_skin
 from . import drawing, legend
 from .buffers import VertexData
 
@@ -32,7 +32,9 @@ class SkinView:
 
     def __init__(self, context, object, mode: str):
         """Raises SkinningError where ``object`` cannot be previewed in this mode."""
-        self._take(read_skin(context, object))
+        skin = read_skin(context, object)
+        check_even_scale(object)
+        self._take(skin)
         self._uid = object.session_uid
         self.set_mode(mode)
 
@@ -91,7 +93,9 @@ class SkinView:
         object = self._existing_target()
         if self.is_edited():
             return
-        self._take(read_arrays(object))
+        skin = read_arrays(object)
+        check_even_scale(object)
+        self._take(skin)
         if self.mode == "CRS" and not self.has_centers:
             raise BadScene("The preview has ended: the baked centers of rotation are gone. Bake them again")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from ..core.errors import SkinningError
+from ..core.errors import BadScene, SkinningError
 from . import rotation_centers
 from .rotation_centers import MISSING, UNKNOWN, bake_record
 from .skin_reader import armature_of, bone_names, check_rig
@@ -24,19 +24,20 @@ _SECONDS_PER_VERTEX = 5e-6
 def shown_bake_state(object) -> str:
     """``bake_state`` for a panel's draw: read again only after the mesh was edited, and not too often even then.
 
-    In Edit Mode the mesh counts as it was before. UNKNOWN also where a timer is about to read a large mesh.
+    Where nothing can be read, as in Edit Mode, it is as it was before, UNKNOWN where nothing was known. So it is while
+    a large mesh waits for a timer to read it.
     """
     record = bake_record(object)
     if record is None:
         return MISSING
     known = _known_states.get(object.session_uid)
-    if object.data.is_editmode:
-        return known.state if known is not None else UNKNOWN
+    mesh = object.data
     try:
+        if mesh.is_editmode:
+            raise BadScene
         check_rig(object)
     except SkinningError:
-        return UNKNOWN
-    mesh = object.data
+        return known.state if known is not None and known.mesh_uid == mesh.session_uid else UNKNOWN
     key = (record.fingerprint, mesh.session_uid, len(mesh.vertices), bone_names(object, armature_of(object)))
     if known is None:
         _forget_all_but({ob.session_uid for ob in bpy.data.objects})

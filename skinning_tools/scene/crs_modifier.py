@@ -14,7 +14,7 @@ from .crs_nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
 from .crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
 from .object_checks import object_label
 from .records import write_record
-from .skin_reader import Skin, armature_modifier, armature_of, bone_names, check_skinned, read_skin
+from .skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 
 LABEL = "Center of Rotation"
 
@@ -47,7 +47,7 @@ def check_addable(context, object) -> None:
     reason = reason_not_available()
     if reason:
         raise BadScene(reason)
-    check_skinned(context, object)
+    check_turning(context, object)
     rotation_centers.check_bakeable(object)
     _check_modifiers(object)
     _check_sharing(object)
@@ -55,7 +55,7 @@ def check_addable(context, object) -> None:
 
 def check_updatable(context, object) -> None:
     """Raises BadScene where ``update`` would. Evaluates what is above the armature."""
-    check_skinned(context, object)
+    check_turning(context, object)
     if reason_not_available():
         return
     if native_modifier(object) is not None:

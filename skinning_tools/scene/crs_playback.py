@@ -23,7 +23,7 @@ from .data_blocks import is_alive
 from .object_checks import object_label
 from .point_cache import PointCacheWriter
 from .result_names import with_ending
-from .skin_reader import Skin, bone_matrices, read_skin
+from .skin_reader import Skin, bone_matrices, check_even_scale, read_skin
 from .temporary_scene import evaluate_frame, temporary_scene
 
 ENDING = "crs"
@@ -104,6 +104,7 @@ def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[rang
             "Choose an end after the start"
         )
     skin = read_skin(context, object)
+    check_even_scale(object)
     rotation_centers.check_fresh(object)
     return range(start, end + 1, frame_step), skin, rotation_centers.read_centers(object)[0]
 

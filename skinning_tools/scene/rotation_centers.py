@@ -10,7 +10,7 @@ from ..core.errors import BadScene, BadSettings, SkinningError
 from . import background
 from .object_checks import object_label
 from .records import read_record, write_record
-from .skin_reader import Skin, check_skinned, read_arrays, read_skin
+from .skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_skin
 
 DEFAULT_ATTRIBUTE = "rotation_center"
 VALID_ENDING = "_valid"
@@ -78,6 +78,7 @@ def bake(
 
     begin = time.perf_counter()
     skin = read_skin(context, object)
+    check_even_scale(object)
     check_bakeable(object)
     _check_name(object, attribute_name)
 
@@ -176,7 +177,7 @@ def bake_state(object) -> str:
 
 def check_baked(context, object) -> None:
     """Raises BadScene where the object is no skinned mesh with centers; cheap, so an old bake passes."""
-    check_skinned(context, object)
+    check_turning(context, object)
     if bake_record(object) is None:
         raise BadScene(_UNBAKED.format(object_label(object)))
 

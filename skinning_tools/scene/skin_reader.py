@@ -54,6 +54,39 @@ def check_skinned(context, object) -> None:
     check_rig(object)
 
 
+def check_turning(context, object) -> None:
+    """``check_skinned`` and ``check_even_scale``: for what blends rotations. Cheap enough for a panel."""
+    check_skinned(context, object)
+    check_even_scale(object)
+
+
+def check_even_scale(object) -> None:
+    """Raises BadScene where the scale of a mesh object that passes ``check_rig``, or its armature's, differs by axes.
+
+    A bone that turns then shears what it moves, in the space of the one or the other: there is no rotation to speak of.
+    Linear blending does not mind.
+    """
+    armature = armature_of(object)
+    to_world = np.array(armature.matrix_world, dtype=np.float64)
+    scale = np.array(armature.matrix_world.to_scale())
+    if np.ptp(np.abs(scale)) > _EVEN_SCALE * np.abs(scale).max() or not scale.any():
+        raise BadScene(
+            f'The armature "{armature.name}" is scaled unevenly ({_text(scale)}), so that its bones shear what they '
+            "turn. Apply its scale (Object > Apply > Scale)"
+        )
+    relative = np.linalg.solve(to_world, np.array(object.matrix_world, dtype=np.float64))[:3, :3]
+    sizes = np.linalg.svd(relative, compute_uv=False)
+    if sizes[0] - sizes[2] > _EVEN_SCALE * sizes[0] or sizes[0] == 0:
+        raise BadScene(
+            f"The {object_label(object)} is scaled unevenly ({_text(object.matrix_world.to_scale())}), so that the "
+            f'bones of "{armature.name}" shear what they turn. Apply its scale (Object > Apply > Scale)'
+        )
+
+
+def _text(scale) -> str:
+    return ", ".join(f"{value:.3g}" for value in scale)
+
+
 def check_rig(object) -> None:
     """Raises BadScene where a mesh object has no armature and vertex groups that fit each other.
 
@@ -83,7 +116,6 @@ def check_rig(object) -> None:
             f'None of the {len(object.vertex_groups)} vertex groups of {label} is named as a deforming bone of "'
             f'{armature.name}". Rename the groups as the bones, or enable Deform on the bones'
         )
-    _check_even_scale(armature)
 
 
 def armature_modifier(object):
@@ -169,7 +201,7 @@ def bone_matrices(skin: Skin, depsgraph) -> np.ndarray:
     """(P, 3, 4) float64: what each bone does to rest positions, in the mesh object's space, as the depsgraph is now.
 
     As the armature modifier has it: the pose relative to the rest pose in the armature's space, brought to the mesh's.
-    Raises BadScene where a bone is gone.
+    Raises BadScene where a bone is gone, or has no matrix that can be used.
     """
     armature = skin.armature.evaluated_get(depsgraph)
     order = {name: index for index, name in enumerate(armature.pose.bones.keys())}
@@ -181,8 +213,19 @@ def bone_matrices(skin: Skin, depsgraph) -> np.ndarray:
     order = {name: index for index, name in enumerate(armature.data.bones.keys())}
     rest = _matrices(armature.data.bones, "matrix_local")[[order[name] for name in skin.bone_names]]
     mesh_world = np.array(skin.object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
-    to_armature = np.linalg.solve(np.array(armature.matrix_world, dtype=np.float64), mesh_world)
-    matrices = np.linalg.inv(to_armature) @ pose @ np.linalg.inv(rest) @ to_armature
+    usable = np.isfinite(pose).all(axis=(1, 2))
+    if not usable.all():
+        raise BadScene(
+            f'The bone "{skin.bone_names[np.argmin(usable)]}" of "{skin.armature.name}" has a transform that is not a '
+            "number (NaN or infinite). Clear its transform, and look at its constraints and drivers"
+        )
+    try:
+        to_armature = np.linalg.solve(np.array(armature.matrix_world, dtype=np.float64), mesh_world)
+        matrices = np.linalg.inv(to_armature) @ pose @ np.linalg.inv(rest) @ to_armature
+    except np.linalg.LinAlgError:
+        raise BadScene(
+            f'The {skin.label} or its armature "{skin.armature.name}" has a scale of zero. Set it to another value'
+        ) from None
     return matrices[:, :3]
 
 
@@ -216,14 +259,3 @@ def _check_single(object, modifier) -> None:
                 f'The {label} is deformed twice: by the modifiers "{modifier.name}" and "{other.name}". '
                 "Disable one of them in the viewport, or remove it"
             )
-
-
-def _check_even_scale(armature) -> None:
-    """Under an uneven scale a bone that turns shears what it moves: there is no rotation to speak of."""
-    scale = np.array(armature.matrix_world.to_scale())
-    if np.ptp(np.abs(scale)) > _EVEN_SCALE * np.abs(scale).max():
-        text = ", ".join(f"{value:.3g}" for value in scale)
-        raise BadScene(
-            f'The armature "{armature.name}" is scaled unevenly ({text}), so that its bones shear what they turn. '
-            "Apply its scale (Object > Apply > Scale)"
-        )

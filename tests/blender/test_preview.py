@@ -315,6 +315,17 @@ def test_what_is_shown_stays_where_another_object_cannot_be(tube):
     assert shown().mode == "LBS"
 
 
+def test_uneven_scale_is_refused_and_ends_it(tube):
+    bpy.ops.skinning.preview(mode="LBS")
+    tube.scale = (1, 2, 1)
+    bpy.context.view_layer.update()
+    session._refresh()
+    assert shown() is None
+    assert "scaled unevenly" in bpy.context.window_manager.skinning_preview.failure
+    with pytest.raises(RuntimeError, match="scaled unevenly"):
+        bpy.ops.skinning.preview(mode="DQS")
+
+
 def test_nothing_active_is_refused():
     scenes.empty_scene()
     with pytest.raises(RuntimeError, match="no active object"):

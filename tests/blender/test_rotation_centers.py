@@ -20,7 +20,7 @@ from skinning_tools.scene.skin_reader import read_skin
 from skinning_tools.scene.vertex_groups import write_weights
 from tests.blender import moving_meshes, scenes
 from tests.blender.skinned_meshes import rigged_tube
-from tests.blender.test_skin_reader import BAD_SCENES
+from tests.blender.test_skin_reader import BAD_SCENES, UNEVEN_SCENES
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -153,7 +153,11 @@ def test_the_mesh_must_not_change_meanwhile(tube):
     assert bake_state(tube) == MISSING
 
 
-@pytest.mark.parametrize(("spoil", "parts"), BAD_SCENES, ids=[spoil.__name__ for spoil, _ in BAD_SCENES])
+@pytest.mark.parametrize(
+    ("spoil", "parts"),
+    BAD_SCENES + UNEVEN_SCENES,
+    ids=[spoil.__name__ for spoil, _ in BAD_SCENES + UNEVEN_SCENES],
+)
 def test_bad_scenes(tube, spoil, parts):
     spoil(tube, bpy.data.objects["Rig"])
     bpy.context.view_layer.objects.active = tube
@@ -298,11 +302,28 @@ def test_record_of_a_newer_version_is_read(tube):
 
 def test_state_of_what_cannot_be_read(tube):
     bake()
-    bpy.data.objects["Rig"].scale = (1, 2, 1)
-    bpy.context.view_layer.update()
+    rig = bpy.data.objects["Rig"]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
     assert bake_state(tube) == UNKNOWN
-    with pytest.raises(SkinningError, match="scaled unevenly"):
+    with pytest.raises(SkinningError, match="is in Edit Mode"):
         rotation_centers.check_fresh(tube)
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+@pytest.mark.parametrize(("spoil", "parts"), UNEVEN_SCENES, ids=[spoil.__name__ for spoil, _ in UNEVEN_SCENES])
+@pytest.mark.parametrize(
+    "operator", ["prepare_centers_for_export", "crs_to_shape_keys", "crs_to_pc2", "add_center_of_rotation_modifier"]
+)
+def test_what_blends_rotations_refuses_an_uneven_scale(tube, operator, spoil, parts):
+    bake()
+    spoil(tube, bpy.data.objects["Rig"])
+    bpy.context.view_layer.update()
+    if operator.startswith("add") and bpy.app.version < (5, 1, 0):
+        pytest.skip("the native modifier needs Blender 5.1")
+    with pytest.raises(RuntimeError) as raised:
+        getattr(bpy.ops.skinning, operator)()
+    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
 
 
 def test_bakes_what_the_caller_calls_active(tube):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.skin_reader import armature_of, check_skinned, read_skin
+from skinning_tools.scene.skin_reader import armature_of, bone_matrices, check_skinned, check_turning, read_skin
 from tests.blender import scenes
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
 
@@ -99,6 +99,14 @@ def scale_unevenly(ob, rig):
     rig.scale = (1, 2, 1)
 
 
+def scale_the_mesh_unevenly(ob, rig):
+    ob.scale = (1, 2, 1)
+
+
+def scale_to_nothing(ob, rig):
+    rig.scale = (0, 0, 0)
+
+
 def enter_edit_mode(ob, rig):
     bpy.ops.object.mode_set(mode="EDIT")
 
@@ -138,7 +146,6 @@ BAD_SCENES = [
     (remove_groups, ['"Arm"', "no vertex groups"]),
     (rename_groups, ['"Arm"', '"Rig"', "None of the 5 vertex groups"]),
     (forbid_deforming, ['"Arm"', "Deform"]),
-    (scale_unevenly, ['"Rig"', "scaled unevenly (1, 2, 1)", "Apply"]),
     (enter_edit_mode, ['"Arm"', "Edit Mode"]),
     (edit_the_armature, ['"Rig"', "Edit Mode"]),
     (hide, ['"Arm"', "hidden"]),
@@ -147,6 +154,14 @@ BAD_SCENES = [
     (add_a_second_armature, ['"Arm"', "deformed twice", '"Armature"', '"Second"']),
     (parent_as_well, ['"Arm"', "deformed twice", '"Rig"', '"Armature"']),
     (remove_vertices, ['"Arm"', "has no vertices"]),
+]
+
+
+# What only matters to what blends rotations.
+UNEVEN_SCENES = [
+    (scale_unevenly, ['"Rig"', "scaled unevenly (1, 2, 1)", "Apply"]),
+    (scale_the_mesh_unevenly, ['"Arm"', "scaled unevenly (1, 2, 1)", '"Rig"', "Apply"]),
+    (scale_to_nothing, ['"Rig"', "scaled unevenly (0, 0, 0)"]),
 ]
 
 
@@ -197,3 +212,38 @@ def test_an_enabled_armature_modifier_comes_before_a_disabled_one():
     ob.modifiers.new("Second", "ARMATURE").object = other
     ob.modifiers["Armature"].show_viewport = False
     assert armature_of(ob) == other
+
+
+@pytest.mark.parametrize(("spoil", "parts"), UNEVEN_SCENES, ids=[spoil.__name__ for spoil, _ in UNEVEN_SCENES])
+def test_uneven_scale_is_refused_where_rotations_are_blended(spoil, parts):
+    ob, rig = rigged_tube()
+    check_turning(bpy.context, ob)
+    spoil(ob, rig)
+    bpy.context.view_layer.update()
+    assert len(read_skin(bpy.context, ob).rest) == len(ob.data.vertices)
+    with pytest.raises(BadScene) as raised:
+        check_turning(bpy.context, ob)
+    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
+
+
+def test_mirrored_and_turned_objects_are_scaled_evenly():
+    ob, rig = rigged_tube()
+    ob.scale, rig.scale = (-2, 2, 2), (1.5, 1.5, -1.5)
+    bpy.context.view_layer.update()
+    check_turning(bpy.context, ob)
+    assert np.isfinite(expected(ob, "DQS")).all()
+
+
+def test_bones_without_usable_transforms_are_named():
+    ob, rig = rigged_tube()
+    skin = read_skin(bpy.context, ob)
+    rig.animation_data_clear()
+    rig.pose.bones["Bone 2"].scale = rig.pose.bones["Bone 3"].scale = (1e30, 1e30, 1e30)
+    bpy.context.view_layer.update()
+    with pytest.raises(BadScene, match='"Bone 3" of "Rig" has a transform that is not a number'):
+        bone_matrices(skin, bpy.context.evaluated_depsgraph_get())
+    rig.pose.bones["Bone 2"].scale = rig.pose.bones["Bone 3"].scale = (1, 1, 1)
+    rig.scale = (0, 0, 0)
+    bpy.context.view_layer.update()
+    with pytest.raises(BadScene, match='"Arm" or its armature "Rig" has a scale of zero'):
+        bone_matrices(skin, bpy.context.evaluated_depsgraph_get())
