@@ -3,6 +3,9 @@
 
 import numpy as np
 
+# Of a component, and of the cosine between two quaternions: what bones in single precision may have for zero.
+NEARLY_ZERO = 1e-6
+
 
 def from_matrices(rotations: np.ndarray) -> np.ndarray:
     """Quaternions (..., 4) of rotation matrices (..., 3, 3); either of the two signs.
@@ -68,6 +71,16 @@ def product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         ],
         axis=-1,
     )
+
+
+def canonical(quaternions: np.ndarray) -> np.ndarray:
+    """Of the two signs of unit quaternions (..., 4) the one whose first component that is not nearly zero is positive.
+
+    Half turns have w = 0 but for rounding, which so has no say in which way around they go.
+    """
+    significant = np.abs(quaternions) > NEARLY_ZERO
+    leading = np.take_along_axis(quaternions, np.argmax(significant, axis=-1)[..., None], axis=-1)
+    return np.where(leading < 0, -quaternions, quaternions)
 
 
 def same_hemisphere(quaternions: np.ndarray) -> np.ndarray:

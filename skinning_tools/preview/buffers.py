@@ -122,7 +122,7 @@ def bone_texels(matrices: np.ndarray, origin: np.ndarray) -> np.ndarray:
     matrices (P, 3, 4) in the mesh's space.
     """
     linear = matrices[..., :3]
-    turns = quaternions.from_matrices(polar_decomposition(linear)[0])
+    turns = quaternions.canonical(quaternions.from_matrices(polar_decomposition(linear)[0]))
     rows = -(-len(matrices) // BONES_PER_ROW)
     texels = np.zeros((rows * BONES_PER_ROW, 4, 4), np.float32)
     texels[: len(matrices), :3, :3] = linear

@@ -21,7 +21,7 @@ _GROUP_SIZE = 32
 # Of the largest stretch, what counts as none in single precision.
 _FLAT = 1e-6
 
-# As in core.deform.blend, in single precision: bones half a turn apart stay on the sides that they have.
+# As NEARLY_ZERO of core.quaternions: bones half a turn apart stay on the sides that they have.
 _HALF_TURN = 1e-6
 
 
@@ -162,8 +162,21 @@ def _turn(build: NodeBuilder, matrix) -> bpy.types.NodeSocket:
     quaternion = build.add("FunctionNodeRotationToQuaternion", turned).outputs
     columns = build.add("FunctionNodeSeparateMatrix", stretch).outputs
     values = [columns[place] if place % 4 < 3 else 0.0 for place in range(12)]
-    values += [quaternion["X"], quaternion["Y"], quaternion["Z"], quaternion["W"]]
+    values += _canonical(build, [quaternion[name] for name in "XYZW"])
     return build.add("FunctionNodeCombineMatrix", *values).outputs["Matrix"]
+
+
+def _canonical(build: NodeBuilder, quaternion) -> list[bpy.types.NodeSocket]:
+    """x, y, z, w with the sign that core.quaternions.canonical gives them."""
+    leading = 0.0
+    x, y, z, w = quaternion
+    for component in (w, x, y, z):
+        # 1, 0 or −1: doubled from one to the next, the first that is not 0 outweighs all others.
+        above = build.math("GREATER_THAN", component, _HALF_TURN)
+        below = build.math("LESS_THAN", component, -_HALF_TURN)
+        leading = build.math("MULTIPLY_ADD", leading, 2.0, build.math("SUBTRACT", above, below))
+    sign = build.math("MULTIPLY_ADD", build.math("LESS_THAN", leading, 0.0), -2.0, 1.0)
+    return [build.math("MULTIPLY", component, sign) for component in quaternion]
 
 
 def _influences(build: NodeBuilder, attributes, slot_count: int):

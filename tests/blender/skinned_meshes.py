@@ -73,6 +73,37 @@ def animate(rig, degrees=50.0, stretch=0.2, seed=0) -> None:
                 bone.keyframe_insert(path, frame=frame)
 
 
+def half_turn(rig, axis: int, sign: float, frames=(1, 8)) -> None:
+    """Key every other bone to exactly half a turn about its own axis 0, 1 or 2, the rest to none."""
+    for index, bone in enumerate(rig.pose.bones):
+        for frame in frames:
+            bone.rotation_euler = [sign * np.pi * (index % 2) * (axis == each) for each in range(3)]
+            bone.location, bone.scale = (0, 0, 0), (1, 1, 1)
+            for path in ("rotation_euler", "location", "scale"):
+                bone.keyframe_insert(path, frame=frame)
+
+
+def mirror(rig, axis: int, frames=(1, 8)) -> None:
+    """Key every other bone to a scale of −1 along its own axis 0, 1 or 2, the rest to none: as half a turn, to core."""
+    half_turn(rig, axis, 0.0, frames)
+    for bone in list(rig.pose.bones)[1::2]:
+        for frame in frames:
+            bone.scale = [-1.0 if axis == each else 1.0 for each in range(3)]
+            bone.keyframe_insert("scale", frame=frame)
+
+
+def random_rolls(rig, seed=0) -> None:
+    """Give the bones other rolls, which is where the rounding of half turns comes from."""
+    random = np.random.default_rng(seed)
+    active = bpy.context.view_layer.objects.active
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for bone in rig.data.edit_bones:
+        bone.roll = random.uniform(-np.pi, np.pi)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.objects.active = active
+
+
 def expected(object, method="CRS", rest=None) -> np.ndarray:
     """(N, 3) what core.deform makes of the skin at the current frame; ``rest`` in place of the rest positions."""
     skin = read_skin(bpy.context, object)

@@ -17,7 +17,7 @@ from skinning_tools.scene.rotation_centers import bake_record, read_centers
 from skinning_tools.scene.skin_reader import armature_modifier, bone_matrices, read_skin
 from skinning_tools.scene.vertex_groups import write_weights
 from tests.blender import moving_meshes, scenes
-from tests.blender.skinned_meshes import animate, diagonal, expected, rigged_tube
+from tests.blender.skinned_meshes import animate, diagonal, expected, half_turn, mirror, random_rolls, rigged_tube
 
 pytestmark = pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on")
 
@@ -86,6 +86,22 @@ def test_mirrored_and_strongly_stretched_bones():
     add(ob)
     # At frame 1 the mirrored bone is turned half around: both ways are as near, and either may be taken.
     deforms_as_core(ob, frames=FRAMES[1:])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("turn", [1.0, -1.0, None], ids=["half turn", "half turn back", "mirrored"])
+def test_half_turns_go_the_same_way_around(turn, axis, seed):
+    """Both ways are as near: rounding must not choose."""
+    ob, rig = rigged_tube()
+    random_rolls(rig, seed)
+    if turn is None:
+        mirror(rig, axis)
+    else:
+        half_turn(rig, axis, turn)
+    add(ob)
+    deforms_as_core(ob, frames=(1,))
+    assert np.abs(expected(ob) - expected(ob, "LBS")).max() > 100 * TOLERANCE * diagonal(ob)
 
 
 def test_flattened_and_vanished_bones():

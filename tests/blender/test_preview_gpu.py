@@ -86,6 +86,26 @@ def test_vertices_are_where_core_has_them(tube, method, frame):
     assert np.linalg.norm(found - rest, axis=1).max() > 0.1 * diagonal
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("turn", [1.0, -1.0, None], ids=["half turn", "half turn back", "mirrored"])
+@pytest.mark.parametrize("method", ["DQS", "CRS"])
+def test_half_turns_go_the_same_way_around(tube, method, turn, axis, seed):
+    """Both ways are as near: rounding must not choose."""
+    rig = bpy.data.objects["Rig"]
+    skinned_meshes.random_rolls(rig, seed)
+    if turn is None:
+        skinned_meshes.mirror(rig, axis)
+    else:
+        skinned_meshes.half_turn(rig, axis, turn)
+    bpy.context.scene.frame_set(1)
+    bpy.ops.skinning.preview(mode=method)
+    matrices = bone_matrices(read_skin(bpy.context, tube), bpy.context.evaluated_depsgraph_get())
+    found = skinned_by_gpu(shown().data, matrices, method)
+    difference = np.linalg.norm(found - skinned_meshes.expected(tube, method), axis=1)
+    assert difference.max() < TOLERANCE * skinned_meshes.diagonal(tube)
+
+
 def random_skin(vertex_count=3000, bone_count=20, influences=8, degrees=80.0, shear=0.1, place=0.0, seed=0):
     """rest, normals, bones, weights, matrices, centers: unrelated numbers, turns less than ``degrees`` from rest."""
     random = np.random.default_rng(seed)

@@ -25,9 +25,10 @@ from .polar import polar_decomposition
 METHODS = ("LBS", "DQS", "CRS")
 
 # Two bones turned apart by half a turn have quaternions at right angles. Rounding must not choose a side for each
-# vertex anew, so within this cosine the second one keeps the side that it has. (The modifier and the shaders, in single
-# precision, need 1e-6.)
-_HALF_TURN = 1e-12
+# vertex anew, so within this cosine the second one keeps the side that ``quaternions.canonical`` gives it: the same in
+# double precision, in the modifier and in the shaders. Blender's Preserve Volume may take the other way around, which
+# is as near.
+_HALF_TURN = quaternions.NEARLY_ZERO
 
 # Vertices at a time: what a block needs stays in the cache, and memory does not grow with the mesh.
 _BLOCK = 8192
@@ -45,7 +46,7 @@ def skin_frame(
 
     rest (N, 3), bones and weights (N, K), matrices (P, 3, 4) from rest pose to frame; centers (N, 3) for CRS, the
     rest position where a vertex has none (it then moves as with LBS).
-    Raises BadSettings on an unknown method, BadWeights where CRS has no centres.
+    Raises BadSettings on an unknown method, BadWeights where CRS has no centres or a matrix is no number.
     """
     result = np.empty((len(rest), 3))
     for part, transforms in _blocks(rest, bones, weights, matrices, method, centers):
@@ -92,6 +93,9 @@ def _blocks(rest, bones, weights, matrices, method, centers) -> Iterator[tuple[s
     if method == "CRS" and (centers is None or np.shape(centers) != np.shape(rest)):
         raise BadWeights("Centers of rotation are missing or do not fit the mesh. Bake them first")
     matrices = np.asarray(matrices, dtype=np.float64)
+    usable = np.isfinite(matrices).all(axis=(1, 2))
+    if not usable.all():
+        raise BadWeights(f"The matrix of bone {np.argmin(usable)} is not a number (NaN or infinite)")
     turning = None if method == "LBS" else _TurningBones(matrices)
     for start in range(0, len(rest), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -119,7 +123,7 @@ class _TurningBones:
 
     def __init__(self, matrices: np.ndarray):
         rotations, self._stretches = polar_decomposition(matrices[..., :3])
-        self._quaternions = quaternions.from_matrices(rotations)
+        self._quaternions = quaternions.canonical(quaternions.from_matrices(rotations))
         self._duals = quaternions.product(0.5 * _pure(matrices[..., 3]), self._quaternions)
         difference = matrices[..., :3] - rotations
         # Rotations that are such but for rounding need no term for their scale.

@@ -11,6 +11,9 @@ import numpy as np
 # Shorter than this, of unit vectors blended: nothing but rounding is left of a direction.
 _VANISHED = 1e-9
 
+# Of products of numbers up to one.
+_ROUNDING = 1e-15
+
 
 def blended_normals(normals: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     """Unit normals (N, 3) by linear blending, chapter equations 3.6–3.8.
@@ -104,12 +107,19 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def _normal_matrices(linear: np.ndarray) -> np.ndarray:
     """What moves normals, (..., 3, 3): the inverse transposes of ``linear`` but for their scale.
 
-    The cofactors, which exist for maps that flatten too, with the sign of the determinant.
+    The cofactors, which exist for maps that flatten too, with the sign of the determinant; the largest is 1, or all are
+    0 where a map leaves a line or a point.
     """
-    largest = np.abs(linear).max(axis=(-2, -1), keepdims=True)
-    linear = np.divide(linear, largest, out=np.zeros_like(linear), where=largest > 0)
+    linear = _scaled_to_one(linear)
     cofactors = np.cross(np.roll(linear, -1, axis=-2), np.roll(linear, -2, axis=-2))
-    return np.where(np.linalg.det(linear) < 0, -1.0, 1.0)[..., None, None] * cofactors
+    # What is left of the cofactors of a map to a line is rounding.
+    cofactors = np.where(np.abs(cofactors).max(axis=(-2, -1), keepdims=True) > _ROUNDING, cofactors, 0.0)
+    return np.where(np.linalg.det(linear) < 0, -1.0, 1.0)[..., None, None] * _scaled_to_one(cofactors)
+
+
+def _scaled_to_one(matrices: np.ndarray) -> np.ndarray:
+    largest = np.abs(matrices).max(axis=(-2, -1), keepdims=True)
+    return np.divide(matrices, largest, out=np.zeros_like(matrices), where=largest > 0)
 
 
 def _perpendicular_part(vectors, normals) -> np.ndarray:

@@ -149,6 +149,31 @@ def test_bones_half_a_turn_apart_turn_all_vertices_to_one_side(method, seed):
     assert np.linalg.norm(np.diff(shown, axis=0), axis=1).max() < 0.02
 
 
+@pytest.mark.parametrize("method", ["DQS", "CRS"])
+@pytest.mark.parametrize("seed", range(20))
+def test_rounding_does_not_choose_the_way_of_half_a_turn(method, seed):
+    """Matrices in single precision give what those in double precision do."""
+    random = np.random.default_rng(seed)
+    axis = np.roll([1.0, 0, 0], seed) if seed < 3 else random.normal(size=3)
+    exact = np.zeros((2, 3, 4))
+    exact[..., :3] = np.eye(3), Rotation.from_rotvec(np.pi * axis / np.linalg.norm(axis)).as_matrix()
+    rest, centers = random.normal(size=(2, 30, 3))
+    bones, weights = np.tile([0, 1], (30, 1)), random.dirichlet([1, 1], 30)
+    wanted = skin_frame(rest, bones, weights, exact, method, centers)
+    for _ in range(10):
+        rounded = exact + 3e-7 * random.uniform(-1, 1, exact.shape)
+        np.testing.assert_allclose(skin_frame(rest, bones, weights, rounded, method, centers), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_matrices_that_are_no_numbers(method, value):
+    rest, bones, weights, matrices, centers = problem(0)
+    matrices[3, 1, 2] = value
+    with pytest.raises(BadWeights, match="matrix of bone 3 is not a number"):
+        skin_frame(rest, bones, weights, matrices, method, centers)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["rigid", "affine"])
 def test_transforms_take_the_rest_pose_to_the_frame(method, kind):

@@ -122,6 +122,15 @@ def test_flattened_and_missing_normals(scale):
         np.testing.assert_allclose(np.einsum("ni,ni->n", across, result), 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("ratio", [1e-2, 3e-5, 1e-7])
+def test_needles_turn_their_normals(ratio):
+    """However thin: the cone's side goes with the turn of the map, and so does its end."""
+    turn = Rotation.from_euler("xyz", (0.4, 1.2, -0.7)).as_matrix()
+    linear = np.tile(turn @ np.diag([1.0, ratio, ratio]), (3, 1, 1))
+    found = transformed_normals(np.eye(3), linear)
+    np.testing.assert_allclose(found, turn.T, atol=1e-6)
+
+
 def test_unweighted_vertices_keep_their_normals():
     normals, bones, weights, matrices = problem(4)
     weights[:5] = 0
