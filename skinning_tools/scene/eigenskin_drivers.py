@@ -34,7 +34,8 @@ _ROUNDING = 2.0**-24
 
 # A shape key's value, in steps small enough: what rounding leaves of joints at rest becomes nothing, and Blender skips
 # shape keys whose value is 0.
-_VALUE = "round(1e6*({0}))/1e6"
+VALUE_BEGINNING = "round(1e6*("
+_VALUE = VALUE_BEGINNING + "{0}))/1e6"
 
 # A sum as a whole number of steps, and what is left of it.
 _WHOLE, _FRACTION = "trunc({step}*({{0}}))/{step}", "fmod({step}*({{0}}),1)/{step}"

@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
-from .eigenskin_drivers import drivers_of, property_path, value_path
+from .eigenskin_drivers import VALUE_BEGINNING, drivers_of, property_path, value_path
 from .object_checks import object_label
 from .records import read_record, write_record
 from .vertex_groups import read_weights
@@ -120,8 +120,7 @@ def own_keys(mesh, record: Record) -> list:
     if key is None:
         return []
     names = {name for support in record.supports for name in support.keys}
-    sources = tuple(f"{property_path(name)}[" for name in record.properties)
-    driven = {curve.data_path for curve in drivers_of(key) if _reads(curve.driver, key, sources)}
+    driven = {curve.data_path for curve in own_drivers(mesh, record)}
     return [block for block in key.key_blocks if block.name in names or value_path(block.name) in driven]
 
 
@@ -130,9 +129,10 @@ def own_drivers(mesh, record: Record) -> list:
     key = mesh.shape_keys
     if key is None:
         return []
-    paths = {property_path(name) for name in record.properties}
-    paths.update(value_path(block.name) for block in own_keys(mesh, record))
-    return [curve for curve in drivers_of(key) if curve.data_path in paths]
+    properties = [property_path(name) for name in record.properties]
+    paths = {*properties, *(value_path(name) for support in record.supports for name in support.keys)}
+    sources = tuple(f"{path}[" for path in properties)
+    return [curve for curve in drivers_of(key) if curve.data_path in paths or _is_made(curve.driver, key, sources)]
 
 
 def mesh_users(mesh) -> list:
@@ -178,7 +178,9 @@ def fingerprint(mask: np.ndarray) -> str:
     return hashlib.sha1(np.ascontiguousarray(mask, np.float32), usedforsecurity=False).hexdigest()
 
 
-def _reads(driver, key, sources: tuple[str, ...]) -> bool:
-    """Whether a driver reads one of the properties of its own data-block whose paths begin with ``sources``."""
+def _is_made(driver, key, sources: tuple[str, ...]) -> bool:
+    """Whether a driver computes what a shape key is given from the properties whose paths begin with ``sources``."""
     targets = (target for variable in driver.variables for target in variable.targets)
-    return bool(sources) and any(target.id == key and target.data_path.startswith(sources) for target in targets)
+    return driver.expression.startswith(VALUE_BEGINNING) and any(
+        target.id == key and target.data_path.startswith(sources) for target in targets
+    )

@@ -125,7 +125,7 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
         _make_drivers(mesh, armature, network, record)
         _make_groups(object, model, record, painted)
         if normals:
-            _make_attributes(mesh, model, record)
+            _make_attributes(object, model, record)
         _turn_preserve_volume_off(mesh, armature, record)
         undo.pop_all()
     _replace(object, armature, old, record, painted)
@@ -245,11 +245,13 @@ def _make_groups(object, model: "EigenSkin", record: Record, painted: set[str]) 
         entry.fingerprint = fingerprint(mask)
 
 
-def _make_attributes(mesh, model: "EigenSkin", record: Record) -> None:
+def _make_attributes(object, model: "EigenSkin", record: Record) -> None:
+    mesh = object.data
     for entry, support in zip(record.supports, model.supports, strict=True):
         for correction in support.normal_components if support.normal_components is not None else ():
-            attribute = mesh.attributes.new(_TEMPORARY, "FLOAT_VECTOR", "POINT")
-            entry.attributes += (attribute.name,)
+            name = _free_name(_TEMPORARY, "", _layer_names(object))
+            attribute = mesh.attributes.new(name, "FLOAT_VECTOR", "POINT")
+            entry.attributes += (name,)
             vectors = np.zeros((model.vertex_count, 3), np.float32)
             vectors[support.vertices] = correction
             attribute.data.foreach_set("vector", vectors.ravel())

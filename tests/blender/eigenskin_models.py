@@ -18,6 +18,7 @@ from skinning_tools.core.eigenskin import (
 )
 from skinning_tools.scene.eigenskin_examples import current_pose, read_rig
 from skinning_tools.scene.eigenskin_writer import Written, eigenskin_record, write_eigenskin
+from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender.eigenskin_scenes import POSES, pose
 
 
@@ -121,3 +122,10 @@ def expected_values(ob, joints: Rig, model: EigenSkin) -> np.ndarray:
     skin, _ = read_rig(bpy.context, ob)
     rotations, _ = current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())
     return model.values(rotations[None])[0]
+
+
+def plain_positions(ob) -> np.ndarray:
+    """(N, 3) the rest pose by linear blending, as the armature is."""
+    skin = read_skin(bpy.context, ob)
+    matrices = bone_matrices(skin, bpy.context.evaluated_depsgraph_get())
+    return skin_frame(skin.rest, skin.bones, skin.weights, matrices, "LBS")
