@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from .animation import check_triangles
@@ -25,6 +26,9 @@ from .virtual_subdivision import Pieces, subdivide, weight_differences
 # A vertex is summed again without interpolation where that could move its centre by more than this share of the mesh.
 _CENTER_TOLERANCE = 1e-7
 
+# Vertices this near, as a share of what mirror images may be off, are at one place.
+_COINCIDENT = 1e-3
+
 
 def bake_rotation_centers(
     rest: np.ndarray,
@@ -35,7 +39,7 @@ def bake_rotation_centers(
     sigma: float = 0.1,
     subdivision_epsilon: float = 0.1,
     progress: Progress = ignore,
-    name: str = "The mesh",
+    name: str = "the mesh",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Centre of rotation of every vertex, by the whole sum over the surface.
 
@@ -64,7 +68,9 @@ def bake_rotation_centers(
         unsure = doubt > _CENTER_TOLERANCE * sums[:, 3]
         if unsure.any():
             sums[unsure], _ = _sums(targets.only(unsure), surface, sigma, True, span(progress, 0.95, 1.0))
-    found = sums[:, 3] > np.finfo(float).tiny
+        found = sums[:, 3] > np.finfo(float).tiny
+        if not found.any() and _sums(targets, surface, 1.0, False, ignore)[0][:, 3].any():
+            raise BadSettings("Sigma is so small that no vertex finds a center. Raise it to 0.01 or more")
     centers, valid = rest.astype(np.float32), np.zeros(len(rest), bool)
     own = targets.own
     valid[own >= 0] = found[own[own >= 0]]
@@ -98,18 +104,37 @@ def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weig
 
 
 def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np.ndarray:
-    """(N,) int: the vertex at the mirror image of each, itself on the plane, −1 where there is none.
+    """(N,) int: a vertex at the mirror image of each, itself on the plane, −1 where there is none.
 
-    tolerance: how far off the image it may be, as a share of the bounding box's diagonal. Pairs are mutual.
+    tolerance: how far off the image it may be, as a share of the bounding box's diagonal. Pairs are mutual, but for
+    vertices that lie at one place, as those of a split seam do: all of them have a partner at the image of that place.
     """
     rest = np.asarray(rest, dtype=np.float64)
-    image = rest * np.where(np.arange(3) == axis, -1.0, 1.0)
-    distances, nearest = cKDTree(rest).query(image)
-    vertices = np.arange(len(rest))
     limit = tolerance * np.linalg.norm(np.ptp(rest, axis=0))
-    # A vertex on the plane is its own image, whichever of several at that place the search has found.
-    nearest = np.where(np.abs(rest[:, axis]) <= 0.5 * limit, vertices, nearest)
-    return np.where((distances <= limit) & (nearest[nearest] == vertices), nearest, -1)
+    place, first = _places(rest, _COINCIDENT * limit)
+    points = rest[first]
+    image = points * np.where(np.arange(3) == axis, -1.0, 1.0)
+    distances, nearest = cKDTree(points).query(image)
+    places = np.arange(len(points))
+    # A place on the plane is its own image, whichever of several near it the search has found.
+    nearest = np.where(np.abs(points[:, axis]) <= 0.5 * limit, places, nearest)
+    nearest = np.where((distances <= limit) & (nearest[nearest] == places), nearest, -1)
+    # Vertices by their places: of as many vertices at both, the first belongs to the first, and so on.
+    order = np.argsort(place, kind="stable")
+    counts = np.bincount(place, minlength=len(points))
+    starts = np.cumsum(counts) - counts
+    rank = np.empty(len(rest), int)
+    rank[order] = np.arange(len(rest)) - starts[place[order]]
+    partner = nearest[place]
+    return np.where(partner >= 0, order[starts[partner] + rank % counts[partner]], -1)
+
+
+def _places(points: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) which place each point is at, points within ``radius`` of each other at one; (n,) a point of each place."""
+    near = cKDTree(points).query_pairs(radius, output_type="ndarray")
+    links = sparse.coo_matrix((np.ones(len(near), bool), near.T), shape=(len(points), len(points)))
+    _, place = connected_components(links, directed=False)
+    return place, np.unique(place, return_index=True)[1]
 
 
 def symmetrized(
@@ -350,11 +375,12 @@ def _checked_mesh(rest, triangles, name):
     finite = np.isfinite(rest).all(axis=1)
     if not finite.all():
         raise BadMesh(
-            f"{name} has a position that is not a number (NaN or infinite) at vertex {int(np.argmin(finite))}"
+            f"Vertex {int(np.argmin(finite))} of {name} has a position that is not a number (NaN or infinite). "
+            "Move it, or delete it"
         )
     check_triangles(triangles, len(rest), name)
     if len(triangles) == 0:
-        raise BadMesh(f"{name} has no faces. Centers of rotation are taken from its surface")
+        raise BadMesh(f"There are no faces in {name}, from whose surface centers of rotation are taken. Add some")
     return rest, triangles
 
 
@@ -365,6 +391,6 @@ def _checked_weights(bones, weights, vertex_count, name) -> sparse.csr_matrix:
     if np.diff(matrix.indptr).max() < 2:
         raise BadWeights(
             f"Nothing needs a center of rotation: every vertex of {name} follows one bone only, and moves with it "
-            "whatever its center is"
+            "whatever its center is. Enable Deform on the other bones, if their weights are there"
         )
     return matrix

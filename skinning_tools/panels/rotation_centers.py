@@ -63,12 +63,13 @@ def _draw_state(layout, context, object, state: str) -> None:
         layout.label(text="Baked, up to date", icon="CHECKMARK")
     elif state == STALE:
         draw_text(layout, context, "Older than the mesh or its weights: bake again", "ERROR")
+    draw_rows(layout, [("Centers", f"{record.center_count:,} of {len(object.data.vertices):,}")])
+    layout.label(text="Baked with:")
     draw_rows(
         layout,
         [
-            ("Centers", f"{record.center_count:,} of {len(object.data.vertices):,}"),
-            ("Sigma", f"{record.sigma:.3g}"),
-            ("Subdivision", f"{record.subdivision_epsilon:.3g}" if record.subdivision_epsilon else "Off"),
+            ("Sigma", f"{record.sigma:.4g}"),
+            ("Subdivision", f"{record.subdivision_epsilon:.4g}" if record.subdivision_epsilon else "Off"),
         ],
     )
 

@@ -19,7 +19,7 @@ from .skin_reader import Skin, armature_modifier, armature_of, bone_names, check
 LABEL = "Center of Rotation"
 
 # Names of the attributes with the vertices' bones and weights begin with this.
-INFLUENCES = "skinning_influences"
+INFLUENCES = f"{rotation_centers.RESERVED}influences"
 
 # Vertices with more bones lose the smallest weights.
 MOST_SLOTS = 2 * SLOTS_PER_ATTRIBUTE

@@ -43,7 +43,9 @@ class Playback:
 
     def summary(self) -> str:
         """The result in one line."""
-        where = f"{self.frame_count} shape keys" if self.path is None else f"{self.frame_count} frames in {self.path}"
+        noun = "shape key" if self.path is None else "frame"
+        count = f"{self.frame_count:,} {noun}{'s' if self.frame_count != 1 else ''}"
+        where = count if self.path is None else f"{count} in {self.path}"
         return f"{self.source_name}: {where}, played by {object_label(self.object)}"
 
 

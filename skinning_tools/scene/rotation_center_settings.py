@@ -22,7 +22,7 @@ def setting_annotations(limit: str) -> dict:
             "Smaller follows the weights more closely, larger gives smoother centers",
             default=0.1,
             soft_max=1.0,
-            precision=3,
+            precision=4,
             step=1,
             options={"SKIP_SAVE"},
             **{limit: 0.0001 if limit == "min" else 0.0},
@@ -30,7 +30,7 @@ def setting_annotations(limit: str) -> dict:
         "subdivision_epsilon": FloatProperty(
             name="Subdivision",
             description="Faces whose corners' weights differ by more than this are summed in finer pieces, "
-            "without a change to the mesh. 0 takes each face as it is",
+            "without a change to the mesh. 0 takes each face as it is, 0.001 is the least otherwise",
             default=0.1,
             soft_max=1.0,
             precision=3,

@@ -20,6 +20,12 @@ RECORD_PROPERTY = "skinning_rotation_centers"
 
 MISSING, FRESH, STALE, UNKNOWN = "MISSING", "FRESH", "STALE", "UNKNOWN"
 
+# Names of attributes that only this extension makes begin so.
+RESERVED = "skinning_"
+
+# Finer pieces than those of this threshold cost memory and time, and change nothing that can be seen.
+LEAST_EPSILON = 0.001
+
 _UNBAKED = "The {} has no centers of rotation. Bake them first"
 
 # Blender cuts longer names of attributes.
@@ -81,6 +87,10 @@ def bake(
     check_even_scale(object)
     check_bakeable(object)
     _check_name(object, attribute_name)
+    if 0 < subdivision_epsilon < LEAST_EPSILON * (1 - 1e-6):
+        raise BadSettings(
+            f"The subdivision threshold must be 0 (off) or at least {LEAST_EPSILON:g}, not {subdivision_epsilon:g}"
+        )
 
     def work(progress):
         centers, valid = core.bake_rotation_centers(
@@ -203,6 +213,11 @@ def _fits(object, record: BakeRecord) -> bool:
 
 def _check_name(object, name: str) -> None:
     """Raises BadSettings where centers cannot be stored under ``name``."""
+    if name != name.strip() or name.startswith(RESERVED):
+        raise BadSettings(
+            f'The attribute\'s name "{name}" begins or ends with a blank, or begins with {RESERVED} as attributes of '
+            "this extension do. Choose another name"
+        )
     room = _LONGEST_NAME - len(VALID_ENDING)
     if not name or len(name.encode()) > room:
         raise BadSettings(f'The attribute\'s name must have 1 to {room} letters, "{name}" has {len(name.encode())}')

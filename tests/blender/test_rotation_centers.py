@@ -174,11 +174,17 @@ def test_epsilon_must_not_be_negative(tube):
     refused(tube, "subdivision threshold", subdivision_epsilon=-0.1)
 
 
+def test_epsilon_is_off_or_not_too_small(tube):
+    refused(tube, "must be 0 (off) or at least 0.001", subdivision_epsilon=0.0009)
+    assert bake(subdivision_epsilon=0.001) == {"FINISHED"}
+    assert bake(subdivision_epsilon=0.0) == {"FINISHED"}
+
+
 def test_every_vertex_on_one_bone(tube):
     tube.vertex_groups.clear()
     count = len(tube.data.vertices)
     write_weights(tube, ["Bone 0", "Bone 1"], np.arange(count)[:, None] % 2, np.ones((count, 1)))
-    refused(tube, "Nothing needs a center of rotation", '"Arm"')
+    refused(tube, "Nothing needs a center of rotation", '"Arm"', "Enable Deform")
 
 
 def test_groups_without_weights(tube):
@@ -193,10 +199,12 @@ def test_no_faces(tube):
     ob = scenes.mesh_object(positions, name="Points")
     ob.modifiers.new("Armature", "ARMATURE").object = bpy.data.objects["Rig"]
     write_weights(ob, [f"Bone {index}" for index in range(5)], bones, weights)
-    refused(ob, '"Points" has no faces')
+    refused(ob, 'There are no faces in object "Points"')
 
 
-@pytest.mark.parametrize("name", ["", "position", ".hidden", "Bone 1", "x" * 60, "count"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "cor ", "skinning_influences_1", "position", ".hidden", "Bone 1", "x" * 60, "count"]
+)
 def test_names_that_are_not_free(tube, name):
     tube.data.attributes.new("count", "INT", "POINT")
     refused(tube, "name", attribute_name=name)

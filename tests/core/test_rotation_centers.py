@@ -284,12 +284,12 @@ def test_memory_is_bounded_by_the_batch_and_not_by_the_pieces():
         ({"weights": lambda weights: weights * 0}, BadWeights, "No vertex of The Flag has a weight"),
         ({"weights": lambda weights: weights[:, :0], "bones": lambda bones: bones[:, :0]}, BadWeights, "No vertex"),
         ({"weights": lambda weights: weights * [1, 0, 0]}, BadWeights, "Nothing needs a center of rotation"),
-        ({"weights": lambda weights: -weights}, BadWeights, "vertex 0"),
-        ({"weights": lambda weights: weights[1:]}, BadWeights, "does not fit"),
-        ({"triangles": lambda triangles: triangles[:0]}, BadMesh, "has no faces"),
+        ({"weights": lambda weights: -weights}, BadWeights, "Vertex 0"),
+        ({"weights": lambda weights: weights[1:]}, BadWeights, "do not fit"),
+        ({"triangles": lambda triangles: triangles[:0]}, BadMesh, "There are no faces"),
         ({"triangles": lambda triangles: triangles + 1}, BadMesh, "names a vertex"),
         ({"triangles": lambda triangles: triangles[:, [0, 0, 1]]}, BadMesh, "No face of The Flag has an area"),
-        ({"rest": lambda rest: np.where(np.arange(len(rest))[:, None] == 5, np.inf, rest)}, BadMesh, "at vertex 5"),
+        ({"rest": lambda rest: np.where(np.arange(len(rest))[:, None] == 5, np.inf, rest)}, BadMesh, "Vertex 5"),
     ],
 )
 def test_bad_input(change, error, message):
@@ -323,6 +323,46 @@ def test_mirrored_vertices_are_found():
     bar_rest = cuboid(10, 4)[0] - [3, 0, 0]
     pairs = mirror_pairs(bar_rest)
     np.testing.assert_allclose(bar_rest[pairs], bar_rest * [-1, 1, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_split_seams_stay_closed(seed):
+    """Vertices at one place have partners at the mirrored place, however many there are on either side."""
+    random = np.random.default_rng(seed)
+    half = random.random((6, 3)) + np.array([0.1, 0, 0])
+    plane = random.random((3, 3)) * [0, 1, 1]
+    copies = ([half, half, half * [-1, 1, 1]], [half, half * [-1, 1, 1], half * [-1, 1, 1], half * [-1, 1, 1]])
+    order = None
+    for parts in copies:
+        rest = np.concatenate([*parts, plane, plane])
+        order = random.permutation(len(rest))
+        rest = rest[order]
+        pairs = mirror_pairs(rest)
+        assert (pairs >= 0).all()
+        np.testing.assert_allclose(rest[pairs], rest * [-1, 1, 1], atol=1e-12)
+        _, place = np.unique(np.round(rest, 6), axis=0, return_inverse=True)
+        centers = random.random((place.max() + 1, 3)).astype(np.float32)[place.ravel()]
+        result, known = symmetrized(centers, np.ones(len(rest), bool), pairs)
+        assert known.all()
+        for each in range(place.max() + 1):
+            np.testing.assert_array_equal(np.ptp(result[place.ravel() == each], axis=0), 0)
+
+
+def test_vertices_that_nearly_coincide_are_at_one_place():
+    random = np.random.default_rng(0)
+    half = random.random((20, 3)) + np.array([0.1, 0, 0])
+    noise = [1e-8 * random.normal(size=half.shape) for _ in range(4)]
+    rest = np.concatenate([(half + noise[i]) * [1 if i < 2 else -1, 1, 1] for i in range(4)])
+    assert (mirror_pairs(rest) >= 0).all()
+
+
+def test_sigma_that_leaves_nothing_is_refused():
+    rest, triangles = cuboid(8, 2)
+    bones, weights = chain_weights(rest[:, 0], (2.0, 4.0))
+    # No two places have the same weights, so that no similarity is exactly 1.
+    weights = weights * np.random.default_rng(0).uniform(0.5, 1, weights.shape)
+    with pytest.raises(BadSettings, match=r"Sigma is so small that no vertex finds a center\. Raise it to 0\.01"):
+        bake_rotation_centers(rest, triangles, bones, weights, sigma=1e-9)
 
 
 def test_symmetrized_centers():

@@ -8,7 +8,7 @@ from ..errors import BadWeights
 
 
 def convex_influences(
-    bones: np.ndarray, weights: np.ndarray, vertex_count: int, bone_count: int | None = None, name: str = "The mesh"
+    bones: np.ndarray, weights: np.ndarray, vertex_count: int, bone_count: int | None = None, name: str = "the mesh"
 ) -> tuple[np.ndarray, np.ndarray]:
     """``bones`` (N, K) int32 and ``weights`` (N, K) float64 with rows that sum to 1.
 
@@ -19,13 +19,13 @@ def convex_influences(
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
     if bones.ndim != 2 or bones.shape != weights.shape or len(bones) != vertex_count:
         raise BadWeights(
-            f"{name} has {vertex_count} vertices, which does not fit bones {bones.shape} and weights {weights.shape}"
+            f"The {vertex_count} vertices of {name} do not fit bones {bones.shape} and weights {weights.shape}"
         )
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         vertex = int(np.argmax(wrong.any(axis=1)))
         raise BadWeights(
-            f"{name} has a weight that is negative or not a number at vertex {vertex}. "
+            f"Vertex {vertex} of {name} has a weight that is negative or not a number. "
             "Normalize the vertex groups (Weights > Normalize All)"
         )
     if bones.size and (bones.min() < 0 or (bone_count is not None and bones.max() >= bone_count)):

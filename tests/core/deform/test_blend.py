@@ -251,12 +251,12 @@ def test_weights_are_divided_by_their_sum(seed, factor):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda bones, weights: (bones, weights - 2), "vertex 0"),
-        (lambda bones, weights: (bones, np.where(np.arange(40)[:, None] == 7, np.nan, weights)), "vertex 7"),
+        (lambda bones, weights: (bones, weights - 2), "Vertex 0"),
+        (lambda bones, weights: (bones, np.where(np.arange(40)[:, None] == 7, np.nan, weights)), "Vertex 7"),
         (lambda bones, weights: (bones + 3, weights), "not among the armature's 6"),
         (lambda bones, weights: (bones - 1, weights), "names a bone"),
-        (lambda bones, weights: (bones[1:], weights[1:]), "does not fit"),
-        (lambda bones, weights: (bones[:, 1:], weights), "does not fit"),
+        (lambda bones, weights: (bones[1:], weights[1:]), "do not fit"),
+        (lambda bones, weights: (bones[:, 1:], weights), "do not fit"),
     ],
 )
 def test_unusable_influences(change, message):
