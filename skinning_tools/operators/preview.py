@@ -28,7 +28,7 @@ class SKINNING_OT_preview(bpy.types.Operator):
     mode: EnumProperty(name="Mode", items=MODES, default="LBS", options={"SKIP_SAVE"})
     side_by_side: BoolProperty(
         name="Side by Side",
-        description="Show all methods next to each other, to the right of the mesh. As it is where not given",
+        description="Show all methods next to each other, around the mesh. As it is where not given",
         default=False,
         options={"SKIP_SAVE"},
     )

@@ -52,7 +52,7 @@ class SKINNING_PT_preview(bpy.types.Panel):
             row = self.layout.row()
             # What is previewed, whatever is active: while posing, the armature is.
             row.context_pointer_set("active_object", mesh)
-            row.operator("skinning.bake_rotation_centers", text="Bake Centers of Rotation")
+            row.operator("skinning.bake_rotation_centers", text="Bake Centers")
 
 
 def _reason_not_to_preview(context) -> str:

@@ -12,7 +12,10 @@ from .shaders import centers_shader, surface_shader
 # Linear colors of the surface, by method.
 COLORS = {"LBS": (0.75, 0.33, 0.10), "DQS": (0.10, 0.42, 0.75), "CRS": (0.20, 0.55, 0.14)}
 CENTER_COLOR = (1.0, 0.85, 0.05, 1.0)
-POINT_PIXELS = 5.0
+MOST_POINT_PIXELS, LEAST_POINT_PIXELS = 5.0, 2.0
+
+# With so many centers points get smaller.
+_MANY_CENTERS = 2000
 
 # The range of the color scale is given in per cent of the diagonal of the mesh at rest.
 PER_CENT = 0.01
@@ -62,8 +65,9 @@ def draw(data: VertexData, matrices: np.ndarray, to_world: np.ndarray, view: Vie
         for method, to_column in zip(look.methods, columns, strict=True):
             _draw_surface(data, texture, to_column, view, look, method, length)
         if look.show_centers and len(data.centered):
-            for method, to_column in zip(look.methods, columns, strict=True):
-                _draw_centers(data, texture, to_column, view, method)
+            # Only one method turns about them.
+            column = look.methods.index("CRS") if "CRS" in look.methods else 0
+            _draw_centers(data, texture, columns[column], view, look.methods[column])
     finally:
         # What follows in the viewport expects these.
         gpu.state.color_mask_set(True, True, True, True)
@@ -74,12 +78,12 @@ def draw(data: VertexData, matrices: np.ndarray, to_world: np.ndarray, view: Vie
 
 
 def column_matrices(data: VertexData, to_world: np.ndarray, view: View, look: Look) -> list[np.ndarray]:
-    """Mesh to world (4, 4) of each column: the first where the mesh is, the others to the right in the view."""
+    """Mesh to world (4, 4) of each column, from left to right in the view, with the mesh itself in their middle."""
     right = view.view[0, :3] / np.linalg.norm(view.view[0, :3])
     box = rest_box(data, to_world)
     # What is tall and thin may bend sideways.
     width = max(np.ptp(box @ right), 0.5 * np.ptp(box, axis=0).max())
-    steps = look.offset + look.spacing * np.arange(len(look.methods))
+    steps = look.offset + look.spacing * (np.arange(len(look.methods)) - 0.5 * (len(look.methods) - 1))
     return [translation(step * width * right) @ to_world for step in steps]
 
 
@@ -94,6 +98,11 @@ def scale_end(data: VertexData, to_world: np.ndarray, look: Look) -> float:
     """The distance in the world where the color scale ends."""
     size = np.linalg.norm(to_world[:3, :3] @ np.ptp(data.rest, axis=0))
     return max(PER_CENT * look.color_range * float(size), 1e-12)
+
+
+def point_pixels(count: int) -> float:
+    """The size of each of so many points: together they cover no more than those of a coarse mesh."""
+    return max(LEAST_POINT_PIXELS, MOST_POINT_PIXELS * min(1.0, (_MANY_CENTERS / max(count, 1)) ** 0.5))
 
 
 def _draw_surface(data, texture, to_world, view, look, method, length) -> None:
@@ -131,7 +140,7 @@ def _draw_centers(data, texture, to_world, view, method) -> None:
         data.origin,
         method,
         color=CENTER_COLOR,
-        options=(0.0, 0.0, POINT_PIXELS, 0.0),
+        options=(0.0, 0.0, point_pixels(len(data.centered)), 0.0),
     )
     shader.uniform_block("surface", uniforms)
     shader.uniform_sampler("bone_texture", texture)

@@ -9,6 +9,8 @@ from ..core.errors import SkinningError
 
 logger = logging.getLogger(__name__)
 
+_FAULT = "The preview has ended through a fault of its own"
+
 # Of type skin_view.SkinView, whose module needs scipy: it is imported when a preview starts.
 _running = None
 _draw_handlers: list = []
@@ -118,8 +120,11 @@ def _refresh() -> None:
     """Timer."""
     try:
         _running.refresh()
+    except SkinningError as error:
+        stop(str(error))
     except Exception as error:
-        stop(_reason(error))
+        logger.exception(_FAULT)
+        stop(_told(error))
     redraw()
 
 
@@ -138,8 +143,11 @@ def _draw(stage: str) -> None:
         return
     try:
         getattr(_running, stage)(bpy.context)
+    except SkinningError as error:
+        _failure = str(error)
     except Exception as error:
-        _failure = _reason(error)
+        logger.exception(_FAULT)
+        _failure = _told(error)
     else:
         if _running.stale and not _running.is_edited():
             _read_again_soon()
@@ -147,15 +155,9 @@ def _draw(stage: str) -> None:
     bpy.app.timers.register(_end, first_interval=0.0)
 
 
-def _reason(error: Exception) -> str:
-    """What the user is told of an exception that ends the preview; the traceback of a fault goes to the terminal."""
-    if isinstance(error, SkinningError):
-        return str(error)
-    logger.error("The preview has ended through a fault of its own", exc_info=error)
-    return (
-        f"The preview has ended through a fault of its own ({type(error).__name__}: {error}). "
-        "The system console has the details to report"
-    )
+def _told(fault: Exception) -> str:
+    """What the user is told; the traceback goes to the terminal."""
+    return f"{_FAULT} ({type(fault).__name__}: {fault}). The system console has the details to report"
 
 
 def _end() -> None:

@@ -26,7 +26,7 @@ class SKINNING_PG_preview(bpy.types.PropertyGroup):
 
     side_by_side: BoolProperty(
         name="Side by Side",
-        description="Show all methods next to each other, to the right of the mesh",
+        description="Show all methods next to each other, around the mesh",
         default=False,
         update=_redraw,
     )
@@ -40,7 +40,7 @@ class SKINNING_PG_preview(bpy.types.PropertyGroup):
     )
     offset: FloatProperty(
         name="Offset",
-        description="Distance of the first method from the mesh itself, in widths of the mesh at rest",
+        description="Distance of what is shown from the mesh itself, to the right, in widths of the mesh at rest",
         default=0.0,
         soft_min=-5.0,
         soft_max=5.0,

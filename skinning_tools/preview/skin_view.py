@@ -22,6 +22,9 @@ from .buffers import VertexData
 REFRESH_SECONDS = 0.15
 REFRESH_PATIENCE = 4.0
 
+# The most where the mesh is painted, sculpted or edited.
+WORKING_OPACITY = 0.35
+
 
 class SkinView:
     """One mesh in one mode ("LBS", "DQS", "CRS").
@@ -42,7 +45,7 @@ class SkinView:
         """Raises BadScene, and keeps the mode, where there are no centres of rotation for CRS."""
         if mode == "CRS" and not self.has_centers:
             raise BadScene(
-                f"The {self._label} has no baked centers of rotation. Press Bake Centers of Rotation first, "
+                f"The {self._label} has no baked centers of rotation. Press Bake Centers first, "
                 "or preview another method"
             )
         self.mode = mode
@@ -100,7 +103,9 @@ class SkinView:
             raise BadScene("The preview has ended: the baked centers of rotation are gone. Bake them again")
 
     def look(self, settings) -> drawing.Look:
-        """What to draw by the settings of the panel."""
+        """What to draw by the settings of the panel; faintly while the mesh itself is worked on, below it."""
+        object = self.target()
+        working = object is not None and object.mode != "OBJECT"
         methods = METHODS if settings.side_by_side else (self.mode,)
         compared = settings.compared if settings.colors == "DISTANCE" else None
         if not self.has_centers:
@@ -112,7 +117,7 @@ class SkinView:
             color_range=settings.color_range,
             spacing=settings.spacing,
             offset=settings.offset,
-            opacity=settings.opacity,
+            opacity=min(settings.opacity, WORKING_OPACITY) if working else settings.opacity,
             in_front=settings.in_front,
             flat=self._flat,
             show_centers=settings.show_centers,

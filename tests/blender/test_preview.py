@@ -285,6 +285,21 @@ def test_drawn_where_the_mesh_and_overlays_are_shown(tube):
     assert shown()._shown_in(context) is None
 
 
+@pytest.mark.parametrize("mode", ["EDIT", "WEIGHT_PAINT", "VERTEX_PAINT", "SCULPT"])
+def test_faint_while_the_mesh_is_worked_on(tube, mode):
+    bpy.ops.skinning.preview(mode="LBS")
+    settings = bpy.context.window_manager.skinning_preview
+    bpy.context.view_layer.objects.active = tube
+    assert shown().look(settings).opacity == 1
+    bpy.ops.object.mode_set(mode=mode)
+    assert shown().look(settings).opacity == 0.35
+    settings.opacity = 0.2
+    assert shown().look(settings).opacity == pytest.approx(0.2)
+    settings.opacity = 1.0
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert shown().look(settings).opacity == 1
+
+
 def test_side_by_side_stays_as_the_user_has_it(tube):
     settings = bpy.context.window_manager.skinning_preview
     settings.side_by_side = True

@@ -235,7 +235,7 @@ def test_surface_is_drawn_where_the_vertices_are(tube, method):
 def test_side_by_side_has_a_column_for_each_method(tube):
     bpy.context.scene.frame_set(1)
     bpy.ops.skinning.preview(mode="LBS")
-    pixels = drawn(tube, methods=METHODS, spacing=1.05)
+    pixels = drawn(tube, methods=METHODS, spacing=1.05, offset=1.05)
     hues = {method: np.array(color) / np.linalg.norm(color) for method, color in drawing.COLORS.items()}
     shading = np.linalg.norm(pixels[..., :3], axis=-1, keepdims=True)
     seen = {
@@ -277,6 +277,37 @@ def test_centers_are_drawn(tube):
     assert np.count_nonzero(yellow[rows, columns]) > 0.99 * len(moved)
     # Not all of the picture is yellow there.
     assert np.count_nonzero(yellow[rows, (columns + 60) % SIZE]) < 0.5 * len(moved)
+
+
+def test_centers_are_drawn_with_the_method_that_turns_about_them(tube):
+    bpy.context.scene.frame_set(1)
+    bpy.ops.skinning.preview(mode="CRS")
+    pixels = drawn(tube, methods=METHODS, spacing=1.05, offset=1.05, show_centers=True)
+    yellow = (pixels[..., 0] > 0.9) & (pixels[..., 1] > 0.8) & (pixels[..., 2] < 0.1)
+    dqs = blue(pixels)
+    assert yellow.any()
+    assert np.nonzero(yellow)[1].min() > np.nonzero(dqs)[1].max()
+
+
+def blue(pixels) -> np.ndarray:
+    """Where dual quaternions are drawn."""
+    hue = np.array(drawing.COLORS["DQS"]) / np.linalg.norm(drawing.COLORS["DQS"])
+    shading = np.linalg.norm(pixels[..., :3], axis=-1)
+    return (shading > 0) & (pixels[..., :3] @ hue > 0.9999 * shading)
+
+
+def test_side_by_side_has_the_mesh_in_its_middle(tube):
+    bpy.context.scene.frame_set(1)
+    bpy.ops.skinning.preview(mode="DQS")
+    alone = drawn(tube, methods=("DQS",))
+    with_others = drawn(tube, methods=METHODS, spacing=1.05)
+    np.testing.assert_array_equal(blue(alone), blue(with_others))
+
+
+def test_points_of_many_centers_are_smaller():
+    assert drawing.point_pixels(0) == drawing.point_pixels(500) == 5
+    assert 2 < drawing.point_pixels(4000) < 5
+    assert drawing.point_pixels(1_000_000) == 2
 
 
 def test_in_front_of_what_is_nearer(tube):
