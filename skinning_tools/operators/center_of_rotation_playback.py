@@ -2,15 +2,12 @@
 """Center-of-rotation skinning of a frame range as shape keys or a point cache, in every Blender version."""
 
 import bpy
-from bpy.props import IntProperty, StringProperty
 
 from ..scene import crs_playback, dependencies
 from ..scene.job_checks import active_object
+from ..scene.rotation_center_settings import path_property, range_annotations
 from ..scene.rotation_centers import check_baked
 from .boundary import Checked, SkinningJob
-
-# Blender before 4.5 knows no such option, and takes such paths without it.
-_RELATIVE = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set()
 
 RANGE_NAMES = ("frame_start", "frame_end")
 
@@ -18,24 +15,18 @@ RANGE_NAMES = ("frame_start", "frame_end")
 class _FrameRangeJob(Checked, SkinningJob):
     """What both operators share: the frame range, the scene's where it is not given."""
 
-    __annotations__ = {
-        "frame_start": IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"}),
-        "frame_end": IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"}),
-        "frame_step": IntProperty(
-            name="Frame Step",
-            description="Every frame (1), every second frame (2), and so on, linear in between",
-            default=1,
-            soft_min=1,
-            soft_max=10,
-            options={"SKIP_SAVE"},
-        ),
-    }
+    __annotations__ = range_annotations("soft_min")
 
     check = staticmethod(check_baked)
 
     def prepare(self, context):
-        """Fix the range, so that "Adjust Last Operation" shows and keeps it."""
-        self.fill(RANGE_NAMES, context.scene)
+        """Take what the caller did not give from the scene's settings, as the panel shows them.
+
+        The range is fixed with it, so that "Adjust Last Operation" shows and keeps it.
+        """
+        chosen = context.scene.skinning_rotation_centers
+        self.fill(RANGE_NAMES, context.scene if chosen.use_scene_range else chosen)
+        self.fill(["frame_step"], chosen)
 
     def frames(self) -> dict:
         given = {name: getattr(self, name) for name in RANGE_NAMES if self.properties.is_property_set(name)}
@@ -64,15 +55,12 @@ class SKINNING_OT_crs_to_pc2(_FrameRangeJob, bpy.types.Operator):
     bl_idname = "skinning.crs_to_pc2"
     bl_label = "Bake to PC2"
 
-    __annotations__ = _FrameRangeJob.__annotations__ | {
-        "filepath": StringProperty(
-            name="File",
-            description="The point cache to write. Where empty, beside the .blend file and named after it and the mesh",
-            subtype="FILE_PATH",
-            default="",
-            options={"SKIP_SAVE"} | _RELATIVE,
-        ),
-    }
+    __annotations__ = _FrameRangeJob.__annotations__ | {"filepath": path_property("File")}
+
+    def prepare(self, context):
+        super().prepare(context)
+        if not self.properties.is_property_set("filepath"):
+            self.filepath = context.scene.skinning_rotation_centers.cache_path
 
     def steps(self, context):
         dependencies.require_dependencies()

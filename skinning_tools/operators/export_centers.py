@@ -5,6 +5,7 @@ import bpy
 from bpy.props import BoolProperty
 
 from ..scene import center_export, dependencies
+from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object
 from ..scene.rotation_centers import check_baked
 from .boundary import Checked, reported
@@ -35,6 +36,12 @@ class SKINNING_OT_prepare_centers_for_export(Checked, bpy.types.Operator):
                 f"{object.name}: {count:,} centers in attribute {center_export.GLTF_ATTRIBUTE}. "
                 "Enable Data > Mesh > Attributes in the glTF exporter",
             )
+            if native_modifier(object) is not None:
+                self.report(
+                    {"WARNING"},
+                    f"{object.name}: remove the Center of Rotation modifier before the export, or export without Apply "
+                    "Modifiers: else the pose is written into the mesh",
+                )
             return {"FINISHED"}
         return {"CANCELLED"}
 

@@ -39,8 +39,13 @@ class SKINNING_PT_rotation_centers(bpy.types.Panel):
         object = active_object(context)
         if reason:
             draw_text(layout, context, reason, "INFO")
-            if object is not None and object.type == "MESH" and native_modifier(object) is not None:
-                _draw_remove(layout)
+            if object is not None and object.type == "MESH":
+                state = shown_bake_state(object)
+                if state in (FRESH, STALE):
+                    # What was known before it could not be read.
+                    _draw_state(layout, context, object, state)
+                if native_modifier(object) is not None:
+                    _draw_remove(layout)
             return
         state = shown_bake_state(object)
         _draw_state(layout, context, object, state)
@@ -77,24 +82,49 @@ def _draw_state(layout, context, object, state: str) -> None:
 def _draw_playback(layout, context, object, state: str) -> None:
     unavailable = crs_modifier.reason_not_available()
     if native_modifier(object) is not None:
-        if not unavailable and not crs_modifier.is_current(object):
+        above = crs_modifier.refining_above(object)
+        if above is not None:
+            draw_text(layout, context, f'"{above.name}" makes vertices above the modifier: move it below', "ERROR")
+        elif not unavailable and not crs_modifier.is_current(object):
             draw_text(layout, context, "Modifier older than the rig", "ERROR")
             _draw_add(layout, state, "Update Modifier", "FILE_REFRESH")
         _draw_remove(layout)
-    elif state != MISSING and not unavailable:
-        _draw_add(layout, state, "Add Modifier", "GEOMETRY_NODES")
+    else:
+        if crs_modifier.is_leftover(object):
+            draw_text(layout, context, "Its modifier is gone, and the Armature modifier still off", "ERROR")
+            _draw_remove(layout, "Restore Armature Modifier", "MOD_ARMATURE")
+        if state != MISSING and not unavailable:
+            _draw_add(layout, state, "Add Modifier", "GEOMETRY_NODES")
     if state == MISSING:
         return
     if unavailable:
         draw_text(layout, context, unavailable, "INFO")
-    column = layout.column(align=True)
-    column.enabled = state == FRESH
-    column.operator("skinning.crs_to_shape_keys", icon="SHAPEKEY_DATA")
+    header, body = layout.panel("skinning_center_playback", default_closed=not unavailable)
+    header.label(text="Frame Range")
+    if body is not None:
+        body.enabled = state == FRESH
+        _draw_frame_range(body, context)
+
+
+def _draw_frame_range(layout, context) -> None:
+    settings = context.scene.skinning_rotation_centers
+    column = layout.column()
+    column.prop(settings, "use_scene_range")
+    range_column = column.column(align=True)
+    range_column.enabled = not settings.use_scene_range
+    # What will be played is always readable, also where the scene gives it.
+    owner = context.scene if settings.use_scene_range else settings
+    range_column.prop(owner, "frame_start", text="Frame Start")
+    range_column.prop(owner, "frame_end", text="End")
+    column.prop(settings, "frame_step", text="Step")
+    layout.operator("skinning.crs_to_shape_keys", icon="SHAPEKEY_DATA")
+    column = layout.column()
+    column.prop(settings, "cache_path")
     row = column.row(align=True)
-    row.enabled = bool(bpy.data.filepath)
+    row.enabled = bool(bpy.data.filepath or settings.cache_path)
     row.operator("skinning.crs_to_pc2", icon="FILE_CACHE")
-    if not bpy.data.filepath:
-        draw_text(layout, context, "Save the .blend file for Bake to PC2: the cache goes beside it", "INFO")
+    if not row.enabled:
+        draw_text(column, context, "Save the .blend file, beside which the cache goes, or choose a path", "INFO")
 
 
 def _draw_add(layout, state: str, label: str, icon: str) -> None:
@@ -103,8 +133,8 @@ def _draw_add(layout, state: str, label: str, icon: str) -> None:
     row.operator("skinning.add_center_of_rotation_modifier", text=label, icon=icon)
 
 
-def _draw_remove(layout) -> None:
-    layout.operator("skinning.remove_center_of_rotation_modifier", text="Remove Modifier", icon="X")
+def _draw_remove(layout, label="Remove Modifier", icon="X") -> None:
+    layout.operator("skinning.remove_center_of_rotation_modifier", text=label, icon=icon)
 
 
 registry = [SKINNING_PT_rotation_centers]

@@ -77,6 +77,25 @@ def is_current(object) -> bool:
     return record.bones == bone_names(object, armature) and modifier_input(modifier, "Armature") == armature
 
 
+def refining_above(object):
+    """The first modifier, or None, that makes vertices before they reach this one, or the armature where it is not."""
+    end = native_modifier(object) or armature_modifier(object)
+    for modifier in object.modifiers:
+        if modifier == end:
+            return None
+        if modifier.type in _REFINING and (modifier.show_viewport or modifier.show_render):
+            return modifier
+    return None
+
+
+def is_leftover(object) -> bool:
+    """Whether the modifier was removed or applied by other means: its data is there, and the Armature modifier off."""
+    armature = armature_modifier(object)
+    if native_modifier(object) is not None or armature is None or armature.show_viewport or armature.show_render:
+        return False
+    return any(attribute.name.startswith(INFLUENCES) for attribute in object.data.attributes)
+
+
 def add(context, object):
     """Add the modifier in place of the Armature modifier, which is turned off, or bring the one there up to date.
 
@@ -103,10 +122,11 @@ def update(context, object) -> None:
 
 def check_removable(context, object) -> None:
     """Raises BadScene with the reason why the modifier cannot be removed; cheap."""
-    modifier = native_modifier(object) if object is not None and object.type == "MESH" else None
-    if modifier is None:
+    mesh = object is not None and object.type == "MESH"
+    modifier = native_modifier(object) if mesh else None
+    if modifier is None and not (mesh and is_leftover(object)):
         raise BadScene(f"The active object has no {LABEL} modifier")
-    linked = object.override_library is not None and modifier.is_override_data
+    linked = object.override_library is not None and modifier is not None and modifier.is_override_data
     if object.library is not None or linked:
         raise BadScene(
             f"The {LABEL} modifier of {object_label(object)} is linked from another file. Remove it there, or make "
@@ -119,14 +139,16 @@ def check_removable(context, object) -> None:
 def remove(object):
     """Remove the modifier with all that it needed, and turn the Armature modifier on as it was.
 
-    Returns the latter, None where it is gone. For objects that pass ``check_removable``.
+    So, too, where only leftovers of it are there. Returns the Armature modifier, None where it is gone. For what passes
+    ``check_removable``.
     """
-    modifier = native_modifier(object)
-    armature, tree, record = armature_modifier(object), modifier.node_group, modifier_record(modifier)
-    object.modifiers.remove(modifier)
+    modifier, armature, record = native_modifier(object), armature_modifier(object), None
+    if modifier is not None:
+        tree, record = modifier.node_group, modifier_record(modifier)
+        object.modifiers.remove(modifier)
+        remove_tree(tree)
     if armature is not None:
         armature.show_viewport, armature.show_render = _shown(armature, record)
-    remove_tree(tree)
     mesh = object.data
     if mesh.library is None and not any(native_modifier(other) for other in _other_users(object)):
         remove_data(mesh)
@@ -153,20 +175,24 @@ def _write(users: list, skin: Skin, centers: rotation_centers.BakeRecord) -> Non
         for tree in trees:
             remove_tree(tree)
         raise
+    leftovers = [is_leftover(user) for user in users]
     _write_influences(skin.object.data, bones, weights, names)
-    for user, tree in zip(users, trees, strict=True):
-        _install(user, tree, skin.bone_names)
+    for user, tree, leftover in zip(users, trees, leftovers, strict=True):
+        _install(user, tree, skin.bone_names, leftover)
     skin.object.data.update()
 
 
-def _install(object, tree, bones: tuple[str, ...]) -> None:
-    """Put the tree into the object's modifier, which is made where there is none."""
+def _install(object, tree, bones: tuple[str, ...], leftover: bool) -> None:
+    """Put the tree into the object's modifier, which is made where there is none.
+
+    leftover: the Armature modifier is off for one that is gone.
+    """
     armature, modifier = _own_armature_modifier(object), native_modifier(object)
     old = modifier.node_group if modifier is not None else None
-    if modifier is None:
-        shown = armature.show_viewport, armature.show_render
+    if modifier is not None or leftover:
+        shown = _shown(armature, modifier_record(modifier) if modifier is not None else None)
     else:
-        shown = _shown(armature, modifier_record(modifier))
+        shown = armature.show_viewport, armature.show_render
     write_record(tree, CRS_PROPERTY, ModifierRecord(bones, armature.name, *shown))
     if modifier is None:
         modifier = object.modifiers.new(LABEL, "NODES")
@@ -236,15 +262,13 @@ def _own_armature_modifier(object):
 
 def _check_modifiers(object) -> None:
     """Raises BadScene where the vertices that reach the armature are not the mesh's own."""
-    armature = armature_modifier(object)
-    for modifier in object.modifiers:
-        if modifier == armature:
-            return
-        if modifier.type in _REFINING and (modifier.show_viewport or modifier.show_render):
-            raise BadScene(
-                f'The modifier "{modifier.name}" of {object_label(object)} makes vertices that have no center of '
-                "rotation. Apply it, or move it below the Armature modifier"
-            )
+    modifier = refining_above(object)
+    if modifier is not None:
+        below = f"the {LABEL} modifier" if native_modifier(object) is not None else "the Armature modifier"
+        raise BadScene(
+            f'The modifier "{modifier.name}" of {object_label(object)} makes vertices that have no center of '
+            f"rotation. Apply it, or move it below {below}"
+        )
 
 
 def _check_sharing(object) -> None:

@@ -192,7 +192,7 @@ def _cache_path(filepath: str, copy) -> Path:
     blend = bpy.data.filepath
     if not filepath:
         if not blend:
-            raise BadScene("Save the .blend file first: the point cache goes beside it. Scripts may give a filepath")
+            raise BadScene("Save the .blend file first, as the point cache goes beside it, or choose a path")
         name = bpy.path.clean_name(f"{Path(blend).stem}_{copy.name}")
         return Path(blend).with_name(f"{name}.pc2")
     if filepath.startswith("//") and not blend:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How centers of rotation are baked: the settings that an artist keeps per scene, and those of the operator.
+"""How centers of rotation are baked and played: the settings that an artist keeps per scene, and the operators'.
 
 As with the settings of a conversion, the operator takes from the scene what its caller did not give when it is invoked
 from the interface; from Python only the arguments and the defaults below count.
 """
 
 import bpy
-from bpy.props import BoolProperty, FloatProperty, PointerProperty, StringProperty
+from bpy.props import BoolProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
 
 from .rotation_centers import DEFAULT_ATTRIBUTE
+
+# Blender before 4.5 knows no such option, and takes such paths without it.
+_RELATIVE = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set()
 
 SETTING_NAMES = ("sigma", "subdivision_epsilon", "attribute_name", "symmetrize")
 
@@ -53,10 +56,47 @@ def setting_annotations(limit: str) -> dict:
     }
 
 
-class SkinningRotationCenterSettings(bpy.types.PropertyGroup):
-    """How the panel's button bakes centers of rotation, kept with the scene."""
+def range_annotations(limit: str) -> dict:
+    """The frames of a playback; ``limit`` as above."""
+    return {
+        "frame_start": IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"}),
+        "frame_end": IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"}),
+        "frame_step": IntProperty(
+            name="Frame Step",
+            description="Every frame (1), every second frame (2), and so on, linear in between",
+            default=1,
+            soft_max=10,
+            options={"SKIP_SAVE"},
+            **{limit: 1},
+        ),
+    }
 
-    __annotations__ = setting_annotations("min")
+
+def path_property(name: str):
+    return StringProperty(
+        name=name,
+        description="The point cache to write. Where empty, beside the .blend file and named after it and the mesh",
+        subtype="FILE_PATH",
+        default="",
+        options={"SKIP_SAVE"} | _RELATIVE,
+    )
+
+
+class SkinningRotationCenterSettings(bpy.types.PropertyGroup):
+    """How the panel's buttons bake centers of rotation and play them, kept with the scene."""
+
+    __annotations__ = (
+        setting_annotations("min")
+        | range_annotations("min")
+        | {
+            "use_scene_range": BoolProperty(
+                name="Scene Range",
+                description="Play the frames that the scene plays",
+                default=True,
+            ),
+            "cache_path": path_property("Cache"),
+        }
+    )
 
 
 def register() -> None:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Center-of-rotation skinning as shape keys and as a point cache: plain Blender, in every version."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import bpy
 import numpy as np
 import pytest
 
 import skinning_tools
+from skinning_tools.operators.boundary import SkinningJob
+from skinning_tools.operators.center_of_rotation_playback import SKINNING_OT_crs_to_shape_keys
 from skinning_tools.scene import crs_playback
 from skinning_tools.scene.skin_reader import read_skin
 from tests.blender import moving_meshes, scenes
@@ -195,6 +200,26 @@ def test_the_copy_is_where_the_source_is(tube):
     bpy.context.scene.collection.objects.unlink(tube)
     bpy.context.view_layer.update()
     assert list(play("crs_to_pc2").users_collection) == [home]
+
+
+@pytest.mark.parametrize("scene_range", [True, False])
+def test_from_the_interface_the_panels_range_counts(tube, scene_range):
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 3, 5
+    settings = bpy.context.scene.skinning_rotation_centers
+    settings.use_scene_range = scene_range
+    settings.frame_start, settings.frame_end, settings.frame_step = 20, 30, 2
+    given = SimpleNamespace(frame_end=7)
+    given.properties = SimpleNamespace(is_property_set=given.__dict__.__contains__)
+    given.fill = partial(SkinningJob.fill, given)
+    SKINNING_OT_crs_to_shape_keys.prepare(given, bpy.context)
+    assert (given.frame_start, given.frame_end, given.frame_step) == (3 if scene_range else 20, 7, 2)
+
+
+def test_one_frame_is_one(tube):
+    result, _ = scenes.drain(crs_playback.to_shape_keys(bpy.context, tube, 2, 2))
+    assert "Arm: 1 shape key, played by" in result.summary()
+    result, _ = scenes.drain(crs_playback.to_point_cache(bpy.context, tube, "", 2, 3))
+    assert "Arm: 2 frames in " in result.summary()
 
 
 @pytest.mark.parametrize("make", [crs_playback.to_shape_keys, crs_playback.to_point_cache])

@@ -109,11 +109,13 @@ def test_the_file_has_the_baked_centers_in_the_space_of_its_positions(tube, tmp_
 
 
 @pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="the native modifier needs Blender 5.1")
-def test_a_mesh_with_the_native_modifier_is_exported_as_one_without(tube, tmp_path):
+def test_a_mesh_with_the_native_modifier_is_exported_as_one_without(tube, tmp_path, capfd):
     bpy.ops.skinning.prepare_centers_for_export()
     before = exported(tube, tmp_path / "before.glb").vertices()
     bpy.ops.skinning.add_center_of_rotation_modifier()
+    capfd.readouterr()
     bpy.ops.skinning.prepare_centers_for_export()
+    assert "remove the Center of Rotation modifier before the export" in "".join(capfd.readouterr())
     after = exported(tube, tmp_path / "after.glb").vertices()
     assert set(after) == set(before) >= {"POSITION", "JOINTS_0", "WEIGHTS_0", "_COR"}
     for name, values in before.items():

@@ -30,6 +30,8 @@ class Recorder:
     def __getattr__(self, name):
         if name in ("row", "column", "grid_flow"):
             return lambda **_: Recorder(self)
+        if name == "panel":
+            return lambda *_, **__: (Recorder(self), Recorder(self))
         return lambda *_, **__: None
 
     def label(self, text="", **_):
@@ -117,6 +119,57 @@ def test_the_modifier_can_be_removed_where_it_cannot_play(tube, monkeypatch):
     assert "Remove Modifier" in pressable(layout)
 
 
+@NATIVE
+def test_what_makes_vertices_above_the_modifier_is_told(tube):
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    tube.modifiers.new("Halves", "MIRROR")
+    assert not any("makes vertices" in text for text in drawn(SKINNING_PT_rotation_centers).texts)
+    for place in (1, 0):
+        tube.modifiers.move(tube.modifiers.find("Halves"), place)
+        layout = drawn(SKINNING_PT_rotation_centers)
+        assert any('"Halves" makes vertices above the modifier' in text for text in layout.texts)
+        assert "Remove Modifier" in pressable(layout)
+
+
+@NATIVE
+@pytest.mark.parametrize("lose", ["modifier_remove", "modifier_apply"])
+def test_a_modifier_that_is_gone_leaves_a_way_back(tube, lose):
+    bpy.ops.skinning.bake_rotation_centers()
+    assert "Restore Armature Modifier" not in drawn(SKINNING_PT_rotation_centers).buttons
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    getattr(bpy.ops.object, lose)(modifier="Center of Rotation")
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert any("Armature modifier still off" in text for text in layout.texts)
+    assert "Restore Armature Modifier" in pressable(layout)
+    assert bpy.ops.skinning.remove_center_of_rotation_modifier() == {"FINISHED"}
+    assert (tube.modifiers["Armature"].show_viewport, tube.modifiers["Armature"].show_render) == (True, True)
+    assert not any(attribute.name.startswith("skinning_") for attribute in tube.data.attributes)
+    assert "Restore Armature Modifier" not in drawn(SKINNING_PT_rotation_centers).buttons
+
+
+@NATIVE
+def test_adding_again_knows_that_the_armature_was_on(tube):
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    bpy.ops.object.modifier_remove(modifier="Center of Rotation")
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    bpy.ops.skinning.remove_center_of_rotation_modifier()
+    assert (tube.modifiers["Armature"].show_viewport, tube.modifiers["Armature"].show_render) == (True, True)
+
+
+def test_edit_mode_keeps_what_was_known_of_the_bake(tube):
+    bpy.ops.skinning.bake_rotation_centers()
+    tube.vertex_groups["Bone 1"].add([300], 0.1, "REPLACE")
+    older = "Older than the mesh or its weights: bake again"
+    assert older in drawn(SKINNING_PT_rotation_centers).texts
+    bpy.ops.object.mode_set(mode="EDIT")
+    layout = drawn(SKINNING_PT_rotation_centers)
+    assert older in layout.texts
+    assert any("Edit Mode" in text for text in layout.texts)
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
 def test_nothing_is_said_of_a_bake_that_cannot_be_read(tube):
     bpy.ops.skinning.bake_rotation_centers()
     bake_state._known_states.clear()
@@ -139,6 +192,11 @@ def test_point_cache_needs_a_saved_file(tube, tmp_path):
     assert any("Save the .blend file" in text for text in layout.texts)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
     assert "skinning.crs_to_pc2" in pressable(drawn(SKINNING_PT_rotation_centers))
+    scenes.empty_scene()
+    rigged_tube()
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.context.scene.skinning_rotation_centers.cache_path = str(tmp_path / "chosen.pc2")
+    assert "skinning.crs_to_pc2" in pressable(drawn(SKINNING_PT_rotation_centers))
 
 
 def test_preview_bakes_what_it_shows(tube):
@@ -147,11 +205,11 @@ def test_preview_bakes_what_it_shows(tube):
     bpy.ops.object.mode_set(mode="POSE")
     layout = drawn(SKINNING_PT_preview)
     assert any('"Arm" has no centers' in text for text in layout.texts)
-    pointers = layout.buttons["Bake Centers of Rotation"].layout.pointers
+    pointers = layout.buttons["Bake Centers"].layout.pointers
     assert pointers == {"active_object": tube}
     with bpy.context.temp_override(**pointers):
         assert bpy.ops.skinning.bake_rotation_centers() == {"FINISHED"}
-    assert "Bake Centers of Rotation" not in drawn(SKINNING_PT_preview).buttons
+    assert "Bake Centers" not in drawn(SKINNING_PT_preview).buttons
 
 
 def test_preview_says_why_it_cannot_start(tube):
