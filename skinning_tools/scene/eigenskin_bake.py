@@ -12,7 +12,7 @@ from . import actions, background
 from .eigenskin_drivers import value_path
 from .eigenskin_record import Record, check_present, eigenskin_record, own_drivers, own_keys, store_record
 from .object_checks import object_label
-from .skin_reader import armature_of, check_skinned
+from .skin_reader import check_skinned
 from .temporary_scene import evaluate_frame, temporary_scene
 
 # Of the curves, in their action.
@@ -140,7 +140,6 @@ def take_keyframes_away(mesh, record: Record) -> None:
             if not action.users:
                 bpy.data.actions.remove(action)
     _mute(own_drivers(mesh, record), False)
-    key.update_tag()
     record.baked = record.made_action = False
 
 
@@ -153,7 +152,6 @@ def _write(object, record: Record, names, values: np.ndarray, times: np.ndarray)
     for name, column in zip(names, values.T, strict=True):
         actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)
     _mute(own_drivers(object.data, record), True)
-    key.update_tag()
     record.baked = True
 
 
@@ -167,9 +165,6 @@ def _drivers_at_work(object, record: Record):
         yield
     finally:
         _mute(muted, True)
-        # What was evaluated elsewhere has left its values behind.
-        object.data.shape_keys.update_tag()
-        armature_of(object).update_tag()
 
 
 def _mute(curves, mute: bool) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.errors import BadScene
 from . import eigenskin_drivers
 from .eigenskin_bake import take_keyframes_away
+from .eigenskin_examples import check_correctable
 from .eigenskin_record import (
     RECORD,
     Record,
@@ -80,11 +81,7 @@ def check_writable(object) -> None:
             f"The mesh of {label} is {how}, so no shape keys can be made on it. "
             "Build in its own file, or make it local (Object > Relations > Make Local)"
         )
-    if mesh.shape_keys is not None and not mesh.shape_keys.use_relative:
-        raise BadScene(
-            f"The shape keys of {label} are absolute, so that they cannot be added to each other. "
-            "Enable Relative in the mesh's shape keys"
-        )
+    check_correctable(object)
     armature = armature_of(object)
     others = mesh_users(mesh) if mesh.users > 1 else []
     different = next((other for other in others if armature_of(other) != armature), None)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Corrections as keyframes: they play and export as the drivers did, and the drivers come back."""
 
+from dataclasses import replace
+
 import bpy
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from skinning_tools.core.errors import BadScene, BadSettings
 from skinning_tools.scene import background, eigenskin_bake
 from skinning_tools.scene.eigenskin_bake import bake_to_keyframes, unbake
+from skinning_tools.scene.eigenskin_examples import read_rig
 from skinning_tools.scene.eigenskin_record import eigenskin_record
 from skinning_tools.scene.eigenskin_writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
@@ -128,6 +131,26 @@ def test_an_action_of_the_artist_stays(moving):
     assert snapshot(ob) == written
     bake(ob)
     remove_eigenskin(ob)
+    assert snapshot(ob) == before
+
+
+def test_any_name(moving):
+    ob, rig, _, model = moving
+    remove_eigenskin(ob)
+    before = snapshot(ob)
+    name = 'a"b\\]["c'
+    rig.data.bones["lower"].name = name
+    supports = tuple(replace(part, name=part.name.replace("lower", name)) for part in model.supports)
+    joints = read_rig(bpy.context, ob)[1]
+    write_eigenskin(ob, rig, joints, replace(model, joint_names=joints.joint_names, supports=supports))
+    expected = played(ob)
+    assert bake(ob).shape_key_count == 6
+    np.testing.assert_allclose(played(ob), expected, atol=1e-6)
+    unbake(ob)
+    np.testing.assert_allclose(played(ob), expected, atol=1e-6)
+    bake(ob)
+    remove_eigenskin(ob)
+    rig.data.bones[name].name = "lower"
     assert snapshot(ob) == before
 
 

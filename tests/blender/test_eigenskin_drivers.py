@@ -2,6 +2,7 @@
 """The drivers of an EigenSkin: expressions that Blender evaluates by itself, with core's values in every pose."""
 
 import json
+import math
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,7 @@ from dataclasses import replace
 import bpy
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.eigenskin import PoseSpace
 from skinning_tools.core.eigenskin.interpolation import basis_weights
@@ -118,6 +120,33 @@ def test_driver_counts(rigged):
     counts = {kind: eigenskin_drivers.plan(MODELS[kind](joints)).driver_count for kind in ("hinge", "ball")}
     # An angle, and two for each of three shape keys; seven distances, and three.
     assert counts == {"hinge": 1 + 3 * 2, "ball": 7 + 3}
+
+
+FUNCTIONS = {"exp", "acos", "atan2", "sqrt", "pi", "fmod", "trunc"}
+
+
+def test_either_quaternion_of_a_rotation_will_do(rigged):
+    """Blender gives one of them. Python understands the expressions, too."""
+    _, _, joints = rigged
+    model = MODELS["both"](joints)
+    network = eigenskin_drivers.plan(model)
+    known = {"abs": abs, "min": min, "round": round} | {name: getattr(math, name) for name in FUNCTIONS}
+    rotations = np.roll(Rotation.random(len(joints.joint_names), random_state=5).as_quat(), 1, axis=1)
+    for signed in (rotations, -rotations):
+        channels = {
+            eigenskin_drivers.Rotation(name, channel): value
+            for name, rotation in zip(joints.joint_names, signed, strict=True)
+            for channel, value in zip("WXYZ", rotation, strict=True)
+        }
+
+        def value(expression, inputs):
+            return eval(expression.text, known, {name: inputs[part] for name, part in expression.inputs.items()})
+
+        # Elements come after those that they depend on.
+        for element, expression in network.elements.items():
+            channels[element] = value(expression, channels)
+        values = [value(expression, channels) for expression in network.values]
+        np.testing.assert_allclose(values, model.values(rotations[None])[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["lower", "upper"])

@@ -7,7 +7,7 @@ import pytest
 
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene import eigenskin_drivers, eigenskin_writer
+from skinning_tools.scene import actions, eigenskin_drivers, eigenskin_writer
 from skinning_tools.scene.eigenskin_examples import read_rig
 from skinning_tools.scene.eigenskin_record import eigenskin_record, painted_masks
 from skinning_tools.scene.eigenskin_writer import mute_eigenskin, remove_eigenskin, write_eigenskin
@@ -64,7 +64,10 @@ def animation_of(key) -> tuple:
         (curve.data_path, curve.driver.expression, curve.mute, [variable.name for variable in curve.driver.variables])
         for curve in animation.drivers
     ]
-    return animation.action, [track.name for track in animation.nla_tracks], drivers
+    container = actions.curve_container(key)
+    curves = [(curve.data_path, len(curve.keyframe_points)) for curve in container.fcurves] if container else []
+    groups = container.groups.keys() if container else []
+    return animation.action, curves, groups, [track.name for track in animation.nla_tracks], drivers
 
 
 def artists_keys(ob, rig) -> None:
@@ -176,8 +179,8 @@ def test_what_was_there_stays_as_it_is(rigged):
     assert written.shape_keys[0] == "upper.001 1"
     assert after["keys"][: len(before["keys"])] == before["keys"]
     assert after["groups"][: len(before["groups"])] == before["groups"]
-    assert after["animation"][:2] == before["animation"][:2]
-    assert after["animation"][2][:1] == before["animation"][2]
+    assert after["animation"][:-1] == before["animation"][:-1]
+    assert after["animation"][-1][:1] == before["animation"][-1]
     for same in ("user", "active group", "active key", "positions", "modifiers"):
         assert after[same] == before[same], same
     blocks = ob.data.shape_keys.key_blocks
@@ -207,6 +210,7 @@ def test_preserve_volume_is_turned_off_and_on_again(rigged):
     assert other.use_deform_preserve_volume
     written = write_eigenskin(ob, rig, joints, any_model(joints))
     assert written.preserve_volume == ("Armature",)
+    assert not ob.modifiers["Armature"].use_deform_preserve_volume
     remove_eigenskin(ob)
     assert ob.modifiers["Armature"].use_deform_preserve_volume
 
@@ -473,6 +477,22 @@ def test_painted_groups(rigged):
     assert list(painted_masks(ob)) == ["upper"]
     remove_eigenskin(ob)
     assert ob.vertex_groups.keys() == ["trunk", "upper", "lower"]
+
+
+def test_groups_of_a_mesh_with_other_vertices(rigged):
+    """Only what was painted before can be told from what the edit did."""
+    ob, rig, joints = rigged
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    ob.vertex_groups["lower support"].add([3, 4], 0.25, "REPLACE")
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.subdivide()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    masks = painted_masks(ob)
+    assert list(masks) == ["lower"]
+    assert np.array_equal(masks["lower"], weights_of(ob, "lower support"))
+    assert len(masks["lower"]) > len(joints.rest)
 
 
 # --- Copies and libraries
