@@ -5,7 +5,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 
 from ..core.errors import BadScene
-from ..scene import dependencies, eigenskin_settings, example_pose, example_sources
+from ..scene import dependencies, eigenskin_settings, example_mirror, example_pose, example_sources
 from ..scene.eigenskin_examples import armature_at, character_of, check_storable, remove_example
 from ..scene.job_checks import active_object, reason_not_to_work
 from .boundary import SkinningJob, reported
@@ -217,12 +217,36 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
         return {"CANCELLED"}
 
 
+class SKINNING_OT_eigenskin_mirror(_AddsExamples, bpy.types.Operator):
+    """Make examples of one side of the body from those of the other. Older ones of the same poses are replaced"""
+
+    bl_idname = "skinning.eigenskin_mirror"
+    bl_label = "Mirror Examples"
+    bl_options = {"REGISTER", "UNDO"}
+
+    direction: EnumProperty(
+        name="Direction",
+        description="From which side to which, by the names of bones",
+        items=example_mirror.DIRECTIONS,
+        default="LEFT_TO_RIGHT",
+    )
+
+    def execute(self, context):
+        with reported(self):
+            dependencies.require_dependencies()
+            object = character_of(context, active_object(context))
+            self.report({"INFO"}, example_mirror.mirror_examples(context, object, self.direction).summary())
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
 registry = [
     *eigenskin_settings.registry,
     SKINNING_OT_eigenskin_add_example,
     SKINNING_OT_eigenskin_add_frames,
     SKINNING_OT_eigenskin_remove_example,
     SKINNING_OT_eigenskin_apply_pose,
+    SKINNING_OT_eigenskin_mirror,
 ]
 
 

@@ -192,7 +192,7 @@ def store_example(
     }
     taken = {item.name for item in group.examples}
     item = group.examples.add()
-    item.name = _unique(name, taken)
+    item.name = unique_name(name, taken)
     item.uid, item.mesh, item.storage, item.kind, item.frame = uid, skin.object, storage, kind, frame
     group.active_index = len(group.examples) - 1
     return item
@@ -220,12 +220,12 @@ def example_items(armature, object) -> list:
     return [item for item in armature.skinning_eigenskin.examples if item.mesh == object]
 
 
-def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> list[str]:
-    """Names of the mesh's examples that have one of the poses ``rotations`` (F, J, 4)."""
+def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> list:
+    """The items of the mesh's examples that have one of the poses ``rotations`` (F, J, 4)."""
     from ..core.eigenskin import rotation_angles
     from ..core.eigenskin.pose_space import SAME_ROTATION
 
-    names = []
+    found = []
     for item in example_items(armature, object):
         if not _is_stored(item):
             continue
@@ -234,8 +234,8 @@ def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> list[str]
         own = pose.rotations[[pose.joints.index(rig.joint_names[joint]) for joint in known]]
         between = quaternions.product(quaternions.conjugate(own), rotations[:, known])
         if (rotation_angles(between).max(axis=1, initial=0.0) <= SAME_ROTATION).any():
-            names.append(item.name)
-    return names
+            found.append(item)
+    return found
 
 
 def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "Examples":
@@ -351,7 +351,7 @@ def _is_used(storage, uid: str) -> bool:
     )
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def unique_name(name: str, taken: set[str]) -> str:
     """``name`` itself, or with the first free number after it."""
     if name not in taken:
         return name

@@ -276,7 +276,8 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[st
     from ..core.deform import skin_frame
 
     group = skin.armature.skinning_eigenskin
-    same = same_poses(skin.armature, skin.object, rig, np.array([reading.rotations for reading in readings]))
+    rotations = np.array([reading.rotations for reading in readings])
+    same = [item.name for item in same_poses(skin.armature, skin.object, rig, rotations)]
     before, size = len(group.examples), np.linalg.norm(np.ptp(skin.rest, axis=0))
     differences = []
     try:

@@ -23,17 +23,11 @@ def limb(rings=31, segments=12, name="Limb") -> tuple[bpy.types.Object, bpy.type
     """A tube along x in a new scene and its armature: "root", which deforms nothing, "trunk", "upper" and "lower"."""
     scenes.empty_scene()
     rig = _armature(f"{name} rig")
-    x, angle = np.meshgrid(np.linspace(-1, 2, rings), np.arange(segments) * 2 * np.pi / segments, indexing="ij")
-    vertices = np.stack([x, 0.3 * np.cos(angle), 0.25 * np.sin(angle)], axis=-1).reshape(-1, 3)
-    corners = np.arange(rings * segments).reshape(rings, segments)
-    turned = np.roll(corners, -1, axis=1)
-    faces = np.stack([corners[:-1], turned[:-1], turned[1:], corners[1:]], axis=-1).reshape(-1, 4)
-    for other in list(bpy.context.view_layer.objects.selected):
-        other.select_set(False)
-    ob = scenes.mesh_object(vertices, faces.tolist(), name=name)
-    upper, lower = _step(vertices[:, 0], -0.3, 0.3), _step(vertices[:, 0], 0.7, 1.3)
+    ob = _tube(name, -1, 2, rings, segments)
+    x = np.array([vertex.co.x for vertex in ob.data.vertices])
+    upper, lower = _step(x, -0.3, 0.3), _step(x, 0.7, 1.3)
     weights = np.column_stack([1 - upper, upper - lower, lower])
-    write_weights(ob, ["trunk", "upper", "lower"], np.tile([0, 1, 2], (len(vertices), 1)), weights)
+    write_weights(ob, ["trunk", "upper", "lower"], np.tile([0, 1, 2], (len(x), 1)), weights)
     ob.modifiers.new("Armature", "ARMATURE").object = rig
     ob.location, ob.rotation_euler = (0.1, -0.2, 0.3), (0.2, 0.1, -0.3)
     rig.location, rig.rotation_euler = (-0.3, 0.2, 0.1), (-0.1, 0.3, 0.2)
@@ -41,22 +35,60 @@ def limb(rings=31, segments=12, name="Limb") -> tuple[bpy.types.Object, bpy.type
     return ob, rig
 
 
+def _tube(name: str, start: float, end: float, rings: int, segments: int) -> bpy.types.Object:
+    """An open tube along x, the only object selected."""
+    x, angle = np.meshgrid(np.linspace(start, end, rings), np.arange(segments) * 2 * np.pi / segments, indexing="ij")
+    vertices = np.stack([x, 0.3 * np.cos(angle), 0.25 * np.sin(angle)], axis=-1).reshape(-1, 3)
+    corners = np.arange(rings * segments).reshape(rings, segments)
+    turned = np.roll(corners, -1, axis=1)
+    faces = np.stack([corners[:-1], turned[:-1], turned[1:], corners[1:]], axis=-1).reshape(-1, 4)
+    for other in list(bpy.context.view_layer.objects.selected):
+        other.select_set(False)
+    return scenes.mesh_object(vertices, faces.tolist(), name=name)
+
+
 def _armature(name: str) -> bpy.types.Object:
     rig = scenes.link(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
     bpy.ops.object.mode_set(mode="EDIT")
-    parent = None
-    for bone_name, head, tail, roll in (
-        ("root", (-1, 0, -0.5), (-1, 0, 0), 0.1),
-        ("trunk", (-1, 0, 0), (0, 0, 0), 0.0),
-        ("upper", (0, 0, 0), (1, 0, 0.02), 0.3),
-        ("lower", (1, 0, 0.02), (2, 0, 0), 0.2),
-    ):
-        bone = rig.data.edit_bones.new(bone_name)
-        bone.head, bone.tail, bone.roll, bone.parent = head, tail, roll, parent
-        bone.use_deform = bone_name != "root"
-        parent = bone
+    _add_bone(rig, "root", (-1, 0, -0.5), (-1, 0, 0), 0.1, None).use_deform = False
+    _add_bone(rig, "trunk", (-1, 0, 0), (0, 0, 0), 0.0, "root")
+    _add_bone(rig, "upper", (0, 0, 0), (1, 0, 0.02), 0.3, "trunk")
+    _add_bone(rig, "lower", (1, 0, 0.02), (2, 0, 0), 0.2, "upper")
     bpy.ops.object.mode_set(mode="OBJECT")
     return rig
+
+
+def _add_bone(rig, name: str, head, tail, roll: float, parent: str | None):
+    """In Edit Mode."""
+    bone = rig.data.edit_bones.new(name)
+    bone.head, bone.tail, bone.roll = head, tail, roll
+    bone.parent = rig.data.edit_bones[parent] if parent else None
+    return bone
+
+
+def arms(name="Arms") -> tuple[bpy.types.Object, bpy.types.Object]:
+    """A tube along x, symmetric in it, in a new scene, and its armature: "chest", "upper.L", "lower.L" and the right
+    side, whose rolls are not the left side's mirrored."""
+    scenes.empty_scene()
+    rig = scenes.link(bpy.data.objects.new(f"{name} rig", bpy.data.armatures.new(name)))
+    bpy.ops.object.mode_set(mode="EDIT")
+    _add_bone(rig, "chest", (0, 0, -0.5), (0, 0, 0), 0.0, None)
+    for ending, sign in (("L", 1), ("R", -1)):
+        upper = _add_bone(rig, f"upper.{ending}", (0.5 * sign, 0, 0), (1.5 * sign, 0.02, 0), 0.3, "chest")
+        _add_bone(rig, f"lower.{ending}", upper.tail, (2.5 * sign, 0, 0.1), 0.4 * sign + 0.2, upper.name)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    ob = _tube(name, -2.5, 2.5, 51, 12)
+    x = np.array([vertex.co.x for vertex in ob.data.vertices])
+    names, weights = ["chest"], [np.ones(len(x))]
+    for ending, sign in (("L", 1), ("R", -1)):
+        upper, lower = _step(sign * x, 0.2, 0.8), _step(sign * x, 1.2, 1.8)
+        names += [f"upper.{ending}", f"lower.{ending}"]
+        weights += [upper - lower, lower]
+        weights[0] = weights[0] - upper
+    write_weights(ob, names, np.tile(np.arange(5), (len(x), 1)), np.column_stack(weights))
+    ob.modifiers.new("Armature", "ARMATURE").object = rig
+    bpy.context.view_layer.update()
+    return ob, rig
 
 
 def _step(values: np.ndarray, start: float, end: float) -> np.ndarray:
