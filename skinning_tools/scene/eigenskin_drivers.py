@@ -4,8 +4,9 @@
 Values between the bones and the shape keys are elements of array properties on the meshes' Key data-block, one array
 for each step: an angle for a joint that is a hinge; else its scaled distance from each of its observations, straight
 from the bone; for pairs of joints the tied basis; parts of sums that are too long for one expression. Other layouts
-are slower (benchmarks/_eigenskin_drivers.py): single properties and other data-blocks make Blender wake its threads for
-each driver, quaternions kept in properties and a property for each basis function of a hinge are more drivers.
+are slower, or no faster (benchmarks/_eigenskin_drivers.py): single properties and other data-blocks make Blender wake
+its threads for each driver; quaternions kept in properties, and a property for each basis function of a hinge, are more
+drivers.
 
 Blender passes all values on in single precision. An angle, distances and what they add up to are therefore the right
 things to store, and where large weights would magnify their rounding, a second element holds the rest.
