@@ -9,6 +9,8 @@ another ``<uid> normal``, and a custom property of that name with the pose.
 
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -174,7 +176,8 @@ def store_example(
     """Add an example to the armature's list, make it the active one and return its item.
 
     rotations (J, 4) and matrices (P, 3, 4) as from ``current_pose``, shape (N, 3) and normals (N, 3) posed, in the
-    mesh object's space, channels as from ``current_channels``. The name is made unique in the list.
+    mesh object's space, channels as from ``current_channels``. The name is made unique in the list. Blender may move
+    the items when there is one more: do not keep them.
     """
     group = skin.armature.skinning_eigenskin
     storage = _storage(skin)
@@ -196,6 +199,19 @@ def store_example(
     item.uid, item.mesh, item.storage, item.kind, item.frame = uid, skin.object, storage, kind, frame
     group.active_index = len(group.examples) - 1
     return item
+
+
+@contextmanager
+def all_or_none(armature) -> Iterator[None]:
+    """Where the body fails, the examples that it has added are removed."""
+    examples = armature.skinning_eigenskin.examples
+    before = len(examples)
+    try:
+        yield
+    except BaseException:
+        while len(examples) > before:
+            remove_example(armature, len(examples) - 1)
+        raise
 
 
 def remove_example(armature, index: int) -> None:

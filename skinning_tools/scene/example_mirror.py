@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.errors import BadScene
 from .eigenskin_examples import (
+    all_or_none,
     check_storable,
     example_items,
     read_examples,
@@ -37,20 +38,24 @@ _ASYMMETRY = 0.005
 @dataclass(frozen=True)
 class Mirrored:
     """names: of the new examples; replaced: how many older ones had their poses; left_out: how many examples pose both
-    sides, or neither."""
+    sides, or neither; alone: how many vertices have no counterpart, and so the shape of linear blending."""
 
     object_name: str
     names: tuple[str, ...]
     replaced: int
     left_out: int
+    alone: int
 
     def summary(self) -> str:
         """The result in one line."""
-        text = f"{self.object_name}: {len(self.names)} examples mirrored"
+        count = "1 example" if len(self.names) == 1 else f"{len(self.names)} examples"
+        text = f"{self.object_name}: {count} mirrored"
         if self.replaced:
             text += f", {self.replaced} older ones of the same poses replaced"
         if self.left_out:
             text += f"; {self.left_out} that pose both sides or neither left out"
+        if self.alone:
+            text += f"; {self.alone:,} vertices have no counterpart and are not corrected"
         return text
 
 
@@ -79,7 +84,9 @@ def mirror_examples(context, object, direction: str) -> Mirrored:
             f"No example of {skin.label} poses the {side} side alone. Bones of a side have names that end in "
             f'"{example}", for instance'
         )
+    _check_counterparts(skin, rig.joint_names, posed[chosen].any(axis=0))
     _check_symmetric(skin, rig.joint_names)
+    partners = mirror_pairs(skin.rest)
     mirrored = mirrored_examples(
         replace(
             examples,
@@ -90,20 +97,32 @@ def mirror_examples(context, object, direction: str) -> Mirrored:
         ),
         rig,
         _rest_frames(skin, rig.joint_names),
-        _counterparts(skin, rig.joint_names),
-        _counterparts(skin, skin.bone_names),
-        mirror_pairs(skin.rest),
+        _counterparts(rig.joint_names),
+        _counterparts(skin.bone_names),
+        partners,
     )
-    items = [item for item in example_items(armature, object) if item.enabled]
+    names, replaced = _exchange(skin, rig, mirrored, chosen)
+    return Mirrored(object.name, names, replaced, int((left == right).sum()), int((partners < 0).sum()))
+
+
+def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str, ...], int]:
+    """Store the images of the enabled examples ``chosen`` and remove those that have their poses.
+
+    Returns the names of the new ones, and how many are removed.
+    """
+    armature, examples = skin.armature, skin.armature.skinning_eigenskin.examples
+    items = [item for item in example_items(armature, skin.object) if item.enabled]
     sources = [(items[row].kind, items[row].frame, stored_pose(items[row]).channels) for row in chosen]
-    replaced = {item.uid for item in same_poses(armature, object, rig, mirrored.rotations)}
-    examples_of_all = armature.skinning_eigenskin.examples
-    before = len(examples_of_all)
-    try:
+    names = [
+        mirrored_name(name, rig, rotations) for name, rotations in zip(mirrored.names, mirrored.rotations, strict=True)
+    ]
+    replaced = {item.uid for item in same_poses(armature, skin.object, rig, mirrored.rotations)}
+    before = len(examples)
+    with all_or_none(armature):
         for row, (kind, frame, channels) in enumerate(sources):
             store_example(
                 skin,
-                mirrored_name(mirrored.names[row], rig, mirrored.rotations[row]),
+                names[row],
                 kind,
                 mirrored.rotations[row],
                 mirrored.matrices[row],
@@ -111,19 +130,14 @@ def mirror_examples(context, object, direction: str) -> Mirrored:
                 frame,
                 channels=_mirrored_channels(skin, channels),
             )
-    except BaseException:
-        while len(examples_of_all) > before:
-            remove_example(armature, len(examples_of_all) - 1)
-        raise
     for index in reversed(range(before)):
-        if examples_of_all[index].uid in replaced:
+        if examples[index].uid in replaced:
             remove_example(armature, index)
-    made = list(examples_of_all)[-len(chosen) :]
-    for row, item in enumerate(made):
+    made = list(examples)[-len(names) :]
+    for name, item in zip(names, made, strict=True):
         # The names of those that were replaced are free now.
-        others = {other.name for other in examples_of_all if other != item}
-        item.name = unique_name(mirrored_name(mirrored.names[row], rig, mirrored.rotations[row]), others)
-    return Mirrored(object.name, tuple(item.name for item in made), len(replaced), int((left == right).sum()))
+        item.name = unique_name(name, {other.name for other in examples if other != item})
+    return tuple(item.name for item in made), len(replaced)
 
 
 def side_of(name: str) -> str:
@@ -144,30 +158,31 @@ def mirrored_name(name: str, rig, rotations: np.ndarray) -> str:
     return flipped if flipped != name else f"{name} mirrored"
 
 
-def _counterparts(skin: Skin, names: Sequence[str]) -> np.ndarray:
-    """(J,) the place of each bone's counterpart, its own where the bone is on no side."""
+def _counterparts(names: Sequence[str]) -> np.ndarray:
+    """(J,) the place of each bone's counterpart: its own where its name has no side, −1 where there is none."""
     order = {name: index for index, name in enumerate(names)}
-    found = []
-    for name in names:
-        flipped = bpy.utils.flip_name(name)
-        if flipped not in order:
-            raise BadScene(
-                f'The bone "{name}" has no counterpart "{flipped}" that moves {skin.label} too. Rename the bones, or '
-                "give both weights"
-            )
-        found.append(order[flipped])
-    return np.array(found, int)
+    return np.array([order.get(bpy.utils.flip_name(name), -1) for name in names], int)
+
+
+def _check_counterparts(skin: Skin, names: Sequence[str], posed: np.ndarray) -> None:
+    """Raises BadScene where one of the bones ``posed`` (J,) has no counterpart."""
+    for index in np.flatnonzero(posed & (_counterparts(names) < 0)):
+        raise BadScene(
+            f'The bone "{names[index]}" has no counterpart "{bpy.utils.flip_name(names[index])}" that moves '
+            f"{skin.label} too. Rename the bones, give both weights, or disable the examples that pose it"
+        )
 
 
 def _check_symmetric(skin: Skin, names: Sequence[str]) -> None:
     """Raises BadScene where a bone is not at rest where the mirror image of its counterpart is."""
-    counterparts = _counterparts(skin, names)
+    counterparts = _counterparts(names)
+    paired = np.flatnonzero(counterparts >= 0)
     to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)
     bones = [skin.armature.data.bones[name] for name in names]
     ends = np.array([[bone.head_local, bone.tail_local] for bone in bones]) @ to_mesh[:3, :3].T + to_mesh[:3, 3]
-    strayed = np.abs(ends[counterparts] * (-1, 1, 1) - ends).max(axis=(1, 2))
-    worst = int(np.argmax(strayed))
-    if strayed[worst] > _ASYMMETRY * np.linalg.norm(np.ptp(skin.rest, axis=0)):
+    strayed = np.abs(ends[counterparts[paired]] * (-1, 1, 1) - ends[paired]).max(axis=(1, 2))
+    worst = paired[np.argmax(strayed)]
+    if strayed.max() > _ASYMMETRY * np.linalg.norm(np.ptp(skin.rest, axis=0)):
         raise BadScene(
             f'The bones "{names[worst]}" and "{names[counterparts[worst]]}" do not mirror each other at rest across '
             f"the local X axis of {skin.label}. Make the armature symmetric, and the object's origin in its middle"
@@ -176,10 +191,11 @@ def _check_symmetric(skin: Skin, names: Sequence[str]) -> None:
 
 def _rest_frames(skin: Skin, names: Sequence[str]) -> np.ndarray:
     """(J, 3, 3) the axes of bones at rest, in the mesh object's space, as columns."""
+    from ..core.deform import polar_decomposition
+
     to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)[:3, :3]
     frames = np.array([np.array(skin.armature.data.bones[name].matrix_local)[:3, :3] for name in names])
-    frames = to_mesh @ frames
-    return frames / np.linalg.norm(frames, axis=1, keepdims=True)
+    return polar_decomposition(to_mesh @ frames)[0]
 
 
 def _mirrored_channels(skin: Skin, channels: dict[str, list[float]]) -> dict[str, list[float]]:

@@ -13,12 +13,12 @@ from ..core.errors import BadMesh, BadScene, BadSettings
 from ..core.memory import check_available
 from . import background
 from .eigenskin_examples import (
+    all_or_none,
     character_of,
     check_storable,
     current_channels,
     current_pose,
     read_rig,
-    remove_example,
     same_poses,
     store_example,
 )
@@ -280,7 +280,7 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[st
     same = [item.name for item in same_poses(skin.armature, skin.object, rig, rotations)]
     before, size = len(group.examples), np.linalg.norm(np.ptp(skin.rest, axis=0))
     differences = []
-    try:
+    with all_or_none(skin.armature):
         for reading in readings:
             store_example(
                 skin,
@@ -294,10 +294,6 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[st
             )
             plain = skin_frame(skin.rest, skin.bones, skin.weights, reading.matrices)
             differences.append(float(np.linalg.norm(reading.shape - plain, axis=1).max()))
-    except BaseException:
-        while len(group.examples) > before:
-            remove_example(skin.armature, len(group.examples) - 1)
-        raise
     return Added(
         skin.object.name,
         tuple(item.name for item in list(group.examples)[before:]),
