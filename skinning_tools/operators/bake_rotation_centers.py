@@ -17,7 +17,7 @@ class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator
 
     __annotations__ = rotation_center_settings.setting_annotations("soft_min")
 
-    check = staticmethod(check_turning)
+    require = staticmethod(check_turning)
 
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""

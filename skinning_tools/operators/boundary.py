@@ -57,12 +57,13 @@ def reported(operator: bpy.types.Operator):
 class Checked:
     """Mix-in of an operator that works on ``job_checks.active_object``: it is grayed out, with the reason as its tip.
 
-    Subclasses define ``check(context, object)``, a static method that raises SkinningError; it must be cheap.
+    Subclasses define ``require(context, object)``, a static method that raises SkinningError; it must be cheap.
+    (Not ``check``: Blender calls an operator's method of that name itself, with other arguments.)
     """
 
     @classmethod
     def poll(cls, context):
-        reason = reason_not_to_work(context, cls.check)
+        reason = reason_not_to_work(context, cls.require)
         if reason:
             cls.poll_message_set(reason)
         return not reason

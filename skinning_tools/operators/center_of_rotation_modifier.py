@@ -16,7 +16,7 @@ class SKINNING_OT_add_center_of_rotation_modifier(Checked, bpy.types.Operator):
     bl_label = "Add Center of Rotation Modifier"
     bl_options = {"REGISTER", "UNDO"}
 
-    check = staticmethod(crs_modifier.check_addable)
+    require = staticmethod(crs_modifier.check_addable)
 
     def execute(self, context):
         with reported(self):
@@ -40,7 +40,7 @@ class SKINNING_OT_remove_center_of_rotation_modifier(Checked, bpy.types.Operator
     bl_label = "Remove Center of Rotation Modifier"
     bl_options = {"REGISTER", "UNDO"}
 
-    check = staticmethod(crs_modifier.check_removable)
+    require = staticmethod(crs_modifier.check_removable)
 
     def execute(self, context):
         with reported(self):

@@ -17,7 +17,7 @@ class _FrameRangeJob(Checked, SkinningJob):
 
     __annotations__ = range_annotations("soft_min")
 
-    check = staticmethod(check_baked)
+    require = staticmethod(check_baked)
 
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them.

@@ -24,7 +24,7 @@ class SKINNING_OT_prepare_centers_for_export(Checked, bpy.types.Operator):
         default=True,
     )
 
-    check = staticmethod(check_baked)
+    require = staticmethod(check_baked)
 
     def execute(self, context):
         with reported(self):
