@@ -92,6 +92,15 @@ def test_what_cannot_be_read_is_not_called_old(tube):
     bpy.ops.object.mode_set(mode="OBJECT")
 
 
+def test_a_reading_that_failed_is_tried_again(tube, readings, monkeypatch):
+    exact = rotation_centers.bake_state
+    monkeypatch.setattr(rotation_centers, "bake_state", lambda ob: UNKNOWN)
+    assert shown_bake_state(tube) == UNKNOWN
+    assert not bpy.app.timers.is_registered(bake_state._read_edited), "no redraw is asked for"
+    monkeypatch.setattr(rotation_centers, "bake_state", exact)
+    assert shown_bake_state(tube) == FRESH
+
+
 def test_weight_painting_is_noticed(tube):
     assert shown_bake_state(tube) == FRESH
     bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
