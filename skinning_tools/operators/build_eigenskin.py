@@ -8,9 +8,8 @@ from ..scene import dependencies, eigenskin, eigenskin_bake, eigenskin_settings,
 from ..scene.eigenskin import target_mesh
 from ..scene.eigenskin_examples import character_of
 from ..scene.eigenskin_record import eigenskin_record
-from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
-from .boundary import SkinningJob, reported
+from .boundary import Checked, SkinningJob, reported
 
 HEAT_MAPS = (
     ("BEFORE", "Before", "Largest distance of each vertex from the examples by plain linear blending"),
@@ -19,7 +18,7 @@ HEAT_MAPS = (
 )
 
 
-class SKINNING_OT_build_eigenskin(SkinningJob, bpy.types.Operator):
+class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
     """Make shape keys, driven by the pose, that correct the mesh as the examples show. Those of the last build go"""
 
     bl_idname = "skinning.build_eigenskin"
@@ -27,19 +26,13 @@ class SKINNING_OT_build_eigenskin(SkinningJob, bpy.types.Operator):
 
     __annotations__ = eigenskin_settings.setting_annotations("soft_min")
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, _check_target)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    @staticmethod
+    def require(context, object):
+        eigenskin.check_buildable(context, character_of(context, object))
 
     def prepare(self, context):
         """Take what the caller did not give from the armature's settings, as the panel shows them."""
-        chosen = armature_of(target_mesh(context)).skinning_eigenskin
-        for name in eigenskin_settings.SETTING_NAMES:
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(chosen, name))
+        self.fill(eigenskin_settings.SETTING_NAMES, armature_of(target_mesh(context)).skinning_eigenskin)
 
     def steps(self, context):
         dependencies.require_dependencies()
@@ -100,7 +93,7 @@ class SKINNING_OT_mute_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
         return {"CANCELLED"}
 
 
-class SKINNING_OT_bake_eigenskin(SkinningJob, bpy.types.Operator):
+class SKINNING_OT_bake_eigenskin(Checked, SkinningJob, bpy.types.Operator):
     """Key the values of the corrections at each frame, for engines and exporters that play morph targets but no
     drivers. The drivers are muted meanwhile"""
 
@@ -113,14 +106,9 @@ class SKINNING_OT_bake_eigenskin(SkinningJob, bpy.types.Operator):
         name="Frame Step", description="Key every frame (1), every second frame (2), and so on", default=1, soft_min=1
     )
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(
-            context, lambda context, _: eigenskin_bake.check_bakeable(context, target_mesh(context))
-        )
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    @staticmethod
+    def require(context, object):
+        eigenskin_bake.check_bakeable(context, character_of(context, object))
 
     def steps(self, context):
         dependencies.require_dependencies()
@@ -170,10 +158,6 @@ class SKINNING_OT_show_eigenskin_error(_OnCorrectedMesh, bpy.types.Operator):
             self.report({"INFO"}, f"{object.name}: blue is no error, red is {distance}")
             return {"FINISHED"}
         return {"CANCELLED"}
-
-
-def _check_target(context, active) -> None:
-    eigenskin.check_buildable(context, character_of(context, active))
 
 
 registry = [

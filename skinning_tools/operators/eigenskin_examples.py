@@ -7,8 +7,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from ..core.errors import BadScene
 from ..scene import dependencies, eigenskin_settings, example_mirror, example_pose, example_sources
 from ..scene.eigenskin_examples import armature_at, character_of, check_storable, remove_example
-from ..scene.job_checks import active_object, reason_not_to_work
-from .boundary import SkinningJob, reported
+from ..scene.job_checks import active_object
+from .boundary import Checked, SkinningJob, reported
 
 SOURCES = tuple(item for item in eigenskin_settings.KIND_ITEMS if item[0] != "FRAMES")
 
@@ -25,18 +25,13 @@ def armature_with_examples(context, object):
     return armature
 
 
-class _AddsExamples:
-    """Poll of what adds examples to the active mesh, or the one that the active armature deforms."""
+class _AddsExamples(Checked):
+    """What adds examples to the active mesh, or the one that the active armature deforms."""
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, example_sources.check_addable)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    require = staticmethod(example_sources.check_addable)
 
 
-class _TakesExample:
+class _TakesExample(Checked):
     """What works on an example of the active armature, and which one that is."""
 
     __annotations__ = {
@@ -45,12 +40,7 @@ class _TakesExample:
         )
     }
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, armature_with_examples)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    require = staticmethod(armature_with_examples)
 
     def example_index(self, armature) -> int:
         group = armature.skinning_eigenskin

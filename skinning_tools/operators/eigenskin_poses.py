@@ -9,8 +9,8 @@ from bpy.props import BoolProperty, BoolVectorProperty, FloatProperty, IntProper
 from ..core.errors import BadScene
 from ..scene import joint_poses
 from ..scene.eigenskin_examples import armature_at
-from ..scene.job_checks import active_object, reason_not_to_work
-from .boundary import reported
+from ..scene.job_checks import active_object
+from .boundary import Checked, reported
 
 
 def check_posable(context, object) -> None:
@@ -19,7 +19,7 @@ def check_posable(context, object) -> None:
         raise BadScene("There is no active armature. Select the bones to pose in Pose Mode")
 
 
-class SKINNING_OT_eigenskin_pose_joints(bpy.types.Operator):
+class SKINNING_OT_eigenskin_pose_joints(Checked, bpy.types.Operator):
     """Key each selected bone through its range, one at a time, for a simulation or a sculptor to fill in the shapes"""
 
     bl_idname = "skinning.eigenskin_pose_joints"
@@ -64,12 +64,7 @@ class SKINNING_OT_eigenskin_pose_joints(bpy.types.Operator):
     )
     frame_start: IntProperty(name="Frame Start", description="First frame, in the rest pose", default=1)
 
-    @classmethod
-    def poll(cls, context):
-        reason = reason_not_to_work(context, check_posable)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+    require = staticmethod(check_posable)
 
     def invoke(self, context, event):
         return context.window_manager.invoke_props_dialog(self)

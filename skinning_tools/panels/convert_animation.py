@@ -90,21 +90,25 @@ def draw_settings(layout, scene) -> None:
     column.prop(settings, "bone_count")
     column.prop(settings, "bone_kind")
     column.prop(settings, "max_influences")
-    column = layout.column()
-    column.prop(settings, "use_scene_range")
-    range_column = column.column(align=True)
-    range_column.enabled = not settings.use_scene_range
-    # What will be converted is always readable, also where the scene gives it.
-    range_owner = scene if settings.use_scene_range else settings
-    range_column.prop(range_owner, "frame_start", text="Frame Start")
-    range_column.prop(range_owner, "frame_end", text="End")
-    column.prop(settings, "frame_step", text="Step")
+    draw_frame_range(layout, scene, settings)
     header, body = layout.panel("skinning_conversion_advanced", default_closed=True)
     header.label(text="Advanced")
     if body is not None:
         body.prop(settings, "iterations")
         body.prop(settings, "target_error")
         body.prop(settings, "optimize_rest_pose")
+
+
+def draw_frame_range(layout, scene, settings) -> None:
+    """The range of ``settings``, or the scene's, which is what will be read where they say so."""
+    column = layout.column()
+    column.prop(settings, "use_scene_range")
+    range_column = column.column(align=True)
+    range_column.enabled = not settings.use_scene_range
+    range_owner = scene if settings.use_scene_range else settings
+    range_column.prop(range_owner, "frame_start", text="Frame Start")
+    range_column.prop(range_owner, "frame_end", text="End")
+    column.prop(settings, "frame_step", text="Step")
 
 
 def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:

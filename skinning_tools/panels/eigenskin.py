@@ -9,7 +9,7 @@ from ..scene.eigenskin_examples import character_of
 from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
-from .convert_animation import draw_rows, draw_text
+from .convert_animation import draw_frame_range, draw_rows, draw_text
 
 # Supports with their own plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
@@ -114,6 +114,11 @@ def _draw_examples(layout, context, armature) -> None:
     row = layout.row(align=True)
     row.operator("skinning.eigenskin_pose_joints", text="Pose Joints", icon="ARMATURE_DATA")
     row.operator("skinning.eigenskin_add_frames", text="Add Frames", icon="TIME")
+    header, body = layout.panel("skinning_eigenskin_frames", default_closed=True)
+    header.label(text="Frames to Add")
+    if body is not None:
+        body.prop(group, "use_markers")
+        draw_frame_range(body, context.scene, group)
     if 0 <= group.active_index < len(group.examples):
         _draw_example(layout, context, group.examples[group.active_index])
 

@@ -9,7 +9,7 @@ from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import FRESH, MISSING, STALE, bake_record
 from ..scene.skin_reader import check_turning
-from .convert_animation import draw_rows, draw_text
+from .convert_animation import draw_frame_range, draw_rows, draw_text
 
 
 class SKINNING_PT_rotation_centers(bpy.types.Panel):
@@ -103,20 +103,12 @@ def _draw_playback(layout, context, object, state: str) -> None:
     header.label(text="Frame Range")
     if body is not None:
         body.enabled = state == FRESH
-        _draw_frame_range(body, context)
+        _draw_copies(body, context)
 
 
-def _draw_frame_range(layout, context) -> None:
+def _draw_copies(layout, context) -> None:
     settings = context.scene.skinning_rotation_centers
-    column = layout.column()
-    column.prop(settings, "use_scene_range")
-    range_column = column.column(align=True)
-    range_column.enabled = not settings.use_scene_range
-    # What will be played is always readable, also where the scene gives it.
-    owner = context.scene if settings.use_scene_range else settings
-    range_column.prop(owner, "frame_start", text="Frame Start")
-    range_column.prop(owner, "frame_end", text="End")
-    column.prop(settings, "frame_step", text="Step")
+    draw_frame_range(layout, context.scene, settings)
     layout.operator("skinning.crs_to_shape_keys", icon="SHAPEKEY_DATA")
     column = layout.column()
     column.prop(settings, "cache_path")

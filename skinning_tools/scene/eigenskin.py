@@ -12,6 +12,7 @@ from . import background, error_display
 from .eigenskin_examples import character_of, example_items, read_examples, read_rig
 from .eigenskin_record import painted_masks
 from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
+from .job_checks import active_object
 from .object_checks import object_label
 from .skin_reader import armature_of, check_skinned, native_modifier
 
@@ -48,7 +49,7 @@ class Built:
 def target_mesh(context):
     """The mesh that the user means: the active object, or the mesh that an active armature deforms; None where that
     cannot be told."""
-    object = context.view_layer.objects.active
+    object = active_object(context)
     if object is None or object.type != "ARMATURE":
         return object
     try:

@@ -59,7 +59,7 @@ def test_reads_examples_builds_and_saves(shot, tmp_path, capsys):
     assert re.search(r"^Shape keys +2$", printed.out, re.MULTILINE)
     assert "%  " in printed.out
     bpy.ops.wm.open_mainfile(filepath=str(output))
-    assert [support["name"] for support in eigenskin_record(bpy.data.objects["Limb"])["supports"]] == ["lower"]
+    assert [support.name for support in eigenskin_record(bpy.data.objects["Limb"]).supports] == ["lower"]
     assert misses(6) < 0.2 * plain
     assert shot.read_bytes() == before
 
