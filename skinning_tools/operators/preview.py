@@ -8,14 +8,10 @@ from ..core.errors import BadScene
 from ..scene import dependencies
 from ..scene.job_checks import active_object
 from ..scene.skin_reader import armature_of
+from ..scene.skinning_methods import METHOD_ITEMS
 from .boundary import reported
 
-MODES = (
-    ("LBS", "Linear Blend", "Blended matrices, as the Armature modifier does"),
-    ("DQS", "Dual Quaternion", "Blended dual quaternions, as the Armature modifier does with Preserve Volume"),
-    ("CRS", "Centers of Rotation", "Blended rotations about the baked centers"),
-    ("OFF", "Off", "End the preview"),
-)
+MODES = (*METHOD_ITEMS, ("OFF", "Off", "End the preview"))
 
 
 class SKINNING_OT_preview(bpy.types.Operator):

@@ -7,9 +7,8 @@ import gpu
 import numpy as np
 from gpu_extras.batch import batch_for_shader
 
+from ..scene.skinning_methods import LABELS
 from .drawing import Look, View, column_matrices, rest_box, scale_end
-
-LABELS = {"LBS": "Linear Blend", "DQS": "Dual Quaternion", "CRS": "Centers of Rotation"}
 
 # As heat() in surface_frag.glsl.
 STOPS = ((0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (1, 1, 0, 1), (1, 0, 0, 1))

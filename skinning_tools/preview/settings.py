@@ -8,20 +8,15 @@ manager is neither undone nor what a file is about, as is right for something th
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, PointerProperty
 
+from ..scene.skinning_methods import METHOD_ITEMS
 from . import session
-
-METHOD_ITEMS = (
-    ("LBS", "Linear Blend", "Blended matrices, as the Armature modifier does"),
-    ("DQS", "Dual Quaternion", "Blended dual quaternions, as the Armature modifier does with Preserve Volume"),
-    ("CRS", "Centers of Rotation", "Blended rotations about the baked centers"),
-)
 
 
 def _redraw(settings, context) -> None:
     session.redraw()
 
 
-class SKINNING_PG_preview(bpy.types.PropertyGroup):
+class SkinningPreviewSettings(bpy.types.PropertyGroup):
     """Settings of the preview, and the way to start and stop it"""
 
     side_by_side: BoolProperty(
@@ -115,11 +110,11 @@ class SKINNING_PG_preview(bpy.types.PropertyGroup):
         return session.failure()
 
 
-registry = [SKINNING_PG_preview]
+registry = [SkinningPreviewSettings]
 
 
 def register() -> None:
-    bpy.types.WindowManager.skinning_preview = PointerProperty(type=SKINNING_PG_preview)
+    bpy.types.WindowManager.skinning_preview = PointerProperty(type=SkinningPreviewSettings)
 
 
 def unregister() -> None:

@@ -15,6 +15,7 @@ from ..core.deform import METHODS, vertex_normals
 from ..core.errors import BadScene
 from ..scene.rotation_centers import bake_record, read_centers
 from ..scene.skin_reader import Skin, armature_of, bone_matrices, bone_names, check_even_scale, read_arrays, read_skin
+from ..scene.skinning_methods import LABELS
 from . import drawing, legend
 from .buffers import VertexData
 
@@ -61,7 +62,7 @@ class SkinView:
     def summary(self) -> str:
         """What is shown, in one line."""
         count, bones = len(self.data.rest), len(self.bone_names)
-        return f"{self.name}: {legend.LABELS[self.mode]} of {count:,} vertices and {bones:,} bones"
+        return f"{self.name}: {LABELS[self.mode]} of {count:,} vertices and {bones:,} bones"
 
     def target(self):
         """The mesh object, whatever it is called by now; None where it is gone."""
