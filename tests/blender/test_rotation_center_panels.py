@@ -107,6 +107,7 @@ def test_the_modifier_and_its_update(tube):
 def test_the_modifier_can_be_removed_where_it_cannot_play(tube, monkeypatch):
     bpy.ops.skinning.bake_rotation_centers()
     bpy.ops.skinning.add_center_of_rotation_modifier()
+    bpy.data.objects["Rig"].data.bones["Bone 1"].name = "Spine"
     monkeypatch.setattr(crs_modifier, "reason_not_available", lambda: "Too old")
     layout = drawn(SKINNING_PT_rotation_centers)
     assert "Remove Modifier" in pressable(layout)
