@@ -1,43 +1,59 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which joint a displacement belongs to, where examples pose several joints at once.
 
-Beyond EigenSkin, which moves one joint at a time. The displacement of an example is taken as a sum of one function per
-joint, each a Gaussian process over the joint's rotations with the kernel of the interpolation, tied to zero at rest.
-The most likely functions are asked for at the centres that each joint will interpolate from.
+Beyond EigenSkin, which moves one joint at a time. The displacement of an example is taken as a sum of functions, one a
+joint, zero at rest and in the span of the joint's basis. What examples of one joint tell of its function stands; the
+rest of it is the most likely one (ridge regression, with the basis' own covariance as the prior), where a joint is
+likelier to displace the skin that it bends.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore
 from .pose_space import SAME_ROTATION, PoseSpace, rotation_distances
 
-# Vertices at a time: each needs a matrix of all examples.
-_BLOCK_NUMBERS = 4_000_000
+# Vertices at a time: each needs a matrix of the unknowns.
+_BLOCK_NUMBERS = 2_000_000
 
-# Noise of an example that poses several joints, as a share of the signal's variance: what no sum of joints explains.
-_NOISE = 1e-2
-_EXACT = 1e-8
+# Variance of what no sum of joints explains, of the likeliest joint's: of its own, and where others share a vertex,
+# with each pair of them.
+_NOISE = 1e-4
+_SHARED_NOISE = 0.1
+
+# A joint's likely displacement on the two parts of the body that it connects, of that where it bends the skin most.
+_BESIDE = 0.25
+
+# Of the likeliest joint's variance at a vertex: below, a joint has no share in it.
+_LEAST_SHARE = 1e-3
 
 
-def joint_regions(bones: np.ndarray, weights: np.ndarray, joint_of_bone: np.ndarray, parents: np.ndarray) -> np.ndarray:
-    """(J, N) from 0 to 1: how much a vertex lies where a joint bends the skin.
+def joint_regions(
+    bones: np.ndarray, weights: np.ndarray, joint_of_bone: np.ndarray, parents: np.ndarray, joints: np.ndarray
+) -> np.ndarray:
+    """(M, N) from 0 to 1: how likely each of ``joints`` (M,), ascending, is to displace a vertex.
 
     bones and weights (N, K); joint_of_bone (P,) the joint that each bone is; parents (J,) of each joint, −1 for roots.
-    With w the share of a vertex that follows a joint and all below it, 4 w (1 − w): none where it follows all or
-    nothing of it, most in the middle of the bend.
+    With w the share of a vertex that follows a joint and all below it, 4 w (1 − w): most in the middle of the bend. On
+    the parts to both sides, up to the next of ``joints``, at least a part of that: muscles bulge there.
     """
-    joint_count = len(parents)
-    below = np.eye(joint_count)
-    for joint in range(joint_count):
-        ancestor = parents[joint]
-        while ancestor >= 0:
-            below[ancestor, joint] = 1.0
-            ancestor = parents[ancestor]
-    own = np.zeros((len(bones), joint_count))
+    mover = np.full(len(parents) + 1, len(joints))
+    for joint in range(len(parents)):
+        place = np.searchsorted(joints, joint)
+        mover[joint] = place if place < len(joints) and joints[place] == joint else mover[parents[joint]]
+    above = np.array([mover[parents[joint]] for joint in joints], int)
+    # The last one stands for what follows none of them.
+    own = np.zeros((len(joints) + 1, len(bones)))
+    vertices = np.arange(len(bones))
     for slot in range(bones.shape[1]):
-        np.add.at(own, (np.arange(len(bones)), joint_of_bone[bones[:, slot]]), weights[:, slot])
-    share = np.clip(below @ own.T, 0.0, 1.0)
-    return 4 * share * (1 - share)
+        np.add.at(own, (mover[joint_of_bone[bones[:, slot]]], vertices), weights[:, slot])
+    share = own[:-1].copy()
+    for place in range(len(joints) - 1, -1, -1):
+        if above[place] < len(joints):
+            share[above[place]] += share[place]
+    share = np.clip(share, 0.0, 1.0)
+    return np.maximum(4 * share * (1 - share), _BESIDE * np.minimum(own[:-1] + own[above], 1.0))
 
 
 def chosen_centers(required: np.ndarray, rotations: np.ndarray, most: int) -> np.ndarray:
@@ -53,44 +69,95 @@ def chosen_centers(required: np.ndarray, rotations: np.ndarray, most: int) -> np
     return np.array(centers)
 
 
+@dataclass(eq=False)
+class _Function:
+    """A joint's function, as what is known of it and a deviation from the most likely one by that alone.
+
+    known: examples that tell it at the first centres; values at the U others are unknown_from_known (U, K) times these
+    plus covariance (U, U) times γ. at_known (S, K) and at_unknown (S, U) take known values and γ to the S examples
+    with several joints.
+    """
+
+    known: np.ndarray
+    unknown_from_known: np.ndarray
+    covariance: np.ndarray
+    at_known: np.ndarray
+    at_unknown: np.ndarray
+
+    @classmethod
+    def of(cls, space: PoseSpace, known: np.ndarray, rotations: np.ndarray) -> "_Function":
+        """rotations (S, 4) of the joint in the examples with several."""
+        count = len(known)
+        covariance, features = space.tied_features(space.centers[1:]), space.tied_features(rotations)
+        between = covariance[:count, count:]
+        solved = np.linalg.solve(covariance[:count, :count], np.hstack([between, features[:, :count].T]))
+        unknown_from_known = solved[:, : len(covariance) - count].T
+        return cls(
+            known,
+            unknown_from_known,
+            covariance[count:, count:] - unknown_from_known @ between,
+            solved[:, len(covariance) - count :].T,
+            features[:, count:] - features[:, :count] @ unknown_from_known.T,
+        )
+
+
 def joint_displacements(
     displacements: np.ndarray,
     rotations: np.ndarray,
-    alone: np.ndarray,
+    known: dict[int, np.ndarray],
+    several: np.ndarray,
     spaces: dict[int, PoseSpace],
     prior: np.ndarray,
     progress: Progress = ignore,
-) -> dict[int, np.ndarray]:
-    """The displacements (M − 1, N, 3) of each joint at its centres, without the rest pose.
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """By joint, the vertices (n,) that it may displace, and by how much (M − 1, n, C) at its centres but the rest pose.
 
-    displacements (E, N, 3) of the examples, rotations (E, J, 4); alone (E,) bool: examples with one joint, which are
-    met exactly; spaces of the joints that move; prior (J, N): how likely a joint is to displace a vertex. Raises
-    Cancelled.
+    displacements (E, N, C) of the examples, rotations (E, J, 4). known: by joint, the examples that pose it alone, at
+    its first centres after the rest pose; they are met exactly. several: those that pose several joints. spaces of the
+    joints that move; prior (len(spaces), N): how likely a joint is to displace a vertex. Raises Cancelled.
     """
-    example_count, vertex_count = displacements.shape[:2]
-    joints = list(spaces)
-    features = [_tied(spaces[joint], rotations[:, joint], rotations[:, joint]) for joint in joints]
-    at_centers = [_tied(spaces[joint], spaces[joint].centers[1:], rotations[:, joint]) for joint in joints]
-    kernels, crossed = np.array(features), np.concatenate(at_centers)
-    rows = np.cumsum([0, *(len(part) for part in at_centers)])
-    noise = np.diag(np.where(alone, _EXACT, _NOISE))
-    variance = prior[joints] ** 2
-    result = np.zeros((len(crossed), vertex_count, 3), np.float32)
-    moved = np.flatnonzero(np.any(displacements, axis=(0, 2)) & (variance.max(axis=0) > 0))
-    block = max(_BLOCK_NUMBERS // example_count**2, 1)
-    for start in range(0, len(moved), block):
-        part = moved[start : start + block]
-        share = variance[:, part] / variance[:, part].max(axis=0)
-        matrices = np.einsum("jn,jef->nef", share, kernels, optimize=True) + noise
-        explained = np.linalg.solve(matrices, np.moveaxis(displacements[:, part], 0, 1).astype(np.float64))
-        for place in range(len(joints)):
-            chosen = slice(rows[place], rows[place + 1])
-            result[chosen, part] = np.einsum("n,ce,nei->cni", share[place], crossed[chosen], explained, optimize=True)
-        checkpoint(progress, (start + len(part)) / len(moved), "Telling Joints Apart")
-    return {joint: result[rows[place] : rows[place + 1]] for place, joint in enumerate(joints)}
-
-
-def _tied(space: PoseSpace, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Covariance (A, B) of a joint's function at two sets of rotations, given that it is zero at rest."""
-    kernel = np.exp(-rotation_distances(first, second, space.axis) / space.radius)
-    return kernel - np.outer(space.features(first)[:, 0], space.features(second)[:, 0])
+    functions = [_Function.of(space, known[joint], rotations[several, joint]) for joint, space in spaces.items()]
+    several = np.flatnonzero(several)
+    result = {}
+    for joint, function, likely in zip(spaces, functions, prior, strict=True):
+        vertices = np.flatnonzero(likely > 0)
+        told = displacements[np.ix_(function.known, vertices)]
+        rest = np.tensordot(function.unknown_from_known.astype(np.float32), told, axes=1)
+        result[joint] = vertices, np.concatenate([told, rest])
+    every_known = np.concatenate([function.known for function in functions])
+    at_known = np.hstack([function.at_known for function in functions])
+    variance = prior**2
+    share = variance / np.maximum(variance.max(axis=0), 1e-300)
+    noise = _NOISE + _SHARED_NOISE * 0.5 * (share.sum(axis=0) ** 2 - (share**2).sum(axis=0))
+    open_ended = np.array([len(function.covariance) > 0 for function in functions])
+    sharing = (share > _LEAST_SHARE) & open_ended[:, None]
+    sharing[:, ~np.any(displacements, axis=(0, 2))] = False
+    kinds, kind = np.unique(sharing, axis=1, return_inverse=True)
+    done = 0
+    for number, active in enumerate(kinds.T):
+        everywhere = np.flatnonzero(kind.ravel() == number)
+        chosen = np.flatnonzero(active)
+        if not len(chosen):
+            continue
+        features = np.hstack([functions[place].at_unknown for place in chosen])
+        parts = np.cumsum([0, *(len(functions[place].covariance) for place in chosen)])
+        square = features.T @ features
+        block = max(_BLOCK_NUMBERS // len(square) ** 2, 1)
+        for start in range(0, len(everywhere), block):
+            vertices = everywhere[start : start + block]
+            left = displacements[np.ix_(several, vertices)].astype(np.float64)
+            left -= np.tensordot(at_known, displacements[np.ix_(every_known, vertices)], axes=1)
+            matrices = square / noise[vertices, None, None]
+            for place, first, last in zip(chosen, parts, parts[1:], strict=False):
+                matrices[:, first:last, first:last] += functions[place].covariance / share[place, vertices, None, None]
+            seen = np.tensordot(features.T, left, axes=1) / noise[vertices, None]
+            found = np.moveaxis(np.linalg.solve(matrices, np.moveaxis(seen, 0, 1)), 1, 0)
+            for place, first, last in zip(chosen, parts, parts[1:], strict=False):
+                region, values = result[list(spaces)[place]]
+                count = len(functions[place].known)
+                values[count:, np.searchsorted(region, vertices)] += np.tensordot(
+                    functions[place].covariance, found[first:last], axes=1
+                )
+            done += len(vertices)
+            checkpoint(progress, done / sharing.shape[1], "Telling Joints Apart")
+    return result

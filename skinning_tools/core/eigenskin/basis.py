@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import dense
+
 # Of the largest singular value: smaller ones are rounding.
 _RANK_TOLERANCE = 1e-5
 
@@ -24,16 +26,17 @@ def eigendisplacements(displacements: np.ndarray) -> Basis:
     By way of the small Gram matrix (M, M). Its rounding limits what can be told from nothing to the square root of
     single precision's, which is what displacements are kept in anyway.
     """
-    rows = np.asarray(displacements, dtype=np.float64).reshape(len(displacements), -1)
-    squares, turned = np.linalg.eigh(rows @ rows.T)
+    count, vertex_count = displacements.shape[:2]
+    rows = np.asarray(displacements, dtype=np.float64).reshape(count, 3 * vertex_count)
+    squares, turned = np.linalg.eigh(dense.product(rows, rows.T))
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     turned = turned[:, ::-1]
     rank = int(np.count_nonzero(values > _RANK_TOLERANCE * values[0])) if len(values) and values[0] > 0 else 0
-    vectors = (turned[:, :rank] / values[:rank]).T @ rows
+    vectors = dense.product((turned[:, :rank] / values[:rank]).T, rows)
     # The sign is free: the largest observation is positive, so that sliders mean the same on both sides of a body.
     coordinates = turned[:, :rank] * values[:rank]
     signs = np.sign(np.take_along_axis(coordinates, np.argmax(np.abs(coordinates), axis=0)[None], axis=0)[0])
-    return Basis(values[:rank], (signs[:, None] * vectors).reshape(rank, -1, 3), coordinates * signs)
+    return Basis(values[:rank], (signs[:, None] * vectors).reshape(rank, vertex_count, 3), coordinates * signs)
 
 
 def component_counts(singular_values, components: int, budget: int = 0) -> np.ndarray:

@@ -1,34 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From examples to an EigenSkin: displacements, supports, components, interpolation (section 2 of the paper)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from .. import quaternions
 from ..progress import Progress, checkpoint, ignore, span
 from .attribution import chosen_centers, joint_displacements, joint_regions
-from .basis import Basis, component_counts, eigendisplacements
-from .displacements import RestDisplacements, rest_displacements, rest_normals
-from .interpolation import automatic_radius, basis_weights
-from .model import EigenSkin, Support
-from .pairs import candidate_pairs, explained_energy, nearest_centers, pair_features, regression
+from .basis import component_counts
+from .checks import check_examples, checked_painting
+from .displacements import RestDisplacements, rest_displacements
+from .drafts import Draft
+from .interpolation import automatic_radius, usable_radius
+from .model import EigenSkin
+from .pairs import candidate_pairs, pair_trial
 from .pose_space import REST, SAME_ROTATION, PoseSpace, hinge_axis, rotation_angles, rotation_distances
-from .supports import limited_masks, room_left, strengths, support_mask
-from .types import LARGEST_SLIDER, BadExamples, EigenSkinSettings, Examples, Rig
+from .supports import limited_masks, strengths, support_mask
+from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
-# Of the mesh's extent: joints that displace no vertex by more need no correction.
+# Of the mesh's extent. Smaller displacements are rounding of single precision; joints with none above the second need
+# no correction.
+_ROUNDING = 1e-6
 _NOTICEABLE = 1e-5
 
-# Radians; of the kernel by which joints are told apart, before the displacements that choose a radius are known.
-_ATTRIBUTION_RADIUS = np.pi / 2
-
-# Poses at which the largest value of a component is looked for, and how far beyond what is found a slider goes.
-_SAMPLES = 4000
-_MARGIN = 1.2
-
 # A pair of joints is worth its shape keys where it explains this share of what single joints leave.
-_PAIR_WORTH = 0.05
+_PAIR_WORTH = 0.02
 
 
 def build_eigenskin(
@@ -47,148 +43,70 @@ def build_eigenskin(
     Raises BadExamples, BadSettings, Cancelled.
     """
     settings.check()
-    moving = rotation_angles(examples.rotations) > SAME_ROTATION
-    notes: list[str] = []
-    chosen = _usable(examples, moving, notes)
-    mapped = rest_displacements(
-        rig.rest,
-        rig.bones,
-        rig.weights,
-        examples.matrices[chosen],
-        examples.shapes[chosen],
-        span(progress, 0.0, 0.3),
-    )
-    _note_damped(mapped, [examples.names[index] for index in chosen], notes)
-    signals = mapped.values
-    if examples.normals is not None:
-        corrections = [
-            rest_normals(linear, normals) - rest_surface_normals
-            for linear, normals in zip(mapped.linear, examples.normals[chosen], strict=True)
-        ]
-        signals = np.concatenate([signals, np.array(corrections, np.float32)], axis=-1)
-    rotations, moving, signals = _merged(
-        examples.rotations[chosen], moving[chosen], signals, [examples.names[index] for index in chosen], notes
-    )
-    spaces, found = _joint_signals(rig, rotations, moving, signals, settings, span(progress, 0.3, 0.8))
-    size = np.linalg.norm(np.ptp(rig.rest, axis=0))
-    found = {joint: part for joint, part in found.items() if strengths(part[..., :3]).max() > _NOTICEABLE * size}
-    if not found:
+    check_examples(rig, examples)
+    observations, notes = _observations(rig, examples, rest_surface_normals, span(progress, 0.0, 0.4))
+    builder = _Builder(rig, observations, settings, checked_painting(rig, painted or {}), notes)
+    drafts = builder.singles(span(progress, 0.4, 0.7))
+    if not drafts:
         raise BadExamples(
             "Linear blending already gives the shape of every example, so there is nothing to correct. Check that the "
             "examples hold the shapes that you want, not those of the plain Armature modifier"
         )
-    drafts = _single_supports(rig, spaces, found, settings, painted or {}, notes)
-    checkpoint(progress, 0.85, "Finding Components")
-    if settings.joint_pairs:
-        drafts += _pair_supports(rig, drafts, rotations, moving, signals, settings, painted or {})
-    checkpoint(progress, 0.95, "Finding Components")
-    spaces = {draft.joints[0]: draft.space for draft in drafts if draft.space is not None}
-    return EigenSkin(
-        rig.joint_names,
-        len(rig.rest),
-        spaces,
-        tuple(draft.finished(_sampled_features(draft, spaces)) for draft in drafts),
-        tuple(notes),
-    )
+    drafts = builder.fitted(drafts)
+    if not drafts:
+        raise BadExamples(
+            "No vertex is left to correct: the painted supports are empty where the joints displace the skin. Paint "
+            "some weight, or remove these vertex groups"
+        )
+    drafts = builder.with_pairs(drafts, span(progress, 0.7, 0.95))
+    spaces = {joint: builder.spaces[joint] for draft in drafts for joint in draft.joints}
+    supports = []
+    for draft in drafts:
+        supports.append(draft.support(len(rig.rest), spaces))
+        checkpoint(progress, 0.95 + 0.05 * len(supports) / len(drafts), "Finding Components")
+    return EigenSkin(rig.joint_names, len(rig.rest), spaces, tuple(supports), tuple(notes))
 
 
 @dataclass(eq=False)
-class _Draft:
-    """A support while it is being made. observed (M, N, 3 or 6) displacements, and normals' corrections, at the M
-    observations; features (M, B) of the basis there, rest left out of the rows; space of a single joint."""
+class _Observations:
+    """rotations (E, J, 4); moving (E, J) bool: joints that are posed; signals (E, N, C) float32: displacements of the
+    rest pose, and the normals' corrections where there are any."""
 
-    name: str
-    joints: tuple[int, ...]
-    observed: np.ndarray
-    strength: np.ndarray
-    mask: np.ndarray
-    space: PoseSpace | None = None
-    centers: np.ndarray | None = None
-    pair_features: np.ndarray | None = None
-    count: int = 0
+    rotations: np.ndarray
+    moving: np.ndarray
+    signals: np.ndarray
 
     @property
-    def vertices(self) -> np.ndarray:
-        return np.flatnonzero(self.mask > 0)
-
-    def masked(self) -> np.ndarray:
-        """(M, n, 3 or 6) on the support's own vertices."""
-        vertices = self.vertices
-        return self.observed[:, vertices] * self.mask[vertices, None]
-
-    def basis(self) -> Basis:
-        return eigendisplacements(self.masked()[..., :3])
-
-    def weights(self, coordinates: np.ndarray) -> np.ndarray:
-        """(B, k) λ for which the basis gives ``coordinates`` (M, k) at the observations, and nothing at rest."""
-        if self.space is None:
-            return regression(self.pair_features, coordinates)
-        values = np.concatenate([np.zeros((1, coordinates.shape[1])), coordinates])
-        return basis_weights(self.space.distances(self.space.centers), values, self.space.radius)
-
-    def finished(self, sampled_features: np.ndarray) -> Support:
-        """sampled_features (S, B): the basis at poses all over the joint's, or joints', range."""
-        basis = self.basis()
-        count = min(self.count, len(basis.singular_values))
-        coordinates = basis.coordinates[:, :count]
-        weights = self.weights(coordinates)
-        bounds = _MARGIN * np.abs(sampled_features @ weights).max(axis=0)
-        # The largest value at an observation is 1, unless the values between them would not fit on a slider.
-        sizes = np.maximum(np.abs(coordinates).max(axis=0), bounds / LARGEST_SLIDER)
-        components = basis.vectors[:count] * sizes[:, None, None]
-        normals = None
-        if self.observed.shape[-1] == 6:
-            corrections = self.masked()[..., 3:].reshape(len(self.observed), -1)
-            normals = np.linalg.lstsq(coordinates / sizes, corrections, rcond=None)[0].reshape(components.shape)
-        return Support(
-            self.name,
-            self.joints,
-            self.mask.astype(np.float32),
-            self.vertices,
-            components,
-            normals,
-            weights / sizes,
-            self.centers,
-            np.maximum(bounds / sizes, 1.0),
-            basis.singular_values,
-        )
+    def several(self) -> np.ndarray:
+        """(E,) bool: which pose more than one joint."""
+        return self.moving.sum(axis=1) > 1
 
 
-def _sampled_features(draft: _Draft, spaces: dict[int, PoseSpace]) -> np.ndarray:
-    """(S, B) the basis of a draft all over its joints' range: at the centres, and at poses between and beyond."""
-    samples = [_sampled_rotations(spaces[joint], seed) for seed, joint in enumerate(draft.joints)]
-    if draft.centers is None:
-        return draft.space.features(samples[0])
-    one, other = (spaces[joint] for joint in draft.joints)
-    return pair_features(one, other, draft.centers, *samples)
-
-
-def _sampled_rotations(space: PoseSpace, seed: int) -> np.ndarray:
-    """(_SAMPLES, 4) rotations on the ways between centres and a third beyond; all angles of a hinge."""
-    random = np.random.default_rng(seed)
-    if space.axis is not None:
-        half = np.linspace(-np.pi / 2, np.pi / 2, _SAMPLES)
-        return random.permutation(np.column_stack([np.cos(half), np.sin(half)[:, None] * space.axis]))
-    first, second = space.centers[random.integers(len(space.centers), size=(2, _SAMPLES))]
-    second = np.where(np.einsum("si,si->s", first, second)[:, None] < 0, -second, second)
-    share = random.uniform(-1 / 3, 4 / 3, _SAMPLES)[:, None]
-    share[: _SAMPLES // 4] = 0.0
-    return quaternions.normalized((1 - share) * first + share * second)
-
-
-def _usable(examples: Examples, moving: np.ndarray, notes: list[str]) -> list[int]:
-    """The examples that pose something."""
-    if not len(examples.shapes):
-        raise BadExamples("There are no examples. Add poses with their right shapes first")
+def _observations(rig, examples: Examples, surface_normals, progress) -> tuple[_Observations, list[str]]:
+    """What the examples say, each pose once, and what the user should know of them."""
+    notes: list[str] = []
+    moving = rotation_angles(examples.rotations) > SAME_ROTATION
     chosen = np.flatnonzero(moving.any(axis=1)).tolist()
     if not chosen:
         raise BadExamples(
             "No example poses a joint: all are in the rest pose. Pose the armature before you add an example"
         )
-    idle = [name for index, name in enumerate(examples.names) if index not in set(chosen)]
+    idle = [name for name, posed in zip(examples.names, moving.any(axis=1), strict=True) if not posed]
     if idle:
         notes.append(f"{_listed(idle)}: no joint is posed, left out")
-    return chosen
+    mapped = rest_displacements(
+        rig.rest,
+        rig.bones,
+        rig.weights,
+        [examples.matrices[index] for index in chosen],
+        [examples.shapes[index] for index in chosen],
+        None if examples.normals is None else [examples.normals[index] for index in chosen],
+        surface_normals,
+        progress,
+    )
+    names = [examples.names[index] for index in chosen]
+    _note_damped(mapped, names, notes)
+    return _merged(_Observations(examples.rotations[chosen], moving[chosen], mapped.values), names, notes), notes
 
 
 def _note_damped(mapped: RestDisplacements, names: list[str], notes: list[str]) -> None:
@@ -198,136 +116,208 @@ def _note_damped(mapped: RestDisplacements, names: list[str], notes: list[str]) 
         notes.append(f"Blending nearly flattens the skin, so that it is corrected in part only: {_listed(parts)}")
 
 
-def _merged(rotations, moving, signals, names: list[str], notes: list[str]):
-    """Rotations, moving and signals with the mean in place of examples that have one pose."""
-    first = np.arange(len(rotations))
-    for index in range(1, len(rotations)):
-        difference = np.stack(
-            [
-                rotation_distances(rotations[:index, joint], rotations[index : index + 1, joint])[:, 0]
-                for joint in np.flatnonzero(moving.any(axis=0))
-            ]
-        ).max(axis=0)
-        same = np.flatnonzero(difference <= SAME_ROTATION)
+def _merged(observations: _Observations, names: list[str], notes: list[str]) -> _Observations:
+    """The mean in place of examples that have one pose."""
+    rotations, moving = observations.rotations, observations.moving
+    apart = np.zeros((len(names), len(names)))
+    for joint in np.flatnonzero(moving.any(axis=0)):
+        np.maximum(apart, rotation_distances(rotations[:, joint], rotations[:, joint]), out=apart)
+    first = np.arange(len(names))
+    for index in range(1, len(names)):
+        same = np.flatnonzero(apart[index, :index] <= SAME_ROTATION)
         if len(same):
             first[index] = first[same[0]]
             notes.append(f"{names[first[index]]} and {names[index]} have the same pose: their mean is used")
     kept, groups = np.unique(first, return_inverse=True)
     if len(kept) == len(first):
-        return rotations, moving, signals
+        return observations
+    signals = observations.signals
     means = np.stack([signals[groups == group].mean(axis=0) for group in range(len(kept))])
-    return rotations[kept], moving[kept], means
+    return _Observations(rotations[kept], moving[kept], means)
 
 
-def _joint_signals(rig, rotations, moving, signals, settings, progress):
-    """The pose space of each joint that moves, its radius not yet chosen, and its signals (M − 1, N, 3 or 6) at the
-    centres."""
-    alone = moving.sum(axis=1) == 1
-    spaces, found = {}, {}
-    for joint in np.flatnonzero(moving.any(axis=0)).tolist():
-        own = np.concatenate([REST[None], rotations[alone & moving[:, joint], joint]])
-        if not alone.all():
-            own = chosen_centers(own, rotations[moving[:, joint], joint], max(settings.max_centers, len(own)))
-        spaces[joint] = PoseSpace(own, hinge_axis(own[1:]), settings.radius or _ATTRIBUTION_RADIUS)
-    if alone.all():
-        for joint in spaces:
-            found[joint] = signals[moving[:, joint]]
-        return spaces, found
-    prior = joint_regions(rig.bones, rig.weights, rig.joint_of_bone, rig.parents)
-    for joint in spaces:
-        own = alone & moving[:, joint]
-        if own.any():
-            strength = strengths(signals[own][..., :3])
-            prior[joint] = strength / max(strength.max(), 1e-30)
-    parts = [
-        joint_displacements(signals[..., part], rotations, alone, spaces, prior, span(progress, *share))
-        for part, share in _signal_parts(signals)
-    ]
-    return spaces, {joint: np.concatenate([part[joint] for part in parts], axis=-1) for joint in spaces}
+@dataclass(eq=False)
+class _Builder:
+    """spaces: of the joints that move, by index, once their drafts are made."""
 
+    rig: Rig
+    observations: _Observations
+    settings: EigenSkinSettings
+    painted: dict[str, np.ndarray]
+    notes: list[str]
+    spaces: dict[int, PoseSpace] = field(default_factory=dict)
 
-def _signal_parts(signals):
-    """Displacements, and the normals' corrections where there are any, each with its share of the progress."""
-    if signals.shape[-1] == 3:
-        return [(slice(0, 3), (0.0, 1.0))]
-    return [(slice(0, 3), (0.0, 0.5)), (slice(3, 6), (0.5, 1.0))]
+    @property
+    def size(self) -> float:
+        """The diagonal of the mesh at rest."""
+        return float(np.linalg.norm(np.ptp(self.rig.rest, axis=0)))
 
+    def singles(self, progress: Progress) -> list[Draft]:
+        """A draft for each joint that displaces something."""
+        drafts = []
+        for joint, (region, observed) in self._joint_signals(_ROUNDING * self.size, progress).items():
+            strength = strengths(observed[..., :3])
+            if strength.max(initial=0.0) <= _NOTICEABLE * self.size:
+                continue
+            name = self.rig.joint_names[joint]
+            wanted = support_mask(strength, self.settings.support_threshold, _ROUNDING * self.size)
+            draft = Draft(name, (joint,), region, observed, strength, wanted, self.spaces[joint])
+            if name in self.painted:
+                draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
+                if not draft.wanted.any():
+                    self.notes.append(f"{name}: the painted support is empty where the joint displaces the skin")
+            drafts.append(draft)
+        return drafts
 
-def _single_supports(rig, spaces, found, settings, painted, notes) -> list[_Draft]:
-    drafts = []
-    for joint, observed in found.items():
-        name = rig.joint_names[joint]
-        strength = strengths(observed[..., :3])
-        mask = painted[name] if name in painted else support_mask(strength, settings.support_threshold)
-        drafts.append(_Draft(name, (joint,), observed, strength, np.where(strength > 0, mask, 0.0), spaces[joint]))
-    drafts = [draft for draft in drafts if draft.mask.any()]
-    bases = [draft.basis() for draft in drafts]
-    counts = component_counts([basis.singular_values for basis in bases], settings.components, settings.budget)
-    if (counts > settings.max_per_vertex).any():
-        notes.append(f"At most {settings.max_per_vertex} components a joint, as no vertex may be in more")
-        counts = np.minimum(counts, settings.max_per_vertex)
-    drafts = [draft for draft, count in zip(drafts, counts, strict=True) if count]
-    counts = counts[counts > 0]
-    masks = limited_masks(
-        np.array([draft.mask for draft in drafts]),
-        np.array([draft.strength for draft in drafts]),
-        counts,
-        settings.max_per_vertex,
-    )
-    for draft, mask, count in zip(drafts, masks, counts, strict=True):
-        draft.mask, draft.count = mask, int(count)
-        space = draft.space
-        radius = settings.radius or automatic_radius(space.distances(space.centers))
-        draft.space = PoseSpace(space.centers, space.axis, radius)
-    return [draft for draft in drafts if draft.mask.any()]
+    def _joint_signals(self, rounding: float, progress: Progress) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """By joint that moves: vertices (n,) that it may displace, and signals (M − 1, n, C) at its centres but the
+        rest pose."""
+        rotations, moving, signals = (getattr(self.observations, part) for part in ("rotations", "moving", "signals"))
+        several = self.observations.several
+        joints = np.flatnonzero(moving.any(axis=0))
+        known = {joint: np.flatnonzero(moving[:, joint] & ~several) for joint in joints.tolist()}
+        self.spaces = {joint: self._space(joint, rotations[alone, joint]) for joint, alone in known.items()}
+        told = np.array([strengths(signals[alone][..., :3]) for alone in known.values()])
+        told[told <= rounding] = 0.0
+        if not several.any():
+            regions = [np.flatnonzero(strength) for strength in told]
+            return {
+                joint: (region, signals[np.ix_(alone, region)])
+                for (joint, alone), region in zip(known.items(), regions, strict=True)
+            }
+        prior = joint_regions(self.rig.bones, self.rig.weights, self.rig.joint_of_bone, self.rig.parents, joints)
+        for place, alone in enumerate(known.values()):
+            if len(alone):
+                prior[place] = told[place] / max(told[place].max(), 1e-300)
+        return joint_displacements(signals, rotations, known, several, self.spaces, prior, progress)
 
+    def _space(self, joint: int, alone: np.ndarray) -> PoseSpace:
+        """alone (K, 4): rotations in the examples that pose nothing else, the first centres after the rest pose."""
+        rotations = self.observations.rotations[self.observations.moving[:, joint], joint]
+        axis = hinge_axis(rotations)
+        # An angle needs fewer observations than a rotation.
+        most = self.settings.max_centers if axis is None else -(-self.settings.max_centers // 2)
+        required = np.concatenate([REST[None], alone])
+        centers = required if len(alone) == len(rotations) else chosen_centers(required, rotations, most)
+        distances = rotation_distances(centers, centers, axis)
+        automatic = automatic_radius(distances, scattered=len(centers) > len(required))
+        radius = usable_radius(distances, self.settings.radius or automatic)
+        if radius < self.settings.radius:
+            self.notes.append(
+                f"{self.rig.joint_names[joint]}: its poses cannot be told apart with a radius of "
+                f"{np.degrees(self.settings.radius):.0f}°, {np.degrees(radius):.0f}° is used"
+            )
+        return PoseSpace(centers, axis, radius)
 
-def _pair_supports(rig, singles, rotations, moving, signals, settings, painted) -> list[_Draft]:
-    """Supports of the pairs of joints that explain most of what ``singles`` leave of the examples with several."""
-    several = moving.sum(axis=1) > 1
-    rotations, residuals = rotations[several], signals[several].astype(np.float64)
-    by_joint = {draft.joints[0]: draft for draft in singles}
-    for joint, draft in by_joint.items():
-        features = draft.space.features(rotations[:, joint])
-        observed = draft.masked().reshape(len(draft.observed), -1)
-        weights = draft.weights(observed)
-        residuals[:, draft.vertices] -= (features @ weights).reshape(len(rotations), -1, residuals.shape[-1])
-    whole = float(np.einsum("eni,eni->", residuals[..., :3], residuals[..., :3]))
-    candidates = [pair for pair in candidate_pairs(moving[several]) if set(pair) <= set(by_joint)]
-    found: list[_Draft] = []
-    while candidates and len(found) < settings.joint_pairs and whole > 0:
-        trials = [_pair_trial(by_joint, pair, rotations, moving[several], residuals) for pair in candidates]
-        best = int(np.argmax([trial[0] for trial in trials]))
-        energy, centers, features, prior = trials[best]
-        if energy <= _PAIR_WORTH * whole:
-            break
-        pair = candidates.pop(best)
-        observed = (features @ regression(features, residuals.reshape(len(residuals), -1))).reshape(residuals.shape)
-        strength = strengths(observed[..., :3] * prior[:, None])
-        name = f"{rig.joint_names[pair[0]]} + {rig.joint_names[pair[1]]}"
-        mask = painted[name] if name in painted else prior * support_mask(strength, settings.support_threshold)
-        room = room_left(
-            np.array([draft.mask for draft in (*singles, *found)]),
-            np.array([draft.count for draft in (*singles, *found)]),
-            settings.components,
-            settings.max_per_vertex,
+    def fitted(self, drafts: list[Draft]) -> list[Draft]:
+        """``drafts`` with component counts and masks within the settings' limits; those that get none left out."""
+        for draft in drafts:
+            draft.mask = draft.wanted
+        drafts = [draft for draft in drafts if draft.wanted.any()]
+        most = self.settings.max_per_vertex
+        ranks = [draft.basis().singular_values for draft in drafts]
+        counts = component_counts(ranks, self.settings.components, self.settings.budget)
+        note = f"At most {most} components a joint, as no vertex may be in more"
+        if (counts > most).any() and note not in self.notes:
+            self.notes.append(note)
+        for draft, count in zip(drafts, np.minimum(counts, most), strict=True):
+            draft.count = int(count)
+        drafts = [draft for draft in drafts if draft.count]
+        wanted, strength = np.zeros((2, len(drafts), len(self.rig.rest)), np.float32)
+        for row, draft in enumerate(drafts):
+            wanted[row, draft.region], strength[row, draft.region] = draft.wanted, draft.strength
+        masks = limited_masks(wanted, strength, np.array([draft.count for draft in drafts]), most)
+        for draft, mask in zip(drafts, masks, strict=True):
+            draft.mask = mask[draft.region]
+        return [draft for draft in drafts if draft.mask.any()]
+
+    def with_pairs(self, drafts: list[Draft], progress: Progress) -> list[Draft]:
+        """``drafts``, and those of the pairs of joints that explain most of what they leave."""
+        most = self.settings.joint_pairs
+        candidates = candidate_pairs(self.observations.moving) if most else []
+        residuals = self._residuals(drafts) if candidates else None
+        found = 0
+        while candidates and found < most:
+            energies = np.einsum("eni,eni->en", residuals[..., :3], residuals[..., :3])
+            whole = float(energies.sum())
+            if energies.max() <= (_NOTICEABLE * self.size) ** 2:
+                break
+            best = self._best_pair(drafts, candidates, residuals, energies, _PAIR_WORTH * whole)
+            checkpoint(progress, found / most, "Pairing Joints")
+            if best is None:
+                break
+            candidates.remove(best.joints)
+            more = self.fitted([*drafts, best])
+            residuals = self._residuals(more)
+            # The room that it takes from others may be worth more.
+            if np.vdot(residuals[..., :3], residuals[..., :3]) < (1 - _PAIR_WORTH) * whole:
+                drafts, found = more, found + 1
+            else:
+                drafts = self.fitted(drafts)
+                residuals = self._residuals(drafts)
+        return drafts
+
+    def _residuals(self, drafts: list[Draft]) -> np.ndarray:
+        """(E, N, C) what ``drafts`` leave of the signals. Those of pairs are fitted anew, each to what the joints alone
+        and the pairs before it leave."""
+        residuals = self.observations.signals.copy()
+        for draft in sorted(drafts, key=lambda draft: len(draft.joints)):
+            if draft.trial is None:
+                examples = np.flatnonzero(self.observations.moving[:, draft.joints[0]])
+                places = np.ix_(examples, draft.region)
+                features = draft.space.features(self.observations.rotations[examples, draft.joints[0]])
+                predicted = np.tensordot(features, draft.solved(draft.observed), axes=1)
+            else:
+                places = np.ix_(draft.examples, draft.region)
+                draft.residuals = residuals[places]
+                predicted = draft.observed = np.tensordot(draft.trial.features, draft.solved(draft.residuals), axes=1)
+            residuals[places] -= predicted * draft.mask[:, None]
+        return residuals
+
+    def _best_pair(self, drafts, candidates, residuals, energies, worth: float) -> Draft | None:
+        """The one of ``candidates`` that explains most of the residuals (E, N, C), whose squares ``energies`` (E, N)
+        are; None where none explains more than ``worth``."""
+        singles = {draft.joints[0]: draft for draft in drafts if draft.trial is None}
+        possible = []
+        for pair in candidates:
+            if set(pair) <= set(singles):
+                examples = np.flatnonzero(self.observations.moving[:, list(pair)].all(axis=1))
+                region, shared = _shared_region(*(singles[joint] for joint in pair))
+                possible.append((float(energies[np.ix_(examples, region)].sum()), pair, examples, region, shared))
+        best = None
+        for most, *rest in sorted(possible, key=lambda entry: -entry[0]):
+            if most <= worth:
+                break
+            draft = self._pair_draft(singles, residuals, *rest)
+            if draft.trial.energy > worth:
+                best, worth = draft, draft.trial.energy
+        return best
+
+    def _pair_draft(self, singles, residuals, pair, examples, region, shared) -> Draft:
+        """The support of two joints for what is left, (E, N, C), of the ``examples`` that pose both; where it may act,
+        region and mask ``shared`` (n,)."""
+        rotations, left = self.observations.rotations[examples], residuals[np.ix_(examples, region)]
+        trial = pair_trial(
+            *(singles[joint].space for joint in pair),
+            *(rotations[:, joint] for joint in pair),
+            left[..., :3],
+            shared,
+            2 * self.settings.max_centers,
         )
-        draft = _Draft(name, pair, observed, strength, mask * room, None, centers, features, settings.components)
-        if draft.mask.any():
-            found.append(draft)
-            residuals -= observed * draft.mask[:, None]
-    return found
+        observed = np.tensordot(trial.features, np.tensordot(trial.solver, left, axes=1), axes=1)
+        name = " + ".join(self.rig.joint_names[joint] for joint in pair)
+        strength = strengths(observed[..., :3] * shared[:, None])
+        wanted = shared * support_mask(strength, self.settings.support_threshold)
+        if name in self.painted:
+            wanted = self.painted[name][region]
+        return Draft(name, pair, region, observed, strength, wanted, None, trial, left, examples)
 
 
-def _pair_trial(by_joint, pair, rotations, moving, residuals):
-    """What a pair would explain, its centres, its features at the examples, and where it may act."""
-    one, other = (by_joint[joint] for joint in pair)
-    both = moving[:, pair[0]] & moving[:, pair[1]]
-    centers = nearest_centers(one.space, other.space, rotations[both, pair[0]], rotations[both, pair[1]])
-    features = pair_features(one.space, other.space, centers, rotations[:, pair[0]], rotations[:, pair[1]])
-    shares = [draft.strength / draft.strength.max() for draft in (one, other)]
-    prior = np.sqrt(np.clip(shares[0] * shares[1], 0.0, 1.0))
-    return explained_energy(features, residuals[..., :3], prior), centers, features, prior
+def _shared_region(first: Draft, second: Draft) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n,) that two joints' supports share, and a mask (n,) there, 1 where both are whole."""
+    region, one, other = np.intersect1d(first.region, second.region, assume_unique=True, return_indices=True)
+    shared = np.sqrt(first.wanted[one] * second.wanted[other])
+    return region[shared > 0], shared[shared > 0]
 
 
 def _listed(names: list[str], most: int = 4) -> str:

@@ -10,16 +10,36 @@ import numpy as np
 _SPACINGS = 2.0
 _LARGEST = 1.2
 
+# The same where examples pose several joints at once: centres are then scattered over all rotations, and functions are
+# fitted rather than met, which wider bases do better.
+_SCATTERED_SPACINGS = 4.0
+_SCATTERED_LARGEST = 2.0
+
+# Smallest eigenvalue of the basis at its own centres: with less, weights cancel beyond what drivers can carry.
+_LEAST_EIGENVALUE = 1e-4
+_SHRUNK = 0.8
+
 
 def basis_weights(distances: np.ndarray, values: np.ndarray, radius: float) -> np.ndarray:
     """λ (M, k) for which Σ_q λ_q exp(−r_q / radius) is ``values`` (M, k) at each of the M observations.
 
-    distances (M, M) radians between observations, no two of which coincide: the matrix is then positive definite.
+    distances (M, M) radians between observations, no two of which coincide; a radius that ``usable_radius`` keeps.
     """
     return np.linalg.solve(np.exp(-distances / radius), values)
 
 
-def automatic_radius(distances: np.ndarray) -> float:
-    """The radius, radians, for observations at ``distances`` (M, M), at least two."""
-    nearest = np.where(np.eye(len(distances), dtype=bool), np.inf, distances).min(axis=1)
-    return float(min(_SPACINGS * nearest.mean(), _LARGEST))
+def automatic_radius(distances: np.ndarray, scattered: bool = False) -> float:
+    """The radius, radians, for observations at ``distances`` (M, M), at least two; scattered: some of them are of
+    examples that pose several joints."""
+    nearest = np.where(np.eye(len(distances), dtype=bool), np.inf, distances).min(axis=1).mean()
+    if scattered:
+        return float(min(_SCATTERED_SPACINGS * nearest, _SCATTERED_LARGEST))
+    return float(min(_SPACINGS * nearest, _LARGEST))
+
+
+def usable_radius(distances: np.ndarray, radius: float) -> float:
+    """``radius``, or the largest of a few smaller ones with which observations at ``distances`` (M, M) can be told
+    apart. About an axis the basis always is positive definite; over all rotations only for radii below about two."""
+    while np.linalg.eigvalsh(np.exp(-distances / radius))[0] < _LEAST_EIGENVALUE:
+        radius *= _SHRUNK
+    return radius

@@ -5,20 +5,19 @@ Beyond EigenSkin, which leaves this to future work. The basis of a pair is the p
 made zero at rest: a pair so adds nothing where only one of its joints is posed, and examples of one joint stay exact.
 """
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from .. import dense
 from .pose_space import PoseSpace
 
-# Of the mean square of the features: keeps the regression solvable where two of them are alike.
-_RIDGE = 1e-9
+# Variance of what a pair does not explain, of its own function's: how closely examples are met. Chosen for each pair.
+_NOISES = (1e-6, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
-
-def tied_features(features: np.ndarray, at_rest: np.ndarray) -> np.ndarray:
-    """(F, M − 1) basis functions that are zero at rest: features (F, M), those of the centre at rest first, minus
-    their share of it; at_rest (M,) are the features at rest."""
-    return features[:, 1:] - features[:, :1] * at_rest[1:]
+# Of the sum of squares: what must be gained when examples are predicted from each other to fit them less closely.
+_LESS_CLOSELY = 1e-3
 
 
 def pair_features(
@@ -26,19 +25,24 @@ def pair_features(
 ) -> np.ndarray:
     """(F, M) products of the tied bases at rotations ``one`` and ``other`` (F, 4); centers (M, 2) indices, rest
     not counted."""
-    tied = [
-        tied_features(space.features(rotations), space.features(space.centers[:1])[0])
-        for space, rotations in ((first, one), (second, other))
-    ]
-    return tied[0][:, centers[:, 0]] * tied[1][:, centers[:, 1]]
+    return first.tied_features(one)[:, centers[:, 0]] * second.tied_features(other)[:, centers[:, 1]]
 
 
-def nearest_centers(first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """(M, 2) the pairs of centres, rest not counted, next to the rotations ``one`` and ``other`` (E, 4), each once."""
+def pair_centers(first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray, most: int = 0) -> np.ndarray:
+    """(M, 2) pairs of centres, rest not counted, next to rotations ``one`` and ``other`` (E, 4), each once; of more
+    than ``most`` those far from each other."""
     near = [
         np.argmin(space.distances(rotations)[:, 1:], axis=1) for space, rotations in ((first, one), (second, other))
     ]
-    return np.unique(np.stack(near, axis=1), axis=0)
+    pairs = np.unique(np.stack(near, axis=1), axis=0)
+    if len(pairs) <= most:
+        return pairs
+    places = [space.distances(space.centers[1:])[:, 1:] for space in (first, second)]
+    apart = np.hypot(*(place[np.ix_(index, index)] for place, index in zip(places, pairs.T, strict=True)))
+    chosen = [int(np.argmin(apart.sum(axis=1)))]
+    while len(chosen) < most:
+        chosen.append(int(np.argmax(apart[chosen].min(axis=0))))
+    return pairs[np.sort(chosen)]
 
 
 def candidate_pairs(moving: np.ndarray) -> list[tuple[int, int]]:
@@ -47,24 +51,60 @@ def candidate_pairs(moving: np.ndarray) -> list[tuple[int, int]]:
     return [(a, b) for a, b in combinations(range(moving.shape[1]), 2) if together[a, b]]
 
 
-def explained_energy(features: np.ndarray, residuals: np.ndarray, prior: np.ndarray) -> float:
-    """By how much ``features`` (E, M) lessen the sum of squares of ``residuals`` (E, N, 3) where what they explain is
-    taken over in the share that ``prior`` (N,) says."""
-    chosen = prior > 0
-    rows = residuals[:, chosen].astype(np.float64)
-    share = prior[chosen][:, None]
-    once = _gram(rows, rows * share)
-    twice = _gram(rows * share, rows * share)
-    smoother = features @ regression(features, np.eye(len(features)))
+@dataclass(eq=False)
+class PairTrial:
+    """What a pair of joints can explain of the residuals (E, N, …) of examples that pose both.
+
+    centers (M, 2) and features (E, M) there; solver (M, E) takes residuals to the weights of the features; energy: by
+    how much the residuals' sum of squares becomes less where the pair takes over the share that its mask says.
+    """
+
+    centers: np.ndarray
+    features: np.ndarray
+    solver: np.ndarray
+    energy: float
+
+
+def pair_trial(
+    first: PoseSpace,
+    second: PoseSpace,
+    one: np.ndarray,
+    other: np.ndarray,
+    residuals: np.ndarray,
+    mask: np.ndarray,
+    most: int,
+) -> PairTrial:
+    """one, other (E, 4) rotations of the joints, residuals (E, n, 3), mask (n,); most: centres.
+
+    The pair's function is the most likely one with the covariance of its features as the prior. How closely it meets
+    the examples is what predicts them best from each other; as closely as it can where they say nothing about each
+    other, such as the one sculpted combination of two poses.
+    """
+    centers = pair_centers(first, second, one, other, most)
+    features = pair_features(first, second, centers, one, other)
+    covariance = pair_features(
+        first, second, centers, first.centers[1:][centers[:, 0]], second.centers[1:][centers[:, 1]]
+    )
+    masked = residuals * mask[:, None].astype(residuals.dtype)
+    grams = _gram(residuals, masked), _gram(masked, masked)
+    chosen, lowest = None, np.inf
+    for noise in _NOISES:
+        solver = np.linalg.solve(features.T @ features + noise * covariance, features.T)
+        smoother = features @ solver
+        own = np.diag(smoother)
+        others = (smoother - np.diag(own)) / np.maximum(1 - own, 1e-9)[:, None]
+        error = -_explained(others, *grams)
+        if chosen is None or error < lowest - _LESS_CLOSELY * np.trace(grams[0]):
+            chosen, lowest = PairTrial(centers, features, solver, _explained(smoother, *grams)), error
+    return chosen
+
+
+def _explained(smoother: np.ndarray, once: np.ndarray, twice: np.ndarray) -> float:
+    """By how much prediction by ``smoother`` (E, E) lessens the residuals' sum of squares, from their products with the
+    mask once and twice."""
     return float(2 * np.vdot(smoother, once) - np.vdot(smoother.T @ smoother, twice))
 
 
-def regression(features: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(M, V) for which features (E, M) times it comes near ``values`` (E, V), as exactly as they allow."""
-    square = features.T @ features
-    ridge = _RIDGE * max(float(np.trace(square)), 1e-300) / len(square)
-    return np.linalg.solve(square + ridge * np.eye(len(square)), features.T @ values)
-
-
 def _gram(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return first.reshape(len(first), -1) @ second.reshape(len(second), -1).T
+    rows = [part.reshape(len(part), -1).astype(np.float64) for part in (first, second)]
+    return dense.product(rows[0], rows[1].T)

@@ -36,6 +36,12 @@ class PoseSpace:
         """(F, M) the basis at ``rotations`` (F, 4)."""
         return np.exp(-self.distances(rotations) / self.radius)
 
+    def tied_features(self, rotations: np.ndarray) -> np.ndarray:
+        """(F, M − 1) as ``features``, but zero at rest: each centre's but that of the rest pose, less the share of the
+        rest pose in it. At the centres themselves they are the covariance of a function known to be zero at rest."""
+        features = self.features(rotations)
+        return features[:, 1:] - features[:, :1] * self.features(self.centers[:1])[:, 1:]
+
 
 def rotation_distances(rotations: np.ndarray, centers: np.ndarray, axis: np.ndarray | None = None) -> np.ndarray:
     """(F, M) radians between ``rotations`` (F, 4) and ``centers`` (M, 4), both unit quaternions.

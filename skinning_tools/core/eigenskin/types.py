@@ -61,7 +61,7 @@ class EigenSkinSettings:
     radius: float = 0.0
     budget: int = 0
     joint_pairs: int = 0
-    max_centers: int = 12
+    max_centers: int = 24
 
     def check(self) -> None:
         """Raises BadSettings."""
@@ -73,5 +73,7 @@ class EigenSkinSettings:
             raise BadSettings(f"Max per Vertex must be at least 1, not {self.max_per_vertex}")
         if not (self.radius >= 0 and np.isfinite(self.radius)):
             raise BadSettings(f"The radius must not be negative (0 chooses it), not {self.radius:g}")
-        if self.budget < 0 or self.joint_pairs < 0 or self.max_centers < 2:
+        if self.budget < 0 or self.joint_pairs < 0:
             raise BadSettings("The shape key budget and the number of joint pairs must not be negative")
+        if self.max_centers < 2:
+            raise BadSettings(f"The centers of a joint must be at least 2, not {self.max_centers}")

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A support while it is being made: what it has to correct, where, by how many components."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import quaternions
+from .basis import Basis, eigendisplacements
+from .interpolation import basis_weights
+from .model import Support
+from .pairs import PairTrial, pair_features
+from .pose_space import PoseSpace
+from .types import LARGEST_SLIDER
+
+# Poses at which the largest value of a component is looked for, and how far beyond what is found a slider goes.
+_SAMPLES = 4000
+_MARGIN = 1.2
+
+
+@dataclass(eq=False)
+class Draft:
+    """A support of one joint, with its ``space``, or of two, with their ``trial``.
+
+    region (n,): vertices that may belong to it. observed (M, n, C): displacements there, and corrections of normals, at
+    the joint's centres but the rest pose, or of a pair what it explains of M ``examples``, and residuals (M, n, C) what
+    there was to explain. strength (n,) of the displacements; wanted (n,): the mask that it would have alone; mask (n,),
+    count of components: what it has beside the others.
+    """
+
+    name: str
+    joints: tuple[int, ...]
+    region: np.ndarray
+    observed: np.ndarray
+    strength: np.ndarray
+    wanted: np.ndarray
+    space: PoseSpace | None = None
+    trial: PairTrial | None = None
+    residuals: np.ndarray | None = None
+    examples: np.ndarray | None = None
+    mask: np.ndarray | None = None
+    count: int = 0
+
+    def masked(self, values: np.ndarray) -> np.ndarray:
+        """``values`` (M, n, C) of the region, as (M, m, C) on the vertices of the support."""
+        inside = self.mask > 0
+        return values[:, inside] * self.mask[inside, None]
+
+    def basis(self) -> Basis:
+        return eigendisplacements(self.masked(self.observed[..., :3]))
+
+    def solved(self, values: np.ndarray) -> np.ndarray:
+        """(B, …) the basis weights that give ``values`` (M, …) at the observations, and nothing at rest; for a pair,
+        those that come near to the values in the examples."""
+        if self.trial is not None:
+            return np.tensordot(self.trial.solver, values, axes=1)
+        flat = np.concatenate([np.zeros((1, *values.shape[1:])), values]).reshape(len(values) + 1, -1)
+        solved = basis_weights(self.space.distances(self.space.centers), flat, self.space.radius)
+        return solved.reshape(-1, *values.shape[1:])
+
+    def support(self, vertex_count: int, spaces: dict[int, PoseSpace]) -> Support:
+        """spaces: of all joints."""
+        basis = self.basis()
+        count = min(self.count, len(basis.singular_values))
+        coordinates, vectors = basis.coordinates[:, :count], basis.vectors[:count]
+        if self.trial is None:
+            weights = self.solved(coordinates)
+        else:
+            left = self.masked(self.residuals[..., :3])
+            weights = self.solved(left.reshape(len(left), -1) @ vectors.reshape(count, -1).T)
+        bounds = _MARGIN * np.abs(self._sampled_features(spaces) @ weights).max(axis=0)
+        # The largest value at an observation is 1, unless the values between them would not fit on a slider.
+        sizes = np.maximum(np.abs(coordinates).max(axis=0), bounds / LARGEST_SLIDER)
+        normals = None
+        if self.observed.shape[-1] == 6:
+            corrections = self.masked(self.observed[..., 3:])
+            flat = np.linalg.lstsq(coordinates / sizes, corrections.reshape(len(corrections), -1), rcond=None)[0]
+            normals = flat.reshape(vectors.shape)
+        mask = np.zeros(vertex_count, np.float32)
+        mask[self.region] = self.mask
+        return Support(
+            self.name,
+            self.joints,
+            mask,
+            self.region[self.mask > 0],
+            vectors * sizes[:, None, None],
+            normals,
+            weights / sizes,
+            None if self.trial is None else self.trial.centers,
+            np.maximum(bounds / sizes, 1.0),
+            basis.singular_values,
+        )
+
+    def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
+        """(S, B) the basis all over the joint's, or joints', range: at the centres, and at poses between and beyond."""
+        samples = [_sampled_rotations(spaces[joint], seed) for seed, joint in enumerate(self.joints)]
+        if self.trial is None:
+            return self.space.features(samples[0])
+        one, other = (spaces[joint] for joint in self.joints)
+        # All pairs of centres too, where the largest values are.
+        first, second = np.indices((len(one.centers), len(other.centers))).reshape(2, -1)
+        samples[0] = np.concatenate([samples[0], one.centers[first]])
+        samples[1] = np.concatenate([samples[1], other.centers[second]])
+        return pair_features(one, other, self.trial.centers, *samples)
+
+
+def _sampled_rotations(space: PoseSpace, seed: int) -> np.ndarray:
+    """(_SAMPLES, 4) rotations on the ways between centres and a third beyond; all angles of a hinge."""
+    random = np.random.default_rng(seed)
+    if space.axis is not None:
+        half = np.linspace(-np.pi / 2, np.pi / 2, _SAMPLES)
+        return random.permutation(np.column_stack([np.cos(half), np.sin(half)[:, None] * space.axis]))
+    first, second = space.centers[random.integers(len(space.centers), size=(2, _SAMPLES))]
+    second = np.where(np.einsum("si,si->s", first, second)[:, None] < 0, -second, second)
+    share = random.uniform(-1 / 3, 4 / 3, _SAMPLES)[:, None]
+    # Between and beyond, and the centres themselves, where the basis has its edges.
+    samples = quaternions.normalized((1 - share) * first + share * second)
+    samples[: len(space.centers)] = space.centers[:_SAMPLES]
+    return samples

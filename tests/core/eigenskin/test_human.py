@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The issue's figures: how much of a dual-quaternion shape few components hold, on the MakeHuman body."""
+
+import numpy as np
+import pytest
+
+from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors, rest_displacements
+
+from .posed_rigs import STEPS, ball_poses, hinge_poses, human, random_turns, rest_metric_error
+
+
+@pytest.fixture(scope="module")
+def body(shared_data):
+    return human(shared_data)
+
+
+def errors(body, examples, count):
+    """‖residual‖ / ‖displacement‖ of the rest displacements, and of the posed shapes."""
+    rig = body.rig
+    model = build_eigenskin(rig, examples, EigenSkinSettings(components=count))
+    mapped = rest_displacements(rig.rest, rig.bones, rig.weights, examples.matrices, examples.shapes)
+    return (
+        rest_metric_error(mapped.values, model, examples.rotations),
+        example_errors(rig, examples, model).relative,
+    )
+
+
+@pytest.mark.parametrize("joint", ["lowerarm01.L", "lowerleg01.L"])
+def test_hinges(body, joint):
+    examples = body.examples(hinge_poses(joint))
+    for count, most in ((1, 0.26), (2, 0.06), (3, 0.05)):
+        assert max(errors(body, examples, count)) <= most
+
+
+@pytest.mark.parametrize(
+    ("joint", "posed_limits"),
+    # The shoulder's posed shapes: no three components hold more of them, whatever is minimized.
+    [("upperleg01.L", (0.26, 0.06)), ("upperarm01.L", (0.27, 0.06))],
+)
+def test_balls(body, joint, posed_limits):
+    examples = body.examples(ball_poses(joint))
+    for count, most, most_posed in zip((3, 6), (0.26, 0.06), posed_limits, strict=True):
+        at_rest, posed = errors(body, examples, count)
+        assert at_rest <= most
+        assert posed <= most_posed
+
+
+@pytest.mark.parametrize("joint", ["lowerarm01.L", "lowerleg01.L", "upperarm01.L", "upperleg01.L"])
+@pytest.mark.parametrize("kind", ["hinge", "ball"])
+def test_poses_between_the_examples(body, joint, kind):
+    """25 of them: on the ways that the examples lie on, from one end of the range to the other."""
+    examples = body.examples(hinge_poses(joint) if kind == "hinge" else ball_poses(joint))
+    model = build_eigenskin(body.rig, examples, EigenSkinSettings(components=5))
+    random = np.random.default_rng(0)
+    angles, axes = random.uniform(STEPS[0], STEPS[-1], 25), random.integers(3, size=25)
+    unseen = body.examples(
+        [{joint: angle * np.eye(3)[1 if kind == "hinge" else axis]} for angle, axis in zip(angles, axes, strict=True)]
+    )
+    assert example_errors(body.rig, unseen, model).relative < (0.06 if kind == "hinge" else 0.25)
+
+
+def test_examples_about_more_axes_carry_over_to_all_rotations(body):
+    """Nine axes and ten components; with three axes alone, what is between them is not known."""
+    diagonals = np.array([[1, 1, 0], [1, -1, 0], [1, 0, 1], [1, 0, -1], [0, 1, 1], [0, 1, -1]]) / np.sqrt(2)
+    joint = "upperarm01.L"
+    poses = [{joint: step * axis} for axis in (*np.eye(3), *diagonals) for step in STEPS]
+    model = build_eigenskin(body.rig, body.examples(poses), EigenSkinSettings(components=10))
+    unseen = body.examples([{joint: vector} for vector in random_turns(1, 25, STEPS[-1])])
+    assert example_errors(body.rig, unseen, model).relative < 0.25
+
+
+def test_the_whole_body(body):
+    """20 joints, 120 examples: every vertex within the limit, both sides alike."""
+    joints = [
+        *("spine03", "spine02", "spine01", "neck01", "head"),
+        *(
+            f"{name}.{side}"
+            for name in ("clavicle", "shoulder01", "upperarm01", "lowerarm01", "wrist")
+            for side in "LR"
+        ),
+        *(f"{name}.{side}" for name in ("upperleg01", "lowerleg01") for side in "LR"),
+        "foot.L",
+    ]
+    examples = body.examples([pose for joint in joints for pose in hinge_poses(joint)])
+    model = build_eigenskin(body.rig, examples, EigenSkinSettings())
+    assert len(examples.names) == 120
+    assert len(model.supports) == 20
+    assert model.component_count == 60
+    assert model.components_per_vertex().max() <= 10
+    assert example_errors(body.rig, examples, model).relative < 0.2
