@@ -11,6 +11,7 @@ import bpy
 
 from .core.errors import BadScene, SkinningError
 from .scene import background, conversion, crs_modifier, dependencies, eigenskin, example_sources, rotation_centers
+from .scene.skin_reader import native_modifier
 
 logger = logging.getLogger(__name__)
 
@@ -245,18 +246,17 @@ def _bake_rotation_centers(options) -> None:
     else:
         crs_modifier.update(context, object)
     _save(output)
-    _say(
-        _table(
-            [
-                ("Object", bake.object_name),
-                ("Vertices", str(bake.vertex_count)),
-                ("With a center", str(bake.record.center_count)),
-                ("Without", str(bake.vertex_count - bake.record.center_count)),
-                ("Seconds", f"{bake.seconds:.2f}"),
-                ("Saved to", str(output)),
-            ]
-        )
-    )
+    modifier = native_modifier(object)
+    rows = [
+        ("Object", bake.object_name),
+        ("Vertices", str(bake.vertex_count)),
+        ("With a center", str(bake.record.center_count)),
+        ("Without", str(bake.vertex_count - bake.record.center_count)),
+        *([("Modifier", modifier.name)] if modifier is not None else []),
+        ("Seconds", f"{bake.seconds:.2f}"),
+        ("Saved to", str(output)),
+    ]
+    _say(_table(rows))
 
 
 def _build_eigenskin(options) -> None:
@@ -350,7 +350,7 @@ class _ProgressLines:
         self._fraction = -1.0
 
     def __call__(self, fraction: float, stage: str) -> None:
-        if stage.split(":")[0] != self._stage or fraction >= self._fraction + PROGRESS_STEP:
+        if stage and (stage.split(":")[0] != self._stage or fraction >= self._fraction + PROGRESS_STEP):
             self._stage, self._fraction = stage.split(":")[0], fraction
             _say(f"{fraction:5.0%}  {stage}")
 

@@ -23,7 +23,7 @@ mat4 skin_matrix(vec3 center, uvec4 joints, vec4 weights)
     stretch += weights[i] * (transpose(rotation_matrix(q)) * mat3(joint));
     sum += weights[i] * (dot(sum, q) < -1e-6 ? -q : q);  // half turns, dot about 0, keep one side everywhere
   }
-  mat3 linear = rotation_matrix(normalize(sum)) * stretch;
+  mat3 linear = rotation_matrix(sum == vec4(0.0) ? vec4(0, 0, 0, 1) : normalize(sum)) * stretch;
   vec3 target = (blended * vec4(center, 1.0)).xyz;
   return mat4(mat4x3(linear[0], linear[1], linear[2], target - linear * center));
 }

@@ -85,7 +85,9 @@ def _finished(differences, epsilon, limit, progress) -> Iterator[Pieces]:
         if rough.any():
             halves = _halves(triangles[rough], corners[rough], shares[rough], longest[rough])
             parts = -(-len(halves[0]) // limit)
-            stack.extend(reversed(list(zip(*(np.array_split(values, parts) for values in halves), strict=True))))
+            split = zip(*(np.array_split(values, parts) for values in halves), strict=True)
+            # Copies: a part that waits on the stack must not keep all of its level in memory.
+            stack.extend(reversed([tuple(values.copy() for values in part) for part in split]))
 
 
 def _whole(triangles):

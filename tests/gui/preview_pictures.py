@@ -17,7 +17,7 @@ HIDDEN_OVERLAYS = ("floor", "axis_x", "axis_y", "bones", "cursor", "object_origi
 BEND = 90.0
 SPACING = 1.1
 # All columns beside the sidebar.
-VIEW_CENTER, VIEW_DISTANCE = (4.5, 0, 2.1), 10.4
+VIEW_CENTER, VIEW_DISTANCE = (1.2, 0, 2.1), 10.4
 
 
 def posed_bar() -> bpy.types.Object:

@@ -117,7 +117,7 @@ def tests():
 
     settings = bpy.context.window_manager.skinning_preview
     preview(mode="CRS", side_by_side=True)
-    settings.show_centers, settings.spacing, settings.offset = True, 0.8, -1.1
+    settings.show_centers, settings.spacing, settings.offset = True, 0.8, -0.1
     yield after(0.5)
     picture("preview_3_side_by_side")
     assert shows(*METHODS), counts()
@@ -164,8 +164,8 @@ def tests():
     with in_window():
         bpy.ops.ed.undo_push(message="Posed")
         bpy.ops.object.mode_set(mode="EDIT")
+    # Faint there, so that what is edited can be seen.
     yield after(0.3)
-    assert shows("CRS")
     with in_window():
         bpy.ops.mesh.select_all(action="SELECT")
         bpy.ops.transform.translate(value=(0, 0, 0.3))
