@@ -15,6 +15,22 @@ from ..errors import BadMesh, BadSettings
 WELDING_DISTANCE = 1e-6
 
 
+def weld(points: np.ndarray, radius: float) -> np.ndarray:
+    """(n,) int64 which place each of ``points`` (n, 3) is at, 0 … in the order of their first points.
+
+    Points within ``radius`` of each other are at one place, and so are chains of such points.
+    """
+    exact, of_exact = np.unique(points, axis=0, return_inverse=True)
+    of_exact = of_exact.reshape(-1)  # numpy 2.0 returns another shape
+    near = cKDTree(exact).query_pairs(radius, output_type="ndarray")
+    links = sparse.coo_matrix((np.ones(len(near), bool), (near[:, 0], near[:, 1])), shape=(len(exact),) * 2)
+    group = connected_components(links, directed=False)[1][of_exact]
+    first = np.unique(group, return_index=True)[1]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[group]
+
+
 @dataclass(frozen=True, eq=False)
 class Body:
     """A mesh at rest: rest (N, 3) float64, triangles (T, 3), edges (E, 2); any of the latter two may be empty.
@@ -49,15 +65,7 @@ class Body:
     @cached_property
     def place(self) -> np.ndarray:
         """(N,) int64: the place of each vertex, 0 … W − 1, in the order of their first vertices."""
-        exact, of_exact = np.unique(self.rest, axis=0, return_inverse=True)
-        of_exact = of_exact.reshape(-1)  # numpy 2.0 returns another shape
-        near = cKDTree(exact).query_pairs(WELDING_DISTANCE * self.diagonal, output_type="ndarray")
-        links = sparse.coo_matrix((np.ones(len(near), bool), (near[:, 0], near[:, 1])), shape=(len(exact),) * 2)
-        group = connected_components(links, directed=False)[1][of_exact]
-        first = np.unique(group, return_index=True)[1]
-        rank = np.empty(len(first), dtype=np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))
-        return rank[group]
+        return weld(self.rest, WELDING_DISTANCE * self.diagonal)
 
     @cached_property
     def first_vertices(self) -> np.ndarray:

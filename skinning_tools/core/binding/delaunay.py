@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""DELAUNAY: bones are near along edges of tetrahedra inside of the body, not across the gap to the next limb.
+
+The space between skin and bones is broken up into tetrahedra; their edges are traversed from points on the bones to the
+vertices (Shin & Shin 2000). A bone reaches a vertex only where it, or one that it hangs together with, is the closest
+topological neighbor; which of these few the vertex belongs to is then a matter of distance.
+"""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.spatial import Delaunay, QhullError, cKDTree
+
+from ..progress import Progress, checkpoint, ignore, span
+from .assignment import Assignment, Limits, assigned, nearly_best
+from .distances import TIE, BoneDistances
+from .types import Body, Skeleton, weld
+
+# Bones up to this share further than the nearest candidate take part.
+_MARGIN = 0.1
+
+# Points on a bone lie half a limb's radius apart, but there are no more of them than this.
+_SPACING = 0.5
+_MOST_SAMPLES = 32
+
+# An edge is inside of the body where it leaves a vertex at least this steeply below the surface (a sine: 6°). What runs
+# along a flat surface is left to the edges of the mesh.
+_STEEPEST = 0.1
+
+# Edges from a vertex to those whose bones are candidates for it, too.
+_EDGES = 2
+
+# More places are thinned out for the tetrahedra, whose number and memory grow with them; the others follow the nearest.
+_MOST_PLACES = 250_000
+
+# Tetrahedra with one circumsphere, to this share of its radius, are one cell; beyond so many corners they stay apart.
+_COSPHERICAL = 1e-6
+_MOST_CORNERS = 64
+
+_STAGE = "Traversing tetrahedra"
+
+
+def assign(
+    body: Body, distances: BoneDistances, skeleton: Skeleton, limits: Limits, progress: Progress = ignore
+) -> Assignment:
+    """Shares by distance to the bones that are topological neighbors."""
+    near = topological_neighbors(body, distances, skeleton, span(progress, 0.0, 0.7))
+
+    def block(rows: slice):
+        scores = np.where(near[rows].toarray(), distances.facing(rows), np.inf)
+        scores = limits.applied(rows, scores)
+        return nearly_best(scores, _MARGIN), scores.min(axis=1)
+
+    return assigned(distances, block, span(progress, 0.7, 1.0), _STAGE)
+
+
+def topological_neighbors(
+    body: Body, distances: BoneDistances, skeleton: Skeleton, progress: Progress = ignore
+) -> sparse.csr_matrix:
+    """(W, P) bool: the bones that are candidates for each place, at least one for each. Raises Cancelled."""
+    checkpoint(progress, 0.0, _STAGE)
+    samples, owners = bone_samples(distances, skeleton)
+    count = len(distances.points)
+    chosen = np.arange(count)
+    if count > _MOST_PLACES:
+        chosen = np.sort(np.random.default_rng(0).permutation(count)[:_MOST_PLACES])
+    graph, bones = _graph(body, distances, chosen, samples, owners)
+    checkpoint(progress, 0.6, _STAGE)
+    near = _closest(graph, bones, distances.scale)
+    checkpoint(progress, 0.8, _STAGE)
+    steps = (graph > 0).astype(np.float32) + sparse.eye(graph.shape[0], dtype=np.float32, format="csr")
+    for _ in range(_EDGES):
+        near = _pattern(steps @ near)
+    near = near[:count]
+    near = _pattern(near + near @ _kin(skeleton))
+    reached = np.flatnonzero(np.diff(near.indptr))
+    if len(reached) == 0:
+        return sparse.csr_matrix(np.ones((count, len(skeleton)), bool))
+    if len(reached) < count:
+        # Clothes over a body, say, which hide the bones from them: as the nearest place that bones reach.
+        near = near[reached[cKDTree(distances.points[reached]).query(distances.points)[1]]]
+    return near.astype(bool)
+
+
+def bone_samples(distances: BoneDistances, skeleton: Skeleton) -> tuple[np.ndarray, np.ndarray]:
+    """Points (S, 3) on the bones, about ``distances.middle``, and the bone of each (S,)."""
+    points, owners = [], []
+    for bone, (_, near) in enumerate(distances.owned(distances.plain)):
+        radius = np.median(near) if len(near) else skeleton.lengths[bone]
+        wanted = skeleton.lengths[bone] / (_SPACING * radius) if radius > 0 else 1.0
+        # A hair less, so that rounding does not give a bone and its mirror image different numbers.
+        count = int(np.clip(np.ceil(wanted - 1e-6), 1, _MOST_SAMPLES))
+        share = (np.arange(count)[:, None] + 0.5) / count
+        points.append(skeleton.heads[bone] + share * (skeleton.tails[bone] - skeleton.heads[bone]))
+        owners.append(np.full(count, bone))
+    return np.concatenate(points) - distances.middle, np.concatenate(owners)
+
+
+def _graph(
+    body: Body, distances: BoneDistances, chosen, samples, owners
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Lengths of edges (M, M) between nodes, the places and then the samples beside them, and their bones (M, P)."""
+    places, scale = len(distances.points), distances.scale
+    gap, at = cKDTree(distances.points).query(samples)
+    beside = gap > TIE * scale
+    node = at.copy()
+    apart = weld(samples[beside], TIE * scale)
+    node[beside] = places + apart
+    new = samples[beside][np.unique(apart, return_index=True)[1]]
+    points = np.concatenate([distances.points, new])
+    normals = np.concatenate([distances.normals, np.zeros_like(new)])
+    bones = sparse.csr_matrix((np.ones(len(owners), np.float32), (node, owners)), shape=(len(points), distances.count))
+    pairs = _tetrahedra_edges(points, np.concatenate([chosen, np.arange(places, len(points))]))
+    if pairs is not None:
+        pairs = pairs[_inside(points, normals, pairs, places)]
+    else:
+        # All in a plane, or too few for tetrahedra: then the surface itself leads on from where a bone is nearest.
+        pairs = np.column_stack([at, node])[beside]
+    pairs = np.concatenate([body.place_edges, pairs])
+    lengths = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+    order = np.unique(pairs.min(axis=1) * len(points) + pairs.max(axis=1), return_index=True)[1]
+    first, second = pairs[order].T
+    half = sparse.coo_matrix((np.maximum(lengths[order], 1e-9 * scale), (first, second)), shape=(len(points),) * 2)
+    return (half + half.T).tocsr(), bones
+
+
+def _tetrahedra_edges(points: np.ndarray, chosen: np.ndarray) -> np.ndarray | None:
+    """(E, 2) pairs of the ``chosen`` points that are corners of one Delaunay cell; None where there are no cells.
+
+    Points on one sphere, as any three are with their mirror images, have several tetrahedralizations. To prefer none,
+    and keep what is symmetric so, all their pairs count.
+    """
+    try:
+        mesh = Delaunay(points[chosen])
+    except QhullError:
+        return None
+    corners = mesh.simplices
+    cell = _cells(points[chosen], corners, mesh.neighbors)
+    sizes = np.bincount(cell)
+    several = sizes[cell] > 1
+    pairs = [corners[~several][:, [a, b]] for a, b in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
+    if several.any():
+        rank = np.cumsum(sizes > 1) - 1
+        rows = np.repeat(rank[cell[several]], 4)
+        has = _pattern(sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, corners[several].ravel()))))
+        together = sparse.triu(has.T @ has, k=1).tocoo()
+        pairs.append(np.column_stack([together.row, together.col]))
+    return chosen[np.concatenate(pairs)]
+
+
+def _cells(points: np.ndarray, corners: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
+    """(C,) the cell of each tetrahedron: those with one circumsphere that hang together."""
+    origin = points[corners[:, 0]]
+    edges = points[corners[:, 1:]] - origin[:, None]
+    squares = np.einsum("cij,cij->ci", edges, edges)
+    # Cramer's rule: the center is where all corners are as far as the origin.
+    across = np.stack([np.cross(edges[:, 1], edges[:, 2]), np.cross(edges[:, 2], edges[:, 0])], axis=1)
+    across = np.concatenate([across, np.cross(edges[:, 0], edges[:, 1])[:, None]], axis=1)
+    volume = np.einsum("ci,ci->c", edges[:, 0], across[:, 0])
+    flat = np.abs(volume) <= 1e-9 * squares.max(axis=1) ** 1.5
+    center = np.einsum("ci,cij->cj", squares, across) / np.where(flat, 1, 2 * volume)[:, None]
+    radius = np.linalg.norm(center, axis=1)
+    center += origin
+    tetrahedron, side = np.nonzero((neighbors >= 0) & ~flat[:, None])
+    other = neighbors[tetrahedron, side]
+    # The neighbor's corner that is not of this tetrahedron: the sum of its corners less the three that they share.
+    opposite = corners[other].sum(axis=1) - corners[tetrahedron].sum(axis=1) + corners[tetrahedron, side]
+    off = np.linalg.norm(points[opposite] - center[tetrahedron], axis=1) - radius[tetrahedron]
+    one = (np.abs(off) <= _COSPHERICAL * radius[tetrahedron]) & ~flat[other]
+    links = sparse.coo_matrix((np.ones(one.sum(), bool), (tetrahedron[one], other[one])), shape=(len(corners),) * 2)
+    cell = connected_components(links, directed=False)[1]
+    # Of n corners there are at least n − 3 tetrahedra.
+    huge = np.bincount(cell)[cell] > _MOST_CORNERS - 3
+    cell[huge] = cell.max() + 1 + np.arange(huge.sum())
+    return np.unique(cell, return_inverse=True)[1].reshape(-1)
+
+
+def _inside(points: np.ndarray, normals: np.ndarray, pairs: np.ndarray, places: int) -> np.ndarray:
+    """(E,) bool: edges that leave both ends behind the surface there. Not those between two samples: bones of different
+    limbs may well see each other."""
+    first, second = pairs.T
+    along = points[second] - points[first]
+    least = _STEEPEST * np.linalg.norm(along, axis=1)
+    known = normals.any(axis=1)
+    inward = (np.einsum("ij,ij->i", normals[first], along) <= -least) | ~known[first]
+    inward &= (np.einsum("ij,ij->i", normals[second], along) >= least) | ~known[second]
+    return inward & ((first < places) | (second < places))
+
+
+def _closest(graph: sparse.csr_matrix, bones: sparse.csr_matrix, scale: float) -> sparse.csr_matrix:
+    """(M, P) the bones that are nearest to each node along ``graph``, several where they are as near; none where
+    nothing leads. bones (M, P): where each bone itself is."""
+    sources = np.flatnonzero(np.diff(bones.indptr))
+    length, _, source = dijkstra(graph, indices=sources, min_only=True, return_predecessors=True)
+    reached = np.flatnonzero(np.isfinite(length))
+    start = sparse.csr_matrix((np.ones(len(reached), np.float32), (reached, source[reached])), shape=graph.shape)
+    near = _pattern(start @ bones)
+    # The search has chosen one of several shortest ways; take the bones of the others, too.
+    edges = graph.tocoo()
+    with np.errstate(invalid="ignore"):  # the difference of two infinities: not tight
+        tight = (np.abs(length[edges.row] + edges.data - length[edges.col]) <= 1e-9 * scale) & (length[edges.col] > 0)
+    into = sparse.csr_matrix(
+        (np.ones(tight.sum(), np.float32), (edges.col[tight], edges.row[tight])), shape=graph.shape
+    )
+    while True:
+        more = _pattern(near + into @ near)
+        if more.nnz == near.nnz:
+            return near
+        near = more
+
+
+def _kin(skeleton: Skeleton) -> sparse.csr_matrix:
+    """(P, P): 1 between parents and children."""
+    children = np.flatnonzero(skeleton.parents >= 0)
+    parents = skeleton.parents[children]
+    ones = np.ones(2 * len(children), np.float32)
+    ends = np.concatenate([children, parents]), np.concatenate([parents, children])
+    return sparse.csr_matrix((ones, ends), shape=(len(skeleton),) * 2)
+
+
+def _pattern(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Ones where ``matrix`` has a number."""
+    matrix = matrix.tocsr()
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix

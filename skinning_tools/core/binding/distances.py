@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Distances from the places of a body to bones."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .body import outward_normals
+from .types import Body, Skeleton
+
+# Numbers in one block of rows times bones: 32 MB, of which a few are alive at a time.
+_BLOCK = 1 << 22
+
+# Bones nearer than this share of the diagonal are as good as on the surface.
+_LEAST_DISTANCE = 1e-4
+
+# The cosine of a bone at the edge of sight, or in front of the surface: such a bone still counts, as one √10 as far.
+_LEAST_COSINE = 0.1
+
+# Distances that differ by less, as a share of the smaller, are the same.
+TIE = 1e-6
+
+
+def blocks(count: int, width: int) -> Iterator[slice]:
+    """Slices over ``count`` rows of ``width`` numbers that bound the memory of a dense block."""
+    step = max(_BLOCK // max(width, 1), 1)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+class BoneDistances:
+    """Distances from the places of a body to the segments between heads and tails.
+
+    points (W, 3): the places about ``middle`` (3,). scale: of lengths in this problem; never zero.
+    normals (W, 3): out of the body, zero where unknown.
+    """
+
+    def __init__(self, body: Body, skeleton: Skeleton):
+        joints = np.concatenate([skeleton.heads, skeleton.tails])
+        self.scale = body.diagonal or float(np.linalg.norm(np.ptp(joints, axis=0))) or 1.0
+        # About the middle, for the sake of digits: distances come from scalar products.
+        self.middle = 0.5 * (body.rest.min(axis=0) + body.rest.max(axis=0))
+        self.points = body.points - self.middle
+        self.count = len(skeleton)
+        self._heads, self._axes = skeleton.heads - self.middle, skeleton.tails - skeleton.heads
+        self._squares = np.einsum("ij,ij->i", self._axes, self._axes)
+        self._along = np.where(self._squares > 0, 1 / np.where(self._squares > 0, self._squares, 1), 0)
+        self._offsets = np.einsum("ij,ij->i", self._heads, self._axes)
+        self.normals = np.zeros_like(self.points)
+        self.normals = outward_normals(body, body.points - self._from_nearest())
+
+    def blocks(self) -> Iterator[slice]:
+        return blocks(len(self.points), self.count)
+
+    def plain(self, rows: slice) -> np.ndarray:
+        """(n, P) distances of a block of places, none below a ten-thousandth of the scale."""
+        return self._distances(self.points[rows])[0]
+
+    def facing(self, rows: slice) -> np.ndarray:
+        """(n, P) distances d / √cos θ, with the angle θ at the surface between the way in and the way to the bone.
+
+        A surface takes in of a source's light cos θ / d²: bones that it faces away from count as further. So the side
+        of a chest that an arm hangs along does not belong to the arm. ``plain`` where no normal is known.
+        """
+        points, normals = self.points[rows], self.normals[rows]
+        distances, share = self._distances(points)
+        cosine = np.einsum("ij,ij->i", normals, points)[:, None] - normals @ self._heads.T
+        cosine -= share * (normals @ self._axes.T)
+        cosine /= distances
+        cosine[~normals.any(axis=1)] = 1
+        np.clip(cosine, _LEAST_COSINE, 1, out=cosine)
+        distances /= np.sqrt(cosine, out=cosine)
+        return distances
+
+    def owned(self, measure: Callable[[slice], np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each bone, the places that none is nearer to by ``measure``, ``plain`` or ``facing``, and how near it is.
+
+        A place that is as near to several belongs to all of them.
+        """
+        bones, places, values = [], [], []
+        for rows in self.blocks():
+            scores = measure(rows)
+            row, bone = np.nonzero(scores <= scores.min(axis=1, keepdims=True) * (1 + TIE))
+            bones.append(bone)
+            places.append(row + rows.start)
+            values.append(scores[row, bone])
+        bones, places, values = np.concatenate(bones), np.concatenate(places), np.concatenate(values)
+        order = np.argsort(bones, kind="stable")
+        starts = np.searchsorted(bones[order], np.arange(1, self.count))
+        return zip(np.split(places[order], starts), np.split(values[order], starts), strict=True)
+
+    def pairs(self, bones: np.ndarray) -> np.ndarray:
+        """(W, M) distances from each place to its own ``bones`` (W, M)."""
+        result = np.empty(bones.shape)
+        for column, chosen in enumerate(bones.T):
+            offset = self.points - self._heads[chosen]
+            along = np.einsum("ij,ij->i", offset, self._axes[chosen]) * self._along[chosen]
+            offset -= np.clip(along, 0, 1)[:, None] * self._axes[chosen]
+            result[:, column] = np.linalg.norm(offset, axis=1)
+        return result
+
+    def _distances(self, points):
+        along = points @ self._axes.T
+        along -= self._offsets
+        share = np.clip(along * self._along, 0, 1)
+        squares = points @ self._heads.T
+        squares *= -2
+        squares += np.einsum("ij,ij->i", points, points)[:, None] + np.einsum("ij,ij->i", self._heads, self._heads)
+        along *= 2
+        along -= share * self._squares
+        along *= share
+        squares -= along
+        np.maximum(squares, (_LEAST_DISTANCE * self.scale) ** 2, out=squares)
+        return np.sqrt(squares, out=squares), share
+
+    def _from_nearest(self) -> np.ndarray:
+        """(W, 3) from the nearest point of any bone to each place; the middle of all that are as near."""
+        result = np.empty_like(self.points)
+        for rows in self.blocks():
+            distances, share = self._distances(self.points[rows])
+            near = (distances <= distances.min(axis=1, keepdims=True) * (1 + TIE)).astype(float)
+            near /= near.sum(axis=1, keepdims=True)
+            result[rows] = self.points[rows] - near @ self._heads - (near * share) @ self._axes
+        return result

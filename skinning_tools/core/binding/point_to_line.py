@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""POINT_TO_LINE: bones are line segments, and planes at their joints divide what is near both (Sun et al. 1999)."""
+
+import numpy as np
+
+from ..progress import Progress, ignore
+from .assignment import Assignment, Limits, assigned, nearly_best
+from .distances import BoneDistances
+from .types import Skeleton
+
+# Bones up to this share further than the nearest one take part: enough that planes, not distances, divide a limb.
+_MARGIN = 0.5
+
+# From all of the one bone to all of the other takes this many limb's radii to either side of a plane.
+_HALF_WIDTH = 1.0
+
+# A child that begins within this share of its parent's length from the parent's tail hangs on it.
+_JOINED = 0.1
+
+# The sum of two unit vectors is shorter where the child folds back beside its parent: no plane divides these.
+_FOLDED = 0.2
+
+
+def assign(distances: BoneDistances, skeleton: Skeleton, limits: Limits, progress: Progress = ignore) -> Assignment:
+    """Shares by distance to the segments, divided at the joints."""
+    children, normals = joint_planes(skeleton)
+    parents, joints = skeleton.parents[children], skeleton.heads[children] - distances.middle
+
+    def block(rows: slice):
+        scores = limits.applied(rows, distances.facing(rows))
+        nearest = scores.min(axis=1)
+        by_distance = nearly_best(scores, _MARGIN)
+        shares = by_distance.copy()
+        points = distances.points[rows]
+        for child, parent, joint, normal in zip(children, parents, joints, normals, strict=True):
+            beyond = smooth_step((points - joint) @ normal / (_HALF_WIDTH * nearest))
+            shares[:, child] *= beyond
+            shares[:, parent] *= 1 - beyond
+        # Planes that leave nothing to anyone are overruled.
+        return shares + 1e-3 * by_distance, nearest
+
+    return assigned(distances, block, progress, "Dividing space at the joints")
+
+
+def joint_planes(skeleton: Skeleton) -> tuple[np.ndarray, np.ndarray]:
+    """The bones (J,) that hang on their parents' tails, and unit normals (J, 3) of the planes through their heads.
+
+    A plane halves the angle between the two; its normal points into the child. Bones without a length follow the other.
+    """
+    lengths = skeleton.lengths[:, None]
+    directions = np.divide(
+        skeleton.tails - skeleton.heads, lengths, out=np.zeros((len(skeleton), 3)), where=lengths > 0
+    )
+    children = np.flatnonzero(skeleton.parents >= 0)
+    parents = skeleton.parents[children]
+    gaps = np.linalg.norm(skeleton.heads[children] - skeleton.tails[parents], axis=1)
+    hanging = gaps <= _JOINED * skeleton.lengths[parents]
+    normals = directions[children] + directions[parents]
+    sizes = np.linalg.norm(normals, axis=1)
+    kept = hanging & (sizes > _FOLDED)
+    return children[kept], normals[kept] / sizes[kept, None]
+
+
+def smooth_step(distance: np.ndarray) -> np.ndarray:
+    """From 0 at −1 to 1 at 1."""
+    x = np.clip(0.5 * (distance + 1), 0, 1)
+    return x * x * (3 - 2 * x)
