@@ -89,9 +89,7 @@ def fit_weights(
         part = slice(start, start + block)
         done.append(_fit_block(poses.part(part), bones[part], weights[part], open_bones, locked, max_influences))
         checkpoint(progress, min(start + block, len(rest)) / max(len(rest), 1), "Fitting weights")
-    slots = max(part[0].shape[1] for part in done)
-    bones = np.concatenate([_widened(part[0], slots, repeat=True) for part in done])
-    weights = np.concatenate([_widened(part[1], slots, repeat=False) for part in done])
+    bones, weights = (np.concatenate(parts) for parts in zip(*done, strict=True))
     positions = poses.blended(bones, weights)
     return WeightFit(bones, weights, positions, np.linalg.norm(positions - targets, axis=-1))
 
@@ -302,8 +300,3 @@ class _Convex:
         offsets = np.ascontiguousarray(np.moveaxis(self.offsets[places, :, columns], -1, 1))
         present, usable = self.present[places, columns], self.usable[places, columns]
         return _Convex(offsets, self.goal, present, usable, self.size, self.hold)
-
-
-def _widened(rows, width, repeat) -> np.ndarray:
-    missing = width - rows.shape[1]
-    return np.hstack([rows, np.repeat(rows[:, :1], missing, axis=1) * (1 if repeat else 0)])
