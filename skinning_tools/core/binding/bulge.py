@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Weights of bulge bones: soft regions for joints that only shape the skin (smooth skinning chapter, on muscles)."""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from ..decomposition.weights import closest_on_simplex
+from ..eigenskin.supports import smooth_step
+from ..errors import BadSettings
+from .influence_rows import tidy_influences
+from .types import Body
+
+
+def soft_region(body: Body, center: np.ndarray, radius: float, *, along_surface: bool = True) -> np.ndarray:
+    """(N,) from 1 at ``center`` (3,) to 0 at ``radius`` from it, with level ends; in the mesh's space and units.
+
+    along_surface: distances run over the skin, so that the other side of a thin limb and a part that only lies near
+    stay out, and a center off the skin moves to the nearest point of it; they are up to about a tenth too long. Else
+    straight through space. Welded vertices get the same. Raises BadSettings where the radius is not positive.
+    """
+    if not (radius > 0 and np.isfinite(radius)):
+        raise BadSettings(f"The radius must be above 0, not {radius:g}")
+    center = np.asarray(center, dtype=np.float64)
+    distances = _over_the_skin(body, center, radius) if along_surface else np.linalg.norm(body.points - center, axis=1)
+    return smooth_step(1.0 - distances / radius)[body.place]
+
+
+def add_soft_bone(
+    bones: np.ndarray,
+    weights: np.ndarray,
+    bone: int,
+    region: np.ndarray,
+    *,
+    strength: float = 1.0,
+    carrier: int | None = None,
+    max_influences: int = 4,
+    locked: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """bones int32 and weights (N, K) with ``bone`` taking ``strength`` × ``region`` (N,) of each vertex.
+
+    carrier: the bone that carries the new one. It alone gives weight away, so that nothing moves while the new bone
+    rests on it, and has back first what the new one may have taken before. None: all bones give alike, which makes a
+    region stiffer where several bend it. Weights of bones ``locked`` (P,) stay. Rows keep to ``max_influences``.
+    Raises BadSettings where the strength is not from 0 to 1.
+    """
+    if not 0 <= strength <= 1:
+        raise BadSettings(f"The strength must be from 0 to 1, not {strength:g}")
+    bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
+    if carrier is None:
+        giving = bones != bone
+    else:
+        bones = np.where(bones == bone, carrier, bones)
+        giving = bones == carrier
+    if locked is not None:
+        giving = giving & ~np.asarray(locked)[bones]
+    taken = np.where(giving, weights * strength * np.asarray(region)[:, None], 0.0)
+    new_bones = np.hstack([bones, np.full((len(bones), 1), bone)])
+    new_weights = np.hstack([weights - taken, taken.sum(axis=1, keepdims=True)])
+    return tidy_influences(new_bones, new_weights, max_influences, locked)
+
+
+def _over_the_skin(body: Body, center: np.ndarray, radius: float) -> np.ndarray:
+    """(W,) distances from ``center`` (3,) over edges and unfolded pairs of triangles, inf beyond ``radius``."""
+    center, around = _onto_the_skin(body, center)
+    graph = body.edge_graph + _across(body)
+    # The corners around the center and their neighbors are seen from it directly.
+    near = np.union1d(graph[around].indices, around)
+    straight = np.linalg.norm(body.points - center, axis=1)
+    spokes = sparse.csr_matrix((straight[near] + 1e-12 * radius, (np.zeros(len(near), int), near)), (1, len(straight)))
+    whole = sparse.bmat([[None, spokes], [spokes.T, graph]], format="csr")
+    return np.maximum(dijkstra(whole, directed=False, indices=0, limit=radius)[1:], straight)
+
+
+def _onto_the_skin(body: Body, center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The point (3,) of the skin nearest to ``center``, and the places around it: a triangle's, or the nearest one."""
+    corners = body.points[body.place_triangles] - center
+    place = int(np.argmin(np.linalg.norm(body.points - center, axis=1)))
+    if len(corners) == 0:
+        return body.points[place], np.array([place])
+    gram = np.einsum("tid,tjd->ijt", corners, corners)
+    weights, squared = closest_on_simplex(gram, np.zeros(gram.shape[1:]))
+    nearest = int(np.argmin(squared))
+    point = weights[:, nearest] @ corners[nearest] + center
+    if np.linalg.norm(point - center) > np.linalg.norm(body.points[place] - center):
+        return body.points[place], np.array([place])
+    return point, body.place_triangles[nearest]
+
+
+def _across(body: Body) -> sparse.csr_matrix:
+    """(W, W): the straight way between the corners across from an edge, over its two triangles laid flat.
+
+    Without it, distances over edges depend on how the mesh is triangulated; where the way would leave the two
+    triangles, and at edges of other than two triangles, there is none.
+    """
+    size = len(body.points)
+    triangles = body.place_triangles
+    sides = np.sort(triangles[:, [[1, 2], [2, 0], [0, 1]]].reshape(-1, 2), axis=1)
+    _, edge, shared = np.unique(sides @ [size, 1], return_inverse=True, return_counts=True)
+    order = np.argsort(edge.reshape(-1), kind="stable")
+    starts = (np.cumsum(shared) - shared)[shared == 2]
+    sides, corners = sides[order[starts]], triangles.ravel()[order[[starts, starts + 1]]]
+    origin = body.points[sides[:, 0]]
+    along = body.points[sides[:, 1]] - origin
+    length = np.linalg.norm(along, axis=1)
+    offsets = body.points[corners] - origin
+    x = np.einsum("kij,ij->ki", offsets, along) / length
+    height = np.sqrt(np.maximum(np.einsum("kij,kij->ki", offsets, offsets) - x * x, 0.0))
+    total = height.sum(axis=0)
+    crossing = np.divide((x * height[::-1]).sum(axis=0), total, out=np.full(len(length), -1.0), where=total > 0)
+    straight = (crossing > 0) & (crossing < length) & (corners[0] != corners[1])
+    first, second = np.sort(corners[:, straight], axis=0)
+    distance = np.hypot(x[0] - x[1], total)[straight]
+    # Of several ways between two corners one will do; where an edge joins them, that is the shortest.
+    pairs, kept = np.unique(first * size + second, return_index=True)
+    new = ~np.isin(pairs, body.place_edges @ [size, 1])
+    first, second, distance = first[kept[new]], second[kept[new]], distance[kept[new]]
+    half = sparse.coo_matrix((distance, (first, second)), shape=(size, size))
+    return (half + half.T).tocsr()
