@@ -40,8 +40,14 @@ def matrix_influences(
         stored = slice(matrix.indptr[start], matrix.indptr[min(start + _BLOCK, len(lengths))])
         bones, weights = np.zeros(filled.shape, np.int32), np.zeros(filled.shape)
         bones[filled], weights[filled] = matrix.indices[stored], matrix.data[stored]
-        done.append(_padded(*tidy_influences(bones, weights, most, locked), min(most, matrix.shape[1])))
+        done.append(padded_influences(*tidy_influences(bones, weights, most, locked), min(most, matrix.shape[1])))
     return np.concatenate([part[0] for part in done]), np.concatenate([part[1] for part in done])
+
+
+def padded_influences(bones: np.ndarray, weights: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """``bones`` and ``weights`` (N, K) with unused slots added up to ``width``."""
+    missing = max(width - np.shape(bones)[1], 0)
+    return np.hstack([bones, np.repeat(bones[:, :1], missing, axis=1)]), np.pad(weights, ((0, 0), (0, missing)))
 
 
 def _tidy(bones, weights, most, locked):
@@ -65,10 +71,3 @@ def _tidy(bones, weights, most, locked):
     order = np.argsort(-weights, axis=1, kind="stable")
     bones, weights = np.take_along_axis(bones, order, axis=1), np.take_along_axis(weights, order, axis=1)
     return np.where(weights > 0, bones, bones[:, :1]).astype(np.int32), weights
-
-
-def _padded(bones, weights, width):
-    missing = width - bones.shape[1]
-    if missing <= 0:
-        return bones, weights
-    return np.hstack([bones, np.repeat(bones[:, :1], missing, axis=1)]), np.pad(weights, ((0, 0), (0, missing)))
