@@ -159,6 +159,11 @@ def _add_build_eigenskin(commands) -> None:
         "--frame-step", type=int, default=1, metavar="N", help="an example every N frames (default: %(default)s)"
     )
     build.add_argument(
+        "--all-frames",
+        action="store_true",
+        help="read all frames of the range, not only those that Pose Joints has marked, where there are any",
+    )
+    build.add_argument(
         "--components", type=int, default=3, metavar="N", help="shape keys for each joint (default: %(default)s)"
     )
     build.add_argument(
@@ -262,8 +267,22 @@ def _bake_rotation_centers(options) -> None:
 def _build_eigenskin(options) -> None:
     output = _output_path(options)
     dependencies.require_dependencies()
+    from .core.eigenskin import EigenSkinSettings
+
     context = bpy.context
     object = _find_object(context.scene, options.object)
+    settings = {
+        "components": options.components,
+        "budget": options.budget,
+        "support_threshold": options.support_threshold,
+        "max_per_vertex": options.max_per_vertex,
+        "radius": math.radians(options.radius),
+        "joint_pairs": options.joint_pairs,
+    }
+    EigenSkinSettings(**settings).check()
+    reads = (options.frame_start is not None, options.frame_end is not None, options.frame_step != 1)
+    if any((*reads, options.all_frames)) and not options.examples_from:
+        raise _UsageError("Frames are read with --examples-from only: name the object that has the right shape")
     progress = None if options.quiet else _ProgressLines()
     rows = []
     if options.examples_from:
@@ -274,19 +293,12 @@ def _build_eigenskin(options) -> None:
                 options.frame_start,
                 options.frame_end,
                 options.frame_step,
+                not options.all_frames,
                 source=_find_object(context.scene, options.examples_from),
             ),
             progress,
         )
         rows.append(("Examples added", str(len(added.names))))
-    settings = {
-        "components": options.components,
-        "budget": options.budget,
-        "support_threshold": options.support_threshold,
-        "max_per_vertex": options.max_per_vertex,
-        "radius": math.radians(options.radius),
-        "joint_pairs": options.joint_pairs,
-    }
     built = background.drain(eigenskin.build(context, object, settings, options.normals), progress)
     _save(output)
     name, vertex, distance = built.worst

@@ -7,7 +7,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty
 from ..scene import dependencies, eigenskin, eigenskin_bake, eigenskin_settings, eigenskin_writer, error_display
 from ..scene.eigenskin import target_mesh
 from ..scene.eigenskin_examples import character_of
-from ..scene.eigenskin_record import eigenskin_record
+from ..scene.eigenskin_record import check_present
+from ..scene.object_checks import check_mode
 from ..scene.skin_reader import armature_of
 from .boundary import Checked, SkinningJob, reported
 
@@ -44,21 +45,17 @@ class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
         return result.summary()
 
 
-class _OnCorrectedMesh:
+class _OnCorrectedMesh(Checked):
     """Mix-in of what works on a mesh that has corrections."""
 
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context):
-        object = target_mesh(context)
-        if object is None or object.type != "MESH" or eigenskin_record(object) is None:
-            cls.poll_message_set("Select a mesh that has EigenSkin corrections, or its armature")
-            return False
-        if object.data.is_editmode:
-            cls.poll_message_set("Leave Edit Mode first")
-            return False
-        return True
+    @staticmethod
+    def require(context, object):
+        if object is not None and object.type == "ARMATURE":
+            object = character_of(context, object)
+        check_present(object)
+        check_mode(object)
 
 
 class SKINNING_OT_remove_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
@@ -94,8 +91,8 @@ class SKINNING_OT_mute_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
 
 
 class SKINNING_OT_bake_eigenskin(Checked, SkinningJob, bpy.types.Operator):
-    """Key the values of the corrections at each frame, for engines and exporters that play morph targets but no
-    drivers. The drivers are muted meanwhile"""
+    """Key the corrections' values at each frame, for exporters and engines that know no drivers, which are muted.
+    glTF: Animation Mode Active Actions puts them into one clip with the bones"""
 
     bl_idname = "skinning.bake_eigenskin"
     bl_label = "Bake EigenSkin to Keyframes"

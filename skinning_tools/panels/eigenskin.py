@@ -4,7 +4,7 @@
 import bpy
 
 from ..scene import background, error_display
-from ..scene.eigenskin import check_buildable, target_mesh
+from ..scene.eigenskin import check_buildable, notes_on_modifiers, target_mesh
 from ..scene.eigenskin_examples import character_of
 from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
@@ -16,12 +16,19 @@ _SHOWN_SUPPORTS = 40
 
 
 class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
+    def filter_items(self, context, data, property):
+        """Those of the mesh that is worked on, and those whose mesh is gone."""
+        object = target_mesh(context)
+        wanted = [item.mesh in (object, None) for item in getattr(data, property)]
+        return [self.bitflag_filter_item if shown else 0 for shown in wanted], []
+
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         row = layout.row(align=True)
         row.use_property_split = False
         row.prop(item, "enabled", text="")
         kind = item.bl_rna.properties["kind"].enum_items[item.kind]
-        row.prop(item, "name", text="", emboss=False, icon=kind.icon)
+        lost = item.mesh is None
+        row.prop(item, "name", text="", emboss=False, icon="ERROR" if lost else kind.icon)
         if item.error_before > 0:
             share = row.row()
             share.alignment = "RIGHT"
@@ -50,7 +57,7 @@ class SKINNING_PT_eigenskin(bpy.types.Panel):
         job = background.running_job()
         column = layout.column()
         column.enabled = job is None
-        _draw_examples(column, context, armature)
+        _draw_examples(column, context, armature, object)
         _draw_settings(column, armature.skinning_eigenskin)
         if job is not None:
             layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
@@ -86,6 +93,8 @@ class SKINNING_PT_eigenskin_result(bpy.types.Panel):
         record = eigenskin_record(object)
         group = armature_of(object).skinning_eigenskin if armature_of(object) is not None else None
         _draw_figures(layout, context, object, record, group)
+        for note in notes_on_modifiers(object):
+            draw_text(layout, context, note, "INFO")
         row = layout.row(align=True)
         row.operator(
             "skinning.mute_eigenskin", text="Unmute" if record.muted else "Mute", icon="HIDE_ON", depress=record.muted
@@ -99,7 +108,7 @@ class SKINNING_PT_eigenskin_result(bpy.types.Panel):
         _draw_supports(layout, record)
 
 
-def _draw_examples(layout, context, armature) -> None:
+def _draw_examples(layout, context, armature, object) -> None:
     group = armature.skinning_eigenskin
     row = layout.row()
     row.template_list(
@@ -119,8 +128,9 @@ def _draw_examples(layout, context, armature) -> None:
     if body is not None:
         body.prop(group, "use_markers")
         draw_frame_range(body, context.scene, group)
-    if 0 <= group.active_index < len(group.examples):
-        _draw_example(layout, context, group.examples[group.active_index])
+    shown = group.examples[group.active_index] if 0 <= group.active_index < len(group.examples) else None
+    if shown is not None and shown.mesh == object:
+        _draw_example(layout, context, shown)
 
 
 def _draw_example(layout, context, item) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.errors import BadScene, SkinningError
 from . import background, error_display
 from .eigenskin_examples import character_of, example_items, read_examples, read_rig
-from .eigenskin_record import painted_masks
+from .eigenskin_record import eigenskin_record, painted_masks
 from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
 from .job_checks import active_object
 from .object_checks import object_label
@@ -38,8 +38,9 @@ class Built:
         name, vertex, distance = self.worst
         shown = bpy.utils.units.to_string(self.unit_system, "LENGTH", distance, precision=3)
         parts = [
-            f"{self.object_name}: {self.written.shape_key_count} shape keys on {self.written.support_count} supports "
-            f"leave {self.relative_error:.1%} of the error at {self.example_count} examples "
+            f"{self.object_name}: {_count(self.written.shape_key_count, 'shape key')} on "
+            f"{_count(self.written.support_count, 'support')} leave {self.relative_error:.1%} of the error at "
+            f"{_count(self.example_count, 'example')} "
             f"(worst {shown}, vertex {vertex} in {name}), {self.seconds:.1f} s",
             *self.notes,
         ]
@@ -67,11 +68,14 @@ def check_buildable(context, object) -> None:
             "remove the Center of Rotation modifier first. Examples that you took from it stay"
         )
     check_writable(object)
-    if not any(item.enabled for item in example_items(armature_of(object), object)):
+    items = example_items(armature_of(object), object)
+    if not items:
         raise BadScene(
             f"The {object_label(object)} has no examples. Pose its armature, give the mesh its right shape there, and "
-            "press Add Example"
+            "add that as an example (+ beside the list)"
         )
+    if not any(item.enabled for item in items):
+        raise BadScene(f"All {len(items)} examples of {object_label(object)} are disabled. Enable some in the list")
 
 
 def build(context, object, settings: dict, normals: bool = False) -> background.Steps:
@@ -91,6 +95,7 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
     skin, rig = read_rig(context, object)
     examples = read_examples(object, rig, skin.armature, normals=normals)
     painted = painted_masks(object)
+    before = eigenskin_record(object)
 
     def work(progress):
         surface = vertex_normals(skin.rest, skin.triangles) if normals else None
@@ -111,7 +116,7 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
         written,
         errors.relative,
         (examples.names[worst], int(errors.worst_vertex[worst]), float(errors.worst_distance[worst])),
-        (*model.notes, *_notes_on_modifiers(object)),
+        (*model.notes, *_note_on_keyframes(before), *notes_on_modifiers(object)),
         context.scene.unit_settings.system,
         time.perf_counter() - begin,
     )
@@ -150,7 +155,16 @@ def _store_errors(object, armature, errors) -> None:
         attribute.data.foreach_set("value", np.ascontiguousarray(values, np.float32))
 
 
-def _notes_on_modifiers(object) -> list[str]:
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _note_on_keyframes(before) -> list[str]:
+    """What a new build does to the keyframes of the last one."""
+    return ["The keyframes of the last build were removed: bake again for export"] if before and before.baked else []
+
+
+def notes_on_modifiers(object) -> list[str]:
     """What deforms the mesh beside the Armature modifier, so that corrections come on top of it."""
     found = [
         modifier.name

@@ -85,3 +85,8 @@ def test_reasons_not_to_build(shot, tmp_path, capsys):
         assert run(*arguments, "--output", output) == 1
         assert part in capsys.readouterr().err
     assert not output.exists()
+
+
+def test_frames_without_a_source_are_a_mistake(shot, tmp_path, capsys):
+    assert run("--object", "Limb", "--frame-start", 2, "--output", tmp_path / "out.blend") == 2
+    assert "--examples-from" in capsys.readouterr().err
