@@ -37,6 +37,7 @@ from .object_checks import (
 from .rotation_centers import check_bakeable
 from .simulations import forget_skipped_frames, simulation_start
 from .skin_reader import Skin, armature_modifier, armature_of, native_modifier
+from .uncorrected import note_keys, uncorrected
 
 # As Pose Joints names its timeline markers.
 POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
@@ -102,16 +103,18 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
     rotations, matrices = current_pose(skin, rig, depsgraph)
     if not _moves(rotations):
         raise BadScene(_at_rest(skin.armature))
-    frame = context.scene.frame_current
+    frame, notes = context.scene.frame_current, ()
+    channels = current_channels(skin, depsgraph)
     if source == "SHAPE_KEY":
         shape = _shape_of_key(skin, matrices, shape_key, frame)
     else:
         other = object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
         check_source(context, skin, other, depsgraph)
-        shape = evaluated_shape(skin, other, depsgraph, frame)
-    channels = current_channels(skin, depsgraph)
+        with uncorrected(context, object, other) as left_out:
+            shape = evaluated_shape(skin, other, context.evaluated_depsgraph_get(), frame)
+        notes = left_out.notes()
     reading = _Reading(name or pose_name(rig, rotations), frame, rotations, matrices, shape, channels)
-    return _store(skin, rig, [reading], source)
+    return _store(skin, rig, [reading], source, notes)
 
 
 def add_frames(
@@ -147,30 +150,33 @@ def add_frames(
         f"The shapes of {skin.label} ({len(skin.rest)} vertices, {len(numbers)} frames)",
     )
     readings, resting, repeated, latest = [], 0, 0, None
-    for number, fraction in _played(scene, view_layer, source, numbers):
-        yield 0.95 * fraction, f"Reading frame {number}"
-        if number not in numbers:
-            continue
-        _check_frame(scene, view_layer, source, number)
-        depsgraph = view_layer.depsgraph
-        rotations, matrices = current_pose(skin, rig, depsgraph)
-        if not _moves(rotations):
-            resting, latest = resting + 1, None
-            continue
-        shape = evaluated_shape(skin, source, depsgraph, number)
-        if latest is not None and _is_same(latest, rotations):
-            readings.pop()
-            repeated += 1
-        latest = rotations
-        name = marks.get(number, f"Frame {number}")
-        readings.append(_Reading(name, number, rotations, matrices, shape, current_channels(skin, depsgraph)))
+    with uncorrected(context, object, source) as left_out:
+        for number, fraction in _played(scene, view_layer, source, numbers):
+            yield 0.95 * fraction, f"Reading frame {number}"
+            if number not in numbers:
+                continue
+            _check_frame(scene, view_layer, source, number)
+            depsgraph = view_layer.depsgraph
+            rotations, matrices = current_pose(skin, rig, depsgraph)
+            if not _moves(rotations):
+                resting, latest = resting + 1, None
+                continue
+            shape = evaluated_shape(skin, source, depsgraph, number)
+            if source.data == object.data:
+                note_keys(left_out, source, depsgraph)
+            if latest is not None and _is_same(latest, rotations):
+                readings.pop()
+                repeated += 1
+            latest = rotations
+            name = marks.get(number, f"Frame {number}")
+            readings.append(_Reading(name, number, rotations, matrices, shape, current_channels(skin, depsgraph)))
     if not readings:
         raise BadScene(
             f"No joint of {skin.label} is posed at any of the {len(numbers)} frames from {numbers[0]} to "
             f"{numbers[-1]}. Animate the armature, for instance by Pose Joints"
         )
     yield 0.95, "Storing the examples"
-    notes = []
+    notes = list(left_out.notes())
     if resting:
         notes.append(f"{resting} frames at rest left out")
     if repeated:

@@ -235,6 +235,64 @@ def test_a_shape_key_before_the_bones(posed, named):
     assert rig.skinning_eigenskin.examples[0].kind == "SHAPE_KEY"
 
 
+def without_corrections(ob) -> np.ndarray:
+    """What Preserve Volume shows without any shape key."""
+    copy = ob.copy()
+    copy.data = ob.data.copy()
+    scenes.link(copy)
+    copy.shape_key_clear()
+    copy.modifiers["Armature"].use_deform_preserve_volume = True
+    bpy.context.view_layer.update()
+    shown = scenes.evaluated_positions(copy)
+    bpy.data.objects.remove(copy)
+    bpy.context.view_layer.objects.active = ob
+    return shown
+
+
+@pytest.mark.parametrize("muted", [False, True])
+def test_the_mesh_without_an_earlier_correction(muted, capfd):
+    ob, rig = limb()
+    ob.modifiers["Armature"].use_deform_preserve_volume = True
+    pose(rig, [("lower", "X", 70)])
+    add()
+    bpy.ops.skinning.build_eigenskin()
+    pose(rig, [("lower", "X", 40), ("upper", "Z", 30)])
+    bpy.ops.skinning.mute_eigenskin(mute=muted)
+    wanted = without_corrections(ob)
+    ob.active_shape_key_index = 1
+    before = scenes.evaluated_positions(ob)
+    assert np.abs(before - wanted).max() > 0.01 * diagonal(ob)
+    capfd.readouterr()
+    add()
+    assert 'read without the corrections, with Preserve Volume in "Armature" as before' in capfd.readouterr().out
+    near(ob, read(ob).shapes[1], wanted)
+    assert not ob.show_only_shape_key
+    assert ob.active_shape_key_index == 1
+    assert not ob.modifiers["Armature"].use_deform_preserve_volume
+    assert np.array_equal(scenes.evaluated_positions(ob), before)
+
+
+@pytest.mark.parametrize("driven", [False, True])
+def test_the_artists_shape_keys_are_left_out(posed, driven, capfd):
+    ob, _ = posed
+    wanted = scenes.evaluated_positions(ob)
+    scenes.shape_keys(ob, count=2)
+    smile = ob.data.shape_keys.key_blocks[1]
+    if driven:
+        smile.driver_add("value").driver.expression = "0.5"
+    else:
+        smile.value = 0.5
+    bpy.context.view_layer.update()
+    shown = scenes.evaluated_positions(ob)
+    add()
+    near(ob, read(ob).shapes[0], wanted)
+    text = capfd.readouterr().out
+    assert 'read without the shape keys "Key 1", which stay on top' in text
+    assert "Key 2" not in text
+    assert smile.value == pytest.approx(0.5)
+    assert np.array_equal(scenes.evaluated_positions(ob), shown)
+
+
 def test_normals_of_the_shapes():
     ob, _rig = limb_with_examples()
     skin, joints = read_rig(bpy.context, ob)
@@ -691,10 +749,14 @@ def test_not_a_number(posed):
     ob, _rig = posed
     scenes.shape_keys(ob, count=1)
     ob.data.shape_keys.key_blocks[1].points[7].co.x = float("nan")
-    ob.data.shape_keys.key_blocks[1].value = 1.0
-    bpy.context.view_layer.update()
-    refused("eigenskin_add_example", "not a number", '"Limb"', "vertex 7")
     refused("eigenskin_add_example", "not a number", '"Limb"', "vertex 7", source="SHAPE_KEY", shape_key="Key 1")
+    target = ob.copy()
+    target.data = ob.data.copy()
+    scenes.link(target)
+    target.data.shape_keys.key_blocks[1].value = 1.0
+    bpy.context.view_layer.objects.active = ob
+    bpy.context.view_layer.update()
+    refused("eigenskin_add_example", "not a number", f'"{target.name}"', "vertex 7", source="MESH")
 
 
 @pytest.mark.parametrize("kind", ["objects", "overrides"])

@@ -169,6 +169,48 @@ def test_a_simulation_is_played_from_its_start(simulate, scrubbed):
     assert frames_of(rig) == [6, 9]
 
 
+def corrected(ob, rig) -> None:
+    """Build a correction, and have a shape key of the artist's on."""
+    add()
+    bpy.ops.skinning.build_eigenskin()
+    bpy.ops.skinning.eigenskin_remove_example(remove_all=True)
+    key = ob.shape_key_add(name="Smile", from_mix=False)
+    for point in key.points:
+        point.co.z += 0.2
+    key.value = 0.5
+    bpy.context.view_layer.update()
+
+
+def test_without_corrections_and_other_shape_keys(bending, capfd):
+    ob, rig = bending
+    wanted = scenes.played(ob, range(4, 10))
+    corrected(ob, rig)
+    shown = scenes.played(ob, range(4, 10))
+    capfd.readouterr()
+    add()
+    text = capfd.readouterr().out
+    assert "read without the corrections" in text
+    assert 'read without the shape keys "Smile", ' in text
+    near(ob, read(ob).shapes, wanted)
+    assert np.array_equal(scenes.played(ob, range(4, 10)), shown)
+
+
+@pytest.mark.parametrize("steps_taken", [1, 6])
+def test_cancelling_shows_the_corrections_again(bending, steps_taken):
+    ob, rig = bending
+    corrected(ob, rig)
+    bpy.context.scene.frame_set(8)
+    before = scenes.evaluated_positions(ob)
+    steps = example_sources.add_frames(bpy.context, ob)
+    for _ in range(steps_taken):
+        next(steps)
+    assert ob.show_only_shape_key
+    steps.close()
+    assert not ob.show_only_shape_key
+    assert not ob.modifiers["Armature"].use_deform_preserve_volume
+    assert np.array_equal(scenes.evaluated_positions(ob), before)
+
+
 @pytest.mark.parametrize("steps_taken", [1, 4, 9])
 def test_cancelling_leaves_nothing(bending, steps_taken):
     ob, rig = bending
