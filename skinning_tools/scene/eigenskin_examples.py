@@ -236,12 +236,12 @@ def example_items(armature, object) -> list:
     return [item for item in armature.skinning_eigenskin.examples if item.mesh == object]
 
 
-def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> list:
-    """The items of the mesh's examples that have one of the poses ``rotations`` (F, J, 4)."""
+def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> dict[str, np.ndarray]:
+    """The mesh's examples that have one of the poses ``rotations`` (F, J, 4): by their uid, which of these."""
     from ..core.eigenskin import rotation_angles
     from ..core.eigenskin.pose_space import SAME_ROTATION
 
-    found = []
+    found = {}
     for item in example_items(armature, object):
         if not _is_stored(item):
             continue
@@ -249,9 +249,25 @@ def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> list:
         known = [joint for joint, name in enumerate(rig.joint_names) if name in pose.joints]
         own = pose.rotations[[pose.joints.index(rig.joint_names[joint]) for joint in known]]
         between = quaternions.product(quaternions.conjugate(own), rotations[:, known])
-        if (rotation_angles(between).max(axis=1, initial=0.0) <= SAME_ROTATION).any():
-            found.append(item)
+        rows = np.flatnonzero(rotation_angles(between).max(axis=1, initial=0.0) <= SAME_ROTATION)
+        if len(rows):
+            found[item.uid] = rows
     return found
+
+
+def replace_examples(armature, uids, names) -> tuple[str, ...]:
+    """Remove the examples ``uids`` and call the last ones of the list ``names``, as far as these are free now.
+
+    Returns the names that they got.
+    """
+    examples = armature.skinning_eigenskin.examples
+    for index in reversed(range(len(examples))):
+        if examples[index].uid in uids:
+            remove_example(armature, index)
+    made = list(examples)[len(examples) - len(names) :]
+    for name, item in zip(names, made, strict=True):
+        item.name = unique_name(name, {other.name for other in examples if other != item})
+    return tuple(item.name for item in made)
 
 
 def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "Examples":

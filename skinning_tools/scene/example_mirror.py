@@ -14,11 +14,10 @@ from .eigenskin_examples import (
     example_items,
     read_examples,
     read_rig,
-    remove_example,
+    replace_examples,
     same_poses,
     store_example,
     stored_pose,
-    unique_name,
 )
 from .example_sources import POSE_MARKER, pose_name
 from .skin_reader import Skin
@@ -110,14 +109,13 @@ def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str,
 
     Returns the names of the new ones, and how many are removed.
     """
-    armature, examples = skin.armature, skin.armature.skinning_eigenskin.examples
+    armature = skin.armature
     items = [item for item in example_items(armature, skin.object) if item.enabled]
     sources = [(items[row].kind, items[row].frame, stored_pose(items[row]).channels) for row in chosen]
     names = [
         mirrored_name(name, rig, rotations) for name, rotations in zip(mirrored.names, mirrored.rotations, strict=True)
     ]
-    replaced = {item.uid for item in same_poses(armature, skin.object, rig, mirrored.rotations)}
-    before = len(examples)
+    replaced = same_poses(armature, skin.object, rig, mirrored.rotations)
     with all_or_none(armature):
         for row, (kind, frame, channels) in enumerate(sources):
             store_example(
@@ -130,14 +128,7 @@ def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str,
                 frame,
                 channels=_mirrored_channels(skin, channels),
             )
-    for index in reversed(range(before)):
-        if examples[index].uid in replaced:
-            remove_example(armature, index)
-    made = list(examples)[-len(names) :]
-    for name, item in zip(names, made, strict=True):
-        # The names of those that were replaced are free now.
-        item.name = unique_name(name, {other.name for other in examples if other != item})
-    return tuple(item.name for item in made), len(replaced)
+    return replace_examples(armature, replaced, names), len(replaced)
 
 
 def side_of(name: str) -> str:

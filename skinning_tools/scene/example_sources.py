@@ -19,6 +19,7 @@ from .eigenskin_examples import (
     current_channels,
     current_pose,
     read_rig,
+    replace_examples,
     same_poses,
     store_example,
 )
@@ -63,14 +64,14 @@ def check_addable(context, object) -> None:
 @dataclass(frozen=True)
 class Added:
     """Examples that were added. difference: the largest distance of a shape from plain linear blending; plain: how many
-    are nowhere noticeably from it; same: names of older examples with the pose of a new one."""
+    are nowhere noticeably from it; replaced: how many older ones had their poses."""
 
     object_name: str
     names: tuple[str, ...]
     total: int
     difference: float
     plain: int
-    same: tuple[str, ...]
+    replaced: int
     notes: tuple[str, ...] = ()
 
     def summary(self, unit_system: str) -> str:
@@ -85,8 +86,8 @@ class Added:
             parts.append(f"up to {distance} from plain linear blending")
             if self.plain:
                 parts.append(f"{self.plain} of them not at all")
-        if self.same:
-            parts.append(f"the same pose as {_quoted(self.same)}, their mean will count")
+        if self.replaced:
+            parts.append(f"{self.replaced} of the same pose{'s' if self.replaced > 1 else ''} replaced")
         return "; ".join([", ".join(parts), *self.notes])
 
 
@@ -278,13 +279,14 @@ class _Reading:
 
 
 def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[str, ...] = ()) -> Added:
-    """Add the examples, all or none."""
+    """Add the examples, all or none, in place of older ones that have their poses."""
     from ..core.deform import skin_frame
 
     group = skin.armature.skinning_eigenskin
     rotations = np.array([reading.rotations for reading in readings])
-    same = [item.name for item in same_poses(skin.armature, skin.object, rig, rotations)]
-    before, size = len(group.examples), np.linalg.norm(np.ptp(skin.rest, axis=0))
+    older = same_poses(skin.armature, skin.object, rig, rotations)
+    enabled = _stay_enabled(skin, older, len(readings))
+    size = np.linalg.norm(np.ptp(skin.rest, axis=0))
     differences = []
     with all_or_none(skin.armature):
         for reading in readings:
@@ -300,15 +302,27 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[st
             )
             plain = skin_frame(skin.rest, skin.bones, skin.weights, reading.matrices)
             differences.append(float(np.linalg.norm(reading.shape - plain, axis=1).max()))
+    names = replace_examples(skin.armature, older, [reading.name for reading in readings])
+    for item, chosen in zip(list(group.examples)[-len(readings) :], enabled, strict=True):
+        item.enabled = chosen
     return Added(
         skin.object.name,
-        tuple(item.name for item in list(group.examples)[before:]),
+        names,
         len(group.examples),
         max(differences),
         sum(difference <= _NOTICEABLE * size for difference in differences),
-        tuple(same),
+        len(older),
         notes,
     )
+
+
+def _stay_enabled(skin: Skin, older: dict[str, np.ndarray], count: int) -> list[bool]:
+    """Which of ``count`` new examples are enabled: all but those whose older ones, by uid, are all disabled."""
+    states = [set() for _ in range(count)]
+    for item in skin.armature.skinning_eigenskin.examples:
+        for row in older.get(item.uid, ()):
+            states[row].add(item.enabled)
+    return [state != {False} for state in states]
 
 
 def _frame_numbers(scene, marks: dict[int, str], start, end, step: int) -> list[int]:

@@ -341,6 +341,7 @@ def test_active_armature_stands_for_the_mesh_it_deforms(posed):
     for member in (ob, other):
         member.select_set(False)
     # The one that has examples already, then the selected one.
+    pose(rig, [("lower", "X", 30)])
     add()
     other.select_set(True)
     add()
@@ -373,6 +374,7 @@ def test_examples_of_two_meshes(posed):
     bpy.context.view_layer.objects.active = ob
     other.select_set(False)
     add()
+    pose(rig, [("lower", "X", 30)])
     add()
     assert [len(read(character).names) for character in (ob, other)] == [2, 1]
     assert len({item.storage for item in rig.skinning_eigenskin.examples}) == 2
@@ -380,9 +382,31 @@ def test_examples_of_two_meshes(posed):
 
 def test_equal_names_get_numbers(posed):
     _ob, rig = posed
-    for _ in range(3):
+    for degrees in (20, 30, 40):
+        pose(rig, [("lower", "X", degrees)])
         add(name="Bent")
     assert [entry[0] for entry in examples_of(rig)] == ["Bent", "Bent.001", "Bent.002"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_an_example_of_the_same_pose_is_replaced(enabled):
+    ob, rig = limb_with_examples()
+    items = rig.skinning_eigenskin.examples
+    others, storage = [item.name for item in items if item.name != "lower X +60°"], items[0].storage
+    items["lower X +60°"].enabled = enabled
+    pose(rig, [("lower", "X", 60.2)])
+    ob.modifiers.new("Smooth", "SMOOTH").iterations = 5
+    bpy.context.view_layer.update()
+    add()
+    assert [item.name for item in items] == [*others, "lower X +60°"]
+    assert [item.enabled for item in items] == [True] * len(others) + [enabled]
+    items[-1].enabled = True
+    near(ob, read(ob).shapes[-1], scenes.evaluated_positions(ob))
+    assert set(storage.keys()) == {item.uid for item in items}
+    assert rig.skinning_eigenskin.active_index == len(others)
+    pose(rig, [("lower", "X", 59)])
+    add()
+    assert len(items) == len(others) + 2
 
 
 @pytest.mark.parametrize("registered", [True, False], ids=["with the extension", "without it"])
@@ -623,8 +647,8 @@ def test_reports(posed, capfd):
     bpy.context.view_layer.update()
     add(name="Bent")
     text = capfd.readouterr().out
-    assert 'Limb: example "Bent" added, 2 in all, up to' in text
-    assert 'the same pose as "lower X +70° and 1 more"' in text
+    assert 'Limb: example "Bent" added, 1 in all, up to' in text
+    assert "1 of the same pose replaced" in text
 
 
 # --- Bad input

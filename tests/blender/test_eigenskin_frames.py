@@ -119,6 +119,18 @@ def test_held_poses_count_once(bending, capfd):
     assert frames_of(rig) == [12, 13, 14, 16, 17, 19]
 
 
+def test_read_again(bending, capfd):
+    ob, rig = bending
+    add(frame_start=4, frame_end=6)
+    ob.modifiers.new("Smooth", "SMOOTH").iterations = 5
+    capfd.readouterr()
+    add()
+    assert "3 of the same poses replaced" in capfd.readouterr().out
+    assert frames_of(rig) == list(range(4, 10))
+    assert read(ob).names == tuple(f"Frame {frame}" for frame in range(4, 10))
+    near(ob, read(ob).shapes, scenes.played(ob, range(4, 10)))
+
+
 def test_marked_poses(bending):
     ob, rig = bending
     scene = bpy.context.scene
