@@ -50,6 +50,9 @@ _TOPOLOGY_MODIFIERS = {
     "TRIANGULATE", "VOLUME_TO_MESH", "WELD", "WIREFRAME",
 }  # fmt: skip
 
+# Of the mesh's extent: another mesh of which half the vertices are farther from linear blending is somewhere else.
+_ELSEWHERE = 0.25
+
 # Of the mesh's extent: a shape that is nowhere farther from linear blending has nothing to teach.
 _NOTICEABLE = 1e-5
 
@@ -64,7 +67,8 @@ def check_addable(context, object) -> None:
 @dataclass(frozen=True)
 class Added:
     """Examples that were added. difference: the largest distance of a shape from plain linear blending; plain: how many
-    are nowhere noticeably from it; replaced: how many older ones had their poses."""
+    are nowhere noticeably from it; replaced: how many older ones had their poses; source: the name of the other mesh
+    that has the shapes, "" where it is the mesh itself."""
 
     object_name: str
     names: tuple[str, ...]
@@ -72,12 +76,15 @@ class Added:
     difference: float
     plain: int
     replaced: int
+    source: str = ""
     notes: tuple[str, ...] = ()
 
     def summary(self, unit_system: str) -> str:
         """The result in one line."""
         count = len(self.names)
         what = f'example "{self.names[0]}"' if count == 1 else f"{count} examples"
+        if self.source:
+            what += f' with the shape{"s" if count > 1 else ""} of "{self.source}"'
         parts = [f"{self.object_name}: {what} added, {self.total} in all"]
         if self.plain == count:
             parts.append("as plain linear blending has it, so it corrects nothing")
@@ -104,7 +111,7 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
     rotations, matrices = current_pose(skin, rig, depsgraph)
     if not _moves(rotations):
         raise BadScene(_at_rest(skin.armature))
-    frame, notes = context.scene.frame_current, ()
+    frame, other, notes = context.scene.frame_current, object, ()
     channels = current_channels(skin, depsgraph)
     if source == "SHAPE_KEY":
         shape = _shape_of_key(skin, matrices, shape_key, frame)
@@ -114,8 +121,9 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
         with uncorrected(context, object, other) as left_out:
             shape = evaluated_shape(skin, other, context.evaluated_depsgraph_get(), frame)
         notes = left_out.notes()
+        _check_place(context, skin, other, matrices, shape, frame)
     reading = _Reading(name or pose_name(rig, rotations), frame, rotations, matrices, shape, channels)
-    return _store(skin, rig, [reading], source, notes)
+    return _store(skin, rig, [reading], source, other, notes)
 
 
 def add_frames(
@@ -163,6 +171,7 @@ def add_frames(
                 resting, latest = resting + 1, None
                 continue
             shape = evaluated_shape(skin, source, depsgraph, number)
+            _check_place(context, skin, source, matrices, shape, number)
             if source.data == object.data:
                 note_keys(left_out, source, depsgraph)
             if latest is not None and _is_same(latest, rotations):
@@ -182,7 +191,7 @@ def add_frames(
         notes.append(f"{resting} frames at rest left out")
     if repeated:
         notes.append(f"{repeated} frames with the pose of the next one left out")
-    return _store(skin, rig, readings, "FRAMES", tuple(notes))
+    return _store(skin, rig, readings, "FRAMES" if source == object else "MESH", source, tuple(notes))
 
 
 def pose_marks(scene) -> dict[int, str]:
@@ -278,8 +287,27 @@ class _Reading:
     channels: dict[str, list[float]]
 
 
-def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[str, ...] = ()) -> Added:
-    """Add the examples, all or none, in place of older ones that have their poses."""
+def _check_place(context, skin: Skin, source, matrices: np.ndarray, shape: np.ndarray, frame: int) -> None:
+    """Raises BadScene where another mesh is not where the pose puts the skin's."""
+    from ..core.deform import skin_frame
+
+    if source == skin.object:
+        return
+    plain = skin_frame(skin.rest, skin.bones, skin.weights, matrices)
+    distance = float(np.median(np.linalg.norm(shape - plain, axis=1)))
+    if distance > _ELSEWHERE * np.linalg.norm(np.ptp(skin.rest, axis=0)):
+        to_world = skin.object.matrix_world.median_scale
+        shown = bpy.utils.units.to_string(
+            context.scene.unit_settings.system, "LENGTH", distance * to_world, precision=2
+        )
+        raise BadScene(
+            f"The {object_label(source)} is about {shown} away from where the pose puts {skin.label} at frame {frame}. "
+            "Move it there, turned and scaled alike: where it is in the scene counts. Or pose the armature as it is"
+        )
+
+
+def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: tuple[str, ...] = ()) -> Added:
+    """Add the examples, all or none, in place of older ones that have their poses. source: whose shapes they are."""
     from ..core.deform import skin_frame
 
     group = skin.armature.skinning_eigenskin
@@ -312,6 +340,7 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, notes: tuple[st
         max(differences),
         sum(difference <= _NOTICEABLE * size for difference in differences),
         len(older),
+        "" if source == skin.object else source.name,
         notes,
     )
 

@@ -761,6 +761,20 @@ def test_other_mesh_is_missing_ambiguous_or_other(posed):
     grid.hide_set(True)
 
 
+def test_other_mesh_is_somewhere_else(posed, capfd):
+    ob, _ = posed
+    copy = ob.copy()
+    scenes.link(copy)
+    bpy.context.view_layer.objects.active = ob
+    copy.location.y += 3
+    bpy.context.view_layer.update()
+    refused("eigenskin_add_example", f'"{copy.name}" is about 3 m away', '"Limb"', source="MESH")
+    copy.location.y -= 2.8
+    bpy.context.view_layer.update()
+    add(source="MESH")
+    assert f'with the shape of "{copy.name}" added' in capfd.readouterr().out
+
+
 def test_shape_key_is_missing(posed):
     ob, _rig = posed
     refused("eigenskin_add_example", "no shape key that is active", source="SHAPE_KEY")

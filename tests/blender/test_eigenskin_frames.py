@@ -90,22 +90,34 @@ def test_range_and_step(bending):
     near(ob, read(ob).shapes, scenes.played(ob, (4, 6, 8)))
 
 
-def test_shapes_of_another_mesh(bending, tmp_path):
+def test_shapes_of_another_mesh(bending, tmp_path, capfd):
     ob, rig = bending
-    wanted = np.random.default_rng(5).normal(size=(10, len(ob.data.vertices), 3)).astype(np.float32)
+    noise = np.random.default_rng(5).normal(scale=0.1, size=(10, len(ob.data.vertices), 3))
+    wanted = (scenes.played(ob, range(10)) + noise).astype(np.float32)
     scenes.write_pc2(tmp_path / "tissue.pc2", wanted)
     target = ob.copy()
     target.data = ob.data.copy()
     target.modifiers.clear()
     scenes.link(target)
     scenes.point_cache(target, tmp_path / "tissue.pc2", "PC2", first_frame=0)
-    target.location.x += 1
+    target.location.x += 0.2
     bpy.context.view_layer.objects.active = ob
     bpy.context.view_layer.update()
     add(frame_start=4)
     offset = np.array(ob.matrix_world.inverted() @ target.matrix_world)
     near(ob, read(ob).shapes, wanted[4:] @ offset[:3, :3].T + offset[:3, 3], tolerance=5e-6)
     assert frames_of(rig) == list(range(4, 10))
+    assert f'with the shapes of "{target.name}" added' in capfd.readouterr().out
+    assert {item.kind for item in rig.skinning_eigenskin.examples} == {"MESH"}
+
+
+def test_another_mesh_that_leaves_the_pose(bending):
+    ob, _ = bending
+    target = ob.copy()
+    scenes.link(target)
+    bpy.context.view_layer.objects.active = ob
+    scenes.key_property(target, "location", {1: target.location, 6: target.location, 7: (9, 0, 0)})
+    refused(f'"{target.name}" is about', "at frame 7")
 
 
 def test_held_poses_count_once(bending, capfd):
