@@ -55,7 +55,7 @@ def smooth_weights(
     neighbors = _neighbor_shares(body, creases)
     before = weight_matrix(bones, weights, bone_count)
     fixed = (before @ sparse.diags(locked)).tocsr()
-    free = _welded(body, before) @ sparse.diags(1.0 - locked)
+    free = place_weights(body, before) @ sparse.diags(1.0 - locked)
     room = _sums(free)
     for number in range(iterations):
         free = _smoothed(free.tocsr(), steps, neighbors, room)
@@ -70,6 +70,14 @@ def smooth_weights(
     width = max(new_bones.shape[1], np.shape(bones)[1])
     of_old, of_new = (padded_influences(*rows, width) for rows in ((bones, weights), (new_bones, new_weights)))
     return tuple(np.where(stays[:, None], old, new) for old, new in zip(of_old, of_new, strict=True))
+
+
+def place_weights(body: Body, matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """(W, P) the mean of the vertices of each place, of those that have weights."""
+    size = (len(body.points), len(body.place))
+    members = sparse.csr_matrix((np.ones(size[1]), (body.place, np.arange(size[1]))), shape=size)
+    count = members @ (_sums(matrix) > 0).astype(np.float64)
+    return (sparse.diags(_ratio(1.0, count)) @ members @ matrix).tocsr()
 
 
 def _smoothed(free, steps, neighbors, room) -> sparse.csr_matrix:
@@ -108,14 +116,6 @@ def _neighbor_shares(body: Body, creases: np.ndarray | None) -> sparse.csr_matri
     # Without a share of its own, weights on a grid could go back and forth between odd and even vertices for ever.
     matrix = matrix + sparse.diags(np.asarray(matrix.max(axis=1).todense()).ravel())
     return (sparse.diags(_ratio(1.0, _sums(matrix))) @ matrix).tocsr()
-
-
-def _welded(body: Body, matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """(W, P) the mean of the vertices of each place, of those that have weights."""
-    size = (len(body.points), len(body.place))
-    members = sparse.csr_matrix((np.ones(size[1]), (body.place, np.arange(size[1]))), shape=size)
-    count = members @ (_sums(matrix) > 0).astype(np.float64)
-    return (sparse.diags(_ratio(1.0, count)) @ members @ matrix).tocsr()
 
 
 def _place_mean(body: Body, values: np.ndarray) -> np.ndarray:

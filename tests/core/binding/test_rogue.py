@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rogue weights: planted ones are found, everything else is left alone, and the correction comes close to the truth."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.transform import Rotation
+
+from skinning_tools.core.binding.rogue import remove_rogue_weights, rogue_islands
+from skinning_tools.core.binding.types import Body, Skeleton
+from skinning_tools.core.deform import skin_frame
+
+from ..skinned_shapes import about, chain_weights, cuboid, dense
+
+NO_EDGES = np.zeros((0, 2), int)
+RINGS = 2
+
+
+def human(shared_data):
+    """The human rig with its own weights, less the few strays that these have."""
+    data = np.load(shared_data("human_rig.npz"))
+    quads = data["quads"]
+    triangles = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
+    body = Body(data["rest"], triangles, NO_EDGES)
+    skeleton = Skeleton(data["heads"], data["tails"], data["parents"], tuple(map(str, data["bone_names"])))
+    weights = data["influence_weights"].astype(float)
+    weights /= weights.sum(axis=1, keepdims=True)
+    clean = remove_rogue_weights(body, skeleton, data["influence_bones"].astype(np.int32), weights)
+    return body, skeleton, clean.bones, clean.weights
+
+
+def chain(length, count):
+    """Bones along the x axis."""
+    x = np.linspace(0, length, count + 1)
+    joints = np.column_stack([x, np.zeros(count + 1), np.zeros(count + 1)])
+    return Skeleton(joints[:-1], joints[1:], np.arange(count) - 1)
+
+
+def tube():
+    rest, triangles = cuboid(columns=80, rows=6, length=16.0)
+    bones, weights = chain_weights(rest[:, 0], [2, 4, 6, 8, 10, 12, 14], reach=0.8)
+    return Body(rest, triangles, NO_EDGES), chain(16, 8), bones, weights
+
+
+def loose_parts():
+    """Twenty bars in a row, two for each of ten bones."""
+    rest, triangles = cuboid(columns=8, rows=3, length=0.7)
+    body = Body(
+        np.concatenate([rest + np.array([part, 0, 0]) for part in range(20)]),
+        np.concatenate([triangles + part * len(rest) for part in range(20)]),
+        NO_EDGES,
+    )
+    bones = np.repeat(np.arange(20) // 2, len(rest))[:, None].astype(np.int32)
+    return body, chain(20, 10), bones, np.ones(bones.shape)
+
+
+def meshes(name, shared_data):
+    return human(shared_data) if name == "human" else {"tube": tube, "parts": loose_parts}[name]()
+
+
+def planted(body, skeleton, bones, weights, share, seed):
+    """Some vertices given wholly to a bone that moves nothing within two rings around: they, their bones, the rows."""
+    random = np.random.default_rng(seed)
+    vertices = np.sort(random.choice(len(bones), int(share * len(bones)), replace=False))
+    near = sparse.csr_matrix(dense(bones, weights, len(skeleton)) > 0).astype(int)
+    around = (body.edge_graph > 0).astype(int) + sparse.identity(len(body.points), dtype=int)
+    near = sparse.csr_matrix((np.ones(len(bones), int), (body.place, np.arange(len(bones))))) @ near
+    for _ in range(RINGS):
+        near = around @ near
+    used = np.unique(bones[weights > 0])
+    chosen = [random.choice(np.setdiff1d(used, near[body.place[vertex]].indices)) for vertex in vertices]
+    bones, weights = bones.copy(), weights.copy()
+    bones[vertices] = np.array(chosen)[:, None]
+    weights[vertices] = np.arange(weights.shape[1]) == 0
+    return vertices, np.array(chosen), bones, weights
+
+
+def pairs(islands):
+    return {(island.bone, int(vertex)) for island in islands for vertex in island.vertices}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("share", [0.01, 0.05])
+@pytest.mark.parametrize("name", ["human", "tube", "parts"])
+def test_planted_vertices_are_found_and_no_others(name, share, seed, shared_data):
+    body, skeleton, bones, weights = meshes(name, shared_data)
+    assert rogue_islands(body, skeleton, bones, weights) == []
+    vertices, chosen, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, share, seed)
+    islands = rogue_islands(body, skeleton, wrong_bones, wrong_weights)
+    assert pairs(islands) == set(zip(chosen.tolist(), vertices.tolist(), strict=True))
+    assert [island.size for island in islands] == sorted(island.size for island in islands)
+    clean = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights)
+    np.testing.assert_array_equal(clean.changed, vertices)
+    others = np.setdiff1d(np.arange(len(bones)), vertices)
+    np.testing.assert_array_equal(clean.bones[others], bones[others])
+    np.testing.assert_array_equal(clean.weights[others], weights[others])
+    assert clean.bones.shape == bones.shape
+    np.testing.assert_allclose(clean.weights.sum(axis=1), 1, atol=1e-6)
+    # The correction is a neighbor's row: nearly the right one.
+    error = np.abs(dense(clean.bones, clean.weights, len(skeleton)) - dense(bones, weights, len(skeleton))).sum(axis=1)
+    assert error[vertices].mean() < 0.25
+
+
+def test_a_corrected_tube_bends_as_it_should():
+    body, skeleton, bones, weights = tube()
+    *_, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, 0.05, 5)
+    clean = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights)
+    turn = Rotation.from_euler("z", 0.35)
+    matrices = [np.eye(3, 4)]
+    for joint in skeleton.heads[1:]:
+        step = np.vstack([about(turn.as_matrix(), joint), [0, 0, 0, 1]])
+        matrices.append((np.vstack([matrices[-1], [0, 0, 0, 1]]) @ step)[:3])
+    right, wrong, corrected = (
+        skin_frame(body.rest, *rows, np.array(matrices))
+        for rows in ((bones, weights), (wrong_bones, wrong_weights), (clean.bones, clean.weights))
+    )
+    assert np.linalg.norm(wrong - right, axis=1).max() > 2
+    assert np.linalg.norm(corrected - right, axis=1).max() < 0.1
+
+
+def test_only_the_chosen_islands_change():
+    body, skeleton, bones, weights = tube()
+    *_, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, 0.02, 1)
+    islands = rogue_islands(body, skeleton, wrong_bones, wrong_weights)
+    some = islands[::3]
+    clean = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights, some)
+    np.testing.assert_array_equal(clean.changed, np.unique(np.concatenate([island.vertices for island in some])))
+    left = rogue_islands(body, skeleton, clean.bones, clean.weights)
+    assert pairs(left) == pairs(islands) - pairs(some)
+    assert len(remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights, []).changed) == 0
+
+
+def test_a_patch_is_one_island_and_only_its_share_is_given_away():
+    """A patch at x = 3 has a third of its weight on the bone at its far end."""
+    body, skeleton, bones, weights = tube()
+    patch = np.flatnonzero(np.linalg.norm(body.rest - [3.0, 0.5, 0.0], axis=1) < 0.35)
+    assert len(patch) > 10
+    weights = weights.copy()
+    weights[patch] *= 2 / 3
+    weights[patch, 7] = 1 / 3
+    (island,) = rogue_islands(body, skeleton, bones, weights)
+    assert island.bone == 7
+    assert island.strength == pytest.approx(1 / 3)
+    np.testing.assert_array_equal(island.vertices, patch)
+    clean = remove_rogue_weights(body, skeleton, bones, weights)
+    after = dense(clean.bones, clean.weights, 8)
+    assert not after[patch, 7].any()
+    np.testing.assert_allclose(after[patch], tube_rows(patch), atol=0.2)
+
+
+def tube_rows(vertices):
+    _, _, bones, weights = tube()
+    return dense(bones, weights, 8)[vertices]
+
+
+def test_the_nearest_valid_vertex_is_over_the_surface_not_through_space():
+    """Two fingers close together: a stray on one of them is given to that one's bone, not to the other's."""
+    rest, triangles = cuboid(columns=20, rows=4, length=4.0)
+    count = len(rest)
+    body = Body(np.vstack([rest, rest + np.array([0, 1.02, 0])]), np.vstack([triangles, triangles + count]), NO_EDGES)
+    skeleton = Skeleton([[0, 0, 0], [0, 1.02, 0], [10, 0, 0]], [[4, 0, 0], [4, 1.02, 0], [12, 0, 0]], [-1, -1, -1])
+    bones = np.repeat([[0], [1]], count, axis=0).astype(np.int32)
+    patch = np.flatnonzero(np.linalg.norm(body.rest - [2.0, 0.5, 0.0], axis=1) < 0.45)
+    strays = patch[patch < count]
+    bones[strays] = 1
+    (island,) = rogue_islands(body, skeleton, bones, np.ones(bones.shape))
+    np.testing.assert_array_equal(island.vertices, strays)
+    clean = remove_rogue_weights(body, skeleton, bones, np.ones(bones.shape))
+    np.testing.assert_array_equal(clean.bones[:, 0], np.arange(2 * count) >= count)
+
+
+def test_buttons_and_a_part_on_the_wrong_bone():
+    """A button on each bone's part of the tube is no stray, a button that follows a bone far off is one."""
+    body, skeleton, bones, weights = tube()
+    button, button_triangles = cuboid(columns=1, rows=1, length=0.2)
+    rest, triangles = [body.rest], [body.triangles]
+    rows, shares = [bones], [weights]
+    for number, owner in enumerate([0, 1, 2, 3, 4, 5, 6, 0]):
+        triangles.append(button_triangles + sum(map(len, rest)))
+        rest.append(button * [1, 0.2, 0.2] + [1 + 2 * number, 0.7, 0])
+        rows.append(np.full((len(button), 8), owner, np.int32))
+        shares.append(np.tile(np.eye(1, 8), (len(button), 1)))
+    body = Body(np.concatenate(rest), np.concatenate(triangles), NO_EDGES)
+    bones, weights = np.concatenate(rows), np.concatenate(shares)
+    (island,) = rogue_islands(body, skeleton, bones, weights)
+    assert island.bone == 0
+    np.testing.assert_array_equal(island.vertices, np.arange(len(body.rest) - len(button), len(body.rest)))
+    clean = remove_rogue_weights(body, skeleton, bones, weights)
+    assert (clean.bones[island.vertices, 0] == 7).all()
+
+
+def test_a_seam_does_not_cut_a_bone_in_two():
+    body, skeleton, bones, weights = tube()
+    torn = body.rest[body.triangles].reshape(-1, 3)
+    apart = Body(torn, np.arange(len(torn)).reshape(-1, 3), NO_EDGES)
+    corners = body.triangles.ravel()
+    assert rogue_islands(apart, skeleton, bones[corners], weights[corners]) == []
+    vertices, _, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, 0.02, 3)
+    clean = remove_rogue_weights(apart, skeleton, wrong_bones[corners], wrong_weights[corners])
+    np.testing.assert_array_equal(clean.changed, np.flatnonzero(np.isin(corners, vertices)))
+    whole = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights)
+    np.testing.assert_allclose(
+        dense(clean.bones, clean.weights, 8), dense(whole.bones, whole.weights, 8)[corners], atol=1e-9
+    )
+
+
+def test_a_stray_of_full_weight_is_not_the_best_vertex_of_a_weak_bone():
+    body, skeleton, bones, weights = tube()
+    weak = dense(bones, weights, 8)
+    weak[:, 2] += 0.8 * weak[:, 3]
+    weak[:, 3] *= 0.2
+    stray = int(np.argmin(np.linalg.norm(body.rest - [2.6, 0.5, 0], axis=1)))
+    weak[stray] = np.arange(8) == 3
+    bones = np.tile(np.arange(8, dtype=np.int32), (len(weak), 1))
+    (island,) = rogue_islands(body, skeleton, bones, weak)
+    assert (island.bone, island.vertices.tolist()) == (3, [stray])
+
+
+def test_a_bone_with_nothing_but_strays():
+    body, skeleton, bones, weights = tube()
+    bones = np.where(bones == 7, 6, bones).astype(np.int32)
+    weights = weights.copy()
+    strays = [int(np.argmin(np.linalg.norm(body.rest - [x, 0.5, 0], axis=1))) for x in (1.0, 5.0)]
+    bones[strays] = 7
+    weights[strays] = np.arange(8) == 0
+    assert pairs(rogue_islands(body, skeleton, bones, weights)) == {(7, stray) for stray in strays}
+
+
+def test_locked_bones_neither_lose_nor_gain():
+    body, skeleton, bones, weights = tube()
+    _, chosen, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, 0.05, 2)
+    locked = np.arange(8) == chosen[0]
+    clean = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights, locked=locked)
+    before, after = dense(wrong_bones, wrong_weights, 8), dense(clean.bones, clean.weights, 8)
+    np.testing.assert_allclose(after[:, locked], before[:, locked], atol=1e-12)
+    assert len(clean.changed) > 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Body(np.arange(30.0).reshape(10, 3), np.zeros((0, 3), int), NO_EDGES),
+        Body(np.zeros((10, 3)), [[0, 1, 2]], NO_EDGES),
+        Body(np.repeat(np.eye(3), 4, axis=0)[:10], [[0, 4, 8], [1, 5, 9], [0, 0, 1]], NO_EDGES),
+    ],
+)
+def test_bodies_that_are_hardly_any(body):
+    random = np.random.default_rng(0)
+    bones = np.array([random.choice(3, 2, replace=False) for _ in range(10)], np.int32)
+    weights = random.dirichlet(np.ones(2), 10)
+    skeleton = Skeleton(np.zeros((3, 3)), [[1, 0, 0], [0, 1, 0], [0, 0, 0]], [-1, 0, 0])
+    clean = remove_rogue_weights(body, skeleton, bones, weights)
+    np.testing.assert_allclose(clean.weights.sum(axis=1), 1, atol=1e-9)
+    none = remove_rogue_weights(body, skeleton, bones, np.zeros((10, 2)))
+    assert not none.weights.any()
+    assert len(none.changed) == 0
