@@ -36,7 +36,7 @@ from .object_checks import (
     visible_modifiers,
 )
 from .rotation_centers import check_bakeable
-from .simulations import forget_skipped_frames, simulation_start
+from .simulations import forget_skipped_frames, short_caches, simulation_start
 from .skin_reader import Skin, armature_modifier, armature_of, native_modifier
 from .uncorrected import note_keys, uncorrected
 
@@ -118,6 +118,7 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
     else:
         other = object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
         check_source(context, skin, other, depsgraph)
+        _check_simulated(other, frame)
         with uncorrected(context, object, other) as left_out:
             shape = evaluated_shape(skin, other, context.evaluated_depsgraph_get(), frame)
         notes = left_out.notes()
@@ -154,6 +155,7 @@ def add_frames(
         source = other_mesh(context, skin, depsgraph) if _other_meshes(view_layer, object) else object
     check_source(context, skin, source, depsgraph)
     check_cache_content(source, depsgraph)
+    _check_simulated(source, numbers[-1])
     check_available(
         len(numbers) * len(skin.rest) * 2 * 3 * np.dtype(np.float32).itemsize,
         f"The shapes of {skin.label} ({len(skin.rest)} vertices, {len(numbers)} frames)",
@@ -285,6 +287,15 @@ class _Reading:
     matrices: np.ndarray
     shape: np.ndarray
     channels: dict[str, list[float]]
+
+
+def _check_simulated(source, last: int) -> None:
+    """Raises BadScene where a simulation ends before the frame ``last``: Blender shows its last shape from then on."""
+    for cache in short_caches(source, last):
+        raise BadScene(
+            f'The simulation "{cache.name}" of object "{cache.object_name}" ends at frame {cache.end}, but poses up to '
+            f"frame {last} are to be read. {cache.advice(last)}, or read fewer frames"
+        )
 
 
 def _check_place(context, skin: Skin, source, matrices: np.ndarray, shape: np.ndarray, frame: int) -> None:

@@ -11,6 +11,7 @@ from mathutils import Matrix
 
 from ..core.errors import BadScene, BadSettings
 from . import actions
+from .simulations import ShortCache, short_caches_behind
 
 ENDING = "example poses"
 
@@ -59,7 +60,8 @@ class PoseRange:
 
 @dataclass(frozen=True)
 class PosedJoints:
-    """What was keyed. kept_action: the armature's action until then, "" for none."""
+    """What was keyed. kept_action: the armature's action until then, "" for none; short: simulations that stand still
+    before the last pose."""
 
     armature_name: str
     pose_count: int
@@ -68,6 +70,7 @@ class PosedJoints:
     last: int
     skipped: tuple[str, ...]
     kept_action: str
+    short: tuple[ShortCache, ...] = ()
 
     def summary(self) -> str:
         """The result in one line."""
@@ -77,6 +80,11 @@ class PosedJoints:
             text += f"; {', '.join(self.skipped)}: locked or without a range"
         if self.kept_action:
             text += f'; the action "{self.kept_action}" is kept in the file'
+        for cache in self.short:
+            text += (
+                f'; the simulation "{cache.name}" of "{cache.object_name}" ends at frame {cache.end}. '
+                f"{cache.advice(self.last)}"
+            )
         return text
 
 
@@ -123,7 +131,8 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
     for name, place in markers:
         scene.timeline_markers.new(name, frame=place)
     action[_RECORD] = {"names": "\n".join(name for name, _ in markers), "frames": [place for _, place in markers]}
-    return PosedJoints(armature.name, len(markers), len(turns), given.frame_start, frame, skipped, kept)
+    short = tuple(short_caches_behind(context.view_layer, armature, frame))
+    return PosedJoints(armature.name, len(markers), len(turns), given.frame_start, frame, skipped, kept, short)
 
 
 def _check(armature, bone_names) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Simulations: from which frame they have to be played for an object's shape to be right."""
+"""Simulations: from which frame they have to be played for an object's shape to be right, and up to which it is."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import bpy
 
@@ -31,9 +32,42 @@ def forget_skipped_frames(object) -> None:
     """
     for entry in dependencies(object):
         if isinstance(entry, bpy.types.Object) and any(
-            cache.is_frame_skip and not cache.is_baked for cache in _point_caches(entry)
+            cache.is_frame_skip and not cache.is_baked for _, cache in _point_caches(entry)
         ):
             entry.update_tag(refresh={"DATA"})
+
+
+@dataclass(frozen=True)
+class ShortCache:
+    """A simulation that stands still after the frame ``end``. name: of its modifier."""
+
+    object_name: str
+    name: str
+    end: int
+    baked: bool
+
+    def advice(self, last: int) -> str:
+        """What to do for it to go on to the frame ``last``."""
+        first = "Delete its bake, extend" if self.baked else "Extend"
+        return f"{first} the cache to frame {last} in the modifier's Cache panel"
+
+
+def short_caches(object, last: int) -> list[ShortCache]:
+    """The simulations that the shape of ``object`` depends on and whose caches end before the frame ``last``."""
+    objects = [entry for entry in dependencies(object) if isinstance(entry, bpy.types.Object)]
+    return sorted((cache for entry in objects for cache in _own_short_caches(entry, last)), key=lambda cache: cache.end)
+
+
+def short_caches_behind(view_layer, object, last: int) -> list[ShortCache]:
+    """The simulations in the view layer that depend on ``object`` and whose caches end before the frame ``last``."""
+    found = {entry: list(_own_short_caches(entry, last)) for entry in view_layer.objects}
+    return [cache for entry, caches in found.items() if caches and object in dependencies(entry) for cache in caches]
+
+
+def _own_short_caches(object, last: int) -> Iterator[ShortCache]:
+    for name, cache in _point_caches(object):
+        if cache.frame_end < last and not cache.use_external:
+            yield ShortCache(object.name, name, cache.frame_end, cache.is_baked)
 
 
 def dependencies(object) -> set:
@@ -53,7 +87,7 @@ def dependencies(object) -> set:
 
 def _starts(scene, object) -> Iterator[int]:
     """First frames of the object's own simulations that are not baked."""
-    for cache in _point_caches(object):
+    for _, cache in _point_caches(object):
         if not cache.is_baked and not cache.use_external:
             yield cache.frame_start
     for modifier in object.modifiers:
@@ -67,16 +101,16 @@ def _starts(scene, object) -> Iterator[int]:
                     yield bake.frame_start if bake.use_custom_simulation_frame_range else scene.frame_start
 
 
-def _point_caches(object) -> Iterator:
-    """Caches of the simulations that shape the object's mesh."""
+def _point_caches(object) -> Iterator[tuple[str, bpy.types.PointCache]]:
+    """Caches of the simulations that shape the object's mesh, with the modifier's or the particles' name."""
     particles = False
     for modifier in object.modifiers:
         if not modifier.show_viewport:
             continue
         if modifier.type in {"CLOTH", "SOFT_BODY"}:
-            yield modifier.point_cache
+            yield modifier.name, modifier.point_cache
         elif modifier.type == "DYNAMIC_PAINT" and modifier.canvas_settings is not None:
-            yield from (surface.point_cache for surface in modifier.canvas_settings.canvas_surfaces)
+            yield from ((modifier.name, surface.point_cache) for surface in modifier.canvas_settings.canvas_surfaces)
         particles = particles or modifier.type in _PARTICLE_DEFORMERS
     if particles:
-        yield from (system.point_cache for system in object.particle_systems)
+        yield from ((system.name, system.point_cache) for system in object.particle_systems)

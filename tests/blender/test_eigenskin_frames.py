@@ -193,6 +193,30 @@ def test_a_simulation_is_played_from_its_start(simulate, scrubbed):
     assert frames_of(rig) == [6, 9]
 
 
+@pytest.mark.parametrize("simulate", [soft_body, cloth])
+def test_a_simulation_that_ends_too_early(simulate):
+    ob, rig = bending_limb()
+    simulate(ob)
+    ob.modifiers[-1].point_cache.frame_end = 8
+    refused(f'"{ob.modifiers[-1].name}"', '"Limb" ends at frame 8', "Extend the cache to frame 9", frame_start=6)
+    add(frame_start=7, frame_end=8)
+    assert frames_of(rig) == [7, 8]
+    bpy.context.scene.frame_set(9)
+    with pytest.raises(RuntimeError, match="ends at frame 8"):
+        bpy.ops.skinning.eigenskin_add_example()
+
+
+def test_a_baked_simulation_that_ends_too_early():
+    ob, _ = bending_limb()
+    cloth(ob)
+    cache = ob.modifiers[-1].point_cache
+    cache.frame_end = 4
+    with bpy.context.temp_override(point_cache=cache):
+        bpy.ops.ptcache.bake(bake=True)
+    assert cache.is_baked
+    refused('"Limb" ends at frame 4', "Delete its bake, extend the cache to frame 9")
+
+
 def corrected(ob, rig) -> None:
     """Build a correction, and have a shape key of the artist's on."""
     add()

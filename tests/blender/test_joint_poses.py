@@ -274,3 +274,18 @@ def test_linked_armature(tmp_path):
         wanted.objects = ["Limb rig"]
     scenes.link(bpy.data.objects["Limb rig"])
     refused("linked", '"Limb rig"', bone_names="upper")
+
+
+def test_simulations_that_end_too_early_are_named(rig, capfd):
+    cloth = scenes.cloth(bpy.data.objects["Limb"])
+    unrelated = scenes.cloth(scenes.grid())
+    bpy.context.view_layer.objects.active = rig
+    cloth.point_cache.frame_end = unrelated.point_cache.frame_end = 20
+    run()
+    text = capfd.readouterr().out
+    last = max(frame for _, frame in markers()) + 30
+    assert '; the simulation "Cloth" of "Limb" ends at frame 20. Extend the cache to frame ' in text
+    assert "Flag" not in text
+    cloth.point_cache.frame_end = last
+    run()
+    assert "simulation" not in capfd.readouterr().out
