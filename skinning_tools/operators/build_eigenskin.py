@@ -67,6 +67,8 @@ class SKINNING_OT_remove_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
     def execute(self, context):
         with reported(self):
             object = target_mesh(context)
+            if error_display.shows_colors(object):
+                error_display.show_colors(context, False)
             eigenskin.remove(object)
             self.report({"INFO"}, f"{object.name}: corrections removed, examples kept")
             return {"FINISHED"}
@@ -107,10 +109,14 @@ class SKINNING_OT_bake_eigenskin(Checked, SkinningJob, bpy.types.Operator):
     def require(context, object):
         eigenskin_bake.check_bakeable(context, character_of(context, object))
 
+    def prepare(self, context):
+        """Fix the range, so that "Adjust Last Operation" shows and keeps it."""
+        self.fill(("frame_start", "frame_end"), context.scene)
+
     def steps(self, context):
         dependencies.require_dependencies()
         frames = [
-            getattr(self, name) if self.properties.is_property_set(name) else getattr(context.scene, name)
+            getattr(self, name) if self.properties.is_property_set(name) else None
             for name in ("frame_start", "frame_end")
         ]
         return (yield from eigenskin_bake.bake_to_keyframes(context, target_mesh(context), *frames, self.frame_step))

@@ -16,18 +16,14 @@ _SHOWN_SUPPORTS = 40
 
 
 class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
-    def filter_items(self, context, data, property):
-        """Those of the mesh that is worked on, and those whose mesh is gone."""
-        object = target_mesh(context)
-        wanted = [item.mesh in (object, None) for item in getattr(data, property)]
-        return [self.bitflag_filter_item if shown else 0 for shown in wanted], []
-
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         row = layout.row(align=True)
         row.use_property_split = False
+        lost = item.mesh is None or not item.mesh.users_scene
+        # Those of the armature's other meshes are pale.
+        row.active = item.mesh == target_mesh(context) or lost
         row.prop(item, "enabled", text="")
         kind = item.bl_rna.properties["kind"].enum_items[item.kind]
-        lost = item.mesh is None
         row.prop(item, "name", text="", emboss=False, icon="ERROR" if lost else kind.icon)
         if item.error_before > 0:
             share = row.row()

@@ -17,7 +17,7 @@ from .object_checks import object_label
 from .skin_reader import armature_of, check_skinned, native_modifier
 
 # Point attributes: each vertex' largest distance from the examples' shapes, in the mesh object's space.
-ERROR_BEFORE, ERROR_AFTER = "eigenskin_error_before", "eigenskin_error_after"
+ERROR_BEFORE, ERROR_AFTER = "skinning_eigenskin_before", "skinning_eigenskin_after"
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
     examples = read_examples(object, rig, skin.armature, normals=normals)
     painted = painted_masks(object)
     before = eigenskin_record(object)
+    used = [item.uid for item in example_items(skin.armature, object) if item.enabled]
 
     def work(progress):
         surface = vertex_normals(skin.rest, skin.triangles) if normals else None
@@ -108,7 +109,7 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
     if len(object.data.vertices) != len(rig.rest):
         raise BadScene(f"The {skin.label} was edited while its corrections were being built. Start again")
     written = write_eigenskin(object, skin.armature, rig, model, normals=normals)
-    _store_errors(object, skin.armature, errors)
+    _store_errors(object, skin.armature, used, errors)
     worst = int(np.argmax(errors.worst_distance))
     return Built(
         object.name,
@@ -138,21 +139,31 @@ def remove(object) -> None:
     """Take the corrections off the mesh, with the distances from the examples. The examples stay."""
     remove_eigenskin(object)
     error_display.remove_error_colors(object)
+    _forget_errors(object, armature_of(object))
+
+
+def _store_errors(object, armature, used: list[str], errors) -> None:
+    """Keep the errors where the panel and the heat map find them. used: the examples' identifiers, in their order."""
+    _forget_errors(object, armature)
+    rows = {uid: row for row, uid in enumerate(used)}
+    for item in example_items(armature, object):
+        row = rows.get(item.uid)
+        if row is not None:
+            item.error_before, item.error_after = float(errors.before[row]), float(errors.after[row])
+            item.worst_vertex, item.worst_distance = int(errors.worst_vertex[row]), float(errors.worst_distance[row])
+    for name, values in ((ERROR_BEFORE, errors.per_vertex_before), (ERROR_AFTER, errors.per_vertex_after)):
+        attribute = object.data.attributes.new(name, "FLOAT", "POINT")
+        attribute.data.foreach_set("value", np.ascontiguousarray(values, np.float32))
+
+
+def _forget_errors(object, armature) -> None:
+    """Take away what the last build has measured."""
+    for item in example_items(armature, object) if armature is not None else ():
+        for name in ("error_before", "error_after", "worst_vertex", "worst_distance"):
+            item.property_unset(name)
     for name in (ERROR_BEFORE, ERROR_AFTER):
         if name in object.data.attributes:
             object.data.attributes.remove(object.data.attributes[name])
-
-
-def _store_errors(object, armature, errors) -> None:
-    """Keep the errors where the panel and the heat map find them."""
-    items = [item for item in example_items(armature, object) if item.enabled]
-    for row, item in enumerate(items):
-        item.error_before, item.error_after = float(errors.before[row]), float(errors.after[row])
-        item.worst_vertex, item.worst_distance = int(errors.worst_vertex[row]), float(errors.worst_distance[row])
-    for name, values in ((ERROR_BEFORE, errors.per_vertex_before), (ERROR_AFTER, errors.per_vertex_after)):
-        attributes = object.data.attributes
-        attribute = attributes.get(name) or attributes.new(name, "FLOAT", "POINT")
-        attribute.data.foreach_set("value", np.ascontiguousarray(values, np.float32))
 
 
 def _count(number: int, what: str) -> str:

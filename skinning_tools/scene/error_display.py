@@ -6,6 +6,9 @@ import numpy as np
 ERROR_ATTRIBUTE = "skinning_error"
 COLOR_ATTRIBUTE = "skinning_error_color"
 
+# A custom property of the mesh: the colors that were active before.
+_ACTIVE_BEFORE = "skinning_active_color"
+
 # The colors that weight painting has accustomed artists to: blue is none, red is most.
 RAMP = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 
@@ -41,6 +44,8 @@ def add_error_colors(object, name: str = ERROR_ATTRIBUTE, largest: float | None 
     errors = read_errors(mesh, name)
     largest = float(errors.max(initial=0.0)) if largest is None else largest
     colors = mesh.color_attributes
+    if COLOR_ATTRIBUTE not in colors and colors.active_color is not None:
+        mesh[_ACTIVE_BEFORE] = colors.active_color.name
     attribute = colors.get(COLOR_ATTRIBUTE) or colors.new(COLOR_ATTRIBUTE, "FLOAT_COLOR", "POINT")
     attribute.data.foreach_set("color", error_colors(errors, largest).ravel())
     mesh.attributes.active_color = attribute
@@ -56,9 +61,14 @@ def read_errors(mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
 
 
 def remove_error_colors(object) -> None:
-    colors = object.data.color_attributes
+    """Take the colors away; those that were active before are so again."""
+    mesh = object.data
+    colors = mesh.color_attributes
     if COLOR_ATTRIBUTE in colors:
         colors.remove(colors[COLOR_ATTRIBUTE])
+    before = mesh.pop(_ACTIVE_BEFORE, "")
+    if before in colors:
+        mesh.attributes.active_color = mesh.attributes[before]
 
 
 def show_colors(context, shown: bool) -> None:

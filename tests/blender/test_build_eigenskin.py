@@ -12,7 +12,8 @@ from skinning_tools.scene.eigenskin import ERROR_AFTER, ERROR_BEFORE
 from skinning_tools.scene.eigenskin_examples import current_pose, read_rig
 from skinning_tools.scene.eigenskin_record import eigenskin_record, own_keys
 from skinning_tools.scene.error_display import COLOR_ATTRIBUTE
-from tests.blender import eigenskin_scenes, moving_meshes, scenes
+from tests.blender import eigenskin_scenes, scenes
+from tests.blender.test_eigenskin_writer import snapshot
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,13 +37,14 @@ def build(**given):
 
 def refused(*parts: str, **given) -> None:
     """The operator raises a message that has all ``parts``, and the file is as before."""
-    before = moving_meshes.state()
+    ob = bpy.data.objects["Limb"]
+    before = snapshot(ob)
     with pytest.raises(RuntimeError) as raised:
         build(**given)
     message = str(raised.value)
     assert [part for part in parts if part not in message] == [], message
     assert "fault of its own" not in message
-    assert moving_meshes.state() == before
+    assert snapshot(ob) == before
 
 
 def misses(ob) -> tuple[float, float]:
@@ -149,16 +151,27 @@ def test_heat_map_has_one_scale(limb):
 
 def test_removing_leaves_nothing_but_the_examples(limb):
     ob, rig = limb
-    before = sorted(found.name for found in ob.data.attributes), sorted(ob.vertex_groups.keys()), dict(ob.data.items())
+    ob.data.color_attributes.new("Paint", "FLOAT_COLOR", "POINT")
+    ob.data.attributes.active_color = ob.data.attributes["Paint"]
+    before = snapshot(ob)
     build()
     bpy.ops.skinning.show_eigenskin_error(shown="AFTER")
     assert bpy.ops.skinning.remove_eigenskin() == {"FINISHED"}
-    after = sorted(found.name for found in ob.data.attributes), sorted(ob.vertex_groups.keys()), dict(ob.data.items())
-    # Writing vertex groups anew may leave Blender's own layers of the selection behind.
-    hidden = {name for name in after[0] if name.startswith(".")}
-    assert (sorted(set(after[0]) - hidden), *after[1:]) == (sorted(set(before[0]) - hidden), *before[1:])
-    assert ob.data.shape_keys is None
-    assert len(rig.skinning_eigenskin.examples) == len(eigenskin_scenes.POSES)
+    assert snapshot(ob) == before
+    assert ob.data.color_attributes.active_color.name == "Paint"
+    items = rig.skinning_eigenskin.examples
+    assert len(items) == len(eigenskin_scenes.POSES)
+    assert all((item.error_before, item.error_after, item.worst_vertex) == (0, 0, -1) for item in items)
+
+
+def test_errors_are_of_the_examples_that_were_used(limb):
+    _, rig = limb
+    build()
+    items = rig.skinning_eigenskin.examples
+    items[0].enabled = False
+    build()
+    assert (items[0].error_before, items[0].worst_vertex) == (0, -1)
+    assert all(item.error_before > 0 for item in items[1:])
 
 
 def test_muting(limb):
@@ -179,6 +192,7 @@ def test_from_the_armature(limb):
     assert build() == {"FINISHED"}
     assert eigenskin_record(ob) is not None
     assert bpy.ops.skinning.remove_eigenskin() == {"FINISHED"}
+    assert eigenskin_record(ob) is None
 
 
 def test_one_undo_step(limb):
@@ -196,11 +210,11 @@ def test_one_undo_step(limb):
 
 def test_cancelling_leaves_nothing(limb):
     ob, _ = limb
-    before = moving_meshes.state()
+    before = snapshot(ob)
     steps = eigenskin.build(bpy.context, ob, {"components": 3})
     next(steps)
     steps.close()
-    assert moving_meshes.state() == before
+    assert snapshot(ob) == before
     assert eigenskin_record(ob) is None
 
 
