@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 from ..core import quaternions
 from ..core.errors import BadScene
 from .object_checks import object_label
-from .skin_reader import Skin, armature_of, bone_matrices, check_skinned, mesh_triangles, read_skin
+from .skin_reader import Skin, armature_of, bone_matrices, bone_names, check_skinned, mesh_triangles, read_skin
 
 if TYPE_CHECKING:
     from ..core.eigenskin import Examples, Rig
@@ -273,7 +274,8 @@ def replace_examples(armature, uids, names) -> tuple[str, ...]:
 def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "Examples":
     """The enabled examples of ``object``, for the joints and bones that ``rig`` has now.
 
-    normals: with those of the shapes, computed from their triangles where none were stored.
+    A bone that has got its weights since follows its parent, turned as it was set to where that is known. normals: with
+    those of the shapes, computed from their triangles where none were stored.
     Raises BadExamples where an example is of another mesh, of other bones, or damaged.
     """
     from ..core.deform import vertex_normals
@@ -290,9 +292,8 @@ def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "
     triangles = mesh_triangles(object.data) if normals else None
     for row, item in enumerate(items):
         pose = stored_pose(item)
-        _check_posed_bones(item, pose, armature)
-        rotations[row] = pose.rotations[_rows(item, pose.joints, rig.joint_names)]
-        matrices[row] = pose.matrices[_rows(item, pose.bones, deforming)]
+        _check_posed_bones(item, pose, rig, armature)
+        rotations[row], matrices[row] = _for_bones(item, pose, rig.joint_names, deforming, armature)
         _read_vectors(item, object, item.uid, shapes[row])
         if not normals:
             continue
@@ -301,6 +302,14 @@ def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "
         else:
             directions[row] = vertex_normals(shapes[row], triangles)
     return Examples(tuple(item.name for item in items), rotations, matrices, shapes, directions)
+
+
+def new_bones(object, armature=None) -> tuple[str, ...]:
+    """The deforming bones that an enabled example of ``object`` does not know, so that they follow their parents."""
+    armature = armature or armature_of(object)
+    items = [item for item in example_items(armature, object) if item.enabled and _is_stored(item)]
+    known = [stored_pose(item).bones for item in items]
+    return tuple(name for name in bone_names(object, armature) if any(name not in bones for bones in known))
 
 
 def stored_pose(item) -> StoredPose:
@@ -334,31 +343,62 @@ def _storage(skin: Skin) -> bpy.types.Mesh:
     return storage
 
 
-def _check_posed_bones(item, pose: StoredPose, armature) -> None:
+def _check_posed_bones(item, pose: StoredPose, rig: "Rig", armature) -> None:
     """Raises BadExamples where the example poses a bone that is gone."""
     from ..core.eigenskin import BadExamples, rotation_angles
     from ..core.eigenskin.pose_space import SAME_ROTATION
 
     for name, angle in zip(pose.joints, rotation_angles(pose.rotations), strict=True):
         if name not in armature.data.bones and angle > SAME_ROTATION:
+            new = [other for other in rig.joint_names if other not in pose.joints]
+            renamed = f' If "{new[0]}" is that bone, rename it back.' if new else " Rename the bone back."
             raise BadExamples(
-                f'The example "{item.name}" poses the bone "{name}", which the armature has no more. '
-                "Rename the bone back, or disable the example"
+                f'The example "{item.name}" poses the bone "{name}", which the armature has no more.{renamed} '
+                "Otherwise disable the example"
             )
 
 
-def _rows(item, known: tuple[str, ...], wanted) -> list[int]:
-    """Where the bones ``wanted`` are among those that the example knows. Raises BadExamples."""
+def _for_bones(item, pose: StoredPose, joints, deforming, armature) -> tuple[np.ndarray, np.ndarray]:
+    """Rotations (J, 4) of ``joints`` and matrices (P, 3, 4) of ``deforming`` in an example's pose.
+
+    Those that it does not know are where their parents take them, and what they were set to. Raises BadExamples.
+    """
+    rotations = dict(zip(pose.joints, pose.rotations, strict=True))
+    matrices = dict(zip(pose.bones, pose.matrices, strict=True))
+    for name in joints:
+        if name not in rotations:
+            basis = Matrix(_channel(pose, name).tolist())
+            rotations[name] = quaternions.normalized(np.array(basis.to_quaternion(), dtype=np.float64))
+    for name in deforming:
+        if name not in matrices:
+            matrices[name] = _matrix_by_parents(item, pose, armature, name)
+    return np.array([rotations[name] for name in joints]), np.array([matrices[name] for name in deforming])
+
+
+def _matrix_by_parents(item, pose: StoredPose, armature, name: str) -> np.ndarray:
+    """(3, 4) in the mesh object's space, from the nearest ancestor whose matrix is known. Raises BadExamples."""
     from ..core.eigenskin import BadExamples
 
-    order = {name: row for row, name in enumerate(known)}
-    for name in wanted:
-        if name not in order:
-            raise BadExamples(
-                f'The example "{item.name}" does not know the bone "{name}", which was added, renamed or given weights '
-                "since. Change that back, or add the example again"
-            )
-    return [order[name] for name in wanted]
+    chain = [armature.data.bones[name]]
+    while chain[-1] is not None and chain[-1].name not in pose.bones:
+        chain.append(chain[-1].parent)
+    ancestor = chain.pop()
+    if ancestor is None:
+        raise BadExamples(
+            f'The example "{item.name}" does not know the bone "{name}", which was added, renamed or given weights '
+            "since, nor a parent of it. Change that back, or add the example again"
+        )
+    to_mesh = np.array(item.mesh.matrix_world.inverted() @ armature.matrix_world, dtype=np.float64)
+    matrix = np.vstack([pose.matrices[pose.bones.index(ancestor.name)], (0, 0, 0, 1)])
+    for bone in reversed(chain):
+        rest = to_mesh @ np.array(bone.matrix_local, dtype=np.float64)
+        matrix = matrix @ rest @ _channel(pose, bone.name) @ np.linalg.inv(rest)
+    return matrix[:3]
+
+
+def _channel(pose: StoredPose, name: str) -> np.ndarray:
+    """(4, 4) what a bone was set to."""
+    return np.reshape(pose.channels.get(name, np.eye(4)), (4, 4))
 
 
 def _read_vectors(item, object, name: str, result: np.ndarray) -> None:

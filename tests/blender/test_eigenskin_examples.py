@@ -11,7 +11,7 @@ from skinning_tools.core.deform import skin_frame, vertex_normals
 from skinning_tools.core.eigenskin import BadExamples
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import example_sources
-from skinning_tools.scene.eigenskin_examples import current_pose, read_examples, read_rig
+from skinning_tools.scene.eigenskin_examples import current_pose, new_bones, read_examples, read_rig
 from tests.blender import moving_meshes, scenes
 from tests.blender.eigenskin_scenes import add_example, limb, limb_with_examples, pose
 from tests.blender.skinned_meshes import diagonal
@@ -516,11 +516,6 @@ def rename_bone(rig):
     rig.data.bones["lower"].name = "shin"
 
 
-def add_deforming_bone(rig):
-    add_bone(rig, "foot", "lower")
-    bpy.data.objects["Limb"].vertex_groups.new(name="foot").add([0], 1.0, "REPLACE")
-
-
 def remove_bone(rig):
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="EDIT")
@@ -529,16 +524,47 @@ def remove_bone(rig):
     bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
 
 
-@pytest.mark.parametrize(
-    ("change", "bone"), [(rename_bone, "lower"), (add_deforming_bone, "foot"), (remove_bone, "lower")]
-)
-def test_bones_have_changed(change, bone):
+@pytest.mark.parametrize(("change", "advice"), [(rename_bone, 'If "shin" is'), (remove_bone, "Rename the bone back")])
+def test_bones_have_changed(change, advice):
     ob, rig = limb_with_examples()
     change(rig)
     with pytest.raises(BadExamples) as raised:
         read(ob)
-    assert '"lower X -90°"' in str(raised.value)
-    assert f'the bone "{bone}"' in str(raised.value)
+    for part in ('"lower X -90°"', 'the bone "lower"', advice):
+        assert part in str(raised.value)
+
+
+@pytest.mark.parametrize("posed_before", [False, True])
+def test_a_bone_with_weights_of_its_own_since(posed_before):
+    """What was not there, or did not deform, when the examples were added: as if it had weights then."""
+    ob, rig = limb()
+    add_bone(rig, "foot", "lower")
+    add_bone(rig, "toes", "foot")
+    turns = [("upper", "Z", 30), ("lower", "X", 70)]
+    pose(rig, turns + [("foot", "Y", 25), ("toes", "X", 40)] * posed_before)
+    rig.pose.bones["lower"].location = (0.1, 0.2, 0)
+    bpy.context.view_layer.update()
+    add()
+    assert new_bones(ob) == ()
+    ob.vertex_groups.new(name="toes").add(range(360, 372), 1.0, "REPLACE")
+    bpy.context.view_layer.update()
+    skin, joints = read_rig(bpy.context, ob)
+    assert joints.joint_names[-2:] == ("foot", "toes")
+    rotations, matrices = current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())
+    assert new_bones(ob) == ("toes",)
+    examples = read(ob)
+    assert np.abs(examples.matrices[0] - matrices).max() < 1e-5
+    assert np.abs(examples.rotations[0] - rotations).max() < 1e-6
+    rig.skinning_eigenskin.examples[0].enabled = False
+    assert new_bones(ob) == ()
+
+
+def test_a_bone_without_a_known_parent():
+    ob, rig = limb_with_examples()
+    add_bone(rig, "hat", "root")
+    ob.vertex_groups.new(name="hat").add([0], 1.0, "REPLACE")
+    with pytest.raises(BadExamples, match=r'"lower X -90°" does not know the bone "hat".*nor a parent'):
+        read(ob)
 
 
 def test_a_bone_that_no_example_poses_may_go():
