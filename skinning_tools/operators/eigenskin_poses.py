@@ -6,7 +6,7 @@ import math
 import bpy
 from bpy.props import BoolProperty, BoolVectorProperty, FloatProperty, IntProperty, StringProperty
 
-from ..core.errors import BadScene
+from ..core.errors import BadScene, SkinningError
 from ..scene import joint_poses
 from ..scene.eigenskin_examples import armature_at
 from ..scene.job_checks import active_object
@@ -79,24 +79,39 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, bpy.types.Operator):
         layout.prop(self, "use_limits")
         for name in ("steps", "frames_per_pose", "hold_frames", "frame_start"):
             layout.prop(self, name)
+        layout.label(text=self.outcome(context), icon="INFO")
+
+    def outcome(self, context) -> str:
+        """What the present settings make, for the dialog: where each pose ends up on the timeline is hard to guess."""
+        armature = armature_at(active_object(context))
+        try:
+            count, last = joint_poses.planned_poses(armature, self._names(armature), self._range())
+        except SkinningError as error:
+            return str(error)
+        return f"{count} {'pose' if count == 1 else 'poses'}, the last frame is {last}"
 
     def execute(self, context):
         with reported(self):
             armature = armature_at(active_object(context))
-            names = [name.strip() for name in self.bone_names.split(",")] if self.bone_names else _selected(armature)
-            given = joint_poses.PoseRange(
-                tuple(self.axes),
-                self.angle_min,
-                self.angle_max,
-                self.use_limits,
-                self.steps,
-                self.frames_per_pose,
-                self.hold_frames,
-                self.frame_start,
-            )
+            names, given = self._names(armature), self._range()
             self.report({"INFO"}, joint_poses.pose_joints(context, armature, names, given).summary())
             return {"FINISHED"}
         return {"CANCELLED"}
+
+    def _names(self, armature) -> list[str]:
+        return [name.strip() for name in self.bone_names.split(",")] if self.bone_names else _selected(armature)
+
+    def _range(self) -> joint_poses.PoseRange:
+        return joint_poses.PoseRange(
+            tuple(self.axes),
+            self.angle_min,
+            self.angle_max,
+            self.use_limits,
+            self.steps,
+            self.frames_per_pose,
+            self.hold_frames,
+            self.frame_start,
+        )
 
 
 def _selected(armature) -> list[str]:

@@ -108,15 +108,12 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
     given.check()
     _check(armature, bone_names)
     scene = context.scene
-    turns, frame = {}, given.frame_start
-    for name in bone_names:
-        turns[name] = list(_turns(armature.pose.bones[name], given, frame))
-        if turns[name]:
-            frame = turns[name][-1].frame
+    turns = _planned(armature, bone_names, given)
     skipped = tuple(name for name, found in turns.items() if not found)
     turns = {name: found for name, found in turns.items() if found}
     if not turns:
         raise BadScene(f"No bone can turn: {', '.join(skipped)} locked, or without a range. Widen the range")
+    frame = _last_frame(turns)
     kept = _put_aside(scene, armature)
     action = actions.new_action(armature, f"{armature.name} {ENDING}")
     container = actions.curve_container(armature)
@@ -133,6 +130,31 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
     action[_RECORD] = {"names": "\n".join(name for name, _ in markers), "frames": [place for _, place in markers]}
     short = tuple(short_caches_behind(context.view_layer, armature, frame))
     return PosedJoints(armature.name, len(markers), len(turns), given.frame_start, frame, skipped, kept, short)
+
+
+def planned_poses(armature, bone_names, given: PoseRange) -> tuple[int, int]:
+    """How many poses ``pose_joints`` would make of these bones, and the last frame that it would key.
+
+    Raises BadScene, BadSettings.
+    """
+    given.check()
+    _check(armature, bone_names)
+    turns = _planned(armature, bone_names, given)
+    return sum(turn.pose for found in turns.values() for turn in found), _last_frame(turns) or given.frame_start
+
+
+def _planned(armature, bone_names, given: PoseRange) -> dict[str, list[_Turn]]:
+    """Each bone's turns, one bone after the other; none where it cannot turn."""
+    turns, frame = {}, given.frame_start
+    for name in bone_names:
+        turns[name] = list(_turns(armature.pose.bones[name], given, frame))
+        frame = turns[name][-1].frame if turns[name] else frame
+    return turns
+
+
+def _last_frame(turns: dict[str, list[_Turn]]) -> int | None:
+    """None where nothing turns."""
+    return max((found[-1].frame for found in turns.values() if found), default=None)
 
 
 def _check(armature, bone_names) -> None:

@@ -7,6 +7,7 @@ import pytest
 from mathutils import Quaternion
 
 import skinning_tools
+from skinning_tools.core.errors import BadSettings
 from skinning_tools.scene import actions, joint_poses
 from skinning_tools.scene.eigenskin_examples import local_rotations
 from tests.blender import moving_meshes, scenes
@@ -289,3 +290,25 @@ def test_simulations_that_end_too_early_are_named(rig, capfd):
     cloth.point_cache.frame_end = last
     run()
     assert "simulation" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"axes": (True, False, True), "steps": 2, "hold_frames": 4, "frame_start": -20},
+        {"angle_min": 0.2, "frames_per_pose": 3},
+    ],
+)
+def test_the_outcome_is_known_before(rig, given):
+    rig.pose.bones["upper"].lock_rotation[2] = True
+    plan = joint_poses.planned_poses(rig, ["upper", "lower"], joint_poses.PoseRange(**given))
+    posed = joint_poses.pose_joints(bpy.context, rig, ["upper", "lower"], joint_poses.PoseRange(**given))
+    assert plan == (posed.pose_count, posed.last) == (len(markers()), posed.last)
+    assert round(rig.animation_data.action.frame_range[1]) == posed.last
+
+
+def test_the_outcome_of_what_cannot_be(rig):
+    assert joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(angle_min=0, angle_max=0)) == (0, 1)
+    with pytest.raises(BadSettings, match="No axis"):
+        joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(axes=(False, False, False)))
