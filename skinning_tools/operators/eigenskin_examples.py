@@ -167,7 +167,7 @@ class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
             check_storable(armature)
             examples = armature.skinning_eigenskin.examples
             if self.remove_all:
-                text = f"{len(examples)} examples"
+                text = "1 example" if len(examples) == 1 else f"{len(examples)} examples"
                 while examples:
                     remove_example(armature, len(examples) - 1)
             else:

@@ -50,7 +50,7 @@ class Mirrored:
         count = "1 example" if len(self.names) == 1 else f"{len(self.names)} examples"
         text = f"{self.object_name}: {count} mirrored"
         if self.replaced:
-            text += f", {self.replaced} older ones of the same poses replaced"
+            text += f", {self.replaced} of the same pose{'s' if self.replaced > 1 else ''} replaced"
         if self.left_out:
             text += f"; {self.left_out} that pose both sides or neither left out"
         if self.alone:
@@ -109,13 +109,16 @@ def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str,
 
     Returns the names of the new ones, and how many are removed.
     """
-    armature = skin.armature
+    armature, examples = skin.armature, list(skin.armature.skinning_eigenskin.examples)
     items = [item for item in example_items(armature, skin.object) if item.enabled]
     sources = [(items[row].kind, items[row].frame, stored_pose(items[row]).channels) for row in chosen]
     names = [
         mirrored_name(name, rig, rotations) for name, rotations in zip(mirrored.names, mirrored.rotations, strict=True)
     ]
     replaced = same_poses(armature, skin.object, rig, mirrored.rotations)
+    # Who mirrors there and back finds the names as they were.
+    older = {row: item.name for item in reversed(examples) if item.uid in replaced for row in replaced[item.uid]}
+    names = [older.get(row, name) for row, name in enumerate(names)]
     with all_or_none(armature):
         for row, (kind, frame, channels) in enumerate(sources):
             store_example(
@@ -141,7 +144,9 @@ def side_of(name: str) -> str:
 def mirrored_name(name: str, rig, rotations: np.ndarray) -> str:
     """What the mirror image of an example is called, whose rotations are (J, 4)."""
     if POSE_MARKER.search(name):
-        return pose_name(rig, rotations)
+        turned = pose_name(rig, rotations)
+        if POSE_MARKER.search(turned):
+            return turned
     for joint in sorted(rig.joint_names, key=len, reverse=True):
         if side_of(joint) and joint in name:
             return name.replace(joint, bpy.utils.flip_name(joint))

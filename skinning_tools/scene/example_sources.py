@@ -190,9 +190,9 @@ def add_frames(
     yield 0.95, "Storing the examples"
     notes = list(left_out.notes())
     if resting:
-        notes.append(f"{resting} frames at rest left out")
+        notes.append(f"{resting} {'frame' if resting == 1 else 'frames'} at rest left out")
     if repeated:
-        notes.append(f"{repeated} frames with the pose of the next one left out")
+        notes.append(f"{repeated} {'frame' if repeated == 1 else 'frames'} with the pose of the next one left out")
     return _store(skin, rig, readings, "FRAMES" if source == object else "MESH", source, tuple(notes))
 
 

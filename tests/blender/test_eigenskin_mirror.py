@@ -103,6 +103,20 @@ def test_back_and_forth(left):
     assert np.abs(np.abs(rotations) - 1).max() < 1e-9
 
 
+def test_names_there_and_back():
+    ob, rig = arms()
+    for turns in ([("upper.L", "X", 50)], [("upper.L", "Z", -50)], [("upper.L", "Y", 40)], [("lower.L", "X", -70)]):
+        add_example(ob, rig, turns)
+    rig.skinning_eigenskin.examples[2].name = "Twisted"
+    pose(rig)
+    names = names_of(rig)
+    mirror()
+    assert names_of(rig)[4:6] == ["upper.R X +50°", "upper.R Z -50°"]
+    mirror(direction="RIGHT_TO_LEFT")
+    assert sorted(names_of(rig)[4:]) == sorted(names)
+    assert set(names_of(rig)[:2]) == {"upper.R X +50°", "upper.R Z -50°"}
+
+
 def test_the_same_poses_are_replaced(left, capfd):
     ob, rig = left
     mirror()
@@ -111,7 +125,7 @@ def test_the_same_poses_are_replaced(left, capfd):
     capfd.readouterr()
     mirror()
     assert names_of(rig) == names
-    assert "3 older ones of the same poses replaced" in capfd.readouterr().out
+    assert "3 of the same poses replaced" in capfd.readouterr().out
     storage = rig.skinning_eigenskin.examples[0].storage
     assert set(storage.keys()) == {item.uid for item in rig.skinning_eigenskin.examples}
     assert len(read(ob).names) == 6
