@@ -241,12 +241,12 @@ class _Planner:
         return found
 
 
-def free_properties(key, network: Network) -> dict[str, str]:
-    """Names for the network's arrays that the Key data-block has not yet."""
+def free_properties(key, network: Network, taken=()) -> dict[str, str]:
+    """Names for the network's arrays that the Key data-block has not yet, and that are not ``taken``."""
     names = {}
     for array in network.sizes:
         name, number = PREFIX + array, 1
-        while name in key:
+        while name in key or name in taken:
             number += 1
             name = f"{PREFIX}{array}_{number}"
         names[array] = name

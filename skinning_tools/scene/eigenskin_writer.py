@@ -119,7 +119,7 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
         undo.callback(shown.restore)
         undo.callback(_take_away, object, record)
         _make_keys(object, rest, model, record)
-        _make_drivers(mesh, armature, network, record)
+        _make_drivers(mesh, armature, network, record, old)
         _make_groups(object, model, record, painted)
         if normals:
             _make_attributes(object, model, record)
@@ -214,11 +214,12 @@ def _make_keys(object, rest: np.ndarray, model: "EigenSkin", record: Record) -> 
             block.slider_min, block.slider_max = -limit, limit
 
 
-def _make_drivers(mesh, armature, network, record: Record) -> None:
+def _make_drivers(mesh, armature, network, record: Record, old: Record | None) -> None:
     key = mesh.shape_keys
     if key.animation_data is None:
         record.made_animation = True
-    properties = eigenskin_drivers.free_properties(key, network)
+    # What is left of the old ones is told by its properties' names, even where these are gone.
+    properties = eigenskin_drivers.free_properties(key, network, old.properties if old else ())
     record.properties = tuple(properties.values())
     paths = [eigenskin_drivers.value_path(name) for support in record.supports for name in support.keys]
     eigenskin_drivers.write_drivers(key, armature, network, properties, paths)

@@ -411,6 +411,33 @@ def test_rebuilding_replaces(rigged):
     assert ob.vertex_groups.keys() == ["trunk", "upper", "lower"]
 
 
+def keys_deleted(ob):
+    ob.shape_key_clear()
+
+
+def properties_deleted(ob):
+    key = ob.data.shape_keys
+    for name in list(key.keys()):
+        del key[name]
+
+
+@pytest.mark.parametrize("spoil", [keys_deleted, properties_deleted], ids=lambda function: function.__name__)
+def test_rebuilding_what_was_spoilt(rigged, spoil):
+    ob, rig, joints = rigged
+    before = snapshot(ob)
+    first = write_eigenskin(ob, rig, joints, any_model(joints), normals=True)
+    spoil(ob)
+    model = any_model(joints, seed=1)
+    assert write_eigenskin(ob, rig, joints, model, normals=True) == first
+    assert ob.data.shape_keys.key_blocks.keys() == ["Basis", *first.shape_keys]
+    assert ob.vertex_groups.keys() == ["trunk", "upper", "lower", *first.groups]
+    models.turn_at_random(rig, np.random.default_rng(0))
+    np.testing.assert_allclose(models.shown_values(ob), models.expected_values(ob, joints, model), atol=1e-5)
+    models.turn(rig, dict.fromkeys(joints.joint_names, (1, 0, 0, 0)))
+    remove_eigenskin(ob)
+    assert snapshot(ob) == before
+
+
 def test_what_refers_to_the_keys_still_does(rigged):
     ob, rig, joints = rigged
     write_eigenskin(ob, rig, joints, any_model(joints))
