@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import BadSettings
-from ..progress import Progress, checkpoint, ignore, span
+from ..progress import Progress, ignore, span
 from . import containment, delaunay, point_to_line
 from .assignment import Limits
-from .containment import Volume, containment_volumes
+from .containment import Volume
 from .diffusion import SPARE, diffuse, strongest
 from .distances import BoneDistances
 from .rigid import nearest_bones, nearest_bones_of_parts
@@ -51,20 +51,19 @@ def bind(
     reach = _reach(distance_limits, skeleton)
     if method == "CONTAINMENT" and volumes is not None:
         containment.check_volumes(volumes, skeleton)
-    checkpoint(progress, 0.0, "Measuring distances")
-    distances = BoneDistances(body, skeleton)
+    distances = BoneDistances(body, skeleton, span(progress, 0.0, 0.2))
     if method == "RIGID":
         if whole_parts:
-            bones = nearest_bones_of_parts(body, distances, skeleton, progress)
+            bones = nearest_bones_of_parts(body, distances, skeleton, span(progress, 0.2, 1.0))
         else:
-            bones = nearest_bones(distances, skeleton, progress)
+            bones = nearest_bones(distances, skeleton, span(progress, 0.2, 1.0))
         return bones[body.place][:, None], np.ones((len(body.rest), 1))
 
     limits = Limits(distances, reach)
-    finding, flowing = span(progress, 0.0, 0.5), span(progress, 0.5, 1.0)
+    finding, flowing = span(progress, 0.2, 0.6), span(progress, 0.6, 1.0)
     if method == "CONTAINMENT":
         if volumes is None:
-            volumes = containment_volumes(body, skeleton)
+            volumes = containment.fitted_volumes(body, distances, skeleton, "CAPSULE")
         assignment = containment.assign(body, distances, skeleton, volumes, limits, finding)
     elif method == "POINT_TO_LINE":
         assignment = point_to_line.assign(distances, skeleton, limits, finding)

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which way is out of a body: normals that do not trust how its faces are wound."""
+"""What is inside of a body and what is outside, however its faces are wound."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ..deform.surface import vertex_normals
 from .types import Body
 
 # A component whose signed volume V has a smaller share |V| / area^1.5 is a sheet rather than a solid: a ball has 0.094,
 # a human body 0.04, a rod of one to a hundred 0.02.
 _SOLID = 0.005
 
+# Twice the area over the square of the longest side: triangles below have no normal.
+_FLAT = 1e-9
 
-def outward_normals(body: Body, inner_points: np.ndarray) -> np.ndarray:
-    """Unit normals (W, 3) of the places, zero where there are no faces with an area.
+# Directions nearer to the surface (a sine) are never judged by the normal alone.
+_UNCLEAR = 0.1
+
+# Directions that are judged at a time, for the sake of memory.
+_QUERIES = 1 << 16
+
+
+def facing_outward(body: Body, inner_points: np.ndarray) -> np.ndarray:
+    """``body.place_triangles`` (T', 3), wound so that their normals point out of the body.
 
     Neighboring faces are wound alike first; then each solid component by its volume, and each sheet so that
     ``inner_points`` (W, 3), what lies nearest inside of each place, are behind most of it.
@@ -34,7 +42,7 @@ def outward_normals(body: Body, inner_points: np.ndarray) -> np.ndarray:
     inside_out = np.where(np.abs(volumes) > _SOLID * surfaces**1.5, volumes < 0, votes < 0)
     turned = inside_out[part]
     triangles[turned] = triangles[turned][:, ::-1]
-    return vertex_normals(points, triangles)
+    return triangles
 
 
 def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
@@ -67,3 +75,78 @@ def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
     triangles = triangles.copy()
     triangles[turned] = triangles[turned][:, ::-1]
     return triangles
+
+
+class Surface:
+    """The faces around each place, to tell what lies behind them. points (W, 3), triangles (T, 3) facing outward."""
+
+    def __init__(self, points: np.ndarray, triangles: np.ndarray):
+        to_second = points[triangles[:, [1, 2, 0]]] - points[triangles]
+        to_third = points[triangles[:, [2, 0, 1]]] - points[triangles]
+        across = np.cross(to_second[:, 0], to_third[:, 0])
+        area = np.linalg.norm(across, axis=1)
+        longest = np.square(to_second).sum(axis=2).max(axis=1, initial=0)
+        solid = np.flatnonzero(area > _FLAT * longest)
+        order = np.argsort(triangles[solid].ravel(), kind="stable")
+        place = triangles[solid].ravel()[order]
+        self._start = np.searchsorted(place, np.arange(len(points)))
+        self._count = np.bincount(place, minlength=len(points))
+        self._face = np.repeat(across[solid] / area[solid, None], 3, axis=0)[order]
+        self._second, self._third = (_unit(sides[solid].reshape(-1, 3)[order]) for sides in (to_second, to_third))
+        cosine = np.einsum("ij,ij->i", self._second, self._third)
+        self._angle = np.arccos(np.clip(cosine, -1, 1))
+        # By the angle of the face at the place, so that it does not matter how the faces are cut into triangles.
+        self.normals = _unit(_sums(self._angle[:, None] * self._face, self._start, self._count))
+        least = np.einsum("ij,ij->i", self._face, np.repeat(self.normals, self._count, axis=0))
+        # The sine of how far the faces around a place lean from its normal.
+        lean = np.sqrt(np.maximum(1 - np.clip(least, 0, 1) ** 2, 0))
+        self._lean = np.zeros(len(points))
+        some = self._count > 0
+        if some.any():
+            self._lean[some] = np.maximum.reduceat(lean, self._start[some])
+
+    def below(self, places: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """(n,) sine of the angle at which unit ``directions`` (n, 3) go from ``places`` (n,) into the body.
+
+        Negative where they leave it; 1 at places without faces.
+        """
+        normals = self.normals[places]
+        sine = -np.einsum("ij,ij->i", normals, directions)
+        sine[self._count[places] == 0] = 1
+        # Where the normal alone may mislead, along a crease, the nearest of the faces decides.
+        unclear = np.flatnonzero((np.abs(sine) <= self._lean[places] + _UNCLEAR) & (self._count[places] > 0))
+        for start in range(0, len(unclear), _QUERIES):
+            rows = unclear[start : start + _QUERIES]
+            sine[rows] = self._below_faces(places[rows], directions[rows])
+        return sine
+
+    def _below_faces(self, places, directions):
+        count = self._count[places]
+        first = np.cumsum(count) - count
+        corner = np.arange(count.sum()) + np.repeat(self._start[places] - first, count)
+        direction = np.repeat(directions, count, axis=0)
+        face, second, third = self._face[corner], self._second[corner], self._third[corner]
+        height = np.einsum("ij,ij->i", face, direction)
+        within = np.einsum("ij,ij->i", np.cross(face, second), direction) >= 0
+        within &= np.einsum("ij,ij->i", np.cross(third, face), direction) >= 0
+        along = np.maximum(np.einsum("ij,ij->i", second, direction), np.einsum("ij,ij->i", third, direction))
+        beside = np.sqrt(np.maximum(1 - np.clip(along, 0, 1) ** 2, 0))
+        distance = np.where(within, np.abs(height), beside)
+        nearest = np.minimum.reduceat(distance, first)
+        # Two faces share an edge, and all the place: their normals together tell, by their angles if it is the place.
+        share = np.where(distance <= np.repeat(nearest, count) + 1e-9, 1.0, 0.0)
+        share *= np.where(distance >= 1, self._angle[corner], 1.0)
+        return np.where(np.add.reduceat(share * height, first) < 0, nearest, -nearest)
+
+
+def _sums(values: np.ndarray, start: np.ndarray, count: np.ndarray) -> np.ndarray:
+    result = np.zeros((len(count), values.shape[1]))
+    some = count > 0
+    if some.any():
+        result[some] = np.add.reduceat(values, start[some], axis=0)
+    return result
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)

@@ -74,7 +74,11 @@ def containment_volumes(body: Body, skeleton: Skeleton, kind: str = "CAPSULE") -
     """
     if kind not in KINDS:
         raise BadSettings(f"The kind of volume must be one of {', '.join(KINDS)}, not {kind}")
-    distances = BoneDistances(body, skeleton)
+    return fitted_volumes(body, BoneDistances(body, skeleton), skeleton, kind)
+
+
+def fitted_volumes(body: Body, distances: BoneDistances, skeleton: Skeleton, kind: str) -> list[Volume]:
+    """As ``containment_volumes``, with distances that are known already."""
     nearest = np.min([distances.plain(rows).min(axis=0) for rows in distances.blocks()], axis=0)
     return [
         _fitted(skeleton, bone, kind, body.points[places], nearest[bone])

@@ -27,15 +27,19 @@ _MOST_SAMPLES = 32
 # along a flat surface is left to the edges of the mesh.
 _STEEPEST = 0.1
 
-# Edges from a vertex to those whose bones are candidates for it, too.
+# Bones are candidates, too, where a way that leaves the shortest one within so many edges is longer by this factor.
 _EDGES = 2
+_DETOUR = 1.25
 
-# More places are thinned out for the tetrahedra, whose number and memory grow with them; the others follow the nearest.
-_MOST_PLACES = 250_000
+# More places are thinned out for the tetrahedra, whose number and memory grow with them; the skin leads to the others.
+_MOST_PLACES = 100_000
 
 # Tetrahedra with one circumsphere, to this share of its radius, are one cell; beyond so many corners they stay apart.
 _COSPHERICAL = 1e-6
 _MOST_CORNERS = 64
+
+# Places that may be equally near to a point on a bone.
+_MOST_NEAREST = 8
 
 _STAGE = "Traversing tetrahedra"
 
@@ -61,18 +65,15 @@ def topological_neighbors(
     checkpoint(progress, 0.0, _STAGE)
     samples, owners = bone_samples(distances, skeleton)
     count = len(distances.points)
-    chosen = np.arange(count)
-    if count > _MOST_PLACES:
-        chosen = np.sort(np.random.default_rng(0).permutation(count)[:_MOST_PLACES])
+    chosen = np.arange(count) if count <= _MOST_PLACES else _thinned(distances)
     graph, bones = _graph(body, distances, chosen, samples, owners)
     checkpoint(progress, 0.6, _STAGE)
-    near = _closest(graph, bones, distances.scale)
+    lengths, closest = _closest(graph, bones, distances.scale)
     checkpoint(progress, 0.8, _STAGE)
-    steps = (graph > 0).astype(np.float32) + sparse.eye(graph.shape[0], dtype=np.float32, format="csr")
-    for _ in range(_EDGES):
-        near = _pattern(steps @ near)
-    near = near[:count]
-    near = _pattern(near + near @ _kin(skeleton))
+    near, closest = _nearly_closest(graph, lengths, closest)[:count], closest[:count]
+    # Bones that nothing is closest to, since they are outside of the body, are nobody's kin.
+    present = sparse.diags((closest.getnnz(axis=0) > 0).astype(np.float32))
+    near = _pattern(near + closest @ _kin(skeleton) @ present)
     reached = np.flatnonzero(np.diff(near.indptr))
     if len(reached) == 0:
         return sparse.csr_matrix(np.ones((count, len(skeleton)), bool))
@@ -96,32 +97,45 @@ def bone_samples(distances: BoneDistances, skeleton: Skeleton) -> tuple[np.ndarr
     return np.concatenate(points) - distances.middle, np.concatenate(owners)
 
 
+def _thinned(distances: BoneDistances) -> np.ndarray:
+    """``_MOST_PLACES`` of the places, as good as at random, but a place and its mirror image are chosen alike."""
+    grid = np.round(np.abs(distances.points) / (TIE * distances.scale)).astype(np.int64)
+    # Fractions of multiples of irrational numbers are spread evenly.
+    spread = np.modf(grid @ np.sqrt([2.0, 3.0, 5.0]))[0]
+    return np.sort(np.argsort(spread, kind="stable")[:_MOST_PLACES])
+
+
 def _graph(
     body: Body, distances: BoneDistances, chosen, samples, owners
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """Lengths of edges (M, M) between nodes, the places and then the samples beside them, and their bones (M, P)."""
     places, scale = len(distances.points), distances.scale
-    gap, at = cKDTree(distances.points).query(samples)
-    beside = gap > TIE * scale
-    node = at.copy()
+    gaps, nearest = cKDTree(distances.points).query(samples, k=range(1, min(places, _MOST_NEAREST) + 1))
+    beside = gaps[:, 0] > TIE * scale
+    node = nearest[:, 0].copy()
     apart = weld(samples[beside], TIE * scale)
     node[beside] = places + apart
     new = samples[beside][np.unique(apart, return_index=True)[1]]
     points = np.concatenate([distances.points, new])
-    normals = np.concatenate([distances.normals, np.zeros_like(new)])
+    sample, rank = np.nonzero(beside[:, None] & (gaps <= gaps[:, :1] * (1 + TIE)))
+    surface = np.column_stack([node[sample], nearest[sample, rank]])
     bones = sparse.csr_matrix((np.ones(len(owners), np.float32), (node, owners)), shape=(len(points), distances.count))
     pairs = _tetrahedra_edges(points, np.concatenate([chosen, np.arange(places, len(points))]))
+    # With all in a plane, or too few for tetrahedra: then the surface itself leads on from where a bone is nearest.
+    leads = _other_pairs(surface if pairs is None else pairs, body.place_edges, len(points))
     if pairs is not None:
-        pairs = pairs[_inside(points, normals, pairs, places)]
-    else:
-        # All in a plane, or too few for tetrahedra: then the surface itself leads on from where a bone is nearest.
-        pairs = np.column_stack([at, node])[beside]
-    pairs = np.concatenate([body.place_edges, pairs])
-    lengths = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
-    order = np.unique(pairs.min(axis=1) * len(points) + pairs.max(axis=1), return_index=True)[1]
-    first, second = pairs[order].T
-    half = sparse.coo_matrix((np.maximum(lengths[order], 1e-9 * scale), (first, second)), shape=(len(points),) * 2)
+        leads = leads[_inside(distances, points, leads)]
+    first, second = np.concatenate([body.place_edges, leads]).T
+    lengths = np.linalg.norm(points[first] - points[second], axis=1)
+    half = sparse.coo_matrix((np.maximum(lengths, 1e-9 * scale), (first, second)), shape=(len(points),) * 2)
     return (half + half.T).tocsr(), bones
+
+
+def _other_pairs(pairs: np.ndarray, known: np.ndarray, count: int) -> np.ndarray:
+    """(E, 2) each of ``pairs`` of 0 … count − 1 once, the first less than the second, without those of ``known``."""
+    keys = np.unique(pairs.min(axis=1) * count + pairs.max(axis=1))
+    keys = keys[~np.isin(keys, known[:, 0] * count + known[:, 1], assume_unique=True)]
+    return np.column_stack([keys // count, keys % count])
 
 
 def _tetrahedra_edges(points: np.ndarray, chosen: np.ndarray) -> np.ndarray | None:
@@ -175,21 +189,22 @@ def _cells(points: np.ndarray, corners: np.ndarray, neighbors: np.ndarray) -> np
     return np.unique(cell, return_inverse=True)[1].reshape(-1)
 
 
-def _inside(points: np.ndarray, normals: np.ndarray, pairs: np.ndarray, places: int) -> np.ndarray:
+def _inside(distances: BoneDistances, points: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(E,) bool: edges that leave both ends behind the surface there. Not those between two samples: bones of different
     limbs may well see each other."""
-    first, second = pairs.T
-    along = points[second] - points[first]
-    least = _STEEPEST * np.linalg.norm(along, axis=1)
-    known = normals.any(axis=1)
-    inward = (np.einsum("ij,ij->i", normals[first], along) <= -least) | ~known[first]
-    inward &= (np.einsum("ij,ij->i", normals[second], along) >= least) | ~known[second]
-    return inward & ((first < places) | (second < places))
+    along = points[pairs[:, 1]] - points[pairs[:, 0]]
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    on_surface = pairs < len(distances.points)
+    inward = on_surface.any(axis=1)
+    for side, direction in ((0, along), (1, -along)):
+        judged = np.flatnonzero(inward & on_surface[:, side])
+        inward[judged] = distances.surface.below(pairs[judged, side], direction[judged]) >= _STEEPEST
+    return inward
 
 
-def _closest(graph: sparse.csr_matrix, bones: sparse.csr_matrix, scale: float) -> sparse.csr_matrix:
-    """(M, P) the bones that are nearest to each node along ``graph``, several where they are as near; none where
-    nothing leads. bones (M, P): where each bone itself is."""
+def _closest(graph: sparse.csr_matrix, bones: sparse.csr_matrix, scale: float) -> tuple[np.ndarray, sparse.csr_matrix]:
+    """How far it is along ``graph`` from each node (M,) to a bone, infinite where nothing leads; and to which (M, P),
+    several where they are as near. bones (M, P): where each bone itself is."""
     sources = np.flatnonzero(np.diff(bones.indptr))
     length, _, source = dijkstra(graph, indices=sources, min_only=True, return_predecessors=True)
     reached = np.flatnonzero(np.isfinite(length))
@@ -205,8 +220,30 @@ def _closest(graph: sparse.csr_matrix, bones: sparse.csr_matrix, scale: float) -
     while True:
         more = _pattern(near + into @ near)
         if more.nnz == near.nnz:
-            return near
+            return length, near
         near = more
+
+
+def _nearly_closest(graph: sparse.csr_matrix, lengths: np.ndarray, closest: sparse.csr_matrix) -> sparse.csr_matrix:
+    """(M, P) the ``closest`` bones of each node and those of other nodes a few edges away, where the way through these
+    is hardly longer: around joints, where a little more or less of a way along edges decides nothing."""
+    ways, found = graph.tocoo(), closest.tocoo()
+    node, bone, length = found.row.astype(np.int64), found.col.astype(np.int64), lengths[found.row]
+    for _ in range(_EDGES):
+        # Every edge, with every bone at its far end.
+        count = np.bincount(node, minlength=len(lengths))
+        start, several = (np.cumsum(count) - count)[ways.col], count[ways.col]
+        item = np.arange(several.sum()) + np.repeat(start - np.cumsum(several) + several, several)
+        here = np.repeat(ways.row.astype(np.int64), several)
+        detour = np.repeat(ways.data, several) + length[item]
+        short = detour <= _DETOUR * lengths[here]
+        node, length = np.append(node, here[short]), np.append(length, detour[short])
+        bone = np.append(bone, bone[item[short]])
+        # The shortest way to each bone, by nodes again.
+        order = np.lexsort((length, bone, node))
+        order = order[np.diff(node[order] * closest.shape[1] + bone[order], prepend=-1) > 0]
+        node, bone, length = node[order], bone[order], length[order]
+    return sparse.csr_matrix((np.ones(len(node), np.float32), (node, bone)), shape=closest.shape)
 
 
 def _kin(skeleton: Skeleton) -> sparse.csr_matrix:

@@ -65,6 +65,10 @@ def diffuse(
         # A stable order: of equals the first bone comes first, whatever else there is.
         order = np.argsort(-solved, axis=1, kind="stable")[:, :most]
         bones, weights = np.take_along_axis(indices, order, axis=1), np.take_along_axis(solved, order, axis=1)
+    if len(used) > most:
+        # Of bones as strong as the last one, some may be missing: none of them counts.
+        cut = weights <= weights[:, -1:] * (1 + _TIE)
+        weights[cut & ~cut[:, :1]] = 0
     return bones, weights
 
 

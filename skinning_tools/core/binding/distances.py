@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from .body import outward_normals
+from ..progress import Progress, checkpoint, ignore
+from .body import Surface, facing_outward
 from .types import Body, Skeleton
 
 # Numbers in one block of rows times bones: 32 MB, of which a few are alive at a time.
@@ -32,10 +33,10 @@ class BoneDistances:
     """Distances from the places of a body to the segments between heads and tails.
 
     points (W, 3): the places about ``middle`` (3,). scale: of lengths in this problem; never zero.
-    normals (W, 3): out of the body, zero where unknown.
+    surface: which way is out.
     """
 
-    def __init__(self, body: Body, skeleton: Skeleton):
+    def __init__(self, body: Body, skeleton: Skeleton, progress: Progress = ignore):
         joints = np.concatenate([skeleton.heads, skeleton.tails])
         self.scale = body.diagonal or float(np.linalg.norm(np.ptp(joints, axis=0))) or 1.0
         # About the middle, for the sake of digits: distances come from scalar products.
@@ -46,8 +47,8 @@ class BoneDistances:
         self._squares = np.einsum("ij,ij->i", self._axes, self._axes)
         self._along = np.where(self._squares > 0, 1 / np.where(self._squares > 0, self._squares, 1), 0)
         self._offsets = np.einsum("ij,ij->i", self._heads, self._axes)
-        self.normals = np.zeros_like(self.points)
-        self.normals = outward_normals(body, body.points - self._from_nearest())
+        inner = body.points - self._from_nearest(progress)
+        self.surface = Surface(self.points, facing_outward(body, inner))
 
     def blocks(self) -> Iterator[slice]:
         return blocks(len(self.points), self.count)
@@ -62,7 +63,7 @@ class BoneDistances:
         A surface takes in of a source's light cos θ / d²: bones that it faces away from count as further. So the side
         of a chest that an arm hangs along does not belong to the arm. ``plain`` where no normal is known.
         """
-        points, normals = self.points[rows], self.normals[rows]
+        points, normals = self.points[rows], self.surface.normals[rows]
         distances, share = self._distances(points)
         cosine = np.einsum("ij,ij->i", normals, points)[:, None] - normals @ self._heads.T
         cosine -= share * (normals @ self._axes.T)
@@ -113,10 +114,11 @@ class BoneDistances:
         np.maximum(squares, (_LEAST_DISTANCE * self.scale) ** 2, out=squares)
         return np.sqrt(squares, out=squares), share
 
-    def _from_nearest(self) -> np.ndarray:
+    def _from_nearest(self, progress: Progress) -> np.ndarray:
         """(W, 3) from the nearest point of any bone to each place; the middle of all that are as near."""
         result = np.empty_like(self.points)
         for rows in self.blocks():
+            checkpoint(progress, rows.start / len(result), "Measuring distances")
             distances, share = self._distances(self.points[rows])
             near = (distances <= distances.min(axis=1, keepdims=True) * (1 + TIE)).astype(float)
             near /= near.sum(axis=1, keepdims=True)

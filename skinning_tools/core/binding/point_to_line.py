@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from ..eigenskin.supports import smooth_step
 from ..progress import Progress, ignore
 from .assignment import Assignment, Limits, assigned, nearly_best
 from .distances import BoneDistances
@@ -33,7 +34,7 @@ def assign(distances: BoneDistances, skeleton: Skeleton, limits: Limits, progres
         shares = by_distance.copy()
         points = distances.points[rows]
         for child, parent, joint, normal in zip(children, parents, joints, normals, strict=True):
-            beyond = smooth_step((points - joint) @ normal / (_HALF_WIDTH * nearest))
+            beyond = smooth_step(0.5 + 0.5 * (points - joint) @ normal / (_HALF_WIDTH * nearest))
             shares[:, child] *= beyond
             shares[:, parent] *= 1 - beyond
         # Planes that leave nothing to anyone are overruled.
@@ -59,9 +60,3 @@ def joint_planes(skeleton: Skeleton) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.linalg.norm(normals, axis=1)
     kept = hanging & (sizes > _FOLDED)
     return children[kept], normals[kept] / sizes[kept, None]
-
-
-def smooth_step(distance: np.ndarray) -> np.ndarray:
-    """From 0 at −1 to 1 at 1."""
-    x = np.clip(0.5 * (distance + 1), 0, 1)
-    return x * x * (3 - 2 * x)

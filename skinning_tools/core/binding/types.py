@@ -20,6 +20,8 @@ def weld(points: np.ndarray, radius: float) -> np.ndarray:
 
     Points within ``radius`` of each other are at one place, and so are chains of such points.
     """
+    if len(points) == 0:
+        return np.zeros(0, dtype=np.int64)
     exact, of_exact = np.unique(points, axis=0, return_inverse=True)
     of_exact = of_exact.reshape(-1)  # numpy 2.0 returns another shape
     near = cKDTree(exact).query_pairs(radius, output_type="ndarray")
