@@ -18,10 +18,11 @@ from .pose_space import REST, SAME_ROTATION, PoseSpace, hinge_axis, rotation_ang
 from .supports import limited_masks, strengths, support_mask
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
-# Of the mesh's extent. Smaller displacements are rounding of single precision; joints with none above the second need
-# no correction.
+# Of the mesh's extent, or of a single precision number as large as its coordinates: smaller displacements are rounding.
+# Joints that displace nothing ten times as far need no correction.
 _ROUNDING = 1e-6
-_NOTICEABLE = 1e-5
+_ROUNDING_AWAY = 4 * float(np.finfo(np.float32).eps)
+_NOTICEABLE = 10.0
 
 # A pair of joints is worth its shape keys where it explains this share of what single joints leave.
 _PAIR_WORTH = 0.02
@@ -113,21 +114,29 @@ def _note_damped(mapped: RestDisplacements, names: list[str], notes: list[str]) 
     counts = mapped.damped.sum(axis=1)
     parts = [f"{name} ({count:,} vertices)" for name, count in zip(names, counts, strict=True) if count]
     if parts:
-        notes.append(f"Blending nearly flattens the skin, so that it is corrected in part only: {_listed(parts)}")
+        notes.append(
+            f"Blending nearly flattens the skin, so that it is corrected in part only: {_listed(parts)}. "
+            "Such twists need bones in between"
+        )
 
 
 def _merged(observations: _Observations, names: list[str], notes: list[str]) -> _Observations:
     """The mean in place of examples that have one pose."""
-    rotations, moving = observations.rotations, observations.moving
+    moving = observations.moving
+    # What has not moved is at rest, however little it trembles.
+    rotations = np.where(moving[..., None], observations.rotations, REST)
     apart = np.zeros((len(names), len(names)))
     for joint in np.flatnonzero(moving.any(axis=0)):
         np.maximum(apart, rotation_distances(rotations[:, joint], rotations[:, joint]), out=apart)
     first = np.arange(len(names))
     for index in range(1, len(names)):
-        same = np.flatnonzero(apart[index, :index] <= SAME_ROTATION)
+        # Near to the first of a group, not to any of it: a slow motion is more than one pose.
+        same = np.flatnonzero((apart[index, :index] <= SAME_ROTATION) & (first[:index] == np.arange(index)))
         if len(same):
-            first[index] = first[same[0]]
-            notes.append(f"{names[first[index]]} and {names[index]} have the same pose: their mean is used")
+            first[index] = same[0]
+    for index in np.flatnonzero(np.bincount(first, minlength=len(first)) > 1):
+        same = [names[place] for place in np.flatnonzero(first == index)]
+        notes.append(f"{_listed(same)} have the same pose: their mean is used")
     kept, groups = np.unique(first, return_inverse=True)
     if len(kept) == len(first):
         return observations
@@ -148,19 +157,20 @@ class _Builder:
     spaces: dict[int, PoseSpace] = field(default_factory=dict)
 
     @property
-    def size(self) -> float:
-        """The diagonal of the mesh at rest."""
-        return float(np.linalg.norm(np.ptp(self.rig.rest, axis=0)))
+    def rounding(self) -> float:
+        """Displacements up to this length say nothing."""
+        size = float(np.linalg.norm(np.ptp(self.rig.rest, axis=0)))
+        return max(_ROUNDING * size, _ROUNDING_AWAY * float(np.abs(self.rig.rest).max(initial=0.0)))
 
     def singles(self, progress: Progress) -> list[Draft]:
         """A draft for each joint that displaces something."""
         drafts = []
-        for joint, (region, observed) in self._joint_signals(_ROUNDING * self.size, progress).items():
+        for joint, (region, observed) in self._joint_signals(self.rounding, progress).items():
             strength = strengths(observed[..., :3])
-            if strength.max(initial=0.0) <= _NOTICEABLE * self.size:
+            if strength.max(initial=0.0) <= _NOTICEABLE * self.rounding:
                 continue
             name = self.rig.joint_names[joint]
-            wanted = support_mask(strength, self.settings.support_threshold, _ROUNDING * self.size)
+            wanted = support_mask(strength, self.settings.support_threshold, self.rounding)
             draft = Draft(name, (joint,), region, observed, strength, wanted, self.spaces[joint])
             if name in self.painted:
                 draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
@@ -240,7 +250,7 @@ class _Builder:
         while candidates and found < most:
             energies = np.einsum("eni,eni->en", residuals[..., :3], residuals[..., :3])
             whole = float(energies.sum())
-            if energies.max() <= (_NOTICEABLE * self.size) ** 2:
+            if energies.max() <= (_NOTICEABLE * self.rounding) ** 2:
                 break
             best = self._best_pair(drafts, candidates, residuals, energies, _PAIR_WORTH * whole)
             checkpoint(progress, found / most, "Pairing Joints")

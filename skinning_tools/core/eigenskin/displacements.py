@@ -10,9 +10,10 @@ from ..deform import vertex_transforms
 from ..deform.surface import unit
 from ..progress import Progress, checkpoint, ignore
 
-# Of the largest singular value of a vertex's blended matrix: below this the inverse is damped, as it would blow up the
-# smallest error of a target into a spike of the rest pose.
-DAMPED_BELOW = 0.1
+# Of the largest singular value of a vertex's blended matrix: below this the inverse is damped (twists beyond 150°
+# between two bones, half and half). Displacements would else be many times as large as what they correct, and ruin all
+# poses on the way.
+DAMPED_BELOW = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +68,9 @@ def damped_inverse(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         [np.cross(columns[1], columns[2]), np.cross(columns[2], columns[0]), np.cross(columns[0], columns[1])], axis=1
     )
     determinant = np.einsum("ni,ni->n", columns[0], cofactors[:, 0])
-    size = np.sqrt(np.einsum("nij,nij->n", linear, linear))
+    largest = np.abs(np.einsum("nij,nik->njk", linear, linear)).sum(axis=2).max(axis=1, initial=0.0)
     # The ratio of the extreme singular values is at least this quotient, so that few vertices need them computed.
-    doubtful = np.abs(determinant) <= DAMPED_BELOW * size**3
+    doubtful = np.abs(determinant) <= DAMPED_BELOW * largest**1.5
     inverse = cofactors / np.where(doubtful, 1.0, determinant)[:, None, None]
     damped = np.zeros(len(linear), bool)
     if doubtful.any():

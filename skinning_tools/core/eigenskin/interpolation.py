@@ -3,10 +3,12 @@
 
 import numpy as np
 
-# The automatic radius in units of the mean distance to the nearest other observation, and its upper bound in radians.
+# The automatic radius in units of the mean distance to the nearest other observation, among a few that are far apart (a
+# cluster of similar poses must not make it small for all others), and its upper bound in radians.
 # Measured on the human rig with dual-quaternion shapes: smaller radii sag between observations, larger ones approach
 # piecewise linear interpolation, with weights that grow and cancel. Leaving observations out one at a time would choose
 # much too large ones, as the outermost observations dominate it.
+_SPREAD = 7
 _SPACINGS = 2.0
 _LARGEST = 1.2
 
@@ -18,6 +20,7 @@ _SCATTERED_LARGEST = 2.0
 # Smallest eigenvalue of the basis at its own centres: with less, weights cancel beyond what drivers can carry.
 _LEAST_EIGENVALUE = 1e-4
 _SHRUNK = 0.8
+_MOST_STEPS = 40
 
 
 def basis_weights(distances: np.ndarray, values: np.ndarray, radius: float) -> np.ndarray:
@@ -31,15 +34,29 @@ def basis_weights(distances: np.ndarray, values: np.ndarray, radius: float) -> n
 def automatic_radius(distances: np.ndarray, scattered: bool = False) -> float:
     """The radius, radians, for observations at ``distances`` (M, M), at least two; scattered: some of them are of
     examples that pose several joints."""
+    spread = _spread(distances)
+    distances = distances[np.ix_(spread, spread)]
     nearest = np.where(np.eye(len(distances), dtype=bool), np.inf, distances).min(axis=1).mean()
     if scattered:
         return float(min(_SCATTERED_SPACINGS * nearest, _SCATTERED_LARGEST))
     return float(min(_SPACINGS * nearest, _LARGEST))
 
 
+def _spread(distances: np.ndarray) -> list[int]:
+    """At most _SPREAD of the observations, each the farthest from those before it, the first one first."""
+    chosen = [0]
+    nearest = distances[0].copy()
+    while len(chosen) < min(_SPREAD, len(distances)):
+        chosen.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, distances[chosen[-1]])
+    return chosen
+
+
 def usable_radius(distances: np.ndarray, radius: float) -> float:
     """``radius``, or the largest of a few smaller ones with which observations at ``distances`` (M, M) can be told
     apart. About an axis the basis always is positive definite; over all rotations only for radii below about two."""
-    while np.linalg.eigvalsh(np.exp(-distances / radius))[0] < _LEAST_EIGENVALUE:
+    for _ in range(_MOST_STEPS):
+        if np.linalg.eigvalsh(np.exp(-distances / radius))[0] >= _LEAST_EIGENVALUE:
+            break
         radius *= _SHRUNK
     return radius

@@ -176,11 +176,58 @@ def test_examples_with_one_pose_are_averaged_and_named():
     shapes = examples.shapes.copy()
     shapes[-1] += 0.1
     model = build_eigenskin(posed.rig, replace(examples, shapes=shapes), ALL)
-    assert model.notes == ("Pose 5 and Pose 7 have the same pose: their mean is used",)
+    assert model.notes == ("Pose 5, Pose 7 have the same pose: their mean is used",)
     assert len(model.spaces[1].centers) == 7
     found = model.displacements(model.values(examples.rotations[4:5])[0])
     expected = displacements_of(posed, replace(examples, shapes=shapes))[[4, 6]].mean(axis=0)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_slow_motion_is_many_poses():
+    """Each frame is within the tolerance of the one before: only those near to the same one are one pose."""
+    posed = limb()
+    steps = np.arange(5, 60, 0.2)
+    examples = posed.examples(
+        [{"bone 1": [0, np.radians(step), 0]} for step in steps],
+        displaced=lambda turned: np.ones(posed.rig.rest.shape) * np.sin(turned[1, 2]),
+    )
+    model = build_eigenskin(posed.rig, examples, EigenSkinSettings(components=1, support_threshold=0))
+    assert example_errors(posed.rig, examples, model).relative < 0.02
+
+
+def test_partners_that_tremble_do_not_count():
+    """The other joint is posed by less than counts as posed, this way and that: one pose, and an end."""
+    posed = limb()
+    examples = posed.examples(
+        [
+            {"bone 1": [0, np.radians(40), 0], "bone 2": [0, np.radians(0.2), 0]},
+            {"bone 1": [0, np.radians(40), 0], "bone 2": [0, np.radians(-0.2), 0]},
+            {"bone 2": [0, np.radians(50), 0]},
+        ],
+        displaced=lambda turned: np.ones(posed.rig.rest.shape) * (turned[1, 2] + 2 * turned[2, 2]),
+    )
+    model = build_eigenskin(posed.rig, examples, ALL)
+    assert [len(space.centers) for space in model.spaces.values()] == [2, 2]
+
+
+def test_a_cluster_of_poses_does_not_narrow_the_basis():
+    posed = limb()
+
+    def built(*more):
+        poses = [*hinge_poses("bone 1"), *({"bone 1": [0, np.radians(angle), 0]} for angle in more)]
+        examples = posed.examples(poses, displaced=lambda turned: np.ones(posed.rig.rest.shape) * turned[1, 2])
+        return build_eigenskin(posed.rig, examples, ALL).spaces[1].radius
+
+    assert built(*np.linspace(33.3, 51, 40)) > 0.6 * built()
+
+
+def test_rounding_of_far_coordinates_is_nothing_to_correct():
+    posed = limb()
+    away = replace(posed.rig, rest=posed.rig.rest + 1000.0)
+    examples = posed.examples(hinge_poses("bone 1"))
+    shapes = np.array([skin_frame(away.rest, away.bones, away.weights, each) for each in examples.matrices], np.float32)
+    with pytest.raises(BadExamples, match="nothing to correct"):
+        build_eigenskin(away, replace(examples, shapes=shapes), EigenSkinSettings())
 
 
 def test_rest_poses_are_left_out_and_named():
