@@ -97,7 +97,8 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
 
     armature: the object whose bones drive them; rig: what ``model`` was built for. Vertex groups show the supports'
     masks; those that the artist has painted stay. normals: write normal corrections, where the model has any, as
-    attributes. All or nothing: where it raises, all is as before. Raises BadScene.
+    attributes. All or nothing: where it raises, all is as before; where it fails after it has begun to take an earlier
+    one away, what is there of both can be removed, and replaced. Raises BadScene.
     """
     check_writable(object)
     mesh = object.data
@@ -108,26 +109,30 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
     if missing:
         raise BadScene(f'The armature "{armature.name}" has no bone "{missing[0]}" any more. Start again')
     old = eigenskin_record(object)
-    painted = set(painted_masks(object))
+    groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)} if old else {}
+    painted = {name: groups[name] for name in painted_masks(object)}
     record = Record(model.vertex_count)
     if old:
         # What an earlier one made was not there before.
         record.made_basis, record.made_animation = old.made_basis, old.made_animation
     network = eigenskin_drivers.plan(model)
-    shown = _Shown(object)
-    with ExitStack() as undo:
-        undo.callback(shown.restore)
-        undo.callback(_take_away, object, record)
+    with ExitStack() as end, ExitStack() as undo:
+        end.callback(_Shown(object).restore)
+        undo.callback(_take_away, object, record, painted.values())
         _make_keys(object, rest, model, record)
         _make_drivers(mesh, armature, network, record, old)
         _make_groups(object, model, record, painted)
         if normals:
             _make_attributes(object, model, record)
         _turn_preserve_volume_off(mesh, armature, record)
-        undo.pop_all()
-    _replace(object, armature, old, record, painted)
-    shown.restore()
-    store_record(mesh, record)
+        if old:
+            undo.pop_all()
+            _replace(object, armature, old, record, painted)
+        else:
+            undo.callback(mesh.pop, RECORD, None)
+            _name_all(object, armature, record, painted)
+            store_record(mesh, record)
+            undo.pop_all()
     mesh.update()
     supports = record.supports
     return Written(
@@ -225,8 +230,12 @@ def _make_drivers(mesh, armature, network, record: Record, old: Record | None) -
     eigenskin_drivers.write_drivers(key, armature, network, properties, paths)
 
 
-def _make_groups(object, model: "EigenSkin", record: Record, painted: set[str]) -> None:
-    """Of all supports whose mask is not painted."""
+def _make_groups(object, model: "EigenSkin", record: Record, painted: dict[str, str]) -> None:
+    """Of all supports whose mask is not painted. painted: the groups of the others, by support."""
+    for entry in record.supports:
+        entry.group = painted.get(entry.name, "")
+    gone = painted.keys() - {entry.name for entry in record.supports}
+    record.kept = tuple(SupportRecord(name, group=painted[name]) for name in painted if name in gone)
     chosen = [
         (entry, support)
         for entry, support in zip(record.supports, model.supports, strict=True)
@@ -264,46 +273,47 @@ def _turn_preserve_volume_off(mesh, armature, record: Record) -> None:
                 record.preserve_volume = tuple(dict.fromkeys((*record.preserve_volume, modifier.name)))
 
 
-def _replace(object, armature, old: Record | None, record: Record, painted: set[str]) -> None:
-    """Take away what ``old`` lists, and give all in ``record`` its name."""
+def _replace(object, armature, old: Record, record: Record, painted: dict[str, str]) -> None:
+    """Take away what ``old`` lists, and give all in ``record`` its name. The mesh knows of both until that is done."""
     mesh = object.data
-    kept = _KeptOfKeys(mesh, own_keys(mesh, old) if old else [])
-    groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)} if old else {}
-    if old:
-        record.preserve_volume = tuple(dict.fromkeys((*old.preserve_volume, *record.preserve_volume)))
-        _take_away(object, replace(old, preserve_volume=()), {groups[name] for name in painted})
-    for entry in record.supports:
-        if entry.name in painted:
-            entry.group = groups[entry.name]
-    gone = [name for name in groups if name in painted - {entry.name for entry in record.supports}]
-    record.kept = tuple(SupportRecord(name, group=groups[name]) for name in gone)
-    _name_all(object, armature, record, painted)
-    kept.restore(mesh)
-    if old and old.muted:
-        _mute_keys(mesh, record, True)
+    record.preserve_volume = tuple(dict.fromkeys((*old.preserve_volume, *record.preserve_volume)))
+    supports, kept_groups = (*old.supports, *record.supports), (*old.kept, *record.kept)
+    both = replace(
+        record, properties=(*old.properties, *record.properties), supports=supports, kept=kept_groups, baked=old.baked
+    )
+    both.made_action = old.made_action
+    store_record(mesh, both)
+    kept = _KeptOfKeys(mesh, own_keys(mesh, old))
+    _take_away(object, replace(old, preserve_volume=()), painted.values())
+    try:
+        _name_all(object, armature, record, painted)
+        kept.restore(mesh)
+        if old.muted:
+            _mute_keys(mesh, record, True)
+    finally:
+        store_record(mesh, record)
 
 
-def _name_all(object, armature, record: Record, painted: set[str]) -> None:
-    """Names that tell what is what, in place of the temporary ones."""
+def _name_all(object, armature, record: Record, painted: dict[str, str]) -> None:
+    """Names that tell what is what, in place of the temporary ones. Where it fails, ``record`` has those so far."""
     mesh = object.data
     bones = {bone.name for bone in armature.data.bones}
     for entry in record.supports:
         keys = [mesh.shape_keys.key_blocks[name] for name in entry.keys]
         taken = {block.name for block in mesh.shape_keys.key_blocks}
-        entry.keys = tuple(_free_name(entry.name, f" {index + 1}", taken) for index in range(len(keys)))
-        for block, name in zip(keys, entry.keys, strict=True):
-            block.name = name
+        for index, block in enumerate(keys):
+            block.name = _free_name(entry.name, f" {index + 1}", taken)
+            entry.keys = tuple(block.name for block in keys)
         # A group with a bone's name would move the mesh.
         if entry.name not in painted:
             name = _free_name(entry.name, SUPPORT_ENDING, _layer_names(object) | bones)
             object.vertex_groups[entry.group].name = name
             entry.group = name
-        attributes = entry.attributes
+        attributes = [mesh.attributes[name] for name in entry.attributes]
         taken = _layer_names(object)
-        names = [_free_name(name, NORMAL_ENDING, taken) for name in entry.keys[: len(attributes)]]
-        for temporary, name in zip(attributes, names, strict=True):
-            mesh.attributes[temporary].name = name
-        entry.attributes = tuple(names)
+        for attribute, key in zip(attributes, entry.keys, strict=False):
+            attribute.name = _free_name(key, NORMAL_ENDING, taken)
+            entry.attributes = tuple(attribute.name for attribute in attributes)
 
 
 class _KeptOfKeys:

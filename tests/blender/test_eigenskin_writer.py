@@ -275,6 +275,20 @@ STEPS = {
     "preserve volume": (eigenskin_writer, "_turn_preserve_volume_off", 0),
 }
 
+# Of these a rebuild has begun to take the old one away.
+LATE_STEPS = {
+    "first name": (eigenskin_writer, "_free_name", 0),
+    "a key's name": (eigenskin_writer, "_free_name", 1),
+    "a normal's name": (eigenskin_writer, "_free_name", 5),
+    "all names": (eigenskin_writer, "_name_all", 0),
+}
+REPLACING_STEPS = {
+    "kept settings": (eigenskin_writer, "_KeptOfKeys", 0),
+    "keyframes": (eigenskin_writer, "take_keyframes_away", 0),
+    "taking away": (eigenskin_writer, "_take_away", 0),
+    **LATE_STEPS,
+}
+
 
 class Failing:
     """Does what ``function`` does, and fails after so many calls."""
@@ -291,14 +305,14 @@ class Failing:
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["bare", "with keys"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", STEPS | LATE_STEPS)
 def test_all_or_nothing(rigged, monkeypatch, step, kept):
     ob, rig, joints = rigged
     ob.modifiers["Armature"].use_deform_preserve_volume = True
     if kept:
         artists_keys(ob, rig)
     before = snapshot(ob)
-    module, name, after = STEPS[step]
+    module, name, after = (STEPS | LATE_STEPS)[step]
     monkeypatch.setattr(module, name, Failing(getattr(module, name), after))
     with pytest.raises(MemoryError):
         write_eigenskin(ob, rig, joints, any_model(joints), normals=True)
@@ -319,6 +333,35 @@ def test_a_failed_rebuild_leaves_the_old_one(rigged, monkeypatch, step):
     assert snapshot(ob) == before
     bpy.context.view_layer.update()
     assert np.array_equal(models.shown_values(ob), values)
+
+
+@pytest.mark.parametrize("end", ["remove", "rebuild"])
+@pytest.mark.parametrize("step", REPLACING_STEPS)
+def test_a_rebuild_that_failed_late_is_known(rigged, monkeypatch, step, end):
+    ob, rig, joints = rigged
+    ob.modifiers["Armature"].use_deform_preserve_volume = True
+    artists_keys(ob, rig)
+    before = snapshot(ob)
+    write_eigenskin(ob, rig, joints, any_model(joints), normals=True)
+    ob.vertex_groups["lower support"].add([3, 4], 0.25, "REPLACE")
+    written, painted = snapshot(ob), painted_masks(ob)
+    module, name, after = REPLACING_STEPS[step]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, Failing(getattr(module, name), after))
+        with pytest.raises(MemoryError):
+            write_eigenskin(ob, rig, joints, any_model(joints, seed=1), normals=True)
+    assert painted_masks(ob).keys() == {"lower"}
+    assert np.array_equal(painted_masks(ob)["lower"], painted["lower"])
+    if end == "rebuild":
+        model = any_model(joints)
+        write_eigenskin(ob, rig, joints, model, normals=True)
+        after = snapshot(ob)
+        for same in ("keys", "groups", "attributes", "modifiers", "volume"):
+            assert sorted(after[same]) == sorted(written[same]), same
+        assert len(after["animation"][-1]) == len(written["animation"][-1])
+        np.testing.assert_allclose(models.shown_values(ob), models.expected_values(ob, joints, model), atol=1e-5)
+    remove_eigenskin(ob)
+    assert snapshot(ob) == before
 
 
 # --- Taking away
