@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import BadScene, SkinningError
 from . import background, error_display
-from .eigenskin_examples import character_of, example_items, read_examples, read_rig
+from .eigenskin_examples import character_of, example_items, new_bones, read_examples, read_rig
 from .eigenskin_record import eigenskin_record, painted_masks
 from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
 from .job_checks import active_object
@@ -39,8 +39,8 @@ class Built:
         shown = bpy.utils.units.to_string(self.unit_system, "LENGTH", distance, precision=3)
         parts = [
             f"{self.object_name}: {_count(self.written.shape_key_count, 'shape key')} on "
-            f"{_count(self.written.support_count, 'support')} leave {self.relative_error:.1%} of the error at "
-            f"{_count(self.example_count, 'example')} "
+            f"{_count(self.written.support_count, 'support')}, {self.relative_error:.1%} of the error at "
+            f"{_count(self.example_count, 'example')} left "
             f"(worst {shown}, vertex {vertex} in {name}), {self.seconds:.1f} s",
             *self.notes,
         ]
@@ -117,7 +117,7 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
         written,
         errors.relative,
         (examples.names[worst], int(errors.worst_vertex[worst]), float(errors.worst_distance[worst])),
-        (*model.notes, *_note_on_keyframes(before), *notes_on_modifiers(object)),
+        (*model.notes, *_note_on_bones(object), *_note_on_keyframes(before), *notes_on_modifiers(object)),
         context.scene.unit_settings.system,
         time.perf_counter() - begin,
     )
@@ -168,6 +168,12 @@ def _forget_errors(object, armature) -> None:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _note_on_bones(object) -> list[str]:
+    """Which bones the examples were made without."""
+    names = new_bones(object)
+    return [f"{', '.join(names)}: unknown to some examples, where parents are followed"] if names else []
 
 
 def _note_on_keyframes(before) -> list[str]:
