@@ -49,13 +49,27 @@ def curve_container(owner):
     return strip.channelbag(animation.action_slot, ensure=True)
 
 
+def existing_curves(owner) -> list:
+    """The curves that animate ``owner`` through its own action; makes nothing."""
+    animation = owner.animation_data
+    action = animation.action if animation else None
+    if action is None:
+        return []
+    if not hasattr(action, "slots"):
+        return list(action.fcurves)
+    if animation.action_slot is None:
+        return []
+    bags = (strip.channelbag(animation.action_slot) for layer in action.layers for strip in layer.strips)
+    return [curve for bag in bags if bag is not None for curve in bag.fcurves]
+
+
 def copy_action(owner, source, name: str, keep) -> bpy.types.Action | None:
     """Give ``owner`` a copy of the action of ``source`` with the curves whose data path ``keep`` accepts.
 
     Keys, handles, modifiers and extrapolation stay as they are. Returns None, and copies nothing, where the source has
     no such curve. A linked action's copy is local.
     """
-    original = _existing_curves(source)
+    original = existing_curves(source)
     if not any(keep(curve.data_path) for curve in original):
         return None
     slot = source.animation_data.action_slot if hasattr(source.animation_data.action, "slots") else None
@@ -119,17 +133,3 @@ def _set_keys(curve, times: np.ndarray, values: np.ndarray) -> None:
         value = bpy.types.Keyframe.bl_rna.properties[name].enum_items[identifier].value
         points.foreach_set(name, np.full(len(times), value, dtype=np.int32))
     curve.update()
-
-
-def _existing_curves(owner) -> list:
-    """The curves that animate ``owner`` through its own action; makes nothing."""
-    animation = owner.animation_data
-    action = animation.action if animation else None
-    if action is None:
-        return []
-    if not hasattr(action, "slots"):
-        return list(action.fcurves)
-    if animation.action_slot is None:
-        return []
-    bags = (strip.channelbag(animation.action_slot) for layer in action.layers for strip in layer.strips)
-    return [curve for bag in bags if bag is not None for curve in bag.fcurves]

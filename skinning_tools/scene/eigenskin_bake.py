@@ -58,7 +58,7 @@ def check_bakeable(context, object) -> None:
     if record.baked:
         return
     taken = {value_path(block.name) for block in own_keys(object.data, record)}
-    found = next((curve.data_path for curve in _curves(key) if curve.data_path in taken), None)
+    found = next((curve.data_path for curve in actions.existing_curves(key) if curve.data_path in taken), None)
     if found is not None:
         raise BadScene(
             f'The action "{action.name}" of {label} has keyframes of {found} already. Delete that channel: so far the '
@@ -170,8 +170,3 @@ def _drivers_at_work(object, record: Record):
 def _mute(curves, mute: bool) -> None:
     for curve in curves:
         curve.mute = mute
-
-
-def _curves(key) -> list:
-    container = actions.curve_container(key)
-    return [] if container is None else list(container.fcurves)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene, BadSettings
-from skinning_tools.scene import background, eigenskin_bake
-from skinning_tools.scene.eigenskin_bake import bake_to_keyframes, unbake
+from skinning_tools.scene import actions, background, eigenskin_bake
+from skinning_tools.scene.eigenskin_bake import bake_to_keyframes, check_bakeable, unbake
 from skinning_tools.scene.eigenskin_examples import read_rig
 from skinning_tools.scene.eigenskin_record import eigenskin_record
 from skinning_tools.scene.eigenskin_writer import remove_eigenskin, write_eigenskin
@@ -247,6 +247,19 @@ def test_refused(moving, prepare):
         bake(ob)
     assert message in str(raised.value)
     assert snapshot(ob) == before
+
+
+@pytest.mark.parametrize("baked", [False, True])
+def test_asking_changes_nothing(moving, baked):
+    """An action may have a slot, and nothing in it yet."""
+    ob, _, _, _ = moving
+    key = ob.data.shape_keys
+    action = actions.new_action(key, "Empty")
+    if baked:
+        bake(ob)
+        action.layers.remove(action.layers[0]) if hasattr(action, "layers") else action.fcurves.clear()
+    check_bakeable(bpy.context, ob)
+    assert not len(action.layers if hasattr(action, "layers") else action.fcurves)
 
 
 def test_ranges_without_frames(moving):
