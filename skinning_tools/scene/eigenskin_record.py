@@ -49,14 +49,16 @@ class SupportRecord:
 @dataclass
 class _Head:
     """properties: custom properties of the Key data-block. made_basis, made_animation: the Basis key, and the Key's
-    animation data, were not there before. preserve_volume: names of Armature modifiers in which it was turned off.
-    baked: the keys' values are keyframes at present; made_action: in an action that was not there before."""
+    animation data, were not there before. preserve_volume: names of Armature modifiers in which it was turned off, one
+    for each of volume_objects, which have them. baked: the keys' values are keyframes at present; made_action: in an
+    action that was not there before."""
 
     vertex_count: int
     properties: tuple[str, ...] = ()
     made_basis: bool = False
     made_animation: bool = False
     preserve_volume: tuple[str, ...] = ()
+    volume_objects: tuple[str, ...] = ()
     baked: bool = False
     made_action: bool = False
 
@@ -69,6 +71,17 @@ class Record(_Head):
     supports: tuple[SupportRecord, ...] = ()
     kept: tuple[SupportRecord, ...] = ()
     muted: bool = False
+
+    @property
+    def turned_off(self) -> tuple[tuple[str, str], ...]:
+        """Objects and Armature modifiers in which Preserve Volume was turned off."""
+        return tuple(zip(self.volume_objects, self.preserve_volume, strict=False))
+
+    @turned_off.setter
+    def turned_off(self, pairs) -> None:
+        pairs = dict.fromkeys(pairs)
+        self.volume_objects = tuple(name for name, _ in pairs)
+        self.preserve_volume = tuple(name for _, name in pairs)
 
 
 def eigenskin_record(object) -> Record | None:

@@ -143,7 +143,7 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
         tuple(support.group for support in supports if not support.fingerprint),
         tuple(name for support in supports for name in support.attributes),
         network.driver_count,
-        record.preserve_volume,
+        tuple(dict.fromkeys(record.preserve_volume)),
     )
 
 
@@ -270,13 +270,13 @@ def _turn_preserve_volume_off(mesh, armature, record: Record) -> None:
         for modifier in ob.modifiers:
             if modifier.type == "ARMATURE" and modifier.object == armature and modifier.use_deform_preserve_volume:
                 modifier.use_deform_preserve_volume = False
-                record.preserve_volume = tuple(dict.fromkeys((*record.preserve_volume, modifier.name)))
+                record.turned_off = (*record.turned_off, (ob.name, modifier.name))
 
 
 def _replace(object, armature, old: Record, record: Record, painted: dict[str, str]) -> None:
     """Take away what ``old`` lists, and give all in ``record`` its name. The mesh knows of both until that is done."""
     mesh = object.data
-    record.preserve_volume = tuple(dict.fromkeys((*old.preserve_volume, *record.preserve_volume)))
+    record.turned_off = (*old.turned_off, *record.turned_off)
     supports, kept_groups = (*old.supports, *record.supports), (*old.kept, *record.kept)
     both = replace(
         record, properties=(*old.properties, *record.properties), supports=supports, kept=kept_groups, baked=old.baked
@@ -284,7 +284,7 @@ def _replace(object, armature, old: Record, record: Record, painted: dict[str, s
     both.made_action = old.made_action
     store_record(mesh, both)
     kept = _KeptOfKeys(mesh, own_keys(mesh, old))
-    _take_away(object, replace(old, preserve_volume=()), painted.values())
+    _take_away(object, replace(old, preserve_volume=(), volume_objects=()), painted.values())
     try:
         _name_all(object, armature, record, painted)
         kept.restore(mesh)
@@ -356,10 +356,11 @@ def _take_away(object, record: Record, spared_groups=()) -> None:
     for name in [name for entry in record.supports for name in entry.attributes]:
         if name in mesh.attributes:
             mesh.attributes.remove(mesh.attributes[name])
-    for ob in mesh_users(mesh):
-        for name in record.preserve_volume:
-            if name in ob.modifiers and ob.modifiers[name].type == "ARMATURE":
-                ob.modifiers[name].use_deform_preserve_volume = True
+    users = {ob.name: ob for ob in mesh_users(mesh)}
+    for user, name in record.turned_off:
+        modifier = users[user].modifiers.get(name) if user in users else None
+        if modifier is not None and modifier.type == "ARMATURE":
+            modifier.use_deform_preserve_volume = True
     _take_frame_away(object, record)
 
 

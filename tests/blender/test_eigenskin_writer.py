@@ -215,6 +215,20 @@ def test_preserve_volume_is_turned_off_and_on_again(rigged):
     assert ob.modifiers["Armature"].use_deform_preserve_volume
 
 
+def test_preserve_volume_comes_back_where_it_was(rigged):
+    """In the one of two objects with the mesh, whatever its modifier is called."""
+    ob, rig, joints = rigged
+    other = scenes.link(bpy.data.objects.new("Twin", ob.data))
+    other.modifiers.new("Armature", "ARMATURE").object = rig
+    other.modifiers["Armature"].use_deform_preserve_volume = True
+    for _ in range(2):
+        assert write_eigenskin(ob, rig, joints, any_model(joints)).preserve_volume == ("Armature",)
+        assert not other.modifiers["Armature"].use_deform_preserve_volume
+    remove_eigenskin(ob)
+    assert other.modifiers["Armature"].use_deform_preserve_volume
+    assert not ob.modifiers["Armature"].use_deform_preserve_volume
+
+
 # --- What is refused, and what fails
 
 
