@@ -10,7 +10,7 @@ import numpy as np
 from ..core.errors import BadScene, BadSettings
 from . import actions, background
 from .eigenskin_drivers import value_path
-from .eigenskin_record import Record, check_present, eigenskin_record, own_drivers, own_keys, store_record
+from .eigenskin_record import Record, own_drivers, own_keys, present_record, store_record
 from .object_checks import object_label
 from .skin_reader import check_skinned
 from .temporary_scene import evaluate_frame, temporary_scene
@@ -38,7 +38,7 @@ class Baked:
 
 def check_bakeable(context, object) -> None:
     """Raises BadScene with the reason why keyframes cannot be made. Cheap enough for a panel."""
-    check_present(object)
+    record = present_record(object)
     check_skinned(context, object)
     key = object.data.shape_keys
     animation = key.animation_data if key is not None else None
@@ -54,7 +54,6 @@ def check_bakeable(context, object) -> None:
         raise BadScene(f'The action "{action.name}" of {label} is linked. Make it local')
     if hasattr(action, "slots") and animation.action_slot is None:
         raise BadScene(f'The action "{action.name}" of {label} has no slot for them. Choose one, or unlink the action')
-    record = eigenskin_record(object)
     if record.baked:
         return
     taken = {value_path(block.name) for block in own_keys(object.data, record)}
@@ -84,7 +83,7 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
         )
     numbers = range(start, end + 1, frame_step)
     mesh = object.data
-    key, record = mesh.shape_keys, eigenskin_record(object)
+    key, record = mesh.shape_keys, present_record(object)
     names = [block.name for block in own_keys(mesh, record)]
     if not names:
         raise BadScene(f"The corrections of {object_label(object)} have lost their shape keys. Build them again")
@@ -113,8 +112,7 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
 
 def unbake(object) -> None:
     """Delete the keyframes and let the drivers work again. Raises BadScene where there are no keyframes."""
-    check_present(object)
-    record = eigenskin_record(object)
+    record = present_record(object)
     if not record.baked:
         raise BadScene(f"The corrections of {object_label(object)} are not baked to keyframes")
     take_keyframes_away(object.data, record)

@@ -2,7 +2,8 @@
 """What a mesh knows of its EigenSkin: a custom property that lists all that was made, so that it can be taken away."""
 
 import hashlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
+from itertools import accumulate
 
 import bpy
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..core.errors import BadScene
 from .eigenskin_drivers import VALUE_BEGINNING, drivers_of, property_path, value_path
 from .object_checks import object_label
-from .records import read_record, write_record
+from .records import record_of, write_record
 from .vertex_groups import read_weights
 
 # On the mesh data-block.
@@ -23,7 +24,7 @@ class SupportRecord:
 
     joints, keys, attributes: names of its joints, shape keys and normal corrections. group: the vertex group with its
     mask; fingerprint: of the mask as it was written, "" where it is the artist's. singular_values: of all components
-    that there are.
+    that there are, but for the last where they are many; total_square: the sum of the squares of all.
     """
 
     name: str
@@ -33,6 +34,7 @@ class SupportRecord:
     group: str = ""
     fingerprint: str = ""
     singular_values: tuple[float, ...] = ()
+    total_square: float = 0.0
 
     @property
     def count(self) -> int:
@@ -42,8 +44,8 @@ class SupportRecord:
     @property
     def captured(self) -> tuple[float, ...]:
         """The share of the displacements' sum of squares that so many components hold."""
-        squares = np.square(self.singular_values)
-        return tuple((np.cumsum(squares) / squares.sum()).tolist())
+        squares = accumulate(value * value for value in self.singular_values)
+        return tuple(square / self.total_square for square in squares)
 
 
 @dataclass
@@ -84,20 +86,26 @@ class Record(_Head):
         self.preserve_volume = tuple(name for _, name in pairs)
 
 
+def has_record(object) -> bool:
+    """Whether there is an EigenSkin on the object's mesh, by all appearances."""
+    return object is not None and object.type == "MESH" and RECORD in object.data
+
+
 def eigenskin_record(object) -> Record | None:
     """What was made on the object's mesh; None where there is no EigenSkin. Cheap enough for a panel."""
     if object is None or object.type != "MESH":
         return None
     mesh = object.data
-    head = read_record(mesh, RECORD, _Head)
-    if head is None:
+    stored = mesh.get(RECORD)
+    if not hasattr(stored, "to_dict"):
         return None
-    supports, kept = (_read_supports(mesh[RECORD], kind) for kind in ("support", "kept"))
-    if supports is None or kept is None:
+    values = stored.to_dict()
+    head, supports, kept = record_of(values, _Head), _supports(values, "support"), _supports(values, "kept")
+    if head is None or supports is None or kept is None:
         return None
     blocks = mesh.shape_keys.key_blocks if mesh.shape_keys is not None else {}
     mutes = [blocks[name].mute for support in supports for name in support.keys if name in blocks]
-    return Record(**asdict(head), supports=supports, kept=kept, muted=bool(mutes) and all(mutes))
+    return Record(**vars(head), supports=supports, kept=kept, muted=bool(mutes) and all(mutes))
 
 
 def store_record(mesh, record: Record) -> None:
@@ -108,23 +116,37 @@ def store_record(mesh, record: Record) -> None:
             write_record(mesh[RECORD], f"{kind}_{index}", support)
 
 
-def _read_supports(stored, kind: str) -> tuple[SupportRecord, ...] | None:
+def _supports(values: dict, kind: str) -> tuple[SupportRecord, ...] | None:
     """None where one is damaged."""
     found = []
-    while f"{kind}_{len(found)}" in stored:
-        found.append(read_record(stored, f"{kind}_{len(found)}", SupportRecord))
+    while f"{kind}_{len(found)}" in values:
+        stored = values[f"{kind}_{len(found)}"]
+        found.append(record_of(stored, SupportRecord) if isinstance(stored, dict) else None)
     return None if None in found else tuple(found)
 
 
 def check_present(object) -> None:
-    """Raises BadScene where there is no EigenSkin on the object's mesh, or it cannot be changed."""
+    """Raises BadScene where there is no EigenSkin on the object's mesh, or it cannot be changed. It need not be
+    readable, see ``present_record``."""
     if object is None:
         raise BadScene("There is no active object. Select a mesh with EigenSkin corrections")
     label = object_label(object)
-    if eigenskin_record(object) is None:
+    if not has_record(object):
         raise BadScene(f"The {label} has no EigenSkin corrections. Build them first")
     if object.data.library is not None or object.data.override_library is not None:
         raise BadScene(f"The mesh of {label} is linked. Change its corrections in its own file")
+
+
+def present_record(object) -> Record:
+    """The record of corrections that can be changed. Raises BadScene, see ``check_present``."""
+    check_present(object)
+    record = eigenskin_record(object)
+    if record is None:
+        raise BadScene(
+            f'The custom property "{RECORD}" of the mesh of {object_label(object)} was changed by hand, so its '
+            "corrections are no longer known. Delete it, and the shape keys of the corrections"
+        )
+    return record
 
 
 def own_keys(mesh, record: Record) -> list:

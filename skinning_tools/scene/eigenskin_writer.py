@@ -16,7 +16,6 @@ from .eigenskin_record import (
     RECORD,
     Record,
     SupportRecord,
-    check_present,
     eigenskin_record,
     fingerprint,
     group_masks,
@@ -24,6 +23,7 @@ from .eigenskin_record import (
     own_drivers,
     own_keys,
     painted_masks,
+    present_record,
     store_record,
 )
 from .object_checks import check_mode, object_label
@@ -41,6 +41,9 @@ _TEMPORARY = "skinning_eigenskin"
 
 # Bytes of names of shape keys, vertex groups and attributes.
 _LONGEST_NAME = 63
+
+# Singular values that the record has beyond those of the components: a panel reads it at each redraw.
+_FURTHER_VALUES = 12
 
 # What the artist may have set on a shape key, carried over to the one of the same name.
 _KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")
@@ -152,10 +155,9 @@ def remove_eigenskin(object) -> int:
 
     Raises BadScene where there is nothing.
     """
-    check_present(object)
+    record = present_record(object)
     check_mode(object)
     mesh = object.data
-    record = eigenskin_record(object)
     count = len(own_keys(mesh, record))
     shown = _Shown(object)
     _take_away(object, record)
@@ -167,8 +169,7 @@ def remove_eigenskin(object) -> int:
 
 def mute_eigenskin(object, mute: bool) -> None:
     """Show the mesh without its corrections, or with them again. Raises BadScene where there are none."""
-    check_present(object)
-    _mute_keys(object.data, eigenskin_record(object), mute)
+    _mute_keys(object.data, present_record(object), mute)
     object.data.update()
 
 
@@ -207,7 +208,13 @@ def _make_keys(object, rest: np.ndarray, model: "EigenSkin", record: Record) -> 
         record.made_basis = True
     for support in model.supports:
         joints = tuple(model.joint_names[joint] for joint in support.joints)
-        entry = SupportRecord(support.name, joints, singular_values=tuple(support.singular_values.tolist()))
+        values = support.singular_values
+        entry = SupportRecord(
+            support.name,
+            joints,
+            singular_values=tuple(values[: len(support.components) + _FURTHER_VALUES].tolist()),
+            total_square=float(np.square(values).sum()),
+        )
         record.supports += (entry,)
         for component, limit in zip(support.components, support.limits.tolist(), strict=True):
             block = object.shape_key_add(name=_TEMPORARY, from_mix=False)

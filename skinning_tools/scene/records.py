@@ -22,7 +22,11 @@ def read_record(owner, key: str, kind: type):
     stored = owner.get(key)
     if not hasattr(stored, "to_dict"):
         return None
-    values = stored.to_dict()
+    return record_of(stored.to_dict(), kind)
+
+
+def record_of(values: dict, kind: type):
+    """The ``kind`` whose fields ``values`` has; None where one is missing or of another type."""
     try:
         return kind(**{field.name: _value(values[field.name], field.type) for field in fields(kind)})
     except (KeyError, TypeError):

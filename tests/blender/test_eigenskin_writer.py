@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An EigenSkin on a mesh: it corrects as core says, keeps what was there, and leaves no trace when taken away."""
 
+from dataclasses import replace
+
 import bpy
 import numpy as np
 import pytest
@@ -137,6 +139,34 @@ def test_what_is_written(rigged):
     assert record.supports[0].captured == pytest.approx(tuple(model.supports[0].captured))
     assert not record.muted
     assert not record.baked
+
+
+def test_the_record_has_no_more_singular_values_than_are_shown(rigged):
+    ob, rig, joints = rigged
+    model = any_model(joints)
+    values = np.geomspace(1.0, 0.5, 120)
+    model = replace(model, supports=tuple(replace(part, singular_values=values) for part in model.supports))
+    write_eigenskin(ob, rig, joints, model)
+    for part in eigenskin_record(ob).supports:
+        assert 3 < len(part.singular_values) < 20
+        captured = np.cumsum(values**2) / np.sum(values**2)
+        assert part.captured == pytest.approx(captured[: len(part.captured)].tolist())
+
+
+@pytest.mark.parametrize("spoil", ["support_1", "baked", "whole"])
+def test_a_damaged_record(rigged, spoil):
+    ob, rig, joints = rigged
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    if spoil == "whole":
+        ob.data["skinning_eigenskin"] = "mine"
+    else:
+        ob.data["skinning_eigenskin"][spoil] = "mine"
+    assert eigenskin_record(ob) is None
+    before = snapshot(ob)
+    for act in (remove_eigenskin, lambda ob: mute_eigenskin(ob, True)):
+        with pytest.raises(BadScene, match="changed by hand"):
+            act(ob)
+    assert snapshot(ob) == before
 
 
 def test_values_end_at_the_limits(rigged):
