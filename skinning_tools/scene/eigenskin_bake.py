@@ -18,6 +18,9 @@ from .temporary_scene import evaluate_frame, temporary_scene
 # Of the curves, in their action.
 CURVE_GROUP = "EigenSkin"
 
+# At the end of the paths of an earlier bake's curves, until the new ones are there.
+_SET_ASIDE = ".earlier"
+
 
 @dataclass(frozen=True)
 class Baked:
@@ -97,14 +100,10 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
             values[row] = every[rows]
             yield 0.95 * (row + 1) / len(numbers), f"Reading frame {number}"
     yield 0.95, "Writing keyframes"
-    take_keyframes_away(mesh, record)
     times = actions.key_times(context.scene, np.array(numbers, dtype=np.float64))
     try:
-        _write(object, record, names, values, times)
-    except BaseException:
-        record.baked = True
-        take_keyframes_away(mesh, record)
-        raise
+        with _earlier_set_aside(mesh, record):
+            _write(object, record, names, values, times)
     finally:
         store_record(mesh, record)
     return Baked(object.name, len(names), len(numbers), key.animation_data.action)
@@ -139,6 +138,33 @@ def take_keyframes_away(mesh, record: Record) -> None:
                 bpy.data.actions.remove(action)
     _mute(own_drivers(mesh, record), False)
     record.baked = record.made_action = False
+
+
+@contextmanager
+def _earlier_set_aside(mesh, record: Record):
+    """Inside, an earlier bake's keyframes make room for new ones. Afterwards they are gone; where it fails, the new
+    ones are, and all is as before."""
+    key = mesh.shape_keys
+    paths = {value_path(block.name) for block in own_keys(mesh, record)}
+    earlier = [curve for curve in actions.existing_curves(key) if curve.data_path in paths] if record.baked else []
+    for curve in earlier:
+        curve.data_path += _SET_ASIDE
+    try:
+        yield
+    except BaseException:
+        if earlier:
+            container = actions.curve_container(key)
+            for curve in [curve for curve in container.fcurves if curve.data_path in paths]:
+                container.fcurves.remove(curve)
+            for curve in earlier:
+                curve.data_path = curve.data_path.removesuffix(_SET_ASIDE)
+        else:
+            record.baked = True
+            take_keyframes_away(mesh, record)
+        raise
+    container = actions.curve_container(key)
+    for curve in earlier:
+        container.fcurves.remove(curve)
 
 
 def _write(object, record: Record, names, values: np.ndarray, times: np.ndarray) -> None:

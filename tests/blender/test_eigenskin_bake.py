@@ -186,9 +186,13 @@ def test_cancelling_leaves_all_as_it_was(moving, steps, again):
     np.testing.assert_allclose(played(ob), values, atol=1e-6)
 
 
-def test_a_failure_leaves_the_drivers_at_work(moving, monkeypatch):
-    ob, _, _, _ = moving
-    before = snapshot(ob)
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+def test_a_failure_leaves_all_as_it_was(moving, monkeypatch, again):
+    ob, rig, _, _ = moving
+    if again:
+        bake(ob, frame_step=2)
+        rig.pose.bones["lower"].keyframe_insert("rotation_quaternion", frame=7)
+    before, values, baked = snapshot(ob), played(ob), eigenskin_record(ob)
     write, left = eigenskin_bake.actions.write_channels, [2]
 
     def failing(*args):
@@ -202,6 +206,8 @@ def test_a_failure_leaves_the_drivers_at_work(moving, monkeypatch):
         bake(ob)
     bpy.context.view_layer.update()
     assert snapshot(ob) == before
+    assert eigenskin_record(ob) == baked
+    np.testing.assert_allclose(played(ob), values, atol=1e-6)
 
 
 def no_corrections(ob):
