@@ -23,8 +23,8 @@ class Basis:
 def eigendisplacements(displacements: np.ndarray) -> Basis:
     """The singular value decomposition of ``displacements`` (M, n, 3), one row an observation, all its components.
 
-    By way of the small Gram matrix (M, M). Its rounding limits what can be told from nothing to the square root of
-    single precision's, which is what displacements are kept in anyway.
+    By way of the small Gram matrix (M, M), whose rounding hides what is below 1e-8 of the largest component: less than
+    the single precision that displacements are kept in.
     """
     count, vertex_count = displacements.shape[:2]
     rows = np.asarray(displacements, dtype=np.float64).reshape(count, 3 * vertex_count)
@@ -32,11 +32,14 @@ def eigendisplacements(displacements: np.ndarray) -> Basis:
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     turned = turned[:, ::-1]
     rank = int(np.count_nonzero(values > _RANK_TOLERANCE * values[0])) if len(values) and values[0] > 0 else 0
-    vectors = dense.product((turned[:, :rank] / values[:rank]).T, rows)
+    vectors = dense.product(turned[:, :rank].T, rows)
+    # More exact than the roots of small eigenvalues.
+    values = np.linalg.norm(vectors, axis=1)
+    vectors /= values[:, None]
     # The sign is free: the largest observation is positive, so that sliders mean the same on both sides of a body.
-    coordinates = turned[:, :rank] * values[:rank]
+    coordinates = turned[:, :rank] * values
     signs = np.sign(np.take_along_axis(coordinates, np.argmax(np.abs(coordinates), axis=0)[None], axis=0)[0])
-    return Basis(values[:rank], (signs[:, None] * vectors).reshape(rank, vertex_count, 3), coordinates * signs)
+    return Basis(values, (signs[:, None] * vectors).reshape(rank, vertex_count, 3), coordinates * signs)
 
 
 def component_counts(singular_values, components: int, budget: int = 0) -> np.ndarray:

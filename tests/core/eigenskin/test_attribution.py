@@ -79,13 +79,13 @@ def test_examples_of_one_joint_stay_exact_beside_examples_of_several(seed):
     posed = limb((2.0, 3.5), columns=10, rows=2)
     random = np.random.default_rng(seed)
     poses = hinge_poses("bone 1") + [{"bone 2": vector} for vector in random_turns(seed, 6, 2.0)]
-    poses += hinge_sets(posed, seed, 8)
+    poses += hinge_sets(posed, seed, 40)
     # Shapes that no model explains, so that the examples with several joints pull at it as hard as they can.
     examples = posed.examples(poses, displaced=lambda turned: 0.1 * random.normal(size=posed.rig.rest.shape))
     model = build_eigenskin(posed.rig, examples, ALL)
     errors = example_errors(posed.rig, examples, model)
     assert np.all(errors.worst_distance[:12] < 1e-5)
-    assert np.all(errors.after[12:] > 1e-3)
+    assert np.linalg.norm(errors.after[12:]) > 0.3 * np.linalg.norm(errors.before[12:])
 
 
 def test_examples_of_several_joints_add_to_what_single_ones_say():

@@ -164,3 +164,42 @@ def test_centers_of_pairs_are_bounded_and_spread():
     assert len(np.unique(few, axis=0)) == 4
     # The corners, or all but the one in the middle where the choice begins.
     assert sum(set(pair) <= {0, 3} for pair in few.tolist()) >= 3
+
+
+def test_a_pair_seen_in_slight_poses_alone_stays_on_its_slider():
+    """Between the joints' own observations its value grows to many times what the one example needs."""
+    posed = arm()
+    poses = [*hinge_poses("bone 1", steps=STEPS), *hinge_poses("bone 2", steps=STEPS)]
+    poses.append({"bone 1": [0, np.radians(8), 0], "bone 2": [0, np.radians(8), 0]})
+    examples = posed.examples(poses, displaced=planted(posed))
+    model = build_eigenskin(posed.rig, examples, replace(ALL, max_centers=4))
+    (pair,) = (support for support in model.supports if len(support.joints) == 2)
+    assert 5 < pair.limits[0] <= 10 * (1 + 1e-12)
+    bent = posed.rotations({"bone 1": [0, STEPS[2], 0], "bone 2": [0, STEPS[2], 0]})
+    value = model.values(bent[None])[0, -1]
+    assert abs(model.values(examples.rotations[-1:])[0, -1]) < 0.5 * abs(value)
+    assert abs(value) < pair.limits[0]
+
+
+def test_a_pair_takes_no_room_that_others_use_better():
+    """In one example the two together displace the skin most; in many others one of them alone, as one component."""
+    posed = arm()
+    one, other, both = (bump(posed, 3.0, 0.4, seed) for seed in (1, 2, 3))
+    poses = [pose for joint in (1, 2) for pose in hinge_poses(f"bone {joint}", steps=np.radians(np.arange(40, 100, 5)))]
+    poses.append({"bone 1": [0, STEPS[3], 0], "bone 2": [0, STEPS[3], 0]})
+    examples = posed.examples(
+        poses,
+        displaced=lambda turned: turned[1, 2] * one + turned[2, 2] * other + 2.5 * turned[1, 2] * turned[2, 2] * both,
+    )
+    options = EigenSkinSettings(components=1, max_per_vertex=2)
+    without, model, roomy = (
+        build_eigenskin(posed.rig, examples, replace(options, joint_pairs=count, max_per_vertex=most))
+        for count, most in ((0, 2), (1, 2), (1, 3))
+    )
+    assert [support.joints for support in roomy.supports] == [(1,), (2,), (1, 2)]
+    strongest = [np.abs(support.components).max() for support in roomy.supports]
+    assert strongest[2] > max(strongest[:2])
+    assert [support.joints for support in model.supports] == [(1,), (2,)]
+    for first, second in zip(without.supports, model.supports, strict=True):
+        np.testing.assert_array_equal(first.mask, second.mask)
+        np.testing.assert_array_equal(first.components, second.components)
