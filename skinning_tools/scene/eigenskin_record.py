@@ -12,6 +12,7 @@ from ..core.errors import BadScene
 from .eigenskin_drivers import VALUE_BEGINNING, drivers_of, property_path, value_path
 from .object_checks import object_label
 from .records import record_of, write_record
+from .skin_reader import armature_of
 from .vertex_groups import read_weights
 
 # On the mesh data-block.
@@ -23,8 +24,8 @@ class SupportRecord:
     """What was made for a support.
 
     joints, keys, attributes: names of its joints, shape keys and normal corrections. group: the vertex group with its
-    mask; fingerprint: of the mask as it was written, "" where it is the artist's. singular_values: of all components
-    that there are, but for the last where they are many; total_square: the sum of the squares of all.
+    mask; fingerprint: of it as it was when this was noted; painted: it is the artist's. singular_values: of all
+    components that there are, but for the last where they are many; total_square: the sum of the squares of all.
     """
 
     name: str
@@ -33,6 +34,7 @@ class SupportRecord:
     attributes: tuple[str, ...] = ()
     group: str = ""
     fingerprint: str = ""
+    painted: bool = False
     singular_values: tuple[float, ...] = ()
     total_square: float = 0.0
 
@@ -184,18 +186,37 @@ def painted_masks(object) -> dict[str, np.ndarray]:
     record = eigenskin_record(object)
     if record is None:
         return {}
+    find_renamed_groups(object, record)
     same_mesh = record.vertex_count == len(object.data.vertices)
     known = {
         support.name: support
         for support in (*record.kept, *record.supports)
-        if support.group in object.vertex_groups and (same_mesh or not support.fingerprint)
+        if support.group in object.vertex_groups and (same_mesh or support.painted)
     }
     masks = group_masks(object, [support.group for support in known.values()])
     return {
         name: mask.astype(np.float64)
         for (name, support), mask in zip(known.items(), masks, strict=True)
-        if fingerprint(mask) != support.fingerprint
+        if support.painted or fingerprint(mask) != support.fingerprint
     }
+
+
+def find_renamed_groups(object, record: Record) -> None:
+    """Note in ``record`` the present names of groups that were renamed, and are otherwise as they were.
+
+    Never a bone's group: the artist may have made a mask of it.
+    """
+    supports = (*record.kept, *record.supports)
+    lost = [support for support in supports if support.group not in object.vertex_groups]
+    if not lost:
+        return
+    armature = armature_of(object)
+    bones = {bone.name for bone in armature.data.bones} if armature is not None else set()
+    candidates = list(set(object.vertex_groups.keys()) - bones - {support.group for support in supports})
+    masks = group_masks(object, candidates)
+    names = {fingerprint(mask): name for name, mask in zip(candidates, masks, strict=True) if mask.any()}
+    for support in lost:
+        support.group = names.get(support.fingerprint, support.group)
 
 
 def group_masks(object, names) -> np.ndarray:

@@ -17,6 +17,7 @@ from .eigenskin_record import (
     Record,
     SupportRecord,
     eigenskin_record,
+    find_renamed_groups,
     fingerprint,
     group_masks,
     mesh_users,
@@ -112,6 +113,8 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
     if missing:
         raise BadScene(f'The armature "{armature.name}" has no bone "{missing[0]}" any more. Start again')
     old = eigenskin_record(object)
+    if old:
+        find_renamed_groups(object, old)
     groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)} if old else {}
     painted = {name: groups[name] for name in painted_masks(object)}
     record = Record(model.vertex_count)
@@ -143,7 +146,7 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
         armature,
         tuple(name for support in supports for name in support.keys),
         tuple(support.group for support in supports),
-        tuple(support.group for support in supports if not support.fingerprint),
+        tuple(support.group for support in supports if support.painted),
         tuple(name for support in supports for name in support.attributes),
         network.driver_count,
         tuple(dict.fromkeys(record.preserve_volume)),
@@ -157,6 +160,7 @@ def remove_eigenskin(object) -> int:
     """
     record = present_record(object)
     check_mode(object)
+    find_renamed_groups(object, record)
     mesh = object.data
     count = len(own_keys(mesh, record))
     shown = _Shown(object)
@@ -243,6 +247,9 @@ def _make_groups(object, model: "EigenSkin", record: Record, painted: dict[str, 
         entry.group = painted.get(entry.name, "")
     gone = painted.keys() - {entry.name for entry in record.supports}
     record.kept = tuple(SupportRecord(name, group=painted[name]) for name in painted if name in gone)
+    artists = [entry for entry in (*record.kept, *record.supports) if entry.name in painted]
+    for entry, mask in zip(artists, group_masks(object, [entry.group for entry in artists]), strict=True):
+        entry.painted, entry.fingerprint = True, fingerprint(mask)
     chosen = [
         (entry, support)
         for entry, support in zip(record.supports, model.supports, strict=True)

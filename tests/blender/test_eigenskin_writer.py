@@ -593,6 +593,46 @@ def test_painted_groups(rigged):
     assert ob.vertex_groups.keys() == ["trunk", "upper", "lower"]
 
 
+def test_renamed_groups(rigged):
+    """They are found by their weights, painted ones by those of the last build."""
+    ob, rig, joints = rigged
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    ob.vertex_groups["lower support"].add([3, 4], 0.25, "REPLACE")
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    painted = painted_masks(ob)["lower"]
+    ob.vertex_groups["lower support"].name = "Elbow"
+    ob.vertex_groups["upper support"].name = "Shoulder"
+    assert list(painted_masks(ob)) == ["lower"]
+    for model in (any_model(joints, seed=1), models.made_up(joints, {UPPER: models.ball(2)}), any_model(joints)):
+        write_eigenskin(ob, rig, joints, model)
+        assert ob.vertex_groups.keys()[3:] == ["Elbow", "upper support"]
+        assert np.array_equal(painted_masks(ob)["lower"], painted)
+    assert eigenskin_record(ob).supports[1].group == "Elbow"
+    ob.vertex_groups["Elbow"].name = "Knee"
+    ob.vertex_groups["upper support"].name = "Hip"
+    remove_eigenskin(ob)
+    assert ob.vertex_groups.keys() == ["trunk", "upper", "lower"]
+
+
+def test_a_bones_group_is_not_taken_for_a_renamed_one(rigged):
+    ob, rig, joints = rigged
+    ob.vertex_groups.new(name="Empty")
+    before = snapshot(ob)
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    for name, like in (("lower support", "lower"), ("upper support", "Empty")):
+        group = ob.vertex_groups[name]
+        group.remove(range(len(joints.rest)))
+        for vertex, weight in enumerate(weights_of(ob, like).tolist()):
+            if weight:
+                group.add([vertex], weight, "REPLACE")
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    for name in ("lower support", "upper support"):
+        ob.vertex_groups.remove(ob.vertex_groups[name])
+    assert painted_masks(ob) == {}
+    remove_eigenskin(ob)
+    assert snapshot(ob) == before
+
+
 def test_groups_of_a_mesh_with_other_vertices(rigged):
     """Only what was painted before can be told from what the edit did."""
     ob, rig, joints = rigged
