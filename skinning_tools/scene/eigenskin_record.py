@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
-from .eigenskin_drivers import VALUE_BEGINNING, drivers_of, property_path, value_path
+from .eigenskin_drivers import PREFIX, VALUE_BEGINNING, drivers_of, property_path, value_path
 from .object_checks import object_label
 from .records import record_of, write_record
 from .skin_reader import armature_of
@@ -170,6 +170,27 @@ def own_drivers(mesh, record: Record) -> list:
     paths = {*properties, *(value_path(name) for support in record.supports for name in support.keys)}
     sources = tuple(f"{path}[" for path in properties)
     return [curve for curve in drivers_of(key) if curve.data_path in paths or _is_made(curve.driver, key, sources)]
+
+
+def unknown_keys(mesh) -> list[str]:
+    """Names of shape keys that an EigenSkin drives, where the mesh has no record."""
+    driven = {curve.data_path for curve in _unknown_drivers(mesh)}
+    return [block.name for block in mesh.shape_keys.key_blocks if value_path(block.name) in driven] if driven else []
+
+
+def remove_dead_drivers(mesh) -> None:
+    """Remove those of an EigenSkin whose shape keys are gone: some Blender versions keep them, and a new shape key of
+    that name would obey them."""
+    key = mesh.shape_keys
+    alive = {value_path(block.name) for block in key.key_blocks} if key is not None else set()
+    for curve in [curve for curve in _unknown_drivers(mesh) if curve.data_path not in alive]:
+        key.animation_data.drivers.remove(curve)
+
+
+def _unknown_drivers(mesh) -> list:
+    key = mesh.shape_keys
+    sources = (property_path(PREFIX).removesuffix('"]'),)
+    return [curve for curve in drivers_of(key) if _is_made(curve.driver, key, sources)] if key is not None else []
 
 
 def mesh_users(mesh) -> list:

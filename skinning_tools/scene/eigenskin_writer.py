@@ -20,12 +20,15 @@ from .eigenskin_record import (
     find_renamed_groups,
     fingerprint,
     group_masks,
+    has_record,
     mesh_users,
     own_drivers,
     own_keys,
     painted_masks,
     present_record,
+    remove_dead_drivers,
     store_record,
+    unknown_keys,
 )
 from .object_checks import check_mode, object_label
 from .skin_reader import armature_of, rest_positions
@@ -94,6 +97,20 @@ def check_writable(object) -> None:
             f'The {label} shares its mesh with object "{different.name}", which another armature deforms or none. '
             "Make it a mesh of its own (Object > Relations > Make Single User > Object & Data)"
         )
+    # One that cannot be read is for later: reading takes time.
+    if not has_record(object):
+        _check_no_unknown_keys(object)
+
+
+def _check_no_unknown_keys(object) -> None:
+    """Raises BadScene where a build would put its shape keys on top of an earlier one's, of which nothing is known."""
+    unknown = unknown_keys(object.data)
+    if unknown:
+        raise BadScene(
+            f"The {object_label(object)} has {len(unknown)} shape keys of earlier corrections, the first of them "
+            f'"{unknown[0]}", but what was known of these was deleted from the custom properties of its mesh. Remove '
+            "those shape keys first"
+        )
 
 
 def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: bool = False) -> Written:
@@ -113,6 +130,8 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
     if missing:
         raise BadScene(f'The armature "{armature.name}" has no bone "{missing[0]}" any more. Start again')
     old = eigenskin_record(object)
+    if old is None:
+        _check_no_unknown_keys(object)
     if old:
         find_renamed_groups(object, old)
     groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)} if old else {}
@@ -136,6 +155,7 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
             _replace(object, armature, old, record, painted)
         else:
             undo.callback(mesh.pop, RECORD, None)
+            remove_dead_drivers(mesh)
             _name_all(object, armature, record, painted)
             store_record(mesh, record)
             undo.pop_all()

@@ -288,6 +288,17 @@ def mesh_edited(ob, rig):
     ob.data.vertices[7].co.z += 0.01
 
 
+def record_deleted(ob, rig):
+    joints = read_rig(bpy.context, ob)[1]
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    del ob.data["skinning_eigenskin"]
+
+
+def record_damaged(ob, rig):
+    record_deleted(ob, rig)
+    ob.data["skinning_eigenskin"] = "mine"
+
+
 REFUSED = {
     absolute_keys: ("absolute", "Enable Relative"),
     edit_mode: ("Edit Mode",),
@@ -295,6 +306,8 @@ REFUSED = {
     shared_without_armature: ('shares its mesh with object "Twin"', "Make Single User"),
     bone_gone: ('no bone "lower"',),
     mesh_edited: ("was edited",),
+    record_deleted: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
+    record_damaged: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
 }
 
 
@@ -406,6 +419,21 @@ def test_a_rebuild_that_failed_late_is_known(rigged, monkeypatch, step, end):
         np.testing.assert_allclose(models.shown_values(ob), models.expected_values(ob, joints, model), atol=1e-5)
     remove_eigenskin(ob)
     assert snapshot(ob) == before
+
+
+def test_shape_keys_of_a_deleted_record_removed_by_hand(rigged):
+    ob, rig, joints = rigged
+    first = write_eigenskin(ob, rig, joints, any_model(joints))
+    own = ob.shape_key_add(name="Mine", from_mix=False)
+    del ob.data["skinning_eigenskin"]
+    for name in first.shape_keys:
+        ob.active_shape_key_index = ob.data.shape_keys.key_blocks.find(name)
+        bpy.ops.object.shape_key_remove()
+    assert ob.data.shape_keys.key_blocks.keys() == ["Basis", own.name]
+    model = any_model(joints, seed=1)
+    assert write_eigenskin(ob, rig, joints, model).shape_keys == first.shape_keys
+    models.turn_at_random(rig, np.random.default_rng(0))
+    np.testing.assert_allclose(models.shown_values(ob), models.expected_values(ob, joints, model), atol=1e-5)
 
 
 # --- Taking away
