@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""EigenSkin: error over components as in the paper's figure 7, unseen poses, soft tissue, building, playing, memory.
+
+The human rig of ../shared/data learns the shapes of dual quaternion skinning, a limb those of a soft body that Blender
+simulates. Errors are ‖what is left‖ / ‖what plain linear blending misses‖ over all poses of a row. Seconds of the
+processor do not count other work on the machine; memory is the most that a process ever had.
+"""
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
+
+import eigenskin_human as human  # noqa: E402 (in demos)
+from _tables import Tables  # noqa: E402 (beside this file)
+from rotation_centers import HUMAN, in_own_process, peak_memory  # noqa: E402 (beside this file)
+
+from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors  # noqa: E402 (checkout's)
+
+MOST = 6
+UNSEEN_COMPONENTS = (1, 3, 5, 10)
+
+# Figure 7: 0 to 5 eigendisplacements of the thumb's carpal-metacarpal joint.
+PAPER_THUMB = (1.0, 0.161, 0.160, 0.100, 0.098, 0.065)
+
+SPREAD = "Ways take turns; other work on the machine shows in the spread."
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5, help="builds that building is timed with")
+    parser.add_argument("--updates", type=int, default=400, help="updates that playing is timed with")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    options = parser.parse_args()
+    tables = Tables()
+    blender = importlib.util.find_spec("bpy") is not None
+    if not HUMAN.is_file():
+        print("The human rig is not beside the checkout (../shared/data).")
+    else:
+        show_components(tables)
+        show_unseen(tables)
+    if not blender:
+        print("The rest is not measured: there is no bpy here. Run it by build.py.")
+    else:
+        show_tissue(tables)
+        if HUMAN.is_file():
+            show_building(tables, options.runs)
+            show_playing(tables, options.updates)
+            show_sizes(tables)
+        show_layouts(tables, options.updates)
+    if options.write:
+        command = "`python3 build.py bench eigenskin --write docs/eigenskin_figures.md`"
+        tables.write(options.write, "EigenSkin in figures", f"Made by {command}.")
+    return 0
+
+
+def show_components(tables: Tables) -> None:
+    body = human.Human.read()
+    steps = ", ".join(f"±{angle}°" for angle in human.STEPS if angle > 0)
+    tables.begin(
+        "Error over components",
+        f"One joint of the human rig at its examples: {steps} about one axis (elbow, knee: 6 examples) or each of "
+        "three (shoulder, hip: 18). Optimum: of the singular value decomposition of the whole mesh, with no threshold. "
+        "Rest pose: where components are added, which is what the decomposition makes least. In the pose: as seen. "
+        "Last row: the paper's figure 7, a thumb with soft tissue.",
+        *("joint", *map(str, range(MOST + 1))),
+    )
+    for label, name in (human.HINGES | human.BALLS).items():
+        examples = body.examples(human.turns_about(name, trained_axes(body, label, name)))
+        at_rest, posed = [1.0], [1.0]
+        for components in range(1, MOST + 1):
+            model = build_eigenskin(body.rig, examples, EigenSkinSettings(components=components))
+            at_rest.append(human.rest_error(body.rig, examples, model))
+            posed.append(example_errors(body.rig, examples, model).relative)
+        tables.row(f"{label}, optimum", *ratios(human.optimum(body.rig, examples)[: MOST + 1]))
+        tables.row(f"{label}, rest pose", *ratios(at_rest))
+        tables.row(f"{label}, in the pose", *ratios(posed))
+    tables.row("thumb of the paper", *ratios(PAPER_THUMB), *["–"] * (MOST + 1 - len(PAPER_THUMB)))
+
+
+def show_unseen(tables: Tables) -> None:
+    body = human.Human.read()
+    tables.begin(
+        "Unseen poses",
+        "25 random poses of the same joints, up to ±100°, in the pose. A joint with three axes has examples about the "
+        "axes only, or also half-way between any two of them (9 axes, 54 examples).",
+        *("joint and its examples", "poses", *(f"{count} comp." for count in UNSEEN_COMPONENTS)),
+    )
+    for label, name in (human.HINGES | human.BALLS).items():
+        axes = trained_axes(body, label, name)
+        taught = {f"{label}, {len(axes)} {'axis' if len(axes) == 1 else 'axes'}": axes}
+        poses = {"about them" if len(axes) > 1 else "about it": axes}
+        if len(axes) == 3:
+            nine = np.concatenate([axes, human.between(axes)])
+            taught[f"{label}, {len(nine)} axes"] = nine
+            poses = {"about the three": axes, "about any": human.random_directions()}
+        for row, used in taught.items():
+            examples = body.examples(human.turns_about(name, used))
+            models = [
+                build_eigenskin(body.rig, examples, EigenSkinSettings(components=count)) for count in UNSEEN_COMPONENTS
+            ]
+            for where, directions in poses.items():
+                unseen = body.examples(human.unseen_turns(name, directions))
+                tables.row(row, where, *ratios(example_errors(body.rig, unseen, model).relative for model in models))
+
+
+def show_tissue(tables: Tables) -> None:
+    tables.begin(
+        "Soft tissue",
+        "A limb whose soft body Blender simulates, ±22°, ±44°, ±66° about one axis (6 examples by Pose Joints and Add "
+        "Frames) or each of three (18). Unseen: 25 other poses about the same axes, simulated too, as Blender shows "
+        "the corrected mesh there. Last rows: bent up to 120° in steps of 20°, on which way the inner side folds all "
+        "at once near 80°; no interpolation of the pose follows such a jump.",
+        *("joint", *map(str, range(MOST + 1))),
+    )
+    for name, count, seen, unseen in in_own_process(tissue, MOST):
+        tables.row(f"{name}, {count} examples", *ratios(seen))
+        tables.row(f"{name}, unseen", *ratios(unseen))
+
+
+def show_building(tables: Tables, runs: int) -> None:
+    stages, what = in_own_process(build_stages, runs)
+    tables.begin(
+        "Building",
+        f"Human rig in Blender: {what}. Medians of {runs} builds; the last row is a build of its own.",
+        *("stage", "seconds", "on the wall"),
+    )
+    for name, processor, wall in stages:
+        tables.row(name, f"{np.median(processor):.2f}", f"{np.median(wall):.2f}")
+    before, after = in_own_process(peak_of_examples), in_own_process(peak_of_build)
+    tables.note(
+        f"Peak of memory: {after:.0f} MB, of which {before:.0f} MB are Blender with the rig and the stored examples."
+    )
+
+
+def show_playing(tables: Tables, repeats: int) -> None:
+    rows, what = in_own_process(updates, repeats)
+    tables.begin(
+        "Playing",
+        f"Milliseconds of an update in which all joints turn. {what}, each with 3 components from 6 examples. {SPREAD} "
+        "Least, median and 90 % are on the wall.",
+        *("joints and what plays", "drivers", "least", "median", "90 % below", "processor"),
+    )
+    middle = {}
+    for joints, name, count, wall, processor in rows:
+        least, median, most = 1000 * np.quantile(wall, (0, 0.5, 0.9))
+        middle[joints, name] = 1000 * np.median(processor)
+        cells = f"{least:.2f}", f"{median:.2f}", f"{most:.2f}", f"{middle[joints, name]:.2f}"
+        tables.row(f"{joints}, {name}", str(count or "–"), *cells)
+    costs = [
+        f"{joints} {middle[joints, 'shape keys and drivers'] - middle[joints, 'shape keys alone']:.2f} ms"
+        for joints in ("hinges", "balls")
+    ]
+    tables.note(f"The drivers by themselves: {', '.join(costs)} (difference of the medians, processor).")
+
+
+def show_sizes(tables: Tables) -> None:
+    rows = in_own_process(sizes)
+    tables.begin(
+        "Memory",
+        "Human rig, 20 joints with 6 examples and 3 components each, single precision: of the support's own vertices, "
+        "as an engine may keep them (12 bytes a vertex and component), and as Blender's shape keys, which hold all "
+        "vertices. Both sides of the body are alike.",
+        *("joint", "vertices", "keys", "kB, support", "kB, shape keys"),
+    )
+    total = np.zeros(4)
+    for joint, vertices, keys, whole in rows:
+        figures = np.array([vertices, keys, 12e-3 * vertices * keys, 12e-3 * whole * keys])
+        total += figures
+        if not joint.endswith(".R"):
+            tables.row(joint, f"{vertices:,}", str(keys), *(f"{size:.1f}" for size in figures[2:]))
+    tables.row("all 20", "–", f"{total[1]:.0f}", *(f"{size:.1f}" for size in total[2:]))
+    whole = rows[0][-1]
+    tables.note(
+        f"{1000 * total[2] / whole:.0f} bytes for each of the {whole:,} vertices, on average, where only supports are "
+        f"kept; {1000 * total[3] / whole:.0f} as shape keys."
+    )
+
+
+def show_layouts(tables: Tables, repeats: int) -> None:
+    rows, what = in_own_process(driver_layouts, repeats)
+    tables.begin(
+        "Ways to write the drivers",
+        f"Milliseconds that the drivers add to an update, medians. {what}. Kept: where values between bones and shape "
+        "keys are.",
+        *("joints and layout", "kept on", "drivers", "on the wall", "processor"),
+    )
+    for joints, layout, where, count, wall, processor in rows:
+        if layout == "used" or where == rows[0][2]:
+            milliseconds = (f"{1000 * np.median(seconds):.2f}" for seconds in (wall, processor))
+            tables.row(f"{joints}, {layout}", where, str(count), *milliseconds)
+    rows, what = in_own_process(shape_key_costs, repeats)
+    tables.begin(
+        "Shape keys without drivers",
+        f"Milliseconds that they add to an update, medians. {what}.",
+        *("values", "on the wall", "processor"),
+    )
+    for name, wall, processor in rows:
+        tables.row(name, *(f"{1000 * np.median(seconds):.2f}" for seconds in (wall, processor)))
+
+
+def trained_axes(body: human.Human, label: str, name: str) -> np.ndarray:
+    return body.axes(name)[: 1 if label in human.HINGES else 3]
+
+
+def ratios(values) -> list[str]:
+    return [f"{value:.3f}" for value in values]
+
+
+# In processes of their own: Blender's module changes where its parent's children would look for modules.
+
+
+def tissue(most: int):
+    import _eigenskin_blender
+
+    return _eigenskin_blender.tissue(most)
+
+
+def build_stages(runs: int):
+    import _eigenskin_blender
+
+    return _eigenskin_blender.build_stages(runs)
+
+
+def peak_of_examples() -> float:
+    import _eigenskin_blender
+
+    _eigenskin_blender.character_with_examples()
+    return peak_memory()
+
+
+def peak_of_build() -> float:
+    import _eigenskin_blender
+
+    _eigenskin_blender.corrected_character()
+    return peak_memory()
+
+
+def updates(repeats: int):
+    import _eigenskin_blender
+
+    return _eigenskin_blender.updates(repeats)
+
+
+def sizes():
+    import _eigenskin_blender
+
+    return _eigenskin_blender.sizes()
+
+
+def driver_layouts(repeats: int):
+    import _eigenskin_drivers
+
+    return _eigenskin_drivers.layouts(repeats)
+
+
+def shape_key_costs(repeats: int):
+    import _eigenskin_drivers
+
+    return _eigenskin_drivers.deformation(repeats)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
