@@ -59,7 +59,7 @@ def uncorrected(context, object, source) -> Iterator[Uncorrected]:
             modifier
             for modifier in source.modifiers
             if modifier.type == "ARMATURE"
-            and modifier.name in record.preserve_volume
+            and (source.name, modifier.name) in record.turned_off
             and not modifier.use_deform_preserve_volume
         ]
         result.preserved = tuple(modifier.name for modifier in turned)
