@@ -276,12 +276,13 @@ class _Builder:
                 examples = np.flatnonzero(self.observations.moving[:, draft.joints[0]])
                 places = np.ix_(examples, draft.region)
                 features = draft.space.features(self.observations.rotations[examples, draft.joints[0]])
-                predicted = np.tensordot(features, draft.solved(draft.observed), axes=1)
+                shares = features @ draft.solved(np.eye(len(draft.observed)))
+                predicted = np.tensordot(shares.astype(np.float32), draft.observed, axes=1)
             else:
                 places = np.ix_(draft.examples, draft.region)
                 draft.residuals = residuals[places]
-                predicted = draft.observed = np.tensordot(draft.trial.features, draft.solved(draft.residuals), axes=1)
-            residuals[places] -= predicted * draft.mask[:, None]
+                draft.observed = predicted = draft.trial.explained(draft.residuals)
+            residuals[places] -= predicted * draft.mask[:, None].astype(np.float32)
         return residuals
 
     def _best_pair(self, drafts, candidates, residuals, energies, worth: float) -> Draft | None:
@@ -314,7 +315,7 @@ class _Builder:
             shared,
             2 * self.settings.max_centers,
         )
-        observed = np.tensordot(trial.features, np.tensordot(trial.solver, left, axes=1), axes=1)
+        observed = trial.explained(left)
         name = " + ".join(self.rig.joint_names[joint] for joint in pair)
         strength = strengths(observed[..., :3] * shared[:, None])
         wanted = shared * support_mask(strength, self.settings.support_threshold)

@@ -64,6 +64,10 @@ class PairTrial:
     solver: np.ndarray
     energy: float
 
+    def explained(self, residuals: np.ndarray) -> np.ndarray:
+        """What the pair makes of ``residuals`` (E, …), float32."""
+        return np.tensordot((self.features @ self.solver).astype(np.float32), residuals, axes=1)
+
 
 def pair_trial(
     first: PoseSpace,
