@@ -192,8 +192,7 @@ def show_layouts(tables: Tables, repeats: int) -> None:
     )
     for joints, layout, where, count, wall, processor in rows:
         if layout == "used" or where == rows[0][2]:
-            milliseconds = (f"{1000 * np.median(seconds):.2f}" for seconds in (wall, processor))
-            tables.row(f"{joints}, {layout}", where, str(count), *milliseconds)
+            tables.row(f"{joints}, {layout}", where, str(count), *map(milliseconds, (wall, processor)))
     rows, what = in_own_process(shape_key_costs, repeats)
     tables.begin(
         "Shape keys without drivers",
@@ -201,11 +200,16 @@ def show_layouts(tables: Tables, repeats: int) -> None:
         *("values", "on the wall", "processor"),
     )
     for name, wall, processor in rows:
-        tables.row(name, *(f"{1000 * np.median(seconds):.2f}" for seconds in (wall, processor)))
+        tables.row(name, *map(milliseconds, (wall, processor)))
 
 
 def trained_axes(body: human.Human, label: str, name: str) -> np.ndarray:
     return body.axes(name)[: 1 if label in human.HINGES else 3]
+
+
+def milliseconds(seconds) -> str:
+    """The median of differences, which noise may have made negative."""
+    return f"{max(1000 * np.median(seconds), 0.0):.2f}"
 
 
 def ratios(values) -> list[str]:

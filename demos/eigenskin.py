@@ -7,6 +7,7 @@ beside the checkout, eigenskin_shoulder.png.
 """
 
 import argparse
+import os
 import sys
 from dataclasses import dataclass, field
 from math import radians
@@ -262,4 +263,7 @@ def plot_components(path: Path, curves: list[Curve]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    # Blender 4's module can crash while Python shuts down, after all is written.
+    os._exit(status)
