@@ -32,10 +32,19 @@ _EDGES = 2
 _DETOUR = 1.25
 
 # More places are thinned out for the tetrahedra, whose number and memory grow with them; the skin leads to the others.
-_MOST_PLACES = 100_000
+_MOST_PLACES = 50_000
+
+# Points are shaken by at most this share of the scale, in waves of about a thousandth of it; those nearer to a plane of
+# the coordinates than the last share, less.
+_SHAKE = 1e-6
+_WAVES = 1e3
+_IN_PLANE = 1e-5
+
+# What is as thin, for its extent, is a plane.
+_THIN = 1e-5
 
 # Tetrahedra with one circumsphere, to this share of its radius, are one cell; beyond so many corners they stay apart.
-_COSPHERICAL = 1e-6
+_COSPHERICAL = 1e-8
 _MOST_CORNERS = 64
 
 # Places that may be equally near to a point on a bone.
@@ -120,7 +129,10 @@ def _graph(
     sample, rank = np.nonzero(beside[:, None] & (gaps <= gaps[:, :1] * (1 + TIE)))
     surface = np.column_stack([node[sample], nearest[sample, rank]])
     bones = sparse.csr_matrix((np.ones(len(owners), np.float32), (node, owners)), shape=(len(points), distances.count))
-    pairs = _tetrahedra_edges(points, np.concatenate([chosen, np.arange(places, len(points))]))
+    used = np.concatenate([chosen, np.arange(places, len(points))])
+    pairs = _tetrahedra_edges(_shaken(points[used], scale))
+    if pairs is not None:
+        pairs = used[pairs]
     # With all in a plane, or too few for tetrahedra: then the surface itself leads on from where a bone is nearest.
     leads = _other_pairs(surface if pairs is None else pairs, body.place_edges, len(points))
     if pairs is not None:
@@ -138,18 +150,33 @@ def _other_pairs(pairs: np.ndarray, known: np.ndarray, count: int) -> np.ndarray
     return np.column_stack([keys // count, keys % count])
 
 
-def _tetrahedra_edges(points: np.ndarray, chosen: np.ndarray) -> np.ndarray | None:
-    """(E, 2) pairs of the ``chosen`` points that are corners of one Delaunay cell; None where there are no cells.
+def _shaken(points: np.ndarray, scale: float) -> np.ndarray:
+    """``points`` (n, 3) a hair off where they are, each alike with its mirror images in the planes of the coordinates.
+
+    The time for tetrahedra grows with the square of the number of points where these stand in rows and columns.
+    """
+    share = np.abs(points) / scale
+    shake = np.sin(share @ (_WAVES * np.sqrt([[2, 3, 5], [7, 11, 13], [17, 19, 23]])))
+    # Nothing across the plane for points in it.
+    return points + _SHAKE * scale * shake * np.clip(points / (_IN_PLANE * scale), -1, 1)
+
+
+def _tetrahedra_edges(points: np.ndarray) -> np.ndarray | None:
+    """(E, 2) pairs of ``points`` (n, 3) that are corners of one Delaunay cell; None where there are no cells.
 
     Points on one sphere, as any three are with their mirror images, have several tetrahedralizations. To prefer none,
     and keep what is symmetric so, all their pairs count.
     """
+    spread = points - points.mean(axis=0)
+    thickness = np.sqrt(np.maximum(np.linalg.eigvalsh(spread.T @ spread / len(points)), 0))
+    if thickness[0] <= _THIN * thickness[2]:
+        return None
     try:
-        mesh = Delaunay(points[chosen])
+        mesh = Delaunay(points)
     except QhullError:
         return None
     corners = mesh.simplices
-    cell = _cells(points[chosen], corners, mesh.neighbors)
+    cell = _cells(points, corners, mesh.neighbors)
     sizes = np.bincount(cell)
     several = sizes[cell] > 1
     pairs = [corners[~several][:, [a, b]] for a, b in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
@@ -159,7 +186,7 @@ def _tetrahedra_edges(points: np.ndarray, chosen: np.ndarray) -> np.ndarray | No
         has = _pattern(sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, corners[several].ravel()))))
         together = sparse.triu(has.T @ has, k=1).tocoo()
         pairs.append(np.column_stack([together.row, together.col]))
-    return chosen[np.concatenate(pairs)]
+    return np.concatenate(pairs)
 
 
 def _cells(points: np.ndarray, corners: np.ndarray, neighbors: np.ndarray) -> np.ndarray:

@@ -271,16 +271,30 @@ def test_planes_halve_the_angle_at_a_joint():
 
 def test_points_on_one_sphere_are_one_cell():
     cube = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
-    pairs = delaunay._tetrahedra_edges(np.concatenate([cube, cube + 5]), np.arange(16))
+    pairs = delaunay._tetrahedra_edges(np.concatenate([cube, cube + 5]))
     found = {tuple(sorted(pair)) for pair in pairs.tolist()}
     assert {(a, b) for a in range(8) for b in range(a + 1, 8)} <= found
-    assert delaunay._tetrahedra_edges(cube, np.arange(4)) is None
+    assert delaunay._tetrahedra_edges(cube[:4]) is None
     # Every tetrahedron for itself.
     random = np.random.default_rng(0).random((40, 3))
     simplices = delaunay.Delaunay(random).simplices
     expected = {tuple(sorted(row[[a, b]])) for row in simplices for a in range(4) for b in range(a)}
-    pairs = delaunay._tetrahedra_edges(random, np.arange(40))
+    pairs = delaunay._tetrahedra_edges(random)
     assert {tuple(sorted(pair)) for pair in pairs.tolist()} == expected
+
+
+def test_points_are_shaken_alike_on_both_sides():
+    """Rows of points are rows no more, by a millionth; mirror images stay so, and points in their plane stay in it."""
+    body = bodies.bar(12, 4)
+    points = body.points - [3, 0, 0]
+    shaken = delaunay._shaken(points, body.diagonal)
+    off = np.abs(shaken - points)
+    assert 0 < off.max() <= 1e-6 * body.diagonal
+    # 13 × 5 points of one side, of which 7 × 3 are no mirror images.
+    assert len(np.unique(shaken[points[:, 1] == 0.5][:, 1])) == 21
+    assert (shaken[points == 0] == 0).all()
+    for signs in ([-1, 1, 1], [1, -1, 1], [-1, -1, -1]):
+        np.testing.assert_array_equal(delaunay._shaken(points * signs, body.diagonal), shaken * signs)
 
 
 def test_places_are_thinned_alike_on_both_sides(monkeypatch):
