@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from ..dense import one_blas_thread
 from ..progress import Progress, checkpoint, ignore
 from .assignment import Assignment
 from .laplacian import laplacian
@@ -44,20 +45,19 @@ def diffuse(
     conduction, areas = laplacian(body)
     held = STIFFNESS * areas / assignment.distances**2
     checkpoint(progress, 0.0, _STAGE)
-    # Symmetric and positive definite: no pivoting, and an order that suits both halves.
-    factors = splu(
-        (conduction + sparse.diags(held)).tocsc(),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    # One thread: of products as small as these, more would only wait for each other.
+    matrix = (conduction + sparse.diags(held)).tocsc()
+    with one_blas_thread():
+        # Symmetric and positive definite: no pivoting, and an order that suits both halves.
+        factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     used = np.flatnonzero(np.bincount(assignment.shares.indices, minlength=assignment.shares.shape[1]))
     columns = assignment.shares.tocsc()[:, used]
     bones = weights = None
     for start in range(0, len(used), _COLUMNS):
         checkpoint(progress, 0.2 + 0.8 * start / len(used), _STAGE)
         block = slice(start, min(start + _COLUMNS, len(used)))
-        solved = np.maximum(factors.solve(held[:, None] * columns[:, block].toarray()), 0)
+        with one_blas_thread():
+            solved = np.maximum(factors.solve(held[:, None] * columns[:, block].toarray()), 0)
         indices = np.broadcast_to(used[block].astype(np.int32), solved.shape)
         if weights is not None:
             solved = np.concatenate([weights, solved], axis=1)
