@@ -9,11 +9,12 @@ import bpy
 import numpy as np
 
 from ..core.animation import Animation, check_finite
-from ..core.errors import BadAnimation, BadMesh, BadScene, BadSettings
+from ..core.errors import BadAnimation, BadMesh, BadScene
 from ..core.memory import check_available
 from .data_blocks import is_alive
 from .error_display import COLOR_ATTRIBUTE, ERROR_ATTRIBUTE
 from .frame_guard import frame_kept
+from .frame_range import frame_range
 from .object_checks import (
     check_cache_content,
     check_cache_files,
@@ -68,21 +69,13 @@ def read_animation(
 
 
 def _frame_numbers(scene, object, frame_start, frame_end, frame_step) -> range:
-    start = scene.frame_start if frame_start is None else frame_start
-    end = scene.frame_end if frame_end is None else frame_end
     label = object_label(object)
-    if frame_step < 1:
-        raise BadSettings(f"The frame step for {label} must be at least 1, not {frame_step}")
-    if end < start:
-        raise BadSettings(
-            f"The frame range of {label} is inside out: it starts at frame {start} and ends at frame {end}. "
-            "Choose an end after the start"
-        )
-    numbers = range(start, end + 1, frame_step)
+    numbers = frame_range(scene, frame_start, frame_end, frame_step, label)
     if len(numbers) < 2:
+        end = scene.frame_end if frame_end is None else frame_end
         raise BadAnimation(
-            f"The range from frame {start} to frame {end} with step {frame_step} has only one frame of {label}; "
-            "at least two are needed. Widen the frame range, or choose a smaller step"
+            f"The range from frame {numbers.start} to frame {end} with step {frame_step} has only one frame "
+            f"of {label}; at least two are needed. Widen the frame range, or choose a smaller step"
         )
     return numbers
 

@@ -14,12 +14,13 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ..core.errors import BadScene, BadSettings
+from ..core.errors import BadScene
 from ..core.memory import check_available
 from . import actions, background, rotation_centers
 from .before_armature import check_vertex_count, remove_modifiers, unskinned_copy
 from .crs_modifier import remove_data
 from .data_blocks import is_alive
+from .frame_range import frame_range
 from .object_checks import object_label
 from .point_cache import PointCacheWriter
 from .result_names import with_ending
@@ -96,19 +97,11 @@ def to_point_cache(
 
 
 def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[range, Skin, np.ndarray]:
-    start = context.scene.frame_start if frame_start is None else frame_start
-    end = context.scene.frame_end if frame_end is None else frame_end
-    if frame_step < 1:
-        raise BadSettings(f"The frame step must be at least 1, not {frame_step}")
-    if end < start:
-        raise BadSettings(
-            f"The frame range is inside out: it starts at frame {start} and ends at frame {end}. "
-            "Choose an end after the start"
-        )
+    numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
     skin = read_skin(context, object)
     check_even_scale(object)
     rotation_centers.check_fresh(object)
-    return range(start, end + 1, frame_step), skin, rotation_centers.read_centers(object)[0]
+    return numbers, skin, rotation_centers.read_centers(object)[0]
 
 
 def _skinned_frames(context, skin: Skin, centers: np.ndarray, numbers: range) -> Iterator[np.ndarray]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ..core.errors import BadScene, BadSettings
+from ..core.errors import BadScene
 from . import actions, background
 from .eigenskin_drivers import value_path
 from .eigenskin_record import Record, own_drivers, own_keys, present_record, store_record
+from .frame_range import frame_range
 from .object_checks import object_label
 from .skin_reader import check_skinned
 from .temporary_scene import evaluate_frame, temporary_scene
@@ -75,16 +76,7 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
     an earlier bake are replaced. All or nothing. Raises BadScene, BadSettings.
     """
     check_bakeable(context, object)
-    start = context.scene.frame_start if frame_start is None else frame_start
-    end = context.scene.frame_end if frame_end is None else frame_end
-    if frame_step < 1:
-        raise BadSettings(f"The frame step must be at least 1, not {frame_step}")
-    if end < start:
-        raise BadSettings(
-            f"The frame range is inside out: it starts at frame {start} and ends at frame {end}. "
-            "Choose an end after the start"
-        )
-    numbers = range(start, end + 1, frame_step)
+    numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
     mesh = object.data
     key, record = mesh.shape_keys, present_record(object)
     names = [block.name for block in own_keys(mesh, record)]

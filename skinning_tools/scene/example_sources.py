@@ -24,6 +24,7 @@ from .eigenskin_examples import (
     store_example,
 )
 from .frame_guard import frame_kept
+from .frame_range import frame_range
 from .object_checks import (
     check_cache_content,
     check_cache_files,
@@ -366,17 +367,11 @@ def _stay_enabled(skin: Skin, older: dict[str, np.ndarray], count: int) -> list[
 
 
 def _frame_numbers(scene, marks: dict[int, str], start, end, step: int) -> list[int]:
-    if step < 1:
-        raise BadSettings(f"The frame step must be at least 1, not {step}")
     first, last = default_range(scene, bool(marks))
     first, last = first if start is None else start, last if end is None else end
-    if last < first:
-        raise BadSettings(
-            f"The frame range is inside out: it starts at frame {first} and ends at frame {last}. "
-            "Choose an end after the start"
-        )
+    numbers = list(frame_range(scene, first, last, step))
     if not marks:
-        return list(range(first, last + 1, step))
+        return numbers
     numbers = [frame for frame in marks if first <= frame <= last][::step]
     if not numbers:
         raise BadSettings(
