@@ -6,8 +6,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from ..decomposition.weights import closest_on_simplex
-from ..eigenskin.supports import smooth_step
 from ..errors import BadSettings
+from ..smooth_step import smooth_step
 from .influence_rows import tidy_influences
 from .types import Body
 

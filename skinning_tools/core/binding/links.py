@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import quaternions
 from ..deform.polar import polar_decomposition
-from ..eigenskin.supports import smooth_step
 from ..errors import BadSettings
+from ..smooth_step import smooth_step
 from .influence_rows import tidy_influences
 
 DEFAULT_THRESHOLD = np.pi / 3

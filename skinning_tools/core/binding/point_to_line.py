@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from ..eigenskin.supports import smooth_step
 from ..progress import Progress, ignore
+from ..smooth_step import smooth_step
 from .assignment import Assignment, Limits, assigned, nearly_best
 from .distances import BoneDistances
 from .types import Skeleton

@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from ..smooth_step import smooth_step
+
 # A mask rises from none to all between this share of the threshold and the threshold itself.
 _BORDER = 0.5
 
@@ -46,9 +48,3 @@ def _room(importance: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
     cut = np.where(total > most, ordered, 0.0).max(axis=0, initial=0.0)
     above = np.divide(importance, cut, out=np.full(importance.shape, np.inf), where=cut > 0) - 1
     return smooth_step(above / (_WHOLE - 1))
-
-
-def smooth_step(values: np.ndarray) -> np.ndarray:
-    """0 below 0, 1 above 1, and a cubic with level ends between."""
-    share = np.clip(values, 0.0, 1.0)
-    return share * share * (3 - 2 * share)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from skinning_tools.core.binding.bulge import add_soft_bone, soft_region
 from skinning_tools.core.binding.types import Body
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.core.eigenskin.supports import smooth_step
 from skinning_tools.core.errors import BadSettings
+from skinning_tools.core.smooth_step import smooth_step
 
 from ..skinned_shapes import chain_weights, cuboid, dense
 
