@@ -8,6 +8,7 @@ from ..core.errors import BadScene
 from ..scene import dependencies, eigenskin_settings, example_mirror, example_pose, example_sources
 from ..scene.eigenskin_examples import armature_at, character_of, check_storable, remove_example
 from ..scene.job_checks import active_object
+from ..scene.wording import counted
 from .boundary import Checked, SkinningJob, reported
 
 SOURCES = tuple(item for item in eigenskin_settings.KIND_ITEMS if item[0] != "FRAMES")
@@ -167,7 +168,7 @@ class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
             check_storable(armature)
             examples = armature.skinning_eigenskin.examples
             if self.remove_all:
-                text = "1 example" if len(examples) == 1 else f"{len(examples)} examples"
+                text = counted(len(examples), "example")
                 while examples:
                     remove_example(armature, len(examples) - 1)
             else:

@@ -10,6 +10,7 @@ from ..core.errors import BadScene, SkinningError
 from ..scene import joint_poses
 from ..scene.eigenskin_examples import armature_at
 from ..scene.job_checks import active_object
+from ..scene.wording import counted
 from .boundary import Checked, reported
 
 
@@ -88,7 +89,7 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, bpy.types.Operator):
             count, last = joint_poses.planned_poses(armature, self._names(armature), self._range())
         except SkinningError as error:
             return str(error)
-        return f"{count} {'pose' if count == 1 else 'poses'}, the last frame is {last}"
+        return f"{counted(count, 'pose')}, the last frame is {last}"
 
     def execute(self, context):
         with reported(self):

@@ -15,6 +15,7 @@ from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_e
 from .job_checks import active_object
 from .object_checks import object_label
 from .skin_reader import armature_of, check_skinned, native_modifier
+from .wording import counted
 
 # Point attributes: each vertex' largest distance from the examples' shapes, in the mesh object's space.
 ERROR_BEFORE, ERROR_AFTER = "skinning_eigenskin_before", "skinning_eigenskin_after"
@@ -38,9 +39,9 @@ class Built:
         name, vertex, distance = self.worst
         shown = bpy.utils.units.to_string(self.unit_system, "LENGTH", distance, precision=3)
         parts = [
-            f"{self.object_name}: {_count(self.written.shape_key_count, 'shape key')} on "
-            f"{_count(self.written.support_count, 'support')}, {self.relative_error:.1%} of the error at "
-            f"{_count(self.example_count, 'example')} left "
+            f"{self.object_name}: {counted(self.written.shape_key_count, 'shape key')} on "
+            f"{counted(self.written.support_count, 'support')}, {self.relative_error:.1%} of the error at "
+            f"{counted(self.example_count, 'example')} left "
             f"(worst {shown}, vertex {vertex} in {name}), {self.seconds:.1f} s",
             *self.notes,
         ]
@@ -164,10 +165,6 @@ def _forget_errors(object, armature) -> None:
     for name in (ERROR_BEFORE, ERROR_AFTER):
         if name in object.data.attributes:
             object.data.attributes.remove(object.data.attributes[name])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _note_on_bones(object) -> list[str]:

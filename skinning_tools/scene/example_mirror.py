@@ -21,6 +21,7 @@ from .eigenskin_examples import (
 )
 from .example_sources import POSE_MARKER, pose_name
 from .skin_reader import Skin
+from .wording import counted
 
 DIRECTIONS = (
     ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
@@ -47,10 +48,9 @@ class Mirrored:
 
     def summary(self) -> str:
         """The result in one line."""
-        count = "1 example" if len(self.names) == 1 else f"{len(self.names)} examples"
-        text = f"{self.object_name}: {count} mirrored"
+        text = f"{self.object_name}: {counted(len(self.names), 'example')} mirrored"
         if self.replaced:
-            text += f", {self.replaced} of the same pose{'s' if self.replaced > 1 else ''} replaced"
+            text += f", {counted(self.replaced, 'of the same pose')} replaced"
         if self.left_out:
             text += f"; {self.left_out} that pose both sides or neither left out"
         if self.alone:

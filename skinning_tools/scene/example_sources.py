@@ -40,6 +40,7 @@ from .rotation_centers import check_bakeable
 from .simulations import forget_skipped_frames, short_caches, simulation_start
 from .skin_reader import Skin, armature_modifier, armature_of, native_modifier
 from .uncorrected import note_keys, uncorrected
+from .wording import counted
 
 # As Pose Joints names its timeline markers.
 POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
@@ -95,7 +96,7 @@ class Added:
             if self.plain:
                 parts.append(f"{self.plain} of them not at all")
         if self.replaced:
-            parts.append(f"{self.replaced} of the same pose{'s' if self.replaced > 1 else ''} replaced")
+            parts.append(f"{counted(self.replaced, 'of the same pose')} replaced")
         return "; ".join([", ".join(parts), *self.notes])
 
 
@@ -191,9 +192,9 @@ def add_frames(
     yield 0.95, "Storing the examples"
     notes = list(left_out.notes())
     if resting:
-        notes.append(f"{resting} {'frame' if resting == 1 else 'frames'} at rest left out")
+        notes.append(f"{counted(resting, 'frame')} at rest left out")
     if repeated:
-        notes.append(f"{repeated} {'frame' if repeated == 1 else 'frames'} with the pose of the next one left out")
+        notes.append(f"{counted(repeated, 'frame')} with the pose of the next one left out")
     return _store(skin, rig, readings, "FRAMES" if source == object else "MESH", source, tuple(notes))
 
 

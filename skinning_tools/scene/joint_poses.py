@@ -12,6 +12,7 @@ from mathutils import Matrix
 from ..core.errors import BadScene, BadSettings
 from . import actions
 from .simulations import ShortCache, short_caches_behind
+from .wording import counted
 
 ENDING = "example poses"
 
@@ -74,7 +75,7 @@ class PosedJoints:
 
     def summary(self) -> str:
         """The result in one line."""
-        bones = "1 bone" if self.bone_count == 1 else f"{self.bone_count} bones"
+        bones = counted(self.bone_count, "bone")
         text = f"{self.armature_name}: {self.pose_count} poses of {bones} at frames {self.first} to {self.last}"
         if self.skipped:
             text += f"; {', '.join(self.skipped)}: locked or without a range"

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Words of reports."""
+
+
+def counted(number: int, noun: str) -> str:
+    """Such as "1 example" and "2 examples"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
