@@ -16,12 +16,15 @@ _SHOWN_SUPPORTS = 40
 
 
 class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
+    # Of the mesh that is worked on; the panel finds it once a redraw, as a rig may deform one of many objects.
+    shown_mesh_uid = 0
+
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         row = layout.row(align=True)
         row.use_property_split = False
         lost = item.mesh is None or not item.mesh.users_scene
         # Those of the armature's other meshes are pale.
-        row.active = item.mesh == target_mesh(context) or lost
+        row.active = lost or item.mesh.session_uid == self.shown_mesh_uid
         row.prop(item, "enabled", text="")
         kind = item.bl_rna.properties["kind"].enum_items[item.kind]
         row.prop(item, "name", text="", emboss=False, icon="ERROR" if lost else kind.icon)
@@ -87,7 +90,8 @@ class SKINNING_PT_eigenskin_result(bpy.types.Panel):
         layout = self.layout
         object = target_mesh(context)
         record = eigenskin_record(object)
-        group = armature_of(object).skinning_eigenskin if armature_of(object) is not None else None
+        armature = armature_of(object)
+        group = armature.skinning_eigenskin if armature is not None else None
         _draw_figures(layout, context, object, record, group)
         for note in notes_on_modifiers(object):
             draw_text(layout, context, note, "INFO")
@@ -106,6 +110,7 @@ class SKINNING_PT_eigenskin_result(bpy.types.Panel):
 
 def _draw_examples(layout, context, armature, object) -> None:
     group = armature.skinning_eigenskin
+    SKINNING_UL_eigenskin_examples.shown_mesh_uid = object.session_uid
     row = layout.row()
     row.template_list(
         "SKINNING_UL_eigenskin_examples", "", group, "examples", group, "active_index", rows=4, sort_lock=True
