@@ -5,8 +5,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty
 
 from ..scene import dependencies, eigenskin, eigenskin_bake, eigenskin_settings, eigenskin_writer, error_display
-from ..scene.eigenskin import target_mesh
-from ..scene.eigenskin_examples import character_of
+from ..scene.character import character_of, target_mesh
 from ..scene.eigenskin_record import check_present
 from ..scene.object_checks import check_mode
 from ..scene.skin_reader import armature_of

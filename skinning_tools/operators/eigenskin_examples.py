@@ -6,7 +6,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 
 from ..core.errors import BadScene
 from ..scene import dependencies, eigenskin_settings, example_mirror, example_pose, example_sources
-from ..scene.eigenskin_examples import armature_at, character_of, check_storable, remove_example
+from ..scene.character import armature_at, character_of
+from ..scene.eigenskin_examples import check_storable, remove_example
 from ..scene.job_checks import active_object
 from ..scene.wording import counted
 from .boundary import Checked, SkinningJob, reported

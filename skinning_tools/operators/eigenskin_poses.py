@@ -8,7 +8,7 @@ from bpy.props import BoolProperty, BoolVectorProperty, FloatProperty, IntProper
 
 from ..core.errors import BadScene, SkinningError
 from ..scene import joint_poses
-from ..scene.eigenskin_examples import armature_at
+from ..scene.character import armature_at
 from ..scene.job_checks import active_object
 from ..scene.wording import counted
 from .boundary import Checked, reported

@@ -4,8 +4,8 @@
 import bpy
 
 from ..scene import background, error_display
-from ..scene.eigenskin import check_buildable, notes_on_modifiers, target_mesh
-from ..scene.eigenskin_examples import character_of
+from ..scene.character import character_of, target_mesh
+from ..scene.eigenskin import check_buildable, notes_on_modifiers
 from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of

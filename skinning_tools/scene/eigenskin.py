@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ..core.errors import BadScene, SkinningError
+from ..core.errors import BadScene
 from . import background, error_display
-from .eigenskin_examples import character_of, example_items, new_bones, read_examples, read_rig
+from .eigenskin_examples import example_items, new_bones, read_examples, read_rig
 from .eigenskin_record import eigenskin_record, painted_masks
 from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
-from .job_checks import active_object
 from .object_checks import object_label
 from .skin_reader import armature_of, check_skinned, native_modifier
 from .wording import counted
@@ -46,18 +45,6 @@ class Built:
             *self.notes,
         ]
         return ". ".join(parts)
-
-
-def target_mesh(context):
-    """The mesh that the user means: the active object, or the mesh that an active armature deforms; None where that
-    cannot be told."""
-    object = active_object(context)
-    if object is None or object.type != "ARMATURE":
-        return object
-    try:
-        return character_of(context, object)
-    except SkinningError:
-        return None
 
 
 def check_buildable(context, object) -> None:

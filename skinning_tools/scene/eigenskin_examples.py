@@ -21,7 +21,7 @@ from mathutils import Matrix
 from ..core import quaternions
 from ..core.errors import BadScene
 from .object_checks import object_label
-from .skin_reader import Skin, armature_of, bone_matrices, bone_names, check_skinned, mesh_triangles, read_skin
+from .skin_reader import Skin, armature_of, bone_matrices, bone_names, mesh_triangles, read_skin
 
 if TYPE_CHECKING:
     from ..core.eigenskin import Examples, Rig
@@ -76,34 +76,6 @@ def joint_names(armature, deforming) -> tuple[str, ...]:
     for name in deforming:
         wanted.update(bone.name for bone in armature.data.bones[name].parent_recursive)
     return tuple(bone.name for bone in armature.data.bones if bone.name in wanted)
-
-
-def armature_at(object):
-    """The object itself where it is an armature, or the armature that deforms it; None where there is none."""
-    if object is None or object.type == "ARMATURE":
-        return object
-    return armature_of(object) if object.type == "MESH" else None
-
-
-def character_of(context, object) -> bpy.types.Object:
-    """The mesh whose corrections are meant where ``object`` is active: itself, or what an active armature deforms.
-
-    Where an armature deforms several, the selected one. Raises BadScene where there is none, or more than one.
-    """
-    if object is None or object.type != "ARMATURE":
-        check_skinned(context, object)
-        return object
-    meshes = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == object]
-    if not meshes:
-        raise BadScene(f'The armature "{object.name}" deforms no mesh of the view layer. Select the mesh')
-    selected = [ob for ob in meshes if ob.select_get(view_layer=context.view_layer)]
-    known = {item.mesh for item in object.skinning_eigenskin.examples}
-    for choice in (meshes, selected, [ob for ob in selected or meshes if ob in known]):
-        if len(choice) == 1:
-            check_skinned(context, choice[0])
-            return choice[0]
-    names = ", ".join(f'"{ob.name}"' for ob in meshes)
-    raise BadScene(f'The armature "{object.name}" deforms several meshes: {names}. Make the one to correct active')
 
 
 def check_storable(armature) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.errors import BadScene
 from .eigenskin_drivers import PREFIX, VALUE_BEGINNING, drivers_of, property_path, value_path
-from .object_checks import object_label
+from .object_checks import check_own_mesh, object_label
 from .records import record_of, write_record
 from .skin_reader import armature_of
 from .vertex_groups import read_weights
@@ -135,8 +135,7 @@ def check_present(object) -> None:
     label = object_label(object)
     if not has_record(object):
         raise BadScene(f"The {label} has no EigenSkin corrections. Build them first")
-    if object.data.library is not None or object.data.override_library is not None:
-        raise BadScene(f"The mesh of {label} is linked. Change its corrections in its own file")
+    check_own_mesh(object, "its corrections cannot be changed")
 
 
 def present_record(object) -> Record:

@@ -30,7 +30,7 @@ from .eigenskin_record import (
     store_record,
     unknown_keys,
 )
-from .object_checks import check_mode, object_label
+from .object_checks import check_mode, check_own_mesh, object_label
 from .skin_reader import armature_of, rest_positions
 from .vertex_groups import write_weights
 
@@ -82,12 +82,7 @@ def check_writable(object) -> None:
     label = object_label(object)
     check_mode(object)
     mesh = object.data
-    if mesh.library is not None or mesh.override_library is not None:
-        how = "linked from another file" if mesh.library is not None else "a library override"
-        raise BadScene(
-            f"The mesh of {label} is {how}, so no shape keys can be made on it. "
-            "Build in its own file, or make it local (Object > Relations > Make Local)"
-        )
+    check_own_mesh(object, "no shape keys can be made on it")
     check_correctable(object)
     armature = armature_of(object)
     others = mesh_users(mesh) if mesh.users > 1 else []

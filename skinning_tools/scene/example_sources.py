@@ -12,9 +12,9 @@ from ..core.animation import check_finite
 from ..core.errors import BadMesh, BadScene, BadSettings
 from ..core.memory import check_available
 from . import background
+from .character import character_of
 from .eigenskin_examples import (
     all_or_none,
-    character_of,
     check_storable,
     current_channels,
     current_pose,

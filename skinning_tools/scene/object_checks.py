@@ -46,6 +46,19 @@ def check_mode(object) -> None:
         )
 
 
+def check_own_mesh(object, work: str) -> None:
+    """Raises BadScene where the object's mesh cannot be changed here. work: what cannot be done, such as "no shape keys
+    can be made on it"."""
+    mesh = object.data
+    if mesh.library is None and mesh.override_library is None:
+        return
+    how = "linked from another file" if mesh.library is not None else "a library override"
+    raise BadScene(
+        f"The mesh of {object_label(object)} is {how}, so {work}. Do it in the mesh's own file, or make it local "
+        "(Object > Relations > Make Local > Selected Objects and Data)"
+    )
+
+
 def check_visible(scene, view_layer, object) -> None:
     """Raises BadScene where Blender does not evaluate the object in the view layer."""
     if object.visible_get(view_layer=view_layer):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.errors import BadScene, BadSettings, SkinningError
 from . import background
-from .object_checks import object_label
+from .object_checks import check_own_mesh, object_label
 from .records import read_record, write_record
 from .skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_skin
 
@@ -64,12 +64,7 @@ class Bake:
 
 def check_bakeable(object) -> None:
     """Raises BadScene where attributes cannot be written to the object's mesh."""
-    mesh = object.data
-    if mesh.library is not None or mesh.override_library is not None:
-        raise BadScene(
-            f"The mesh of {object_label(object)} is linked from another file, so nothing can be stored in it. "
-            "Make it local (Object > Relations > Make Local > Selected Objects and Data)"
-        )
+    check_own_mesh(object, "nothing can be stored in it")
 
 
 def bake(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Vertex groups in bulk: Blender has no call that takes arrays."""
 
+from collections.abc import Iterator
+
 import bmesh
 import numpy as np
 
@@ -13,6 +15,30 @@ def write_weights(object, names, bones: np.ndarray, weights: np.ndarray) -> None
     bones (N, K) indices into ``names``, weights (N, K): an influence of weight 0 is not written; of a bone named twice
     at a vertex the weights add up. All vertices of equal weight in a group, whole ones above all, go in one call.
     """
+    for name, vertices, values in _columns(object, names, bones, weights):
+        _fill(object.vertex_groups.new(name=name), vertices, values)
+
+
+def put_weights(object, names, bones: np.ndarray, weights: np.ndarray, kept=None) -> None:
+    """As ``write_weights``, but into the groups that are there: they get these weights in place of those they have.
+
+    A group that is missing is made where it is needed. Groups of the names that ``kept`` (P,) marks are not touched.
+    """
+    everything = list(range(len(object.data.vertices)))
+    for index, (name, vertices, values) in enumerate(_columns(object, names, bones, weights)):
+        if kept is not None and kept[index]:
+            continue
+        group = object.vertex_groups.get(name)
+        if group is not None:
+            group.remove(everything)
+        elif len(vertices):
+            group = object.vertex_groups.new(name=name)
+        if len(vertices):
+            _fill(group, vertices, values)
+
+
+def _columns(object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """For each name the vertices that have a weight above zero, in order, and the weights. Raises BadWeights."""
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
     if bones.shape != weights.shape or len(bones) != len(object.data.vertices):
         raise BadWeights(
@@ -27,8 +53,7 @@ def write_weights(object, names, bones: np.ndarray, weights: np.ndarray) -> None
     bone, vertex = np.divmod(key, max(len(bones), 1))
     starts = np.searchsorted(bone, np.arange(len(names) + 1))
     for name, start, end in zip(names, starts[:-1], starts[1:], strict=True):
-        group = object.vertex_groups.new(name=name)
-        _fill(group, vertex[start:end], total[start:end])
+        yield name, vertex[start:end], total[start:end]
 
 
 def read_weights(object, names) -> tuple[np.ndarray, np.ndarray]:
