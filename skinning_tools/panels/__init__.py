@@ -1,6 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sidebar tab "Skinning"."""
 
-from . import convert_animation, eigenskin, export_centers, preview, rotation_centers
+from . import (
+    bind,
+    convert_animation,
+    eigenskin,
+    export_centers,
+    fit_weights,
+    joint_helpers,
+    preview,
+    rotation_centers,
+    weight_view,
+    weights,
+)
 
-modules = [convert_animation, rotation_centers, export_centers, preview, eigenskin]
+modules = [
+    convert_animation,
+    bind,
+    weights,
+    weight_view,
+    fit_weights,
+    joint_helpers,
+    rotation_centers,
+    export_centers,
+    preview,
+    eigenskin,
+]
