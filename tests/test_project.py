@@ -27,7 +27,8 @@ ALLOWED = {
     "operators": {"scene", "core"},
     "panels": {"scene", "core"},
     "preview": {"scene", "core"},
-    "command_line": {"scene", "core"},
+    "commands": {"scene", "core"},
+    "command_line": {"commands", "scene", "core"},
 }
 
 

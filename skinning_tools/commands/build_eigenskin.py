@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`build-eigenskin`: corrective shape keys that the pose drives."""
+
+import math
+
+import bpy
+
+from ..scene import background, dependencies, eigenskin, example_sources
+from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+
+
+def add(commands) -> None:
+    build = commands.add_parser(
+        "build-eigenskin",
+        help="correct a skinned mesh by shape keys that its pose drives",
+        description="Make shape keys, driven by the bones, that correct a skinned mesh as its examples show, "
+        "and save the file.",
+    )
+    build.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    build.add_argument(
+        "--examples-from",
+        metavar="NAME",
+        help="first read examples from this object, frame by frame: another mesh with the same vertices, or the mesh "
+        "itself with all its modifiers (default: use the examples that the file has)",
+    )
+    build.add_argument(
+        "--frame-start", type=int, metavar="F", help="first frame of the examples (default: the scene's)"
+    )
+    build.add_argument("--frame-end", type=int, metavar="F", help="last frame of the examples (default: the scene's)")
+    build.add_argument(
+        "--frame-step", type=int, default=1, metavar="N", help="an example every N frames (default: %(default)s)"
+    )
+    build.add_argument(
+        "--all-frames",
+        action="store_true",
+        help="read all frames of the range, not only those that Pose Joints has marked, where there are any",
+    )
+    build.add_argument(
+        "--components", type=int, default=3, metavar="N", help="shape keys for each joint (default: %(default)s)"
+    )
+    build.add_argument(
+        "--budget", type=int, default=0, metavar="N", help="shape keys in all, to the joints that need them most"
+    )
+    build.add_argument(
+        "--support-threshold",
+        type=float,
+        default=0.04,
+        metavar="S",
+        help="share of a joint's largest displacement from which on vertices are corrected (default: %(default)s)",
+    )
+    build.add_argument(
+        "--max-per-vertex",
+        type=int,
+        default=10,
+        metavar="N",
+        help="most shape keys that may move one vertex (default: %(default)s)",
+    )
+    build.add_argument(
+        "--radius", type=float, default=0.0, metavar="DEGREES", help="of the interpolation (default: automatic)"
+    )
+    build.add_argument(
+        "--joint-pairs", type=int, default=0, metavar="N", help="most pairs of joints that get corrections of their own"
+    )
+    build.add_argument("--normals", action="store_true", help="store corrections of the normals as attributes")
+    add_target(build)
+    build.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    dependencies.require_dependencies()
+    from ..core.eigenskin import EigenSkinSettings
+
+    context = bpy.context
+    object = find_object(context.scene, options.object)
+    settings = {
+        "components": options.components,
+        "budget": options.budget,
+        "support_threshold": options.support_threshold,
+        "max_per_vertex": options.max_per_vertex,
+        "radius": math.radians(options.radius),
+        "joint_pairs": options.joint_pairs,
+    }
+    EigenSkinSettings(**settings).check()
+    reads = (options.frame_start is not None, options.frame_end is not None, options.frame_step != 1)
+    if any((*reads, options.all_frames)) and not options.examples_from:
+        raise UsageError("Frames are read with --examples-from only: name the object that has the right shape")
+    progress = None if options.quiet else ProgressLines()
+    rows = []
+    if options.examples_from:
+        added = background.drain(
+            example_sources.add_frames(
+                context,
+                object,
+                options.frame_start,
+                options.frame_end,
+                options.frame_step,
+                not options.all_frames,
+                source=find_object(context.scene, options.examples_from),
+            ),
+            progress,
+        )
+        rows.append(("Examples added", str(len(added.names))))
+    built = background.drain(eigenskin.build(context, object, settings, options.normals), progress)
+    save(output)
+    name, vertex, distance = built.worst
+    say(
+        table(
+            [
+                ("Object", built.object_name),
+                *rows,
+                ("Examples", str(built.example_count)),
+                ("Shape keys", str(built.written.shape_key_count)),
+                ("Supports", str(built.written.support_count)),
+                ("Error left", f"{built.relative_error:.4f}"),
+                ("Worst vertex", f"{vertex} in {name}, {distance:.6g}"),
+                *(("Note", note) for note in built.notes),
+                ("Seconds", f"{built.seconds:.2f}"),
+                ("Saved to", str(output)),
+            ]
+        )
+    )
