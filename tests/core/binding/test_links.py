@@ -25,20 +25,11 @@ from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadSettings
 
 from ..skinned_shapes import about, chain_weights, cuboid, dense, volume
-
-JOINT = np.array([3.0, 0.0, 0.0])
-X = np.array([1.0, 0.0, 0.0])
+from .twisted_bar import JOINT, X, ring_areas, twisted
 
 
 def quaternion(rotation):
     return np.roll(rotation.as_quat(), 1, axis=-1)
-
-
-def ring_areas(points, columns=60, rows=12):
-    """Area of each ring of the cuboid, in the plane that it lies in."""
-    rings = points[:-2].reshape(columns + 1, 4 * rows, 3)
-    following = np.roll(rings, -1, axis=1)
-    return np.linalg.norm(np.cross(rings, following).sum(axis=1), axis=1) / 2
 
 
 @pytest.mark.parametrize(
@@ -124,18 +115,6 @@ def test_links_turn_about_the_joint():
     middle = link_matrices(parent, child, JOINT, np.array([0.5]))[0]
     np.testing.assert_allclose(np.linalg.det(middle[:, :3]), 8)
     np.testing.assert_allclose(middle[:, :3] @ JOINT + middle[:, 3], at + 0.5 * X)
-
-
-def twisted(count, reach=1.0, spread=0.0, degrees=180.0, axis="x"):
-    """The cuboid, turned at x = 3 with ``count`` links: positions, and bones and weights that have them."""
-    rest, triangles = cuboid()
-    bones, weights = chain_weights(rest[:, 0], [3.0], reach=reach)
-    matrices = np.stack([np.eye(3, 4), about(Rotation.from_euler(axis, degrees, degrees=True).as_matrix(), JOINT)])
-    if count:
-        chain = [0, *range(2, 2 + count), 1]
-        bones, weights = link_weights(rest, bones, weights, chain, joint=JOINT, direction=X, reach=spread)
-        matrices = np.concatenate([matrices, link_matrices(*matrices, JOINT, link_shares(count))])
-    return rest, triangles, skin_frame(rest, bones, weights, matrices), bones, weights
 
 
 def test_a_cuboid_twisted_by_half_a_turn_keeps_its_cross_section():
