@@ -4,7 +4,7 @@
 Arrays only, for the pictures of the documentation and for the benchmark.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rotation_center_poses import HUMAN
@@ -87,3 +87,20 @@ def subdivided(body: Body, times: int = 1) -> Body:
         triangles = np.concatenate([np.stack(t, axis=1) for t in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
         rest = np.concatenate([rest, rest[edges].mean(axis=1)])
     return Body(rest, triangles, np.zeros((0, 2), np.int64))
+
+
+def torn(rig: HumanRig, which: np.ndarray) -> HumanRig:
+    """The rig with vertices of their own for the triangles ``which`` (T,) bool, at the same places: seams."""
+    triangles, own = rig.body.triangles, np.arange(len(rig.body.rest))
+    corners = triangles[which].ravel()
+    split = triangles.copy()
+    split[which] = len(own) + np.arange(len(corners)).reshape(-1, 3)
+    return with_triangles(rig, split, np.concatenate([own, corners]))
+
+
+def with_triangles(rig: HumanRig, triangles: np.ndarray, vertices: np.ndarray | None = None) -> HumanRig:
+    """The rig with ``triangles`` (T, 3) of ``vertices`` (all), indices of its own, and no others."""
+    used, triangles = np.unique(triangles, return_inverse=True)
+    used = used if vertices is None else vertices[used]
+    body = Body(rig.body.rest[used], triangles.reshape(-1, 3), np.zeros((0, 2), np.int64))
+    return replace(rig, body=body, bones=rig.bones[used], weights=rig.weights[used])

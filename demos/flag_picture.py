@@ -65,19 +65,24 @@ def render(path: str, meshes: list[bpy.types.Mesh], samples: int) -> None:
     bpy.ops.render.render(write_still=True, scene=scene.name)
 
 
-def compose(path: str, captions: list[tuple[str, str]], largest: float, label: str) -> None:
-    """Write the ``captions`` (title, line below) and a color bar from 0 to ``largest`` onto the picture."""
+def compose(path: str, captions: list[tuple[str, str]], largest: float, label: str, apart: float = 0.325) -> None:
+    """Write the ``captions`` (title, line below) and a color bar from 0 to ``largest`` onto the picture.
+
+    apart: from one caption to the next, as a share of the picture's width. Where that is little, the color bar is below
+    the captions."""
     picture = plt.imread(path)
     height, width = picture.shape[:2]
     figure = plt.figure(figsize=(width / 100, height / 100), dpi=100)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(picture, aspect="auto")
     axes.axis("off")
+    wide = apart > 0.3
+    size, up = (17, 0.0) if wide else (14, 0.04)
     for index, (title, line) in enumerate(captions):
-        x = 0.5 + (index - (len(captions) - 1) / 2) * 0.325
-        figure.text(x, 0.135, title, color=TEXT, fontsize=17, fontweight="bold", ha="center")
-        figure.text(x, 0.085, line, color=MUTED, fontsize=12, ha="center")
-    bar = figure.add_axes((0.715, 0.93, 0.22, 0.02))
+        x = 0.5 + (index - (len(captions) - 1) / 2) * apart
+        figure.text(x, 0.135 + up, title, color=TEXT, fontsize=size, fontweight="bold", ha="center")
+        figure.text(x, 0.085 + up, line, color=MUTED, fontsize=0.7 * size, ha="center")
+    bar = figure.add_axes((0.715, 0.93, 0.22, 0.02) if wide else (0.39, 0.085, 0.22, 0.015))
     scale = plt.cm.ScalarMappable(Normalize(0, largest), COLORS)
     colorbar = figure.colorbar(scale, cax=bar, orientation="horizontal", extend="max")
     colorbar.outline.set_visible(False)

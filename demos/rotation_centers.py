@@ -103,14 +103,14 @@ def build(method: str, points, triangles, rest, checks: float) -> bpy.types.Mesh
     return mesh
 
 
-def render(path: Path, meshes: dict, samples: int, percent: int, *, height: float, direction) -> None:
+def render(path: Path, meshes: dict, samples: int, percent: int, *, height: float, direction, apart=APART) -> None:
     """The ``meshes`` beside each other, seen from ``direction`` orthographic, the picture ``height`` high."""
     scene = bpy.data.scenes.new("Picture")
     width = height * RESOLUTION[0] / RESOLUTION[1]
     back = Vector(direction).normalized()
     right = Vector((0, 0, 1)).cross(back).normalized()
     for index, mesh in enumerate(meshes.values()):
-        flag_picture.link(scene, mesh.name, mesh, right * (index - (len(meshes) - 1) / 2) * APART * width)
+        flag_picture.link(scene, mesh.name, mesh, right * (index - (len(meshes) - 1) / 2) * apart * width)
     camera = bpy.data.cameras.new("Picture Camera")
     camera.type = "ORTHO"
     camera.ortho_scale = width

@@ -99,6 +99,6 @@ def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
         for name in ("flag.png", "error.png"):
             shutil.copyfile(ROOT / "demo" / name, images / name)
             print(f"docs/images/{name}", flush=True)
-    for script in ("demos/rotation_centers.py", "demos/eigenskin.py"):
+    for script in ("demos/rotation_centers.py", "demos/eigenskin.py", "demos/binding.py"):
         status = status or _run(python, script, "--output", str(images))
     return status

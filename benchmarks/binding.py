@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Binding beside Blender's automatic weights: error on the human rig, where either fails, time; and the tools' figures.
+
+Errors are mean vertex distances from where the rig's own weights take the skin, as shares of the diagonal at rest.
+Seconds of the processor do not count other work on the machine; memory is the most that a process ever had.
+"""
+
+import argparse
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
+
+from _tables import Tables  # noqa: E402 (beside this file)
+from binding_human import HUMAN, MOTIONS, HumanRig, subdivided, torn, with_triangles  # noqa: E402 (in demos)
+from rotation_centers import in_own_process, peak_memory  # noqa: E402 (beside this file)
+
+from skinning_tools.core.binding.bind import METHODS, bind  # noqa: E402 (the checkout's)
+from skinning_tools.core.binding.compression import (  # noqa: E402
+    bytes_per_vertex,
+    compress_weights,
+    positional_error,
+)
+from skinning_tools.core.binding.fit import fit_weights  # noqa: E402
+from skinning_tools.core.binding.influence_rows import tidy_influences  # noqa: E402
+from skinning_tools.core.binding.rogue import rogue_islands  # noqa: E402
+from skinning_tools.core.binding.types import Body, Skeleton  # noqa: E402
+from skinning_tools.core.deform import skin_frame  # noqa: E402
+from tests.core.binding import bodies, planted_rogues, twisted_bar  # noqa: E402
+
+ENVELOPES = "envelopes"
+AUTOMATIC = "automatic weights"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worst", type=int, default=0, metavar="N", help="print where each method is furthest off")
+    parser.add_argument("--influences", type=int, default=4, metavar="K", help="at most so many bones a vertex")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    options = parser.parse_args()
+    tables = Tables(first=34)
+    blender = importlib.util.find_spec("bpy") is not None
+    if not blender:
+        print("Blender's own binding is not measured: there is no bpy here. Run it by build.py.")
+    if HUMAN.is_file():
+        show_quality(tables, options.influences, options.worst, blender)
+        show_dirt(tables, blender)
+    else:
+        print("The human rig is not beside the checkout (../shared/data).")
+    show_failures(tables, blender)
+    if HUMAN.is_file():
+        show_growth(tables)
+        show_rogues(tables)
+        show_compression(tables)
+        show_fit(tables)
+    show_links(tables)
+    if options.write:
+        command = "`python3 build.py bench binding --write docs/binding_figures.md`"
+        tables.write(options.write, "Binding in figures", f"Made by {command}.")
+    return 0
+
+
+def show_quality(tables: Tables, most: int, worst: int, blender: bool) -> None:
+    rig = HumanRig.read()
+    tables.begin(
+        "Error on the human rig",
+        f"{len(rig.body.rest):,} vertices, {len(rig.skeleton)} bones. Mean vertex distance over all frames from where "
+        f"the rig's own weights take it, as a share of the diagonal. Ours: at most {most} bones a vertex.",
+        *("method", *MOTIONS, "bones", "unbound", "seconds", "on the wall"),
+    )
+
+    def row(name, bones, weights, processor, wall):
+        errors = rig.errors(bones, weights)
+        tables.row(
+            name,
+            *(f"{errors[motion].mean():.6f}" for motion in MOTIONS),
+            str(int(np.count_nonzero(weights, axis=1).max())),
+            f"{np.count_nonzero(~weights.any(axis=1)):,}",
+            f"{processor:.1f}" if processor else "",
+            f"{wall:.1f}" if wall else "",
+        )
+        for line in rig.worst_places(bones, weights, errors[MOTIONS[-1]], worst) if worst else ():
+            print("  ", line)
+
+    for method in METHODS:
+        body = rig.fresh_body()
+        processor, wall = time.process_time(), time.perf_counter()
+        bones, weights = bind(body, rig.skeleton, method, max_influences=most)
+        row(method, bones, weights, time.process_time() - processor, time.perf_counter() - wall)
+    for way in (AUTOMATIC, ENVELOPES) if blender else ():
+        bones, weights, *seconds = in_own_process(blender_binding, rig.body.rest, rig.quads, rig.skeleton, way)
+        row(f"Blender, {way}", bones, weights, *seconds)
+        if way == AUTOMATIC:
+            row(f"the same, strongest {most}", *tidy_influences(bones, weights, most), 0, 0)
+    tables.note(
+        "Vertices without weights stay where they are. Envelopes have the size that Blender gives to new bones: they "
+        "are meant to be adjusted by hand."
+    )
+
+
+def show_dirt(tables: Tables, blender: bool) -> None:
+    tables.begin(
+        "The same rig, dirty",
+        "Mean vertex error on the walk as above. Torn: triangles have vertices of their own, at the same places, as "
+        "after an import that splits at seams. Where the solver of automatic weights fails, no vertex is bound.",
+        *("mesh", "vertices", *METHODS, AUTOMATIC),
+    )
+    for name, rig in dirty().items():
+        body, skeleton = rig.body, rig.skeleton
+        rows = [bind(body, skeleton, method) for method in METHODS]
+        cells = [f"{rig.errors(*row)['walk'].mean():.6f}" for row in rows]
+        automatic = "–"
+        if blender:
+            bones, weights, *_ = in_own_process(blender_binding, body.rest, body.triangles, skeleton, AUTOMATIC)
+            automatic = f"{rig.errors(bones, weights)['walk'].mean():.6f}" if weights.any() else "fails"
+        tables.row(name, f"{len(body.rest):,}", *cells, automatic)
+
+
+def dirty() -> dict[str, HumanRig]:
+    """The human rig, and with what everyday meshes have."""
+    rig, random = HumanRig.read(), np.random.default_rng(0)
+    triangles = rig.body.triangles
+    some = random.random(len(triangles)) < 0.2
+    return {
+        "as it is": rig,
+        "a fifth of the faces missing": with_triangles(rig, triangles[~some]),
+        "a fifth of the faces torn off": torn(rig, some),
+        "all faces torn apart": torn(rig, np.ones(len(triangles), bool)),
+    }
+
+
+def show_failures(tables: Tables, blender: bool) -> None:
+    tables.begin(
+        "What binds",
+        "Vertices that are left without weights, of so many.",
+        *("body", "vertices", *METHODS, AUTOMATIC),
+    )
+    for name, (body, skeleton) in difficult().items():
+        left = [unbound(bind(body, skeleton, method)[1]) for method in METHODS]
+        automatic = "–"
+        if blender:
+            _, weights, *_ = in_own_process(blender_binding, body.rest, body.triangles, skeleton, AUTOMATIC)
+            automatic = unbound(weights)
+        tables.row(name, f"{len(body.rest):,}", *left, automatic)
+
+
+def difficult() -> dict[str, tuple[Body, Skeleton]]:
+    """The bodies and skeletons that a binding must not fail on."""
+    bar, chain = bodies.bar(), bodies.chain()
+    button = Body(0.1 * bar.rest + [2.0, 0.0, 0.7], bar.triangles, bodies.NO_EDGES)
+    outside = Skeleton(
+        np.vstack([chain.heads, [[2, 9, 0]]]), np.vstack([chain.tails, [[4, 9, 0]]]), np.append(chain.parents, -1)
+    )
+    return {
+        "closed bar": (bar, chain),
+        "20 loose parts": (bodies.parts(), chain),
+        "a button off the skin": (bodies.joined(bar, button), chain),
+        "open sheet": (bodies.sheet(), chain),
+        "triangles without area": (bodies.with_flat_triangles(bar), chain),
+        "every vertex twice": (bodies.joined(bar, bar), chain),
+        "a bone outside": (bar, outside),
+        "one bone": (bar, bodies.chain(1)),
+        "300 bones": (bar, bodies.chain(300)),
+        "two fingers, nearly touching": bodies.hand(),
+    }
+
+
+def show_growth(tables: Tables) -> None:
+    tables.begin(
+        "Time and memory over vertices",
+        "The human rig, each triangle cut in four once and twice. Seconds of the processor, on the wall, and MB.",
+        *("method", "vertices", "seconds", "on the wall", "memory"),
+    )
+    for method in METHODS:
+        for times in range(3):
+            count, processor, wall, memory = in_own_process(one_binding, method, times)
+            tables.row(method, f"{count:,}", f"{processor:.1f}", f"{wall:.1f}", f"{memory:.0f}")
+
+
+def show_rogues(tables: Tables) -> None:
+    tables.begin(
+        "Rogue weights",
+        "Vertices given wholly to a bone that moves nothing within two rings around them. Wrongly named: all others.",
+        *("mesh", "vertices", "planted", "found", "wrongly named"),
+    )
+    for name in ("human", "tube", "parts"):
+        body, skeleton, bones, weights = planted_rogues.meshes(name, lambda _: HUMAN)
+        for share in (0.01, 0.05):
+            vertices, chosen, *rows = planted_rogues.planted(body, skeleton, bones, weights, share, seed=0)
+            named = planted_rogues.pairs(rogue_islands(body, skeleton, *rows))
+            right = set(zip(chosen.tolist(), vertices.tolist(), strict=True))
+            counts = len(right), len(named & right), len(named - right)
+            tables.row(name, f"{len(bones):,}", *map(str, counts))
+
+
+def show_compression(tables: Tables) -> None:
+    rig = HumanRig.read()
+    tables.begin(
+        "Compression",
+        "The human rig's own weights. Largest rounding: of a weight, against what was to be rounded; no rounding with "
+        "exact sums is closer. Largest distance: of a vertex over both motions from the same weights unrounded, as a "
+        "share of the diagonal. Sums: rows whose steps miss 255 or 65535.",
+        *("bits and bones", "bytes a vertex", "largest rounding", "largest distance", "sums"),
+    )
+    matrices = np.concatenate(list(rig.matrices.values()))
+    for bits in (8, 16):
+        for most in (2, 3, 4):
+            exact = tidy_influences(rig.bones, rig.weights, most)
+            packed = compress_weights(rig.bones, rig.weights, bits=bits, max_influences=most)
+            error = positional_error(rig.body.rest, exact, (packed.bones, packed.weights), matrices)
+            tables.row(
+                f"{bits} bits, {most} bones",
+                str(bytes_per_vertex(most, bits, len(rig.skeleton))),
+                f"{100 * packed.largest_error:.4f} %",
+                f"{error.largest / rig.body.diagonal:.1e}",
+                str(np.count_nonzero(packed.steps.astype(int).sum(axis=1) != 2**bits - 1)),
+            )
+
+
+def show_fit(tables: Tables) -> None:
+    rig = HumanRig.read()
+    tables.begin(
+        "Fit weights to a pose",
+        "Vertices of the human rig put where its own weights, four bones each, take them in frames of the walk, solved "
+        "from one bone each. Largest distance from there, as a share of the diagonal.",
+        *("may use", "poses", "vertices", "largest", "seconds"),
+    )
+    random = np.random.default_rng(0)
+    bones, weights = tidy_influences(rig.bones, rig.weights, 4)
+    chosen = np.sort(random.choice(len(bones), 2000, replace=False))
+    rest, own = rig.body.rest[chosen], (bones[chosen], weights[chosen])
+    rigid = own[0][:, :1], np.ones((len(chosen), 1))
+    for poses in (1, 3):
+        matrices = rig.matrices["walk"][5 : 5 + 10 * poses : 10]
+        targets = np.array([skin_frame(rest, *own, frame) for frame in matrices])
+        start = time.process_time()
+        fitted = fit_weights(rest, *rigid, matrices, targets, candidates=np.arange(len(rig.skeleton)))
+        seconds = time.process_time() - start
+        largest = fitted.residuals.max() / rig.body.diagonal
+        tables.row("all 163 bones", str(poses), f"{len(chosen):,}", f"{largest:.1e}", f"{seconds:.1f}")
+
+
+def show_links(tables: Tables) -> None:
+    tables.begin(
+        "Bone links",
+        "A bar twisted by half a turn at its middle: the smallest area of a cross-section that is left. Theory: "
+        "cos² of half a step, with the turn in steps as even.",
+        *("links", "smallest area", "theory"),
+    )
+    for count in range(6):
+        areas = twisted_bar.ring_areas(twisted_bar.twisted(count, spread=2.0)[2])
+        theory = np.cos(np.pi / (count + 1) / 2) ** 2
+        tables.row(str(count), f"{areas.min():.3f}", f"{theory:.3f}")
+
+
+def unbound(weights) -> str:
+    return str(np.count_nonzero(~np.asarray(weights).any(axis=1)))
+
+
+# In processes of their own: Blender's module changes where its parent's children would look for modules.
+
+
+def blender_binding(rest, faces, skeleton, way: str):
+    import binding_blender
+
+    return binding_blender.bind_in_blender(
+        rest, faces, skeleton.heads, skeleton.tails, skeleton.parents, skeleton.names, way
+    )
+
+
+def one_binding(method: str, times: int) -> tuple[int, float, float, float]:
+    rig = HumanRig.read()
+    body = subdivided(rig.body, times)
+    processor, wall = time.process_time(), time.perf_counter()
+    bind(body, rig.skeleton, method)
+    return len(body.rest), time.process_time() - processor, time.perf_counter() - wall, peak_memory()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Blender itself binds: automatic weights (bone heat) and envelopes."""
+
+import time
+
+import bpy
+import numpy as np
+
+from skinning_tools.scene.bone_weights import read_bone_weights
+from tests.blender import scenes
+
+WAYS = {"automatic weights": "ARMATURE_AUTO", "envelopes": "ENVELOPES"}
+
+
+def bind_in_blender(rest, faces, heads, tails, parents, names, way: str):
+    """bones and weights (N, K) that Blender gives the mesh, rows of zeros where it gives none, seconds of the
+    processor and on the wall. ``way``: a key of ``WAYS``."""
+    scenes.empty_scene()
+    mesh = scenes.mesh_object(rest, np.asarray(faces).tolist(), name="Body")
+    rig = _armature(heads, tails, parents, names)
+    for object in bpy.context.view_layer.objects:
+        object.select_set(True)
+    bpy.context.view_layer.objects.active = rig
+    processor, wall = time.process_time(), time.perf_counter()
+    if way == "automatic weights":
+        # Where its solver fails it says so on the terminal, and leaves groups without weights.
+        bpy.ops.object.parent_set(type=WAYS[way])
+    else:
+        bpy.ops.object.parent_set(type="ARMATURE_NAME")
+        bpy.context.view_layer.objects.active = mesh
+        bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
+        for bone in rig.pose.bones:
+            (bone if "select" in bpy.types.PoseBone.bl_rna.properties else bone.bone).select = True
+        bpy.ops.paint.weight_from_bones(type=WAYS[way])
+        bpy.ops.object.mode_set(mode="OBJECT")
+    seconds = time.process_time() - processor, time.perf_counter() - wall
+    found = read_bone_weights(mesh, rig, names)
+    return found.bones, found.weights, *seconds
+
+
+def _armature(heads, tails, parents, names) -> bpy.types.Object:
+    rig = scenes.link(bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig")))
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = []
+    for name, head, tail in zip(names, heads, tails, strict=True):
+        bone = rig.data.edit_bones.new(name)
+        bone.head, bone.tail = head, tail
+        bones.append(bone)
+    for bone, parent in zip(bones, parents, strict=True):
+        bone.parent = bones[parent] if parent >= 0 else None
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return rig
