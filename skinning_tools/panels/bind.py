@@ -1,4 +1,125 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panel of binding."""
 
-registry: list = []
+import bpy
+
+from ..core.errors import SkinningError
+from ..scene import background
+from ..scene.bind import bind_record, check_bindable
+from ..scene.bind_settings import chosen_armature
+from ..scene.bind_targets import find_armature, find_targets
+from ..scene.bind_volumes import volume_summary, volumes_of
+from ..scene.job_checks import active_object, reason_not_to_work
+from ..scene.rigid_objects import check_parentable
+from ..scene.wording import counted
+from .convert_animation import draw_rows, draw_text
+
+
+class SKINNING_PT_bind(bpy.types.Panel):
+    bl_label = "Bind"
+    bl_idname = "SKINNING_PT_bind"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        settings = context.scene.skinning_bind
+        job = background.running_job()
+        column = layout.column()
+        column.enabled = job is None
+        _draw_settings(column, context, settings)
+        if job is not None:
+            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
+            layout.label(text="Press Esc to cancel")
+            return
+        if settings.method == "CONTAINMENT":
+            _draw_volumes(layout, context, settings)
+        targets = []
+        reason = reason_not_to_work(context, lambda context, _: targets.append(_targets(context, settings)))
+        button = layout.row()
+        button.scale_y = 1.5
+        button.enabled = not reason
+        as_objects = settings.method == "RIGID" and settings.as_objects
+        button.operator("skinning.bind", text="Parent to Bones" if as_objects else "Bind", icon="MOD_ARMATURE")
+        draw_text(layout, context, reason or _what_is_bound(targets[0]), "INFO")
+        _draw_figures(layout, context)
+
+
+def _targets(context, settings):
+    """What the button works on. Raises SkinningError."""
+    if settings.method == "RIGID" and settings.as_objects:
+        targets = find_targets(context, chosen_armature(context.scene), as_objects=True)
+        check_parentable(context, targets)
+        return targets
+    return check_bindable(context, chosen_armature(context.scene))
+
+
+def _what_is_bound(targets) -> str:
+    meshes = targets.meshes
+    what = f'"{meshes[0].name}"' if len(meshes) == 1 else f"{len(meshes)} meshes"
+    return f'{what} to "{targets.armature.name}"'
+
+
+def _draw_settings(layout, context, settings) -> None:
+    layout.prop(settings, "method")
+    method = settings.bl_rna.properties["method"].enum_items[settings.method]
+    draw_text(layout, context, method.description, "NONE")
+    rigid = settings.method == "RIGID"
+    layout.prop(settings, "armature", text="Armature")
+    if rigid:
+        column = layout.column(align=True)
+        column.prop(settings, "as_objects")
+        row = column.row()
+        row.enabled = not settings.as_objects
+        row.prop(settings, "whole_parts")
+    else:
+        layout.prop(settings, "max_influences")
+    row = layout.row()
+    row.enabled = not (rigid and settings.as_objects)
+    row.prop(settings, "replace")
+    if not rigid:
+        header, body = layout.panel("skinning_bind_limits", default_closed=True)
+        header.label(text="Limits")
+        if body is not None:
+            body.prop(settings, "distance_limit")
+            body.prop(settings, "use_envelopes")
+
+
+def _draw_volumes(layout, context, settings) -> None:
+    try:
+        armature = find_armature(context, chosen_armature(context.scene))
+    except SkinningError:
+        return
+    present = bool(volumes_of(armature))
+    box = layout.box()
+    box.prop(settings, "volume_kind")
+    box.operator(
+        "skinning.generate_volumes", text="Generate Again" if present else "Generate Volumes", icon="META_CAPSULE"
+    )
+    if present:
+        row = box.row(align=True)
+        row.operator("skinning.mirror_volumes", text="Mirror", icon="MOD_MIRROR")
+        row.operator("skinning.remove_volumes", text="Remove", icon="X")
+    draw_text(box, context, volume_summary(armature), "NONE")
+
+
+def _draw_figures(layout, context) -> None:
+    object = active_object(context)
+    record = bind_record(object) if object is not None and object.type == "MESH" else None
+    if record is None:
+        return
+    draw_rows(
+        layout,
+        [
+            ("Bound", f"{record.vertex_count:,} vertices, {record.seconds:.1f} s"),
+            ("To", f"{counted(record.bone_count, 'bone')}, up to {record.influences} a vertex"),
+            *([("Kept", f"{record.kept_count:,} vertices")] if record.kept_count else []),
+        ],
+    )
+
+
+registry = [SKINNING_PT_bind]
