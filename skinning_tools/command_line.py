@@ -6,7 +6,7 @@ import logging
 
 import bpy
 
-from .commands import bake_rotation_centers, build_eigenskin, convert
+from .commands import bake_rotation_centers, bind, build_eigenskin, convert
 from .commands.common import UsageError, say_error
 from .core.errors import SkinningError
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 # In the order of the help's list.
-COMMANDS = (convert, bake_rotation_centers, build_eigenskin)
+COMMANDS = (convert, bake_rotation_centers, build_eigenskin, bind)
 
 
 def main(arguments: list[str]) -> int:

@@ -56,7 +56,12 @@ def find_armature(context, name: str = ""):
     """The armature as ``find_targets`` finds it. Raises BadScene."""
     active = active_object(context)
     check_active(context, active)
-    return _named(context, name) if name else _automatic(context, active)
+    return armature_for(context, active, name)
+
+
+def armature_for(context, object, name: str = ""):
+    """The armature named ``name``, or else the one that ``find_targets`` finds where ``object`` is active."""
+    return _named(context, name) if name else _automatic(context, object)
 
 
 def check_armature(armature) -> None:

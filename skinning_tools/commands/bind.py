@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`bind`: weights of an armature's bones for a mesh."""
+
+import bpy
+
+from ..core.errors import BadScene
+from ..scene import background, dependencies, rigid_objects
+from ..scene import bind as binding
+from ..scene.bind_targets import Targets, armature_for
+from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+
+METHODS = ("CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")
+
+
+def add(commands) -> None:
+    bind = commands.add_parser(
+        "bind",
+        help="attach a mesh to the bones of an armature",
+        description="Give meshes weights of an armature's deforming bones, in their rest pose, and save the file.",
+    )
+    bind.add_argument(
+        "--object", metavar="NAME", required=True, action="append", help="a mesh object; may be given several times"
+    )
+    bind.add_argument(
+        "--armature", metavar="NAME", help="the armature object (default: the mesh's own, or the only one of the scene)"
+    )
+    bind.add_argument(
+        "--method",
+        choices=METHODS,
+        type=lambda text: text.upper().replace("-", "_"),
+        default="DELAUNAY",
+        help="how bones are found (default: %(default)s)",
+    )
+    bind.add_argument(
+        "--influences",
+        type=int,
+        default=4,
+        metavar="N",
+        help="most bones that may move one vertex (default: %(default)s)",
+    )
+    bind.add_argument("--replace", action="store_true", help="make weights anew that there are already")
+    bind.add_argument(
+        "--distance-limit",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="how far a bone reaches, in the scene's units (default: no limit)",
+    )
+    bind.add_argument("--use-envelopes", action="store_true", help="bones reach as far as their envelopes")
+    rigid = bind.add_mutually_exclusive_group()
+    rigid.add_argument("--whole-parts", action="store_true", help="with RIGID: each connected part to one bone")
+    rigid.add_argument("--as-objects", action="store_true", help="with RIGID: parent the objects to bones")
+    add_target(bind)
+    bind.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    if (options.whole_parts or options.as_objects) and options.method != "RIGID":
+        raise UsageError("--whole-parts and --as-objects go with --method RIGID only")
+    dependencies.require_dependencies()
+    context = bpy.context
+    meshes = [find_object(context.scene, name) for name in dict.fromkeys(options.object)]
+    for ob in meshes:
+        if ob.type != "MESH":
+            raise BadScene(f'The object "{ob.name}" is not a mesh')
+    targets = Targets(tuple(meshes), armature_for(context, meshes[0], options.armature or ""))
+    progress = None if options.quiet else ProgressLines()
+    if options.as_objects:
+        parented = background.drain(rigid_objects.parent_to_bones(context, targets), progress)
+        rows = [*((name, bone) for name, bone in parented.bones.items()), ("Seconds", f"{parented.seconds:.2f}")]
+    else:
+        settings = binding.BindSettings(
+            method=options.method,
+            max_influences=options.influences,
+            replace=options.replace,
+            whole_parts=options.whole_parts,
+            distance_limit=options.distance_limit,
+            use_envelopes=options.use_envelopes,
+        )
+        bound = background.drain(binding.bind(context, targets, settings), progress)
+        records = bound.records.values()
+        rows = [
+            ("Object", ", ".join(bound.records)),
+            ("Armature", targets.armature.name),
+            ("Vertices bound", str(sum(record.vertex_count for record in records))),
+            ("Vertices kept", str(sum(record.kept_count for record in records))),
+            ("Bones", str(bound.bone_count)),
+            ("Bones a vertex", f"up to {max(record.influences for record in records)}"),
+            *(("Note", note) for note in bound.notes),
+            ("Seconds", f"{bound.seconds:.2f}"),
+        ]
+    save(output)
+    say(table([*rows, ("Saved to", str(output))]))
