@@ -71,15 +71,21 @@ def read_skeleton(object, armature, names=None) -> "Skeleton":
         check_deforming(armature)
         names = deforming_bones(armature)
     bones = armature.data.bones
-    order = {name: index for index, name in enumerate(names)}
-    parents = [
-        next((order[ancestor.name] for ancestor in bones[name].parent_recursive if ancestor.name in order), -1)
-        for name in names
-    ]
     to_mesh = armature_to_mesh(object, armature)
     linear, offset = stretch_of(object) @ to_mesh[:3, :3], stretch_of(object) @ to_mesh[:3, 3]
     heads, tails = (
         np.array([getattr(bones[name], end) for name in names], dtype=np.float64).reshape(-1, 3) @ linear.T + offset
         for end in ("head_local", "tail_local")
     )
-    return Skeleton(heads, tails, np.array(parents, dtype=np.int64), tuple(names))
+    return Skeleton(heads, tails, named_parents(armature, names), tuple(names))
+
+
+def named_parents(armature, names) -> np.ndarray:
+    """(P,) int64: of each of the bones ``names`` its nearest ancestor that is named, too; −1 where there is none."""
+    bones = armature.data.bones
+    order = {name: index for index, name in enumerate(names)}
+    parents = [
+        next((order[ancestor.name] for ancestor in bones[name].parent_recursive if ancestor.name in order), -1)
+        for name in names
+    ]
+    return np.array(parents, dtype=np.int64)

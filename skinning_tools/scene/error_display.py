@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The error attribute as colors that the viewport shows in its solid mode."""
+"""The error attribute, and other figures of vertices, as colors that the viewport shows in its solid mode."""
 
 import numpy as np
 
 ERROR_ATTRIBUTE = "skinning_error"
 COLOR_ATTRIBUTE = "skinning_error_color"
+
+# All colors that tell something for a while, each with the attributes that go with it. At most one is on a mesh.
+WEIGHT_COLORS = "skinning_weight_color"
+INFLUENCES_ATTRIBUTE = "skinning_influences"
+_VIEWS = {COLOR_ATTRIBUTE: (), WEIGHT_COLORS: (INFLUENCES_ATTRIBUTE,)}
 
 # A custom property of the mesh: the colors that were active before.
 _ACTIVE_BEFORE = "skinning_active_color"
@@ -43,14 +48,21 @@ def add_error_colors(object, name: str = ERROR_ATTRIBUTE, largest: float | None 
     mesh = object.data
     errors = read_errors(mesh, name)
     largest = float(errors.max(initial=0.0)) if largest is None else largest
+    add_colors(object, COLOR_ATTRIBUTE, error_colors(errors, largest))
+    return largest
+
+
+def add_colors(object, name: str, values: np.ndarray) -> None:
+    """Make ``values`` (N, 4) the color attribute ``name``, the active one of the mesh, in place of other ``_VIEWS``."""
+    mesh = object.data
     colors = mesh.color_attributes
-    if COLOR_ATTRIBUTE not in colors and colors.active_color is not None:
+    if not any(view in colors for view in _VIEWS) and colors.active_color is not None:
         mesh[_ACTIVE_BEFORE] = colors.active_color.name
-    attribute = colors.get(COLOR_ATTRIBUTE) or colors.new(COLOR_ATTRIBUTE, "FLOAT_COLOR", "POINT")
-    attribute.data.foreach_set("color", error_colors(errors, largest).ravel())
+    _remove_views(mesh, but=name)
+    attribute = colors.get(name) or colors.new(name, "FLOAT_COLOR", "POINT")
+    attribute.data.foreach_set("color", np.ascontiguousarray(values, np.float32).ravel())
     mesh.attributes.active_color = attribute
     mesh.update()
-    return largest
 
 
 def read_errors(mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
@@ -63,12 +75,17 @@ def read_errors(mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
 def remove_error_colors(object) -> None:
     """Take the colors away; those that were active before are so again."""
     mesh = object.data
-    colors = mesh.color_attributes
-    if COLOR_ATTRIBUTE in colors:
-        colors.remove(colors[COLOR_ATTRIBUTE])
+    _remove_views(mesh)
     before = mesh.pop(_ACTIVE_BEFORE, "")
-    if before in colors:
+    if before in mesh.color_attributes:
         mesh.attributes.active_color = mesh.attributes[before]
+
+
+def _remove_views(mesh, but: str = "") -> None:
+    for name, others in _VIEWS.items():
+        for each in (name, *others) if name != but else ():
+            if each in mesh.attributes:
+                mesh.attributes.remove(mesh.attributes[each])
 
 
 def show_colors(context, shown: bool) -> None:

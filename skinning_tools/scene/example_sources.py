@@ -38,6 +38,7 @@ from .object_checks import (
 )
 from .rotation_centers import check_bakeable
 from .simulations import forget_skipped_frames, short_caches, simulation_start
+from .single_shape_key import key_displacements, shape_key_block
 from .skin_reader import Skin, armature_modifier, armature_of, native_modifier
 from .uncorrected import note_keys, uncorrected
 from .wording import counted
@@ -415,28 +416,9 @@ def _shape_of_key(skin: Skin, matrices: np.ndarray, name: str, frame: int) -> np
     """(N, 3): the rest pose with the shape key at value 1, moved by the bones."""
     from ..core.deform import skin_frame
 
-    keys = skin.object.data.shape_keys
-    block = None
-    if keys is not None:
-        block = keys.key_blocks.get(name) if name else skin.object.active_shape_key
-    if block is None or block == keys.reference_key:
-        which = f'no shape key "{name}"' if name else "no shape key that is active"
-        raise BadScene(f"The {skin.label} has {which} beside the first. Choose one that holds the right shape")
-    shaped, relative = (np.empty((len(skin.rest), 3), np.float32) for _ in range(2))
-    block.points.foreach_get("co", shaped.ravel())
-    block.relative_key.points.foreach_get("co", relative.ravel())
-    displacements = shaped.astype(np.float64) - relative
-    if block.vertex_group in skin.object.vertex_groups:
-        displacements *= _group_weights(skin.object, block.vertex_group)[:, None]
+    displacements = key_displacements(skin.object, shape_key_block(skin.object, name))
     check_finite(displacements, str(frame), skin.label)
     return skin_frame(skin.rest + displacements, skin.bones, skin.weights, matrices)
-
-
-def _group_weights(object, name: str) -> np.ndarray:
-    """(N,) of a vertex group."""
-    from .vertex_groups import read_weights
-
-    return read_weights(object, [name])[1].sum(axis=1)
 
 
 def _moves(rotations: np.ndarray) -> bool:

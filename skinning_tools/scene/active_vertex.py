@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one vertex that the user means, and what a mesh has stored for it, in any mode. Cheap enough for a redraw."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import bmesh
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveVertex:
+    """index in the mesh; position (3,) of the mesh as it is being edited, of the first shape key where it is not;
+    vectors and numbers: the values of the point attributes that were asked for and are there; groups: weights by the
+    names of the vertex groups."""
+
+    index: int
+    position: np.ndarray
+    vectors: dict[str, np.ndarray]
+    numbers: dict[str, int]
+    groups: dict[str, float]
+
+
+def active_vertex(object, vectors=(), numbers=()) -> ActiveVertex | None:
+    """In Edit Mode the active vertex, or the only one selected, elsewhere the only one selected; None where that is no
+    single one. vectors, numbers: names of attributes to read, FLOAT_VECTOR and INT."""
+    if object is None or object.type != "MESH":
+        return None
+    names = {group.index: group.name for group in object.vertex_groups}
+    mesh = object.data
+    if object.mode == "EDIT":
+        with _edited_vertex(mesh) as found:
+            if found is None:
+                return None
+            vertex, layers = found
+            weights = vertex[layers.deform.active].items() if layers.deform.active is not None else ()
+            return ActiveVertex(
+                vertex.index,
+                np.array(vertex.co),
+                {name: np.array(vertex[layers.float_vector[name]]) for name in vectors if name in layers.float_vector},
+                {name: vertex[layers.int[name]] for name in numbers if name in layers.int},
+                {names[group]: weight for group, weight in weights if group in names},
+            )
+    selected = np.empty(len(mesh.vertices), bool)
+    mesh.vertices.foreach_get("select", selected)
+    if np.count_nonzero(selected) != 1:
+        return None
+    return stored_vertex(object, int(np.argmax(selected)), vectors, numbers)
+
+
+def stored_vertex(object, index: int, vectors=(), numbers=()) -> ActiveVertex:
+    """The vertex ``index`` of a mesh object as its mesh has it, outside of Edit Mode."""
+    mesh = object.data
+    names = {group.index: group.name for group in object.vertex_groups}
+    points = mesh.shape_keys.reference_key.points if mesh.shape_keys is not None else mesh.vertices
+    attributes = mesh.attributes
+    return ActiveVertex(
+        index,
+        np.array(points[index].co),
+        {name: np.array(attributes[name].data[index].vector) for name in vectors if name in attributes},
+        {name: attributes[name].data[index].value for name in numbers if name in attributes},
+        {names[item.group]: item.weight for item in mesh.vertices[index].groups if item.group in names},
+    )
+
+
+@contextmanager
+def _edited_vertex(mesh) -> Iterator:
+    """The vertex (with a valid index) and the layers of a mesh in Edit Mode, or None."""
+    edited = bmesh.from_edit_mesh(mesh)
+    try:
+        vertex = edited.select_history.active
+        if not isinstance(vertex, bmesh.types.BMVert) or not vertex.select:
+            vertex = None
+            if mesh.total_vert_sel == 1:
+                vertex = next((each for each in edited.verts if each.select), None)
+        if vertex is not None:
+            edited.verts.index_update()
+        yield None if vertex is None else (vertex, edited.verts.layers)
+    finally:
+        # What belongs to Blender's Edit Mode is not to be freed, only let go.
+        del edited
