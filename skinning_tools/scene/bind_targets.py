@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.errors import BadScene
 from .bind_volumes import is_volume, volume_armature
-from .bodies import check_deforming
+from .bodies import check_deforming, stretch_of
 from .job_checks import active_object
 from .object_checks import check_mode, check_own_mesh, check_visible, object_label
 from .skin_reader import armature_of
@@ -80,6 +80,7 @@ def check_mesh(context, object) -> None:
     check_visible(context.scene, context.view_layer, object)
     if not object.data.vertices:
         raise BadScene(f"The {object_label(object)} has no vertices. Choose a mesh that has some")
+    stretch_of(object)
 
 
 def check_skinnable(context, targets: Targets) -> None:
@@ -132,7 +133,9 @@ def place_hidden(context, armature) -> None:
     try:
         follower.constraints.new("COPY_TRANSFORMS").target = armature
         with temporary_scene(context.scene, [follower]) as scene:
-            scene.frame_set(context.scene.frame_current, subframe=context.scene.frame_subframe)
+            # `frame_set` would place an evaluated copy alone.
+            scene.frame_current, scene.frame_subframe = context.scene.frame_current, context.scene.frame_subframe
+            scene.view_layers[0].update()
     finally:
         bpy.data.objects.remove(follower)
 

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Meshes and armatures that are not bound yet, and what binding made of them."""
+
+import bpy
+import numpy as np
+
+from skinning_tools.scene.vertex_groups import read_weights
+from tests.blender import scenes, skinned_meshes
+
+
+def tube(bone_count=5, **given) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """The tube of ``rigged_tube`` beside its animated armature: no groups, no modifier. The tube alone is selected."""
+    ob, rig = skinned_meshes.rigged_tube(bone_count, **given)
+    ob.vertex_groups.clear()
+    ob.modifiers.clear()
+    rig.select_set(False)
+    return ob, rig
+
+
+def armature_of_segments(segments, name="Rig") -> bpy.types.Object:
+    """An armature object with a bone "Bone 0" … from head to tail of each of ``segments`` (P, 2, 3); no parents."""
+    rig = scenes.link(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
+    bpy.ops.object.mode_set(mode="EDIT")
+    for index, (head, tail) in enumerate(np.asarray(segments, dtype=float).tolist()):
+        bone = rig.data.edit_bones.new(f"Bone {index}")
+        bone.head, bone.tail = head, tail
+    bpy.ops.object.mode_set(mode="OBJECT")
+    rig.select_set(False)
+    return rig
+
+
+def cube(name: str, middle, size=0.4) -> bpy.types.Object:
+    """A cube whose vertices are around the origin of its object, which is at ``middle``; active."""
+    corners = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+    faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    ob = scenes.mesh_object(np.array(corners) * size / 2, faces, name=name)
+    ob.location = middle
+    bpy.context.view_layer.update()
+    return ob
+
+
+def activate(object, *others) -> None:
+    """Make the object active, and select it and ``others`` alone."""
+    for ob in bpy.context.view_layer.objects:
+        ob.select_set(ob == object or ob in others)
+    bpy.context.view_layer.objects.active = object
+
+
+def dense(object, names) -> np.ndarray:
+    """(N, P) what the groups ``names`` hold."""
+    bones, weights = read_weights(object, names)
+    result = np.zeros((len(bones), len(names)))
+    np.add.at(result, (np.arange(len(bones))[:, None], bones), weights)
+    return result
+
+
+def weights_of(object, rig) -> np.ndarray:
+    """(N, P) of all bones of an armature."""
+    return dense(object, [bone.name for bone in rig.data.bones])
+
+
+def check_bound(object, rig, influences=4) -> np.ndarray:
+    """Every vertex is bound by weights that sum to 1, of few enough bones; returns them, (N, P)."""
+    weights = weights_of(object, rig)
+    assert np.allclose(weights.sum(axis=1), 1, atol=1e-5)
+    assert (weights > 0).sum(axis=1).max() <= influences
+    return weights
