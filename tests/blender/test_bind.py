@@ -364,7 +364,7 @@ def test_all_locked_is_refused():
     ],
 )
 def test_the_modifier_goes_before_what_refines(stack, place):
-    ob, rig = tube()
+    ob, _ = tube()
     for kind in stack:
         ob.modifiers.new(kind, kind)
     bound()
@@ -545,7 +545,7 @@ def test_one_bone_and_three_hundred(method, count):
 
 
 def test_no_vertices():
-    _, rig = tube()
+    tube()
     ob = scenes.mesh_object([], name="Empty")
     activate(ob)
     refused('"Empty" has no vertices')
@@ -699,7 +699,7 @@ def test_whole_parts():
 
 
 def test_cancelled_it_leaves_nothing():
-    ob, rig = tube()
+    ob, _ = tube()
     before = scenes.data_blocks(), _state(ob)
     steps = bind(bpy.context, check_bindable(bpy.context), BindSettings())
     next(steps)

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Volumes of containment binding: that what is shown is scored; editing, mirroring and removing them."""
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix
+
+import skinning_tools
+from skinning_tools.core.binding.containment import KINDS, Volume, containment_volumes
+from skinning_tools.scene.bind_volumes import read_volumes, volumes_of, wire_shape
+from skinning_tools.scene.bodies import deforming_bones, read_body, read_skeleton, stretch_of
+from tests.blender import scenes
+from tests.blender.binding_scenes import activate, armature_of_segments, check_bound, cube, tube, weights_of
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+def generated(**settings):
+    """The volumes of the armature, by the bone's name."""
+    assert bpy.ops.skinning.generate_volumes(**settings) == {"FINISHED"}
+    bpy.context.view_layer.update()
+    return by_bone(bpy.data.objects["Rig"])
+
+
+def by_bone(rig):
+    return {ob["skinning_volume"]["bone"]: ob for ob in volumes_of(rig)}
+
+
+def refused(match: str, operator=None, **settings) -> None:
+    before = scenes.data_blocks(), scenes.ui_state()
+    with pytest.raises(RuntimeError, match=match):
+        (operator or bpy.ops.skinning.bind)(**{"method": "CONTAINMENT"} | settings if operator is None else settings)
+    assert (scenes.data_blocks(), scenes.ui_state()) == before
+
+
+def read(ob, rig):
+    return read_volumes(ob, rig, deforming_bones(rig), stretch_of(ob))
+
+
+@every_kind
+@pytest.mark.parametrize("radii", [(0.3, 1.2, 0.5), (1.0, 0.4, 0.7), (2.0, 2.0, 2.0)])
+def test_the_shape_shown_is_the_surface_that_is_scored(kind, radii):
+    points, edges = wire_shape(kind, radii)
+    assert np.allclose(Volume(0, kind, np.eye(4), np.array(radii)).depth(points), 1, atol=1e-9)
+    assert np.allclose(np.abs(points).max(axis=0), radii, rtol=0.01)
+    # Closed loops, or the edges of a box.
+    assert set(np.unique(edges, return_counts=True)[1]) == ({3} if kind == "BOX" else {2})
+
+
+@every_kind
+@pytest.mark.parametrize("scale", [(1.2, 1.2, 1.2), (0.5, -2.0, 1.0)])
+def test_what_was_generated_is_read_back(kind, scale):
+    ob, rig = tube()
+    ob.scale = scale
+    bpy.context.view_layer.update()
+    body, skeleton = read_body(ob), read_skeleton(ob, rig)
+    made = containment_volumes(body, skeleton, kind)
+    generated(kind=kind)
+    found, notes = read(ob, rig)
+    assert not notes
+    assert {volume.kind for volume in found} == {kind}
+    for volume, expected in zip(found, made, strict=True):
+        assert volume.bone == expected.bone
+        scale = np.diag([*expected.radii, 1.0])
+        assert np.allclose(volume.depth(body.rest), expected.depth(body.rest), rtol=1e-4, atol=1e-5)
+        assert np.allclose(volume.matrix @ np.diag([*volume.radii, 1.0]), expected.matrix @ scale, atol=1e-5)
+
+
+def test_an_unevenly_scaled_armature_shears_nothing():
+    ob, rig = tube()
+    rig.animation_data_clear()
+    rig.scale = (1.0, 0.4, 2.0)
+    bpy.context.view_layer.update()
+    body = read_body(ob)
+    made = containment_volumes(body, read_skeleton(ob, rig))
+    generated()
+    for volume, expected in zip(read(ob, rig)[0], made, strict=True):
+        assert np.allclose(volume.depth(body.rest), expected.depth(body.rest), rtol=1e-3, atol=1e-4)
+
+
+def test_they_are_wire_shapes_in_a_collection_of_their_own():
+    _, rig = tube()
+    state = scenes.ui_state()
+    volumes = generated()
+    assert scenes.ui_state() == state
+    assert sorted(volumes) == [f"Bone {index}" for index in range(5)]
+    for volume in volumes.values():
+        assert (volume.display_type, volume.hide_render, volume.parent, volume.parent_type) == (
+            "WIRE", True, rig, "OBJECT"
+        )  # fmt: skip
+        assert [c.name for c in volume.users_collection] == ["Rig_volumes"]
+        assert volume.visible_get()
+    assert bpy.data.collections["Rig_volumes"].hide_render
+
+
+def test_they_stand_around_the_rest_pose_and_follow_the_armature_object():
+    _, rig = tube()
+    places = []
+    for frame in (1, 8):
+        bpy.context.scene.frame_set(frame)
+        places.append([np.array(volume.matrix_world) for volume in generated().values()])
+    assert np.allclose(*places, atol=1e-6)
+    middles = [bone.head_local.lerp(bone.tail_local, 0.5) for bone in rig.data.bones]
+    for volume, middle in zip(by_bone(rig).values(), middles, strict=True):
+        assert np.allclose(volume.matrix_world.translation, rig.matrix_world @ middle, atol=1e-5)
+    rig.location.x += 3
+    bpy.context.view_layer.update()
+    moved = [np.array(volume.matrix_world) for volume in by_bone(rig).values()]
+    assert np.allclose(np.array(moved)[:, 0, 3] - np.array(places[1])[:, 0, 3], 3, atol=1e-5)
+
+
+def test_bind_uses_them_as_they_are():
+    ob, rig = tube()
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    silent = weights_of(ob, rig)
+    assert not volumes_of(rig)
+    volumes = generated()
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    assert np.allclose(weights_of(ob, rig), silent, atol=1e-4)
+    volumes["Bone 2"].scale = [4 * value for value in volumes["Bone 2"].scale]
+    bpy.context.view_layer.update()
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    wide = check_bound(ob, rig)
+    assert wide[:, 2].sum() > 1.5 * silent[:, 2].sum()
+    # The volumes are for this method alone.
+    bpy.ops.skinning.bind(method="RIGID", replace=True)
+    rigid = weights_of(ob, rig)
+    bpy.ops.skinning.remove_volumes()
+    bpy.ops.skinning.bind(method="RIGID", replace=True)
+    assert np.array_equal(weights_of(ob, rig), rigid)
+
+
+def test_a_posed_armature_and_hidden_volumes_make_no_difference():
+    ob, rig = tube()
+    volumes = generated()
+    volumes["Bone 1"].location.x += 0.2
+    bpy.context.view_layer.update()
+    expected = [volume.matrix for volume in read(ob, rig)[0]]
+    bpy.context.view_layer.layer_collection.children["Rig_volumes"].exclude = True
+    bpy.context.scene.frame_set(8)
+    assert np.allclose(expected, [volume.matrix for volume in read(ob, rig)[0]], atol=1e-6)
+
+
+@every_kind
+@pytest.mark.parametrize("way", ["object", "mesh", "applied"])
+def test_moved_rotated_and_scaled_in_any_way(kind, way):
+    """As an object, all vertices in Edit Mode, or by an object whose transform is applied."""
+    ob, rig = tube()
+    volume = generated(kind=kind)["Bone 1"]
+    change = (
+        Matrix.Translation((0.1, 0.2, 0.3)) @ Matrix.Rotation(0.7, 4, (1, 2, 3)) @ Matrix.Diagonal((1.5, 2, 0.7, 1))
+    )
+    if way == "mesh":
+        volume.data.transform(change)
+    else:
+        volume.matrix_basis = volume.matrix_basis @ change
+    if way == "applied":
+        activate(volume)
+        bpy.ops.object.transform_apply()
+        activate(ob)
+    bpy.context.view_layer.update()
+    world = np.array([volume.matrix_world @ vertex.co for vertex in volume.data.vertices])
+    stretch = stretch_of(ob)
+    shown = np.array(
+        [stretch @ (ob.matrix_world.inverted() @ Matrix.Translation(point)).translation for point in world]
+    )
+    found = {v.bone: v for v in read(ob, rig)[0]}[1]
+    assert np.allclose(found.depth(shown), 1, atol=1e-3)
+
+
+def test_an_edited_shape_is_told():
+    ob, rig = tube()
+    volume = generated()["Bone 1"]
+    volume.data.vertices[3].co.x += 0.2
+    refused('"Bone 1_volume" is no capsule any more: its mesh was edited')
+    generated()
+    activate(by_bone(rig)["Bone 1"])
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.subdivide()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    activate(ob)
+    refused('"Bone 1_volume" is no capsule any more')
+
+
+def test_a_flat_volume_is_told():
+    tube()
+    generated()["Bone 1"].scale.z = 0
+    refused('"Bone 1_volume" is flat. Scale it up')
+
+
+def test_a_damaged_property_is_told():
+    tube()
+    generated()["Bone 1"]["skinning_volume"] = 3
+    refused('property "skinning_volume" of the volume "Bone 1_volume" was changed by hand')
+
+
+def test_a_volume_in_edit_mode_is_told():
+    tube()
+    activate(generated()["Bone 1"])
+    bpy.ops.object.mode_set(mode="EDIT")
+    for operator in (bpy.ops.skinning.remove_volumes, bpy.ops.skinning.generate_volumes):
+        with pytest.raises(RuntimeError, match="in Edit Mode"):
+            operator()
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def test_deleted_volumes_leave_their_bones_without_weights(capfd):
+    ob, rig = tube()
+    volume = generated()["Bone 2"]
+    activate(volume)
+    bpy.ops.object.delete()
+    activate(ob)
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    assert not check_bound(ob, rig)[:, 2].any()
+    assert "Bone 2: no volume, so no weights" in capfd.readouterr().out
+
+
+def test_volumes_of_bones_that_are_gone_count_for_nothing(capfd):
+    ob, rig = tube()
+    generated()
+    rig.data.bones["Bone 2"].use_deform = False
+    rig.data.bones["Bone 3"].name = "New"
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    said = capfd.readouterr().out
+    assert "Bone 2, Bone 3: volumes of bones that are gone or do not deform" in said
+    assert "New: no volume, so no weights" in said
+    check_bound(ob, rig)
+
+
+def test_a_locked_bone_is_left_out_quietly(capfd):
+    ob, rig = tube()
+    generated()
+    ob.vertex_groups.new(name="Bone 2").lock_weight = True
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    assert "volume" not in capfd.readouterr().out.split("bound to", 1)[1]
+    assert not check_bound(ob, rig)[:, 2].any()
+
+
+def test_a_copy_is_a_second_volume_of_its_bone():
+    ob, rig = tube()
+    end = np.argmax([vertex.co.x for vertex in ob.data.vertices])
+    volume = generated()["Bone 0"]
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    assert weights_of(ob, rig)[end, 0] < 0.02
+    activate(volume)
+    bpy.ops.object.duplicate()
+    copy = bpy.context.object
+    copy.location = by_bone(rig)["Bone 4"].location
+    copy.scale = [3 * value for value in copy.scale]
+    bpy.context.view_layer.update()
+    activate(ob)
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    assert check_bound(ob, rig)[end, 0] > 0.2
+
+
+def test_several_meshes_share_the_volumes():
+    ob, rig = tube()
+    world = np.array(ob.matrix_world)
+    bpy.ops.skinning.generate_volumes()
+    alone = [volume.radii for volume in read(ob, rig)[0]]
+    ring = scenes.mesh_object(
+        [(world @ [2.5, 3 * np.cos(a), 3 * np.sin(a), 1])[:3] for a in np.arange(600)], name="Ring"
+    )
+    activate(rig, ob, ring)
+    bpy.ops.skinning.generate_volumes()
+    both = [volume.radii for volume in read(ob, rig)[0]]
+    assert both[2][0] > 2 * alone[2][0]
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    check_bound(ring, rig)
+
+
+def test_generating_again_replaces_them_all():
+    _, rig = tube()
+    volumes = generated()
+    volumes["Bone 1"].location.x += 5
+    blocks = scenes.data_blocks()
+    generated()
+    assert scenes.data_blocks() == blocks
+    assert abs(by_bone(rig)["Bone 1"].location.x - 1.5) < 0.1
+    generated(kind="BOX")
+    assert {len(volume.data.vertices) for volume in volumes_of(rig)} == {8}
+
+
+def test_removing_leaves_nothing():
+    tube()
+    before = scenes.data_blocks()
+    generated()
+    assert bpy.ops.skinning.remove_volumes() == {"FINISHED"}
+    assert scenes.data_blocks() == before
+    refused('"Rig" has no volumes', bpy.ops.skinning.remove_volumes)
+
+
+def test_what_the_artist_put_into_the_collection_stays():
+    tube()
+    generated()
+    light = bpy.data.objects.new("Lamp", bpy.data.lights.new("Lamp", "POINT"))
+    bpy.data.collections["Rig_volumes"].objects.link(light)
+    bpy.ops.skinning.remove_volumes()
+    assert [o.name for o in bpy.data.collections["Rig_volumes"].objects] == ["Lamp"]
+
+
+def test_an_active_volume_stands_for_its_armature():
+    ob, rig = tube()
+    armature_of_segments([[(0, 0, 0), (1, 0, 0)]], "Other")
+    activate(ob, rig)
+    volume = generated()["Bone 1"]
+    activate(volume, ob)
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    check_bound(ob, rig)
+    assert not volume.modifiers
+    activate(volume)
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    bpy.ops.skinning.remove_volumes()
+    assert not volumes_of(rig)
+
+
+def sides():
+    """A bar along x and an armature with a bone to either side and one between."""
+    scenes.empty_scene()
+    rig = armature_of_segments([[(-0.5, 0, 0), (0.5, 0, 0)], [(0.5, 0, 0), (3, 0, 0)], [(-0.5, 0, 0), (-3, 0, 0)]])
+    for bone, name in zip(rig.data.bones, ("spine", "arm.L", "arm.R"), strict=True):
+        bone.name = name
+    rig.location, rig.rotation_euler = (1, 2, 3), (0.1, 0.2, 0.3)
+    ob = cube("Bar", (0, 0, 0), 1)
+    ob.data.transform(Matrix.Diagonal((7, 1, 1, 1)))
+    ob.parent = rig
+    activate(ob)
+    bpy.context.view_layer.update()
+    return ob, rig
+
+
+@every_kind
+@pytest.mark.parametrize("mesh_too", [False, True])
+def test_mirrored(kind, mesh_too):
+    ob, rig = sides()
+    volumes = generated(kind=kind)
+    left = volumes["arm.L"]
+    left.location, left.rotation_euler, left.scale = (2, 0.3, 0.1), (0.4, 0.5, 1.2), (0.5, 1.5, 0.7)
+    if mesh_too:
+        left.data.transform(Matrix.Rotation(0.3, 4, "X") @ Matrix.Diagonal((1, 1.5, 2, 1)))
+    bpy.context.view_layer.update()
+    middle = np.array(volumes["spine"].matrix_world)
+    refused("No volume is selected", bpy.ops.skinning.mirror_volumes)
+    activate(left, volumes["spine"])
+    assert bpy.ops.skinning.mirror_volumes() == {"FINISHED"}
+    bpy.context.view_layer.update()
+    assert len(volumes_of(rig)) == 3
+    assert np.array_equal(by_bone(rig)["spine"].matrix_world, middle)
+    found = {rig.data.bones[v.bone].name: v for v in read(ob, rig)[0]}
+    points = np.random.default_rng(0).normal(scale=2, size=(200, 3))
+    flipped = points * [-1, 1, 1]
+    # The mesh's space is the armature's.
+    assert np.allclose(found["arm.L"].depth(points), found["arm.R"].depth(flipped), rtol=1e-3)
+
+
+def test_what_cannot_be_mirrored():
+    _, _ = sides()
+    volumes = generated()
+    activate(volumes["spine"])
+    refused("None of the selected volumes has a bone on the other side", bpy.ops.skinning.mirror_volumes)
+    activate(volumes["arm.L"], volumes["arm.R"])
+    refused("Volumes of both sides are selected: arm.L, arm.R", bpy.ops.skinning.mirror_volumes)
