@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`--command skinning bind`: what it prints, what it leaves, and its exit statuses."""
+
+import re
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from tests.blender.binding_scenes import armature_of_segments, check_bound, cube, tube
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def shot(tmp_path):
+    """A tube, a box, their armature in a pose, and another armature."""
+    tube()
+    cube("Box", (1, 0, 0))
+    armature_of_segments([[(0, 0, 0), (1, 0, 0)]], "Other")
+    bpy.context.scene.frame_set(8)
+    bpy.context.view_layer.objects.active = None
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+def run(*arguments) -> int:
+    return command_line.main(["bind", *map(str, arguments)])
+
+
+def test_binds_and_saves(shot, tmp_path, capsys):
+    before, output = shot.read_bytes(), tmp_path / "out.blend"
+    status = run(
+        "--object", "Arm", "--armature", "Rig", "--method", "point-to-line", "--influences", 2, "--output", output
+    )
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    assert re.search(r"^Vertices bound +656$", printed.out, re.MULTILINE)
+    assert re.search(r"^Bones +5$", printed.out, re.MULTILINE)
+    assert "%  " in printed.out
+    assert shot.read_bytes() == before
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    ob, rig = bpy.data.objects["Arm"], bpy.data.objects["Rig"]
+    check_bound(ob, rig, 2)
+    assert (ob.parent, ob.modifiers[0].object) == (rig, rig)
+    assert not bpy.data.objects["Box"].vertex_groups
+
+
+def test_several_objects(shot, capsys):
+    assert run("--object", "Arm", "--object", "Box", "--armature", "Rig", "--overwrite", "--quiet") == 0
+    assert "%" not in capsys.readouterr().out
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    for name in ("Arm", "Box"):
+        check_bound(bpy.data.objects[name], bpy.data.objects["Rig"])
+
+
+def test_replace_and_the_armature_that_the_mesh_has(shot, tmp_path, capsys):
+    assert run("--object", "Arm", "--armature", "Rig", "--overwrite", "--quiet") == 0
+    assert run("--object", "Arm", "--overwrite") == 1
+    assert "Enable Replace" in capsys.readouterr().err
+    assert run("--object", "Arm", "--overwrite", "--replace", "--method", "RIGID", "--quiet") == 0
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    check_bound(bpy.data.objects["Arm"], bpy.data.objects["Rig"], 1)
+
+
+def test_objects_to_bones(shot, capsys):
+    assert run("--object", "Box", "--armature", "Rig", "--method", "RIGID", "--as-objects", "--overwrite") == 0
+    assert re.search(r"^Box +Bone \d$", capsys.readouterr().out, re.MULTILINE)
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert bpy.data.objects["Box"].parent_type == "BONE"
+
+
+def test_reasons_not_to_bind(shot, tmp_path, capsys):
+    output = tmp_path / "out.blend"
+    for arguments, part in (
+        (("--object", "Arm"), 'several armatures: "Rig", "Other"'),
+        (("--object", "Leg"), 'no object "Leg"'),
+        (("--object", "Rig"), 'object "Rig" is not a mesh'),
+        (("--object", "Arm", "--armature", "Nobody"), 'no armature "Nobody"'),
+        (("--object", "Arm", "--armature", "Rig", "--influences", 0), "Influences must be at least 1"),
+    ):
+        assert run(*arguments, "--output", output) == 1
+        assert part in capsys.readouterr().err
+    assert run("--object", "Arm", "--whole-parts", "--output", output) == 2
+    assert run("--object", "Arm", "--method", "MAGIC", "--output", output) == 2
+    assert not output.exists()
