@@ -340,8 +340,12 @@ def _make_rigid(object, piece, mesh, bone_name: str) -> None:
     for bone in armature.data.bones:
         if bone.name in piece.vertex_groups:
             piece.vertex_groups.remove(piece.vertex_groups[bone.name])
-    if mesh.shape_keys is not None and not _moves_by_keys(mesh):
+    keys = mesh.shape_keys
+    if keys is not None and not _moves_by_keys(mesh):
         piece.shape_key_clear()
+        # Before 5.2 Blender counts a copied mesh's keys once too often, and leaves them.
+        if is_alive(keys):
+            bpy.data.batch_remove([keys])
     _follow_bone(object, piece, armature, armature.data.bones[bone_name])
 
 

@@ -60,7 +60,7 @@ def smooth_annotations(limit: str) -> dict:
         ),
         "max_influences": IntProperty(
             name="Max Influences",
-            description="Most bones that may move one vertex. 0 keeps to the most that the mesh has",
+            description="Most bones that may move one vertex. 0 stands for 4, or for as many as the mesh has",
             default=0,
             soft_max=12,
             options={"SKIP_SAVE"},

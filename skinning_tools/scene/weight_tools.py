@@ -26,6 +26,9 @@ from .wording import counted
 COMPRESSION_PROPERTY = "skinning_compression"
 PARTITION_PROPERTY = "skinning_partition"
 
+# What smoothing may blend where the mesh has no more already.
+USUAL_INFLUENCES = 4
+
 # From this edge crease on, weights do not pass.
 CREASE = 0.5
 
@@ -148,8 +151,9 @@ def smooth(
 ) -> background.Steps:
     """Generator: smooth the bones' weights of ``object``; yields (fraction, stage), returns Smoothed.
 
-    max_influences: 0 stands for as many as the mesh has. Locked groups stay. The computation runs in a worker, the mesh
-    is written at the end, all or nothing. Raises SkinningError for all that the user can mend.
+    max_influences: 0 stands for 4, or for as many as the mesh has where that is more. Locked groups stay. The
+    computation runs in a worker, the mesh is written at the end, all or nothing. Raises SkinningError for all that the
+    user can mend.
     """
     from ..core.binding.smoothing import smooth_weights
 
@@ -164,7 +168,7 @@ def smooth(
         creases = creased_edges(object.data) if keep_creases else None
         body = read_body(object)
         before = read_bone_weights(object, armature_of(object))
-    most = max_influences or max(int(np.count_nonzero(before.weights, axis=1).max(initial=1)), 1)
+    most = max_influences or max(int(np.count_nonzero(before.weights, axis=1).max(initial=0)), USUAL_INFLUENCES)
 
     def work(progress):
         bones, weights = smooth_weights(
