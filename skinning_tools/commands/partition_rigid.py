@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`partition-rigid`: faces that one bone alone moves, apart from the skin."""
+
+import bpy
+
+from ..scene import background, dependencies, rigid_parts
+from ..scene.weight_tool_settings import OUTPUTS
+from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+
+
+def add(commands) -> None:
+    partition = commands.add_parser(
+        "partition-rigid",
+        help="find or separate the faces that one bone alone moves",
+        description="Find the faces of a skinned mesh that one bone alone moves, mark or separate them from the skin, "
+        "and save the file.",
+    )
+    partition.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    partition.add_argument(
+        "--to",
+        choices=tuple(item[0] for item in OUTPUTS),
+        type=lambda text: text.upper().replace("-", "_"),
+        default="ATTRIBUTE",
+        help="what to make (default: %(default)s)",
+    )
+    partition.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-6,
+        metavar="W",
+        help="weight that a vertex of a rigid part may have on other bones (default: %(default)s)",
+    )
+    partition.add_argument(
+        "--least-faces",
+        type=int,
+        default=1,
+        metavar="N",
+        help="smaller parts stay with the skin (default: %(default)s)",
+    )
+    add_target(partition)
+    partition.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    dependencies.require_dependencies()
+    context = bpy.context
+    steps = rigid_parts.partition(
+        context, find_object(context.scene, options.object), options.to, options.tolerance, options.least_faces
+    )
+    partitioned = background.drain(steps, None if options.quiet else ProgressLines())
+    save(output)
+    figures = partitioned.figures
+    rows = [
+        ("Object", partitioned.object_name),
+        *((f"Vertices with {name}", f"{share:.1%}") for name, share in rigid_parts.share_rows(figures.shares)),
+        ("Rigid parts", str(figures.parts)),
+        ("Rigid faces", f"{figures.rigid_faces} ({figures.rigid_share:.1%})"),
+        ("Skin faces", f"{figures.skin_faces} ({1 - figures.rigid_share:.1%})"),
+        *(("Note", note) for note in partitioned.notes),
+        ("Seconds", f"{partitioned.seconds:.2f}"),
+        ("Saved to", str(output)),
+    ]
+    say(table(rows))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`smooth-weights`: weights smoothed over the surface."""
+
+import bpy
+
+from ..scene import background, dependencies, weight_tools
+from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+
+
+def add(commands) -> None:
+    smooth = commands.add_parser(
+        "smooth-weights",
+        help="smooth the weights of a skinned mesh",
+        description="Smooth the weights of all bones over the surface of a skinned mesh, and save the file. "
+        "Borders, creases, sums and locked vertex groups stay.",
+    )
+    smooth.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    smooth.add_argument(
+        "--strength",
+        type=float,
+        default=0.5,
+        metavar="S",
+        help="how far a vertex goes to its neighbors' mean in an iteration, 0 to 1 (default: %(default)s)",
+    )
+    smooth.add_argument("--iterations", type=int, default=5, metavar="N", help="how often (default: %(default)s)")
+    smooth.add_argument(
+        "--influences",
+        type=int,
+        default=0,
+        metavar="N",
+        help="most bones that may move one vertex (default: 4, or as many as the mesh has)",
+    )
+    smooth.add_argument("--vertex-group", default="", metavar="NAME", help="smooth as much as this group has weight")
+    smooth.add_argument("--invert", action="store_true", help="smooth where the vertex group has no weight")
+    smooth.add_argument("--no-creases", action="store_true", help="smooth over sharp and creased edges, too")
+    add_target(smooth)
+    smooth.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    if options.invert and not options.vertex_group:
+        raise UsageError("--invert goes with --vertex-group")
+    dependencies.require_dependencies()
+    context = bpy.context
+    steps = weight_tools.smooth(
+        context,
+        find_object(context.scene, options.object),
+        strength=options.strength,
+        iterations=options.iterations,
+        max_influences=options.influences,
+        vertex_group=options.vertex_group,
+        invert_vertex_group=options.invert,
+        keep_creases=not options.no_creases,
+    )
+    smoothed = background.drain(steps, None if options.quiet else ProgressLines())
+    save(output)
+    rows = [
+        ("Object", smoothed.object_name),
+        ("Vertices smoothed", str(smoothed.changed)),
+        ("Largest change", f"{smoothed.largest:.4f}"),
+        ("Seconds", f"{smoothed.seconds:.2f}"),
+        ("Saved to", str(output)),
+    ]
+    say(table(rows))
