@@ -6,7 +6,17 @@ import logging
 
 import bpy
 
-from .commands import bake_rotation_centers, bind, build_eigenskin, convert
+from .commands import (
+    bake_rotation_centers,
+    bind,
+    build_eigenskin,
+    compress_weights,
+    convert,
+    fit_weights_to_pose,
+    partition_rigid,
+    remove_rogue_weights,
+    smooth_weights,
+)
 from .commands.common import UsageError, say_error
 from .core.errors import SkinningError
 
@@ -15,7 +25,17 @@ logger = logging.getLogger(__name__)
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 # In the order of the help's list.
-COMMANDS = (convert, bake_rotation_centers, build_eigenskin, bind)
+COMMANDS = (
+    convert,
+    bake_rotation_centers,
+    build_eigenskin,
+    bind,
+    remove_rogue_weights,
+    smooth_weights,
+    compress_weights,
+    partition_rigid,
+    fit_weights_to_pose,
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`fit-weights-to-pose`: weights that bring a mesh closest to a shape in a pose."""
+
+import bpy
+
+from ..scene import background, dependencies, weight_fit
+from ..scene.weight_fit_settings import CANDIDATE_ITEMS
+from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+
+# Selected bones are a matter of the window: here they are named.
+_CANDIDATES = tuple(item[0].lower() for item in CANDIDATE_ITEMS if item[0] != "SELECTED")
+
+
+def add(commands) -> None:
+    fit = commands.add_parser(
+        "fit-weights-to-pose",
+        help="weights that bring a mesh closest to a shape in a pose",
+        description="Fit the weights of a mesh so that its bones bring it as close as they can to a shape key or to "
+        "another object in the present pose or in several frames, and save the file.",
+    )
+    fit.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    source = fit.add_mutually_exclusive_group()
+    source.add_argument(
+        "--target", metavar="NAME", help="an object with the same vertices, which is where the mesh should be"
+    )
+    source.add_argument("--shape-key", metavar="NAME", help="a shape key of the mesh, moved by the bones")
+    source.add_argument("--copies", action="store_true", help="the posed copies that the file has (the default)")
+    fit.add_argument(
+        "--frame",
+        type=int,
+        action="append",
+        default=[],
+        metavar="F",
+        help="a frame whose pose counts; several may be given (default: the file's current frame)",
+    )
+    bones = fit.add_mutually_exclusive_group()
+    bones.add_argument(
+        "--candidates",
+        choices=_CANDIDATES,
+        default="own",
+        help="bones that may get weights: each vertex's own, those adjoining, all (default: %(default)s)",
+    )
+    bones.add_argument("--bones", nargs="+", metavar="NAME", help="the bones that may get weights")
+    fit.add_argument(
+        "--max-influences",
+        type=int,
+        default=0,
+        metavar="N",
+        help="most bones of a vertex (default: as many as some vertex has)",
+    )
+    fit.add_argument(
+        "--threshold",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="vertices that are this close already keep their weights",
+    )
+    add_target(fit)
+    fit.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    dependencies.require_dependencies()
+    context = bpy.context
+    object = find_object(context.scene, options.object)
+    source = "OBJECT" if options.target else "SHAPE_KEY" if options.shape_key else "COPIES"
+    if options.frame and source == "COPIES":
+        raise UsageError("Posed copies have poses of their own: --frame goes with --target or --shape-key")
+    settings = weight_fit.FitSettings(
+        source=source,
+        target=options.target or "",
+        shape_key=options.shape_key or "",
+        candidates=options.candidates.upper(),
+        max_influences=options.max_influences,
+        threshold=options.threshold,
+        bones=tuple(options.bones or ()),
+        frames=tuple(options.frame),
+    )
+    progress = None if options.quiet else ProgressLines()
+    result = background.drain(weight_fit.fit(context, object, settings), progress)
+    save(output)
+    say(
+        table(
+            [
+                ("Object", result.object_name),
+                ("Poses", str(result.poses)),
+                ("Vertices fitted", str(result.count)),
+                ("Out of reach", str(result.missed)),
+                ("Mean distance left", f"{result.mean:.6g}"),
+                ("Largest distance left", f"{result.largest:.6g}, vertex {result.worst}"),
+                *(("Note", note) for note in result.notes),
+                ("Saved to", str(output)),
+            ]
+        )
+    )
