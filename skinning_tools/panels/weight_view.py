@@ -74,6 +74,7 @@ def _draw_hints(layout, context, object) -> None:
 
 
 def _draw_counts(layout, group, object) -> None:
+    layout.prop(group, "most")
     whole = max(len(object.data.vertices), 1)
     column = layout.column(align=True)
     for item in group.counts:

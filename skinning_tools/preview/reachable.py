@@ -13,6 +13,7 @@ import bpy
 import gpu
 import numpy as np
 from gpu_extras.batch import batch_for_shader
+from mathutils import Color
 
 from ..core.errors import SkinningError
 from ..scene.reachable_region import Region, read_region
@@ -127,7 +128,9 @@ def draw(context, region: Region) -> None:
         named = len(region.bones) <= MOST_NAMES
         if named:
             for point, color in zip(points, region.colors, strict=True):
-                _disc(point, POINT_RADIUS * scale, (*color, 1.0), scale)
+                # What is drawn in pixels is shown as it is, without color management.
+                shown = Color(color.tolist()).from_scene_linear_to_srgb()
+                _disc(point, POINT_RADIUS * scale, (*shown, 1.0), scale)
         _draw_place(region, view, size, scale)
         if named:
             _write_names(region.bones, points, scale)

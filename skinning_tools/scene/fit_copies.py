@@ -6,8 +6,11 @@ bones' matrices: the armature may move on, the file be saved and read again.
 """
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import bmesh
 import bpy
 import numpy as np
 from mathutils import Matrix
@@ -114,15 +117,19 @@ def show(context, original, copy) -> None:
     _activate(context, copy)
 
 
-def read_copy(copy, original) -> tuple[MeshPose, np.ndarray]:
-    """The pose that a copy was made in, and where its vertices (N, 3) are by now, in the mesh object's space.
+def read_copy(copy, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
+    """The pose that a copy was made in, where its vertices (N, 3) are by now, in the mesh object's space, and which are
+    selected (N,). In any mode.
 
     Raises BadScene, BadMesh where copy, mesh or armature are no longer what they were when the copy was made.
     """
     _check_left(copy)
-    if copy.mode == "EDIT":
-        copy.update_from_editmode()
-    mesh, group = copy.data, copy.skinning_fit_copy
+    with _readable_mesh(copy) as mesh:
+        return _read(copy, mesh, original)
+
+
+def _read(copy, mesh, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
+    group = copy.skinning_fit_copy
     again = 'Undo that, or press Cancel and start again; "Other Object" takes any mesh with as many vertices'
     count, expected = len(mesh.vertices), len(original.data.vertices)
     if count != expected:
@@ -150,7 +157,23 @@ def read_copy(copy, original) -> tuple[MeshPose, np.ndarray]:
         _vectors(mesh, SHAPE_ATTRIBUTE),
     )
     to_mesh = np.array(group.to_mesh, dtype=np.float64)
-    return pose, _vectors(mesh, "position") @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+    selected = np.empty(count, bool)
+    mesh.vertices.foreach_get("select", selected)
+    return pose, _vectors(mesh, "position") @ to_mesh[:3, :3].T + to_mesh[:3, 3], selected
+
+
+@contextmanager
+def _readable_mesh(copy) -> Iterator[bpy.types.Mesh]:
+    """The copy's mesh, in Edit Mode one that is as it is being edited."""
+    if copy.mode != "EDIT":
+        yield copy.data
+        return
+    mesh = bpy.data.meshes.new("skinning_fit")
+    try:
+        bmesh.from_edit_mesh(copy.data).to_mesh(mesh)
+        yield mesh
+    finally:
+        bpy.data.meshes.remove(mesh)
 
 
 def stored_bones(copy) -> tuple[tuple[str, ...], np.ndarray]:

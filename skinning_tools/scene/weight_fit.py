@@ -173,10 +173,12 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """A pose, and where the vertices (N, 3) are to be in it, in the mesh object's space. key: whose shape that is."""
+    """A pose, and where the vertices (N, 3) are to be in it, in the mesh object's space. selected (N,): those that are
+    where the shape comes from; key: the shape key that it is."""
 
     pose: MeshPose
     targets: np.ndarray
+    selected: np.ndarray
     key: str = ""
 
 
@@ -186,7 +188,7 @@ def _wanted(context, original, before: BoneWeights, settings: FitSettings, copie
             fit_copies.check_bones(copy, original, before.names)
         found = [_Wanted(*fit_copies.read_copy(copy, original)) for copy in copies]
         # The order in which the bones were then.
-        return [_Wanted(_reordered(wanted.pose, before.names), wanted.targets) for wanted in found]
+        return [replace(wanted, pose=_reordered(wanted.pose, before.names)) for wanted in found]
     scene = context.scene
     found = []
     with frame_kept(scene) if settings.frames else nullcontext():
@@ -210,7 +212,7 @@ def _of_object(context, original, settings: FitSettings) -> _Wanted:
     pose = read_pose(context, original)
     skin = replace(bare_skin(original, armature_of(original), ()), rest=pose.rest)
     shape = evaluated_shape(skin, target, context.evaluated_depsgraph_get(), context.scene.frame_current)
-    return _Wanted(pose, shape.astype(np.float64))
+    return _Wanted(pose, shape.astype(np.float64), _selected(original))
 
 
 def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> _Wanted:
@@ -226,7 +228,16 @@ def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> _W
         block.mute = muted
         context.view_layer.update()
     moved = pose.rest + key_displacements(original, block)
-    return _Wanted(pose, skin_frame(moved, before.bones, before.weights, pose.matrices), block.name)
+    return _Wanted(
+        pose, skin_frame(moved, before.bones, before.weights, pose.matrices), _selected(original), block.name
+    )
+
+
+def _selected(object) -> np.ndarray:
+    """(N,) bool."""
+    selected = np.empty(len(object.data.vertices), bool)
+    object.data.vertices.foreach_get("select", selected)
+    return selected
 
 
 def _target(context, settings: FitSettings):
@@ -247,11 +258,7 @@ def _reordered(pose: MeshPose, names) -> MeshPose:
 def _chosen(context, original, wanted: list[_Wanted], settings: FitSettings, copies) -> np.ndarray:
     """Indices of the vertices to fit. Raises BadScene where there are none."""
     if settings.vertices == "SELECTED":
-        chosen = np.zeros(len(wanted[0].targets), bool)
-        for holder in copies or [original]:
-            selected = np.empty(len(chosen), bool)
-            holder.data.vertices.foreach_get("select", selected)
-            chosen |= selected
+        chosen = np.any([each.selected for each in wanted], axis=0)
         if not chosen.any():
             where = "the posed copies" if copies else object_label(original)
             raise BadScene(f"No vertex of {where} is selected. Select those to fit in Edit Mode, or choose Moved")

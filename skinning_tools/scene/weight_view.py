@@ -31,14 +31,29 @@ MODE_ITEMS = (
 )
 
 
+def _swatch(description: str):
+    """A color to look at, of the property ``rgb``. With a setter, though it does nothing, it is not drawn pale."""
+    return FloatVectorProperty(
+        name="Color",
+        description=description,
+        size=3,
+        subtype="COLOR",
+        get=lambda self: self.rgb,
+        set=lambda self, value: None,
+    )
+
+
+def _recolor(group, context) -> None:
+    """Have the mesh reported as edited, which refreshes its colors."""
+    group.id_data.update_tag()
+
+
 class SkinningShownBone(bpy.types.PropertyGroup):
     """A bone in the legend; ``name`` is its own."""
 
     __annotations__ = {
         "rgb": FloatVectorProperty(size=3, subtype="COLOR"),
-        "color": FloatVectorProperty(
-            name="Color", description="Of the bone", size=3, subtype="COLOR", get=lambda self: self.rgb
-        ),
+        "color": _swatch("Of the bone"),
         "share": FloatProperty(name="Share", description="Of the weights of the whole mesh"),
         "vertices": IntProperty(name="Vertices", description="That the bone moves"),
     }
@@ -49,9 +64,7 @@ class SkinningShownCount(bpy.types.PropertyGroup):
 
     __annotations__ = {
         "rgb": FloatVectorProperty(size=3, subtype="COLOR"),
-        "color": FloatVectorProperty(
-            name="Color", description="Of the number", size=3, subtype="COLOR", get=lambda self: self.rgb
-        ),
+        "color": _swatch("Of the number"),
         "influences": IntProperty(name="Influences", description="Bones that move a vertex"),
         "vertices": IntProperty(name="Vertices", description="With this number of influences"),
     }
@@ -62,7 +75,9 @@ class SkinningWeightView(bpy.types.PropertyGroup):
 
     __annotations__ = {
         "mode": EnumProperty(name="Mode", items=MODE_ITEMS, default="OFF"),
-        "most": IntProperty(name="Influences", description="More than so many are red", default=4),
+        "most": IntProperty(
+            name="Limit", description="Vertices with more influences are red", default=4, min=1, update=_recolor
+        ),
         "bones": CollectionProperty(type=SkinningShownBone),
         "counts": CollectionProperty(type=SkinningShownCount),
         "active_index": IntProperty(name="Active Bone", description="In the list"),
@@ -98,7 +113,8 @@ def show_weights(object, mode: str, most: int = 4) -> None:
     attribute = mesh.attributes.get(INFLUENCES_ATTRIBUTE) or mesh.attributes.new(INFLUENCES_ATTRIBUTE, "INT", "POINT")
     attribute.data.foreach_set("value", counts)
     group = mesh.skinning_weight_view
-    group.mode, group.most, group.fingerprint = mode, most, fingerprint_of(read)
+    group.mode, group.most = mode, most
+    group.fingerprint = _fingerprint(group, read)
     _fill_bones(group, read, palette)
     _fill_counts(group, counts, count_colors(np.arange(counts.max(initial=0) + 1), most))
 
@@ -111,10 +127,9 @@ def hide_weights(object) -> None:
 
 
 def is_stale(object) -> bool:
-    """Whether the weights are no longer those that the mesh shows. Reads them all."""
-    return (
-        fingerprint_of(read_bone_weights(object, armature_of(object))) != object.data.skinning_weight_view.fingerprint
-    )
+    """Whether the colors are no longer what they should be. Reads all weights."""
+    group = object.data.skinning_weight_view
+    return _fingerprint(group, read_bone_weights(object, armature_of(object))) != group.fingerprint
 
 
 def colors_of_bones(armature, names) -> np.ndarray:
@@ -124,9 +139,9 @@ def colors_of_bones(armature, names) -> np.ndarray:
     return bone_colors(names, named_parents(armature, names))
 
 
-def fingerprint_of(read: BoneWeights) -> str:
-    """The same for the same weights of the same bones."""
-    value = zlib.crc32("\n".join(read.names).encode())
+def _fingerprint(group, read: BoneWeights) -> str:
+    """The same for the same weights of the same bones, shown alike."""
+    value = zlib.crc32("\n".join((group.mode, str(group.most), *read.names)).encode())
     for array in (read.bones, read.weights.astype(np.float32)):
         value = zlib.crc32(np.ascontiguousarray(array).tobytes(), value)
     return f"{value:08x}"
