@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Limbs for the tests of bone links and bulge bones, and all that must be as before once these are gone."""
 
+import subprocess
+import sys
+
 import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
@@ -12,8 +15,11 @@ from tests.core.skinned_shapes import chain_weights, cuboid
 COLUMNS, ROWS = 60, 12
 
 
-def bar(joints=(3.0,), reach=1.0, name="Bar", roll=0.4) -> tuple[bpy.types.Object, bpy.types.Object]:
-    """The cuboid along x in a new scene, its bones "upper.L", "fore.L", "hand.L" meeting at ``joints``."""
+def bar(joints=(3.0,), reach=1.0, name="Bar", apart=True) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """The cuboid along x in a new scene, its bones "upper.L", "fore.L", "hand.L" meeting at ``joints``.
+
+    apart: mesh and armature are in other places, so that their spaces differ, and so do the limb's and its bones' axes.
+    """
     scenes.empty_scene()
     places = [0.0, *joints, 6.0]
     rig = scenes.link(bpy.data.objects.new(f"{name} rig", bpy.data.armatures.new(f"{name} rig")))
@@ -21,14 +27,14 @@ def bar(joints=(3.0,), reach=1.0, name="Bar", roll=0.4) -> tuple[bpy.types.Objec
     parent = None
     for bone_name, head, tail in zip(("upper.L", "fore.L", "hand.L"), places[:-1], places[1:], strict=False):
         bone = rig.data.edit_bones.new(bone_name)
-        bone.head, bone.tail, bone.roll, bone.parent = (head, 0, 0), (tail, 0, 0), roll, parent
+        bone.head, bone.tail, bone.roll, bone.parent = (head, 0, 0), (tail, 0, 0), 0.4, parent
         parent = bone
     bpy.ops.object.mode_set(mode="OBJECT")
     rest, triangles = cuboid(COLUMNS, ROWS)
     ob = scenes.mesh_object(rest, triangles.tolist(), name=name)
     write_weights(ob, rig.data.bones.keys(), *chain_weights(rest[:, 0], joints, reach))
     ob.modifiers.new("Armature", "ARMATURE").object = rig
-    for each, turn in ((ob, 0.3), (rig, -0.2)):
+    for each, turn in ((ob, 0.3), (rig, -0.2)) if apart else ():
         each.matrix_world = Matrix.Translation((turn, 2 * turn, -turn)) @ Matrix.Rotation(turn, 4, (1, 2, 3))
     bpy.context.view_layer.objects.active = rig
     bpy.context.view_layer.update()
@@ -126,3 +132,21 @@ def human(path) -> tuple[bpy.types.Object, bpy.types.Object]:
     bpy.context.view_layer.objects.active = rig
     bpy.context.view_layer.update()
     return ob, rig
+
+
+def play_elsewhere(path, object_name: str, output) -> None:
+    """Open a file in a process without the extension and with scripts off; the evaluated points go to ``output``."""
+    code = f"""
+import os, sys
+import bpy, numpy as np
+bpy.ops.wm.read_factory_settings(use_empty=True)
+bpy.context.preferences.filepaths.use_scripts_auto_execute = False
+bpy.ops.wm.open_mainfile(filepath={str(path)!r}, use_scripts=False)
+assert not hasattr(bpy.types.Object, "skinning_joint_helpers")
+assert not any("skinning_tools" in name for name in sys.modules)
+ob = bpy.data.objects[{object_name!r}].evaluated_get(bpy.context.evaluated_depsgraph_get())
+np.save({str(output)!r}, np.array([vertex.co for vertex in ob.data.vertices], np.float32))
+sys.stdout.flush()
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
