@@ -350,7 +350,13 @@ def _check_free(original, before: BoneWeights, rows, candidates) -> None:
 
 def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidates) -> None:
     """Raises BadScene where the bones put every vertex in one place: then weights do nothing."""
-    bones = np.unique(rows[0][rows[1] > 0]) if candidates is None else candidates
+    bones, weights = rows
+    if candidates is None and (np.count_nonzero(weights, axis=1) < 2).all():
+        raise BadScene(
+            f"{_vertices(len(bones))} of {object_label(original)} to fit: one bone each moves them, which leaves no "
+            f"choice. Choose other bones than {CANDIDATE_ITEMS[0][1]}"
+        )
+    bones = np.unique(bones[weights > 0]) if candidates is None else candidates
     if not any(differ(frame[bones], rest) for frame in matrices):
         names = ", ".join(f'"{before.names[bone]}"' for bone in bones[:4])
         more = f" and {len(bones) - 4} more" if len(bones) > 4 else ""
