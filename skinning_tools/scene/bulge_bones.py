@@ -368,6 +368,8 @@ def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_su
     if along_surface:
         # A mesh that only lies beside the bulge, such as a sleeve, has the center moved to its own nearest point.
         region = np.minimum(region, soft_region(body, center, radius, along_surface=False))
+    # That the carrier is not locked is said of all meshes at once.
+    locked = each.locked & (np.arange(len(each.locked)) != carrier)
     rows = add_soft_bone(
         each.bones,
         each.weights,
@@ -375,7 +377,7 @@ def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_su
         region,
         carrier=carrier,
         max_influences=each.max_influences,
-        locked=each.locked,
+        locked=locked,
     )
     each.take(plan.number, [own], [carrier], *rows)
 

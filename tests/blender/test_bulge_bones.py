@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bulge bones: what drives them, whom they take weights from, and that nothing stays when they are removed."""
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Euler, Matrix, Quaternion, Vector
+
+import skinning_tools
+from skinning_tools.core.smooth_step import smooth_step
+from skinning_tools.scene.bulge_presets import PRESETS
+from skinning_tools.scene.joint_helper_rig import find_helpers
+from skinning_tools.scene.joint_helper_weights import read_columns
+from tests.blender import joint_helper_scenes as limbs
+from tests.blender import scenes
+
+START, END = np.radians(20), np.radians(120)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+def add(bone="upper.L", **given):
+    return bpy.ops.skinning.add_bulge_bone(bone=bone, **({"angle_start": START, "angle_end": END} | given))
+
+
+def bulge_of(rig) -> str:
+    return find_helpers(rig)[-1].skin[0]
+
+
+def evaluated_bone(rig, name: str):
+    bpy.context.view_layer.update()
+    return rig.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones[name]
+
+
+def share(degrees: float) -> float:
+    return float(smooth_step(np.array([(np.radians(degrees) - START) / (END - START)]))[0])
+
+
+# What drives it
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "ZXY"])
+@pytest.mark.parametrize("degrees", [0, 15, 45, 90, 140])
+def test_it_moves_out_as_far_as_the_driver_bends(mode, degrees):
+    """In whatever way the bone is turned, and whatever its twist."""
+    _, rig = limbs.bar()
+    add(radius=1.5, amount=0.3)
+    name = bulge_of(rig)
+    bone = rig.pose.bones["fore.L"]
+    bone.rotation_mode = mode
+    axis = Vector((np.cos(1.1), 0, np.sin(1.1)))
+    turn = Quaternion(axis, np.radians(degrees)) @ Quaternion((0, 1, 0), 0.8)
+    if mode == "QUATERNION":
+        bone.rotation_quaternion = -turn
+    elif mode == "AXIS_ANGLE":
+        bone.rotation_axis_angle = (turn.angle, *turn.axis)
+    else:
+        bone.rotation_euler = turn.to_euler(mode)
+    location = evaluated_bone(rig, name).location
+    np.testing.assert_allclose(location, [0, 0.3 * 1.5 * share(degrees), 0], atol=1e-5)
+    rest = rig.data.bones[name].matrix_local.to_3x3()
+    moved = evaluated_bone(rig, name).matrix.translation - rig.data.bones[name].head_local
+    np.testing.assert_allclose(moved, rest @ Vector(location), atol=1e-5)
+
+
+def test_it_knows_what_ik_and_constraints_make_of_the_driver():
+    _, rig = limbs.bar()
+    add(radius=1.0, amount=0.5)
+    name = bulge_of(rig)
+    copied = scenes.link(bpy.data.objects.new("Target", None))
+    copied.rotation_euler = Euler((0, 0, np.radians(70)))
+    constraint = rig.pose.bones["fore.L"].constraints.new("COPY_ROTATION")
+    constraint.target, constraint.owner_space = copied, "LOCAL"
+    assert evaluated_bone(rig, name).location.y == pytest.approx(0.5 * share(70), abs=1e-4)
+    rig.pose.bones["fore.L"].constraints.remove(constraint)
+    assert evaluated_bone(rig, name).location.y == pytest.approx(0)
+    ik = rig.pose.bones["fore.L"].constraints.new("IK")
+    ik.target, ik.chain_count = copied, 2
+    copied.matrix_world.translation = rig.matrix_world @ Vector((1.5, 1.0, 2.5))
+    upper, fore = (evaluated_bone(rig, each).matrix.to_3x3() for each in ("upper.L", "fore.L"))
+    bend = np.degrees(upper.col[1].angle(fore.col[1]))
+    assert bend > 40
+    assert evaluated_bone(rig, name).location.y == pytest.approx(0.5 * share(bend), abs=1e-4)
+
+
+@pytest.mark.parametrize(("measure", "axis"), [("TWIST", (0, 1, 0)), ("X", (1, 0, 0)), ("Z", (0, 0, 1))])
+def test_signed_angles_about_an_axis(measure, axis):
+    """One way only, here by a range of negative angles."""
+    _, rig = limbs.bar()
+    add(measure=measure, angle_start=-START, angle_end=-END, radius=1.0, amount=0.5)
+    for degrees in (-90, -30, 0, 30, 90):
+        limbs.pose(rig, fore_L=(axis, degrees))
+        expected = 0.5 * share(-degrees) if degrees < 0 else 0.0
+        assert evaluated_bone(rig, bulge_of(rig)).location.y == pytest.approx(expected, abs=1e-5)
+
+
+def test_all_expressions_need_no_python():
+    _, rig = limbs.bar()
+    for measure in ("BEND", "TWIST", "X", "Z"):
+        for motion in ("MOVE", "SCALE"):
+            add(measure=measure, motion=motion)
+    add(preset="BELLY")
+    drivers = [curve.driver for curve in rig.animation_data.drivers]
+    assert len(drivers) == 4 * (1 + 3) + 1
+    for driver in drivers:
+        assert driver.is_simple_expression
+        assert driver.is_valid
+        assert len(driver.expression) < 255
+
+
+def test_sliders_work_and_can_be_overridden():
+    _, rig = limbs.bar()
+    add(radius=1.0, amount=0.5)
+    bone = rig.pose.bones[bulge_of(rig)]
+    limbs.pose(rig, fore_L=((1, 0, 0), 90))
+    bone["amount"] = 0.2
+    rig.update_tag()
+    assert evaluated_bone(rig, bone.name).location.y == pytest.approx(0.2 * share(90), abs=1e-5)
+    bone["angle_start"], bone["angle_end"] = np.radians(80), np.radians(100)
+    rig.update_tag()
+    assert evaluated_bone(rig, bone.name).location.y == pytest.approx(0.1, abs=1e-5)
+    assert all(bone.is_property_overridable_library(f'["{key}"]') for key in ("amount", "angle_start", "angle_end"))
+
+
+def test_a_belly_breathes_by_a_slider_that_can_be_keyed():
+    ob, rig = limbs.bar(apart=False)
+    was = scenes.evaluated_positions(ob)
+    add(preset="BELLY", radius=1.0)
+    bone = rig.pose.bones[bulge_of(rig)]
+    for frame, value in ((1, 0.0), (11, 1.0)):
+        bone["bulge"] = value
+        bone.keyframe_insert('["bulge"]', frame=frame)
+    farthest = [np.abs(points - was).max() for points in scenes.played(ob, [1, 6, 11])]
+    np.testing.assert_allclose(farthest, PRESETS["BELLY"].amount * np.array([0, 0.5, 1]), atol=2e-2)
+
+
+# The skin
+
+
+def test_the_skin_bulges_where_the_elbow_folds():
+    ob, rig = limbs.bar(apart=False)
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["fore.L"].tail.z = 0.5
+    bpy.ops.object.mode_set(mode="OBJECT")
+    was = scenes.evaluated_positions(ob)
+    add(radius=1.0, amount=0.4)
+    np.testing.assert_allclose(scenes.evaluated_positions(ob), was, atol=1e-6)
+    weights = read_columns(ob, [bulge_of(rig)])[0]
+    rest = np.array([vertex.co for vertex in ob.data.vertices])
+    best = rest[weights.argmax()]
+    np.testing.assert_allclose(best, [1.5, 0, 0.5], atol=0.06)
+    assert weights.max() > 0.95
+    # Over the skin, a radius of 1 from the middle of a side does not reach the other side.
+    assert (weights[rest[:, 2] < -0.4] <= 0).all()
+    limbs.pose(rig, fore_L=((0, 0, 1), 110))
+    rig.pose.bones[bulge_of(rig)]["amount"] = 0.0
+    rig.update_tag()
+    bpy.context.view_layer.update()
+    flat = scenes.evaluated_positions(ob)
+    rig.pose.bones[bulge_of(rig)]["amount"] = 0.4
+    rig.update_tag()
+    bpy.context.view_layer.update()
+    raised = scenes.evaluated_positions(ob) - flat
+    assert raised[:, 2].max() == pytest.approx(0.4 * share(110) * weights.max(), abs=1e-3)
+    np.testing.assert_allclose(raised[:, :2], 0, atol=1e-5)
+
+
+def test_without_a_bend_at_rest_the_pose_tells_where_the_inside_is():
+    ob, rig = limbs.bar(apart=False)
+    limbs.pose(rig, upper_L=((1, 0, 0), 130), fore_L=((0, 0, 1), 60))
+    upper, fore = (limbs.moved(rig, name)[:, :3] for name in ("upper.L", "fore.L"))
+    folded = upper.T @ fore @ [1, 0, 0]
+    add(radius=0.5)
+    weights = read_columns(ob, [bulge_of(rig)])[0]
+    side = np.array([vertex.co for vertex in ob.data.vertices])[weights.argmax()][1:]
+    assert side @ folded[1:] / np.linalg.norm(side) / np.linalg.norm(folded[1:]) > 0.97
+
+
+def test_scaling_grows_from_the_middle_of_the_limb():
+    ob, rig = limbs.bar(apart=False)
+    add(motion="SCALE", radius=1.0, amount=0.5)
+    head = np.array(rig.data.bones[bulge_of(rig)].head_local)
+    np.testing.assert_allclose(head, [1.5, 0, 0], atol=0.06)
+    weights = read_columns(ob, [bulge_of(rig)])[0]
+    limbs.pose(rig, fore_L=((1, 0, 0), 120))
+    rest = np.array([vertex.co for vertex in ob.data.vertices])
+    best = int(weights.argmax())
+    moved = scenes.evaluated_positions(ob)[best] - rest[best]
+    np.testing.assert_allclose(moved, weights[best] * 0.5 * (rest[best] - head), atol=1e-4)
+
+
+def test_the_cursor_is_taken_back_to_rest_with_the_bone():
+    ob, rig = limbs.bar()
+    limbs.pose(rig, upper_L=((1, 0.2, 0.3), 80))
+    place = Vector((1.0, 0.5, 0.1))
+    to_rig = rig.matrix_world.inverted() @ ob.matrix_world
+    carried = Matrix([*limbs.moved(rig, "upper.L").tolist(), [0, 0, 0, 1]])
+    bpy.context.scene.cursor.location = rig.matrix_world @ carried @ to_rig @ place
+    add(center="CURSOR", radius=0.4)
+    weights = read_columns(ob, [bulge_of(rig)])[0]
+    rest = np.array([vertex.co for vertex in ob.data.vertices])
+    np.testing.assert_allclose(rest[weights.argmax()], place, atol=0.06)
+
+
+def test_the_radius_is_in_the_scenes_units():
+    """Whatever the scales of mesh and armature."""
+    ob, rig = limbs.bar(apart=False)
+    # Through space, as the way over the skin from a point on an edge is up to rounding.
+    add(radius=0.8, amount=0.5, along_surface=False)
+    expected = read_columns(ob, [bulge_of(rig)])
+    bpy.ops.skinning.remove_bulge_bone(all_bones=True)
+    for each in (ob, rig):
+        each.scale = (3, 3, 3)
+    bpy.context.view_layer.update()
+    add(radius=2.4, amount=0.5, along_surface=False)
+    found = read_columns(ob, [bulge_of(rig)])
+    np.testing.assert_allclose(np.maximum(found, 0), np.maximum(expected, 0), atol=1e-5)
+    limbs.pose(rig, fore_L=((1, 0, 0), 120))
+    assert evaluated_bone(rig, bulge_of(rig)).location.y == pytest.approx(0.4, abs=1e-5)
+
+
+def test_clothes_bulge_along_and_shoes_do_not():
+    ob, rig = limbs.bar(apart=False)
+    for name, offset in (("Sleeve", (0, 0, 0.05)), ("Shoe", (0, 0, 5.0))):
+        other = ob.copy()
+        other.data, other.name = ob.data.copy(), name
+        other.data.transform(Matrix.Translation(offset))
+        bpy.context.scene.collection.objects.link(other)
+    add(radius=1.0)
+    name = bulge_of(rig)
+    assert read_columns(bpy.data.objects["Sleeve"], [name]).max() > 0.9
+    assert name not in bpy.data.objects["Shoe"].vertex_groups
+
+
+def test_rows_keep_to_four_bones():
+    ob, rig = limbs.bar()
+    count = len(ob.data.vertices)
+    for name in ("fore.L",):
+        ob.vertex_groups[name].add(list(range(count)), 0.2, "REPLACE")
+    add(radius=1.5)
+    bones = ["upper.L", "fore.L", bulge_of(rig)]
+    assert ((read_columns(ob, bones) > 0).sum(axis=0)).max() <= 4
+
+
+# Presets
+
+
+@pytest.fixture
+def person(shared_data):
+    return limbs.human(shared_data("human_rig.npz"))
+
+
+@pytest.mark.parametrize(
+    ("preset", "bone", "driver", "side"),
+    [
+        ("BICEPS", "upperarm02.L", "", (0, 0, 1)),
+        ("CALF", "lowerleg01.L", "foot.L", (0, 0, -1)),
+        ("CHEST", "spine02", "upperarm01.L", (0, 0, 1)),
+        ("BELLY", "spine04", "", (0, 0, 1)),
+    ],
+)
+def test_presets_are_on_the_right_side_of_a_person(person, preset, bone, driver, side):
+    """Y is up in its own space, and it faces Z."""
+    ob, rig = person
+    bpy.ops.skinning.add_bulge_bone(bone=bone, driver_bone=driver, preset=preset)
+    name = bulge_of(rig)
+    assert np.array(rig.data.bones[name].matrix_local)[:3, 1] @ side > 0.6
+    assert (read_columns(ob, [name]) > 0).sum() > 20
+    assert len(rig.animation_data.drivers) == 1
+
+
+def test_both_sides_of_a_person_are_symmetric(person):
+    ob, rig = person
+    bpy.ops.skinning.add_bulge_bone(bone="upperarm02.L", mirror=True)
+    left, right = (helper.skin[0] for helper in find_helpers(rig))
+    assert bpy.utils.flip_name(left) == right
+    heads = [np.array(rig.data.bones[name].head_local) for name in (left, right)]
+    np.testing.assert_allclose(heads[1], heads[0] * [-1, 1, 1], atol=1e-4)
+    weights = read_columns(ob, [left, right])
+    rest = np.array([vertex.co for vertex in ob.data.vertices])
+    moved = weights > 0
+    assert moved[0].sum() == moved[1].sum() > 20
+    order = [np.lexsort(np.round(rest[m] * [sign, 1, 1], 3).T) for m, sign in zip(moved, (1, -1), strict=True)]
+    np.testing.assert_allclose(weights[0][moved[0]][order[0]], weights[1][moved[1]][order[1]], atol=2e-3)
+
+
+# What is left
+
+
+def test_removing_leaves_nothing():
+    ob, rig = limbs.bar(joints=(2.0, 4.0))
+    bpy.ops.object.mode_set(mode="POSE")
+    before = limbs.state(rig, [ob])
+    add(radius=1.0)
+    add("fore.L", preset="BELLY", motion="SCALE")
+    bpy.ops.skinning.add_bone_links(joints="fore.L", count=2)
+    during = limbs.state(rig, [ob])
+    for same in ("place", "mode", "active bone", "data-blocks"):
+        assert during[same] == before[same]
+    bpy.ops.skinning.remove_bone_links(all_joints=True)
+    bpy.ops.skinning.remove_bulge_bone(all_bones=True)
+    assert limbs.state(rig, [ob]) == before
+
+
+def test_other_drivers_and_the_action_stay():
+    ob, rig = limbs.bar()
+    curve = rig.pose.bones["fore.L"].driver_add("location", 0)
+    curve.driver.expression = "0.5"
+    rig.pose.bones["upper.L"].keyframe_insert("location", frame=1)
+    bpy.context.view_layer.update()
+    before = limbs.state(rig, [ob])
+    add(radius=1.0)
+    bpy.ops.skinning.remove_bulge_bone(bones="upper.L")
+    assert limbs.state(rig, [ob]) == before
+
+
+def test_renamed_bones_stay_driven_and_go_whole():
+    ob, rig = limbs.bar()
+    before = read_columns(ob, ["upper.L"])
+    add(radius=1.0, amount=0.5)
+    rig.data.bones[bulge_of(rig)].name = "Muscle.L"
+    rig.data.bones["fore.L"].name = "Forearm.L"
+    limbs.pose(rig, Forearm_L=((1, 0, 0), 90))
+    assert evaluated_bone(rig, "Muscle.L").location.y == pytest.approx(0.5 * share(90), abs=1e-5)
+    assert find_helpers(rig)[0].end == "Forearm.L"
+    bpy.ops.skinning.remove_bulge_bone(bones="Muscle.L")
+    assert rig.animation_data is None
+    np.testing.assert_array_equal(read_columns(ob, ["upper.L"]), before)
+    assert [group.name for group in ob.vertex_groups] == ["upper.L", "Forearm.L"]
+
+
+def test_plays_without_the_extension_and_with_scripts_off(tmp_path):
+    ob, rig = limbs.bar()
+    for motion in ("MOVE", "SCALE"):
+        add(radius=1.0, amount=0.5, motion=motion)
+    limbs.pose(rig, fore_L=((1, 0, 0.3), 80))
+    expected = scenes.evaluated_positions(ob)
+    path, output = tmp_path / "bulge.blend", tmp_path / "points.npy"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    limbs.play_elsewhere(path, "Bar", output)
+    np.testing.assert_array_equal(np.load(output), expected)
+
+
+# What is refused, before anything is changed
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"bone": "elbow"}, "no bone"),
+        ({"driver_bone": "elbow"}, "no bone"),
+        ({"bone": "fore.L"}, "No bone tells"),
+        ({"preset": "CHEST"}, "No bone tells"),
+        ({"angle_end": START}, "same angle"),
+        ({"radius": -1.0}, "radius"),
+        ({"mirror": True}, "on the other side"),
+        ({"radius": 1e-6}, "nothing would move"),
+    ],
+)
+def test_wrong_settings_are_refused(given, match):
+    ob, rig = limbs.bar()
+    before = limbs.state(rig, [ob])
+    with pytest.raises(RuntimeError, match=match):
+        add(**given)
+    assert limbs.state(rig, [ob]) == before
+
+
+def test_bones_and_meshes_that_cannot_bulge():
+    ob, rig = limbs.bar()
+    rig.data.bones["upper.L"].use_deform = False
+    with pytest.raises(RuntimeError, match="does not deform"):
+        add()
+    rig.data.bones["upper.L"].use_deform = True
+    ob.vertex_groups["upper.L"].lock_weight = True
+    with pytest.raises(RuntimeError, match=r'locked.*"upper\.L" of object "Bar"'):
+        add()
+    ob.vertex_groups.remove(ob.vertex_groups["upper.L"])
+    with pytest.raises(RuntimeError, match="no weights"):
+        add()
+    rig.data.bones.active = None
+    with pytest.raises(RuntimeError, match="is active"):
+        add("")
+    with pytest.raises(RuntimeError, match="has no bulge bones"):
+        bpy.ops.skinning.remove_bulge_bone(all_bones=True)
+    ob.modifiers.clear()
+    with pytest.raises(RuntimeError, match="deforms no mesh"):
+        add()
+
+
+def test_a_bulge_of_a_bulge_is_refused():
+    _, rig = limbs.bar()
+    add()
+    with pytest.raises(RuntimeError, match="helper bone itself"):
+        add(bulge_of(rig), preset="BELLY")
+    with pytest.raises(RuntimeError, match="None of the bones has a bulge"):
+        bpy.ops.skinning.remove_bulge_bone(bones="fore.L")
+
+
+def test_meshes_without_faces_and_with_points_only():
+    ob, rig = limbs.bar(apart=False)
+    places = np.column_stack([np.linspace(0, 3, 40), np.zeros(40), np.full(40, 0.5)])
+    points = scenes.mesh_object(places, name="Points")
+    points.vertex_groups.new(name="upper.L").add(list(range(40)), 1.0, "REPLACE")
+    points.modifiers.new("Armature", "ARMATURE").object = rig
+    bpy.data.objects.remove(ob)
+    bpy.context.view_layer.objects.active = rig
+    add(radius=0.5)
+    assert read_columns(points, [bulge_of(rig)]).max() > 0.9
