@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`--command skinning fit-weights-to-pose`: what it prints, what it leaves, and its exit statuses."""
+
+import re
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.scene.vertex_groups import put_weights, read_weights
+from tests.blender import eigenskin_scenes, scenes
+
+NAMES = ["trunk", "upper", "lower"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def shot(tmp_path):
+    """A limb that bends in two ways at the frames 1 and 7, and a twin with other weights at its middle."""
+    limb, rig = eigenskin_scenes.limb()
+    twin = limb.copy()
+    twin.name, twin.data = "Target", limb.data.copy()
+    scenes.link(twin)
+    bones, weights = read_weights(twin, NAMES)
+    dense = np.zeros((len(bones), 3))
+    np.add.at(dense, (np.arange(len(bones))[:, None], bones), weights)
+    dense[100:260] = np.random.default_rng(0).dirichlet(np.ones(3), 160)
+    put_weights(twin, NAMES, np.tile(np.arange(3), (len(bones), 1)), dense)
+    for frame, turns in ((1, [("lower", "X", 70), ("upper", "Z", 40)]), (7, [("lower", "Z", 50), ("upper", "X", 60)])):
+        eigenskin_scenes.pose(rig, turns)
+        for name in ("lower", "upper"):
+            rig.pose.bones[name].keyframe_insert("rotation_quaternion", frame=frame)
+    bpy.context.scene.frame_set(1)
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+def run(*arguments) -> int:
+    return command_line.main(["fit-weights-to-pose", *map(str, arguments)])
+
+
+def misses(frame: int) -> float:
+    """How far the limb is from its target."""
+    bpy.context.scene.frame_set(frame)
+    limb, target = (bpy.data.objects[name] for name in ("Limb", "Target"))
+    return float(np.abs(scenes.evaluated_positions(limb) - scenes.evaluated_positions(target)).max())
+
+
+def test_fits_to_several_frames_and_saves(shot, tmp_path, capsys):
+    before = shot.read_bytes()
+    assert misses(1) > 0.05
+    output = tmp_path / "out.blend"
+    options = ("--target", "Target", "--frame", 1, "--frame", 7, "--candidates", "all", "--max-influences", 3)
+    status = run("--object", "Limb", *options, "--output", output)
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    assert re.search(r"^Poses +2$", printed.out, re.MULTILINE)
+    assert re.search(r"^Vertices fitted +160$", printed.out, re.MULTILINE)
+    assert re.search(r"^Out of reach +0$", printed.out, re.MULTILINE)
+    assert shot.read_bytes() == before
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    # Both poses settle the weights, so that it is right in all others, too.
+    assert max(misses(frame) for frame in (1, 4, 7)) < 1e-4
+
+
+def test_named_bones_and_a_shape_key(shot, capsys):
+    limb = bpy.data.objects["Limb"]
+    limb.shape_key_add(name="Basis")
+    block = limb.shape_key_add(name="Bulge", from_mix=False)
+    block.points[150].co.z += 0.2
+    bpy.ops.wm.save_mainfile()
+    assert run("--object", "Limb", "--shape-key", "Bulge", "--bones", "upper", "lower", "--overwrite", "--quiet") == 0
+    assert "Vertices fitted        1" in capsys.readouterr().out
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    _, weights = read_weights(bpy.data.objects["Limb"], ["trunk"])
+    assert weights[150].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["--object", "Limb"], 1, "no posed copy"),
+        (["--object", "Gone", "--target", "Target"], 1, 'no object "Gone"'),
+        (["--object", "Limb", "--target", "Gone"], 1, 'no object "Gone"'),
+        (["--object", "Limb", "--target", "Target", "--bones", "nose"], 1, 'no deforming bone "nose"'),
+        (["--object", "Limb", "--shape-key", "Gone"], 1, 'no shape key "Gone"'),
+        (["--object", "Limb", "--frame", "3"], 2, "--frame goes with --target or --shape-key"),
+        (["--object", "Limb", "--target", "Target", "--candidates", "selected"], 2, "invalid choice"),
+        ([], 2, "--object"),
+    ],
+)
+def test_what_is_refused(shot, tmp_path, capsys, arguments, status, text):
+    output = tmp_path / "out.blend"
+    assert run(*arguments, "--output", output) == status
+    assert text in capsys.readouterr().err
+    assert not output.exists()
