@@ -11,7 +11,6 @@ from ..scene.bind_targets import find_armature, find_targets
 from ..scene.bind_volumes import volume_summary, volumes_of
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rigid_objects import check_parentable
-from ..scene.wording import counted
 from .convert_animation import draw_rows, draw_text
 
 
@@ -40,12 +39,15 @@ class SKINNING_PT_bind(bpy.types.Panel):
             _draw_volumes(layout, context, settings)
         targets = []
         reason = reason_not_to_work(context, lambda context, _: targets.append(_targets(context, settings)))
+        if not reason:
+            layout.label(text=_what_is_bound(targets[0]), icon="MOD_ARMATURE")
         button = layout.row()
         button.scale_y = 1.5
         button.enabled = not reason
         as_objects = settings.method == "RIGID" and settings.as_objects
-        button.operator("skinning.bind", text="Parent to Bones" if as_objects else "Bind", icon="MOD_ARMATURE")
-        draw_text(layout, context, reason or _what_is_bound(targets[0]), "INFO")
+        button.operator("skinning.bind", text="Parent to Bones" if as_objects else "Bind", icon="BONE_DATA")
+        if reason:
+            draw_text(layout, context, reason, "INFO")
         _draw_figures(layout, context)
 
 
@@ -67,7 +69,7 @@ def _what_is_bound(targets) -> str:
 def _draw_settings(layout, context, settings) -> None:
     layout.prop(settings, "method")
     method = settings.bl_rna.properties["method"].enum_items[settings.method]
-    draw_text(layout, context, method.description, "NONE")
+    draw_text(layout, context, method.description, "INFO")
     rigid = settings.method == "RIGID"
     layout.prop(settings, "armature", text="Armature")
     if rigid:
@@ -98,13 +100,15 @@ def _draw_volumes(layout, context, settings) -> None:
     box = layout.box()
     box.prop(settings, "volume_kind")
     box.operator(
-        "skinning.generate_volumes", text="Generate Again" if present else "Generate Volumes", icon="META_CAPSULE"
+        "skinning.generate_volumes",
+        text="Generate Again" if present else "Generate Volumes",
+        icon="FILE_REFRESH" if present else "ADD",
     )
     if present:
         row = box.row(align=True)
         row.operator("skinning.mirror_volumes", text="Mirror", icon="MOD_MIRROR")
         row.operator("skinning.remove_volumes", text="Remove", icon="X")
-    draw_text(box, context, volume_summary(armature), "NONE")
+    draw_text(box, context, volume_summary(armature), "META_CAPSULE")
 
 
 def _draw_figures(layout, context) -> None:
@@ -115,9 +119,11 @@ def _draw_figures(layout, context) -> None:
     draw_rows(
         layout,
         [
-            ("Bound", f"{record.vertex_count:,} vertices, {record.seconds:.1f} s"),
-            ("To", f"{counted(record.bone_count, 'bone')}, up to {record.influences} a vertex"),
+            ("Bound", f"{record.vertex_count:,} vertices"),
             *([("Kept", f"{record.kept_count:,} vertices")] if record.kept_count else []),
+            ("Bones", f"{record.bone_count:,}"),
+            ("Influences", f"up to {record.influences}"),
+            ("Time", f"{record.seconds:.1f} s"),
         ],
     )
 

@@ -216,7 +216,7 @@ def generate_volumes(context, targets: Targets, kind: str) -> background.Steps:
         return fitted_volumes(body, BoneDistances(body, skeleton, progress), skeleton, kind)
 
     volumes = yield from background.run_in_worker(work)
-    return write_volumes(context, first, targets.armature, skeleton, volumes, stretch_of(first))
+    return write_volumes(context, targets.meshes, targets.armature, skeleton, volumes, stretch_of(first))
 
 
 def _read(object, armature, settings: BindSettings) -> _Task:

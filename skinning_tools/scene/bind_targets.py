@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
-from .bind_volumes import is_volume, volume_armature
+from .bind_volumes import is_volume, meshes_of_volume, volume_armature
 from .bodies import check_deforming, stretch_of
 from .job_checks import active_object
 from .object_checks import check_mode, check_own_mesh, check_visible, object_label
@@ -40,7 +40,8 @@ def find_targets(context, armature_name: str = "", as_objects: bool = False) -> 
     The armature: the named one; else the active object, where it is one; else the one that the active mesh has
     already; else the one that is selected, too; else the only one in the view layer. The meshes: the active one, or,
     where an armature is active, all selected ones, or the one that it deforms where none is selected. as_objects: all
-    selected ones count, whatever is active. Raises BadScene where there are none, or more than one armature.
+    selected ones count, whatever is active. An active volume stands for its armature, and for the
+    meshes that it was made for. Raises BadScene where there are none, or more than one armature.
     """
     active = active_object(context)
     armature = find_armature(context, armature_name)
@@ -48,7 +49,8 @@ def find_targets(context, armature_name: str = "", as_objects: bool = False) -> 
     if active.type == "MESH" and not is_volume(active):
         meshes = [active, *(ob for ob in selected if ob != active)] if as_objects else [active]
     else:
-        meshes = selected or _deformed(context, armature, as_objects)
+        meshes = selected or (meshes_of_volume(context, active) if is_volume(active) else [])
+        meshes = meshes or _deformed(context, armature, as_objects)
     return Targets(tuple(meshes), armature)
 
 

@@ -33,11 +33,13 @@ _FLAT = 1e-8
 
 @dataclass(frozen=True)
 class VolumeRecord:
-    """bone: its name. kind and radii: of core.binding.containment.Volume, as the mesh was made."""
+    """bone: its name. kind and radii: of core.binding.containment.Volume, as the mesh was made. meshes: names of the
+    objects that the volume was generated for."""
 
     bone: str
     kind: str
     radii: tuple[float, ...]
+    meshes: tuple[str, ...]
 
 
 def is_volume(object) -> bool:
@@ -83,17 +85,26 @@ def wire_shape(kind: str, radii) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(loops), np.concatenate([np.column_stack([ring, np.roll(ring, -1)]) for ring in rings])
 
 
-def write_volumes(context, object, armature, skeleton, volumes, stretch) -> int:
+def meshes_of_volume(context, object) -> list:
+    """The mesh objects of the view layer that a volume was generated for, as far as they still have their names."""
+    record = read_record(object, RECORD, VolumeRecord)
+    known = context.view_layer.objects
+    found = [known.get(name) for name in record.meshes] if record is not None else []
+    return [ob for ob in found if ob is not None and ob.type == "MESH"]
+
+
+def write_volumes(context, objects, armature, skeleton, volumes, stretch) -> int:
     """Put ``volumes`` of a ``skeleton`` into the scene, in place of those that the armature has; returns their number.
 
-    They are in the space of ``bodies.stretch_of`` the mesh ``object``, which ``stretch`` (3, 3) is.
+    They are in the space of ``bodies.stretch_of`` the first of the mesh ``objects``, which ``stretch`` (3, 3) is.
     """
     remove_volumes(armature)
-    to_armature = np.linalg.solve(_world(armature), _world(object) @ np.linalg.inv(_squared(stretch)))
+    to_armature = np.linalg.solve(_world(armature), _world(objects[0]) @ np.linalg.inv(_squared(stretch)))
+    meshes = tuple(ob.name for ob in objects)
     collection = _new_collection(context, armature)
     for volume in volumes:
         name = skeleton.names[volume.bone]
-        record = VolumeRecord(name, volume.kind, tuple(map(float, volume.radii)))
+        record = VolumeRecord(name, volume.kind, tuple(map(float, volume.radii)), meshes)
         placed = _new_object(armature, record, *wire_shape(volume.kind, volume.radii))
         collection.objects.link(placed)
         _place(placed, to_armature @ volume.matrix)

@@ -17,13 +17,19 @@ def tube(bone_count=5, **given) -> tuple[bpy.types.Object, bpy.types.Object]:
     return ob, rig
 
 
-def armature_of_segments(segments, name="Rig") -> bpy.types.Object:
-    """An armature object with a bone "Bone 0" … from head to tail of each of ``segments`` (P, 2, 3); no parents."""
+def armature_of_segments(segments, name="Rig", parents=()) -> bpy.types.Object:
+    """An armature object with a bone "Bone 0" … from head to tail of each of ``segments`` (P, 2, 3).
+
+    parents: of each bone the parent's index, -1 for none; none at all where not given.
+    """
     rig = scenes.link(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
     bpy.ops.object.mode_set(mode="EDIT")
     for index, (head, tail) in enumerate(np.asarray(segments, dtype=float).tolist()):
         bone = rig.data.edit_bones.new(f"Bone {index}")
         bone.head, bone.tail = head, tail
+    for index, parent in enumerate(parents):
+        if parent >= 0:
+            rig.data.edit_bones[index].parent = rig.data.edit_bones[parent]
     bpy.ops.object.mode_set(mode="OBJECT")
     rig.select_set(False)
     return rig

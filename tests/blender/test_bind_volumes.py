@@ -319,6 +319,11 @@ def test_an_active_volume_stands_for_its_armature():
     assert not volume.modifiers
     activate(volume)
     bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    # Without a mesh selected: those that the volume was made for.
+    ob.vertex_groups.clear()
+    ob.modifiers.clear()
+    bpy.ops.skinning.bind(method="CONTAINMENT")
+    check_bound(ob, rig)
     bpy.ops.skinning.remove_volumes()
     assert not volumes_of(rig)
 
