@@ -7,6 +7,8 @@ import logging
 import bpy
 
 from .commands import (
+    add_bone_links,
+    add_bulge_bone,
     bake_rotation_centers,
     bind,
     build_eigenskin,
@@ -35,6 +37,8 @@ COMMANDS = (
     compress_weights,
     partition_rigid,
     fit_weights_to_pose,
+    add_bone_links,
+    add_bulge_bone,
 )
 
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`add-bone-links`: bones at joints that share their turn, and twist bones."""
+
+import math
+
+import bpy
+
+from ..scene import background, bone_links, dependencies
+from ..scene.character import armature_at
+from ..scene.joint_helper_rig import TWIST, check_armature, named_bones
+from ..scene.joint_helper_settings import KIND_ITEMS
+from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+
+
+def add(commands) -> None:
+    links = commands.add_parser(
+        "add-bone-links",
+        help="add bones at joints that share their turn, or a forearm's twist",
+        description="Add bones at joints, driven by constraints, that share their turn so that the skin keeps its "
+        "volume; they take weights of all meshes that the armature deforms. Save the file.",
+    )
+    links.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
+    joints = links.add_mutually_exclusive_group(required=True)
+    joints.add_argument(
+        "--joints", metavar="BONE,BONE", help="child bones of the joints; of twist bones, the bones that twist"
+    )
+    joints.add_argument("--all-joints", action="store_true", help="all joints that turn by more than the threshold")
+    links.add_argument(
+        "--kind",
+        choices=tuple(item[0] for item in KIND_ITEMS),
+        type=str.upper,
+        default=KIND_ITEMS[0][0],
+        help="what to add (default: %(default)s)",
+    )
+    links.add_argument(
+        "--threshold",
+        type=float,
+        default=60.0,
+        metavar="DEGREES",
+        help="joints that turn by no more need none (default: %(default)g)",
+    )
+    links.add_argument("--most", type=int, default=3, metavar="N", help="most at one joint (default: %(default)s)")
+    links.add_argument(
+        "--count", type=int, default=0, metavar="N", help="so many at each joint (default: as its range asks for)"
+    )
+    links.add_argument(
+        "--reach",
+        type=float,
+        default=0.0,
+        metavar="DISTANCE",
+        help="blend the weights anew up to here from the joint (default: keep the blend that is there)",
+    )
+    links.add_argument("--mirror", action="store_true", help="the joints of the other side, too")
+    add_target(links)
+    links.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    dependencies.require_dependencies()
+    context = bpy.context
+    armature = armature_at(find_object(context.scene, options.object))
+    given = bone_links.LinkSettings(
+        kind=options.kind,
+        threshold=math.radians(options.threshold),
+        most=options.most,
+        count=options.count,
+        reach=options.reach,
+        mirror=options.mirror,
+        all_joints=options.all_joints,
+    )
+    check_armature(armature)
+    names = [] if options.all_joints else named_bones(armature, options.joints)
+    steps = bone_links.add_links(context, armature, names, given)
+    added = background.drain(steps, None if options.quiet else ProgressLines())
+    save(output)
+    word = "Twist bones" if given.kind == TWIST else "Links"
+    say(
+        table(
+            [
+                ("Armature", added.armature_name),
+                *((f"{word} of {name}", str(count)) for name, count in added.counts.items()),
+                *((f"Turn of {name}", f"{math.degrees(turn):.0f}°, none") for name, turn in added.skipped.items()),
+                ("Meshes", str(added.mesh_count)),
+                ("Vertices", str(added.vertex_count)),
+                *(("Note", note) for note in added.notes),
+                ("Saved to", str(output)),
+            ]
+        )
+    )

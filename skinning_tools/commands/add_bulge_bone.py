@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`add-bulge-bone`: a bone that makes the skin bulge as another one bends."""
+
+import math
+
+import bpy
+
+from ..scene import background, bulge_bones, dependencies
+from ..scene.bulge_presets import PRESETS
+from ..scene.character import armature_at
+from ..scene.joint_helper_rig import check_armature
+from ..scene.joint_helper_settings import MEASURE_ITEMS, MOTION_ITEMS
+from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+
+
+def add(commands) -> None:
+    bulge = commands.add_parser(
+        "add-bulge-bone",
+        help="add a bone that makes the skin bulge, such as a biceps",
+        description="Add a bone that moves or scales with the angle of another one, by a driver that needs no script; "
+        "it takes weights of all meshes within its reach. Save the file.",
+    )
+    bulge.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
+    bulge.add_argument("--bone", metavar="NAME", required=True, help="the bone that carries the bulge")
+    bulge.add_argument(
+        "--driver-bone", metavar="NAME", default="", help="the bone whose angle counts (default: the preset's)"
+    )
+    bulge.add_argument(
+        "--preset", choices=tuple(PRESETS), type=str.upper, default="BICEPS", help="which muscle (default: %(default)s)"
+    )
+    bulge.add_argument(
+        "--motion",
+        choices=tuple(item[0] for item in MOTION_ITEMS),
+        type=str.upper,
+        help="what the bulge does (default: the preset's)",
+    )
+    bulge.add_argument(
+        "--measure",
+        choices=tuple(item[0] for item in MEASURE_ITEMS),
+        type=str.upper,
+        help="what angle of the driver bone counts (default: the preset's)",
+    )
+    bulge.add_argument(
+        "--from", dest="angle_start", type=float, metavar="DEGREES", help="where it begins (default: the preset's)"
+    )
+    bulge.add_argument(
+        "--to", dest="angle_end", type=float, metavar="DEGREES", help="where it is full (default: the preset's)"
+    )
+    bulge.add_argument(
+        "--amount",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="how far the skin moves, as a share of the radius (default: the preset's)",
+    )
+    bulge.add_argument(
+        "--radius",
+        type=float,
+        default=0.0,
+        metavar="DISTANCE",
+        help="how far it reaches (default: by the bone's length)",
+    )
+    bulge.add_argument(
+        "--around", type=float, default=0.0, metavar="DEGREES", help="turn its center about the bone (default: 0)"
+    )
+    bulge.add_argument("--through-space", action="store_true", help="measure the radius straight, not over the skin")
+    bulge.add_argument("--mirror", action="store_true", help="one on the other side, too")
+    add_target(bulge)
+    bulge.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    dependencies.require_dependencies()
+    context = bpy.context
+    armature = armature_at(find_object(context.scene, options.object))
+    check_armature(armature)
+    preset = PRESETS[options.preset]
+    angles = [
+        getattr(preset, name) if getattr(options, name) is None else math.radians(getattr(options, name))
+        for name in ("angle_start", "angle_end")
+    ]
+    given = bulge_bones.BulgeSettings(
+        options.preset,
+        options.driver_bone,
+        options.motion or preset.motion,
+        options.measure or preset.measure,
+        *angles,
+        amount=options.amount,
+        radius=options.radius,
+        around=math.radians(options.around),
+        along_surface=not options.through_space,
+        mirror=options.mirror,
+    )
+    steps = bulge_bones.add_bulges(context, armature, options.bone, given)
+    added = background.drain(steps, None if options.quiet else ProgressLines())
+    save(output)
+    say(
+        table(
+            [
+                ("Armature", added.armature_name),
+                *((f"Bone {name}", f"by {driver or 'its slider'}") for name, driver in added.drivers.items()),
+                ("Meshes", str(added.mesh_count)),
+                ("Vertices", str(added.vertex_count)),
+                *(("Note", note) for note in added.notes),
+                ("Saved to", str(output)),
+            ]
+        )
+    )

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`--command skinning add-bone-links` and `add-bulge-bone`: what they print and leave, and their exit statuses."""
+
+import re
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.scene.joint_helper_rig import find_helpers
+from tests.blender import joint_helper_scenes as limbs
+from tests.blender import scenes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def shot(tmp_path):
+    """A limb whose elbow turns to 130° and whose wrist to 30°."""
+    _, rig = limbs.bar(joints=(2.0, 4.0))
+    for name, degrees in (("fore.L", 130), ("hand.L", 30)):
+        for frame, angle in ((1, 0), (9, degrees)):
+            limbs.pose(rig, **{name.replace(".", "_"): ((1, 0, 0), angle)})
+            rig.pose.bones[name].keyframe_insert("rotation_quaternion", frame=frame)
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+def run(*arguments) -> int:
+    return command_line.main([*map(str, arguments)])
+
+
+def test_links_of_all_joints_that_need_them(shot, tmp_path, capsys):
+    before, output = shot.read_bytes(), tmp_path / "out.blend"
+    status = run("add-bone-links", "--object", "Bar", "--all-joints", "--output", output)
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    assert re.search(r"^Links of fore\.L +2$", printed.out, re.MULTILINE)
+    assert "hand.L" not in printed.out
+    assert "%  " in printed.out
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    assert [len(helper.skin) for helper in find_helpers(bpy.data.objects["Bar rig"])] == [2]
+    assert shot.read_bytes() == before
+
+
+def test_links_of_some_joints(shot, capsys):
+    arguments = ("--joints", "hand.L,fore.L", "--threshold", 25, "--most", 2, "--overwrite", "--quiet")
+    assert run("add-bone-links", "--object", "Bar rig", *arguments) == 0
+    printed = capsys.readouterr().out
+    assert "%" not in printed
+    assert re.search(r"^Links of hand\.L +1$", printed, re.MULTILINE)
+    assert re.search(r"^Links of fore\.L +2$", printed, re.MULTILINE)
+    assert run("add-bone-links", "--object", "Bar", "--joints", "hand.L", "--overwrite") == 1
+    assert "already" in capsys.readouterr().err
+
+
+def test_twist_bones(shot, tmp_path, capsys):
+    output = tmp_path / "out.blend"
+    arguments = ("--joints", "fore.L", "--kind", "twist", "--count", 2)
+    assert run("add-bone-links", "--object", "Bar", *arguments, "--output", output) == 0
+    assert re.search(r"^Twist bones of fore\.L +2$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_biceps(shot, tmp_path, capsys):
+    output = tmp_path / "out.blend"
+    arguments = ("--bone", "upper.L", "--from", 0, "--to", 130, "--amount", 0.5, "--radius", 0.8)
+    assert run("add-bulge-bone", "--object", "Bar", *arguments, "--output", output) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^Bone upper_bulge\.L +by fore\.L$", printed, re.MULTILINE)
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    rig = bpy.data.objects["Bar rig"]
+    bpy.context.scene.frame_set(9)
+    evaluated = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    np.testing.assert_allclose(evaluated.pose.bones["upper_bulge.L"].location, [0, 0.4, 0], atol=1e-5)
+
+
+def test_reasons_not_to_work(shot, tmp_path, capsys):
+    output = tmp_path / "out.blend"
+    scenes.mesh_object([(0, 0, 0)], name="Loose")
+    for arguments, part in (
+        (("add-bone-links", "--object", "Arm", "--all-joints"), 'no object "Arm"'),
+        (("add-bone-links", "--object", "Loose", "--all-joints"), "no active armature"),
+        (("add-bone-links", "--object", "Bar", "--joints", "elbow"), 'no bone "elbow"'),
+        (("add-bone-links", "--object", "Bar", "--joints", "hand.L"), "60°"),
+        (("add-bulge-bone", "--object", "Bar", "--bone", "elbow"), 'no bone "elbow"'),
+        (("add-bulge-bone", "--object", "Bar", "--bone", "hand.L"), "No bone tells"),
+    ):
+        assert run(*arguments, "--output", output) == 1
+        assert part in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_joints_must_be_named(shot, tmp_path, capsys):
+    assert run("add-bone-links", "--object", "Bar", "--output", tmp_path / "out.blend") == 2
+    assert "--joints" in capsys.readouterr().err
