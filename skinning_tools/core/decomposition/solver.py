@@ -25,7 +25,7 @@ from .vertex_step import VertexState, best_single_bones
 # The paper's ε, 0.0005, adds up to 0.5 to E_RMS; a sweep's cost hardly depends on d, so a fifth of it is nearly free.
 _REDUCTION_ERROR = 1e-4
 _MOVE_ROUNDS = 6
-_FINAL_SWEEPS = 2
+_FINAL_SWEEPS = 1
 _REDUCED, _SEGMENTED, _SOLVED = 0.1, 0.2, 0.9
 
 

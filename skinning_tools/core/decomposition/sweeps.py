@@ -12,8 +12,12 @@ from .vertex_step import VertexState, improve_vertices
 _BLOCK_VERTICES = 2048
 MOST_WORKERS = 4
 _WORKERS = min(os.cpu_count() or 1, MOST_WORKERS)
+# Of the last change of the transforms, and how it grows from sweep to sweep that is accepted. Rest positions follow
+# their own last change by half of it: a whole one would have them overshoot, as they are fitted to bones that move too.
 _FIRST_EXTRAPOLATION = 0.7
-_LARGEST_EXTRAPOLATION = 1.5
+_LARGEST_EXTRAPOLATION = 2.5
+_GROWTH = 1.2
+_SHARE_OF_REST = 0.5
 
 
 def vertex_blocks(count: int, size: int = _BLOCK_VERTICES):
@@ -78,16 +82,16 @@ def _over_blocks(state, source, bone_count, progress, stage, work) -> NormalEqua
 def alternate(kind, rows, state: VertexState, sweeps: range, optimize_rest_pose: bool, progress: Progress):
     """The ``sweeps``, by their numbers from 0, from the transforms ``rows`` and ``state``.
 
-    After each sweep the transforms are extrapolated along their last change; where that did not lower the error, the
-    sweep is taken back and repeated without, so the error never rises. The rest pose takes part from the second sweep
-    of all on: in the first the weights are still those of the segmentation.
+    After each sweep the transforms and rest positions are extrapolated along their last change; where that did not
+    lower the error, the sweep is taken back and repeated without, so the error never rises. The rest pose takes part
+    from the second sweep of all on: in the first the weights are still those of the segmentation.
     Returns rows, state and ‖TX − A‖² − ‖A‖² after each sweep.
     """
     errors: list[float] = []
     factor, trial = _FIRST_EXTRAPOLATION, rows
+    saved, positions = state.copy(), None
     for number in sweeps:
         done = len(errors)
-        saved = state.copy()
         options = {
             "progress": span(progress, done / len(sweeps), (done + 1) / len(sweeps)),
             "stage": f"Iteration {number + 1}",
@@ -100,10 +104,13 @@ def alternate(kind, rows, state: VertexState, sweeps: range, optimize_rest_pose:
             fitted, error = _sweep(kind, rows, state, **options)
         errors.append(error)
         change, rows = fitted - rows, fitted
-        trial = rows
+        trial, saved = rows, state.copy()
         if 1 <= done < len(sweeps) - 1:
             trial = kind.extrapolate(rows, change, factor)
-            factor = min(1.1 * factor, _LARGEST_EXTRAPOLATION)
+            if positions is not None:
+                state.points += _SHARE_OF_REST * factor * (state.points - positions)
+            factor = min(_GROWTH * factor, _LARGEST_EXTRAPOLATION)
+        positions = saved.points
     return rows, state, errors
 
 

@@ -17,9 +17,10 @@ from .rest_pose import blended_system, fit_rest_positions, squared_errors
 from .transforms import design_matrix
 from .weights import descend, fit_convex
 
-# Candidates beyond the allowed influences, and the steps of the rough fit over all of them.
-_EXTRA_CANDIDATES = 2
-_ROUGH_STEPS = 8
+# Candidates beyond the allowed influences, and the steps of the rough fit over all of them. One newcomer a sweep ends
+# clearly lower than two or three: bones are not taken on before the others have answered the last change.
+_EXTRA_CANDIDATES = 1
+_ROUGH_STEPS = 12
 
 
 @dataclass
@@ -39,17 +40,58 @@ def improve_vertices(
 ) -> np.ndarray:
     """Better weights, then better rest positions for the vertices ``part`` of ``state``, in place.
 
-    data (n, d). Returns the squared error of each vertex less its ‖y‖² (n,). No vertex gets worse.
+    With the rest positions, weights of the same bones and positions take turns once more: that costs a fraction of the
+    choice of bones, and saves a tenth of all sweeps. data (n, d). Returns the squared error of each vertex less its
+    ‖y‖² (n,). No vertex gets worse.
     """
     points = state.points[part]
     products = model.data_products(data)
     bones, weights, errors = choose_weights(model, products, points, state.bones[part], state.weights[part])
+    if optimize_rest_pose:
+        points = _moved(model, products, points, bones, weights)[0]
+        bones, weights = _refitted(model, products, points, bones, weights)
+        points, errors = _moved(model, products, points, bones, weights)
+        state.points[part] = points
     state.bones[part], state.weights[part] = bones, weights
-    if not optimize_rest_pose:
-        return errors
+    return errors
+
+
+def _moved(model, products, points, bones, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Rest positions (n, 4) for given weights, and the squared errors less ‖y‖² (n,)."""
     matrices, right = blended_system(model, products, bones, weights)
-    state.points[part] = fit_rest_positions(matrices, right, points)
-    return squared_errors(matrices, right, state.points[part])
+    points = fit_rest_positions(matrices, right, points)
+    return points, squared_errors(matrices, right, points)
+
+
+def _refitted(model, products, points, bones, weights) -> tuple[np.ndarray, np.ndarray]:
+    """The same bones and new weights (n, K) for new rest positions, strongest first; the old where no worse."""
+    with_data = np.einsum("npi,ni->np", products, points)
+    gram = _gram(model, bones, monomials(points))
+    data = np.ascontiguousarray(np.take_along_axis(with_data, bones, axis=1).T)
+    present = np.ascontiguousarray(weights.T)
+    now = np.einsum("in,ijn,jn->n", present, gram, present) - 2.0 * np.einsum("in,in->n", present, data)
+    fitted, errors = fit_convex(gram, data)
+    return _strongest_first(bones, np.where(errors < now, fitted / fitted.sum(axis=0), present).T)
+
+
+def _strongest_first(bones, weights) -> tuple[np.ndarray, np.ndarray]:
+    """In order of weight; slots without any repeat the first bone, and one that does has its weight there."""
+    repeated = (bones[:, 1:] == bones[:, :1]) & (weights[:, 1:] > 0)
+    weights = np.column_stack([weights[:, 0], np.where(repeated, 0.0, weights[:, 1:])])
+    weights[:, 0] = 1.0 - weights[:, 1:].sum(axis=1)
+    order = np.argsort(-weights, axis=1, kind="stable")
+    bones, weights = np.take_along_axis(bones, order, axis=1), np.take_along_axis(weights, order, axis=1)
+    return np.where(weights > 0, bones, bones[:, :1]), weights
+
+
+def _gram(model, bones, powers) -> np.ndarray:
+    """(m, m, n) inner products of the predictions of ``bones`` (n, m)."""
+    count, size = bones.shape
+    gram = np.empty((size, size, count))
+    for i in range(size):
+        for j in range(i + 1):
+            gram[i, j] = gram[j, i] = model.pair_products(bones[:, i], bones[:, j], powers)
+    return gram
 
 
 def best_single_bones(model: BoneModel, data: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -68,10 +110,7 @@ def choose_weights(model: BoneModel, products: np.ndarray, points: np.ndarray, b
     with_data = np.einsum("npi,ni->np", products, points)
     candidates = _candidates(model, points, powers, with_data, bones, weights)
     size = candidates.shape[1]
-    gram = np.empty((size, size, count))
-    for i in range(size):
-        for j in range(i + 1):
-            gram[i, j] = gram[j, i] = model.pair_products(candidates[:, i], candidates[:, j], powers)
+    gram = _gram(model, candidates, powers)
     data = np.ascontiguousarray(np.take_along_axis(with_data, candidates, axis=1).T)
     present = np.zeros((size, count))
     for k in range(influences):
