@@ -26,7 +26,7 @@ def add(commands) -> None:
     partition.add_argument(
         "--tolerance",
         type=float,
-        default=1e-6,
+        default=0.0,
         metavar="W",
         help="weight that a vertex of a rigid part may have on other bones (default: %(default)s)",
     )

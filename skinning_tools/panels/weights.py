@@ -7,7 +7,8 @@ from ..scene import background
 from ..scene.character import target_mesh
 from ..scene.job_checks import reason_not_to_work
 from ..scene.rigid_parts import check_partitionable, partition_figures, share_rows
-from ..scene.weight_tools import compression_figures, weighted_mesh, weighted_or_edited_mesh
+from ..scene.weight_tools import compression_figures, vertices_text, weighted_mesh, weighted_or_edited_mesh
+from ..scene.wording import counted
 from .convert_animation import draw_frame_range, draw_rows, draw_text
 
 
@@ -15,15 +16,16 @@ class SKINNING_UL_rogue_weights(bpy.types.UIList):
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         group = data.id_data.vertex_groups.get(item.bone)
         locked = group is not None and group.lock_weight
-        row = layout.row(align=True)
+        # Names of bones need the room.
+        split = layout.split(factor=0.66, align=True)
+        row = split.row(align=True)
         row.use_property_split = False
         row.prop(item, "checked", text="")
         row.label(text=item.bone, icon="LOCKED" if locked else "BONE_DATA")
-        for text in (f"{item.vertex_count:,}", f"{item.strength:.2f}"):
-            cell = row.row()
-            cell.alignment = "RIGHT"
-            cell.ui_units_x = 2
-            cell.label(text=text)
+        row = split.row(align=True)
+        row.alignment = "RIGHT"
+        row.label(text=f"{item.vertex_count:,}")
+        row.label(text=f"{item.strength:.2f}")
 
 
 class _Part:
@@ -153,7 +155,7 @@ class SKINNING_PT_partition_rigid(_Part, bpy.types.Panel):
             draw_rows(
                 layout,
                 [
-                    *((name.capitalize(), f"{share:.1%}") for name, share in share_rows(figures.shares)),
+                    *((name.title(), f"{share:.1%}") for name, share in share_rows(figures.shares)),
                     ("Rigid Parts", f"{figures.parts:,}"),
                     ("Rigid Faces", f"{figures.rigid_faces:,}  ({figures.rigid_share:.1%})"),
                     ("Skin Faces", f"{figures.skin_faces:,}  ({1 - figures.rigid_share:.1%})"),
@@ -172,8 +174,8 @@ def _draw_reason(layout, context, check) -> None:
 
 def _compression_rows(context, figures) -> list[tuple[str, str]]:
     rows = [
-        ("Bytes per Vertex", f"{figures.byte_count}  ({figures.bits} bits, {figures.influences} bones)"),
-        ("Over the Limit", f"{figures.cut:,} vertices"),
+        ("Bytes per Vertex", f"{figures.byte_count}  ({figures.bits} bits, {counted(figures.influences, 'bone')})"),
+        ("Over the Limit", vertices_text(figures.cut)),
     ]
     if not figures.frames:
         return [*rows, ("Largest Error", "not measured")]

@@ -12,6 +12,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ..core.errors import BadScene
+from ..core.progress import checkpoint
 from . import background
 from .bone_weights import read_bone_weights
 from .character import character_of
@@ -36,6 +37,8 @@ _LABEL = "skinning_piece"
 # What the extension notes in custom properties begins so.
 _OWN = "skinning_"
 
+# Vertex groups hold single precision: weights that sum to 1 may miss it by this much.
+_ROUNDING = 1e-6
 # Corner normals that differ by less need not be stored.
 _SAME_NORMAL = 1e-3
 # A shape key that moves no vertex farther than this share of the piece's size moves nothing.
@@ -97,7 +100,7 @@ def check_partitionable(context, object) -> None:
 
 
 def partition(
-    context, object, output: str = "ATTRIBUTE", tolerance: float = 1e-6, least_faces: int = 1
+    context, object, output: str = "ATTRIBUTE", tolerance: float = 0.0, least_faces: int = 1
 ) -> background.Steps:
     """Generator: find the rigid parts of ``object`` and make what ``output`` says; returns Partitioned.
 
@@ -113,12 +116,14 @@ def partition(
         check_own_mesh(object, "nothing can be stored in it")
     if output == "OBJECTS":
         _check_modifiers(object)
+    if 0 <= tolerance < _ROUNDING:
+        tolerance = _ROUNDING
     mesh = object.data
     weights = read_bone_weights(object, armature_of(object))
     corners, starts = _corners(mesh)
 
     def work(progress):
-        progress(0.1, "Finding rigid parts")
+        checkpoint(progress, 0.1, "Finding rigid parts")
         found = partition_faces(
             corners, starts, weights.bones, weights.weights, tolerance=tolerance, least_faces=least_faces
         )

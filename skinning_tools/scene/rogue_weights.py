@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rogue weights of a mesh: the list of islands that it keeps, selecting their vertices, and removing the weights."""
 
+import hashlib
 import time
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
+from ..core.progress import checkpoint
 from . import background
 from .bodies import read_body, read_skeleton
 from .bone_weights import BoneWeights, read_bone_weights
@@ -62,7 +64,7 @@ def find(context, object) -> background.Steps:
     body, skeleton, weights = _read(object)
 
     def work(progress):
-        progress(0.1, "Finding rogue weights")
+        checkpoint(progress, 0.1, "Finding rogue weights")
         return rogue_islands(body, skeleton, weights.bones, weights.weights), _fingerprint(body, weights)
 
     islands, mark = yield from background.run_in_worker(work)
@@ -102,7 +104,7 @@ def remove(context, object, only_checked: bool = False) -> background.Steps:
     mark, stale = shown.fingerprint, _stale(object)
 
     def work(progress):
-        progress(0.1, "Removing rogue weights")
+        checkpoint(progress, 0.1, "Removing rogue weights")
         if only_checked:
             if _fingerprint(body, weights) != mark:
                 raise stale
@@ -110,7 +112,7 @@ def remove(context, object, only_checked: bool = False) -> background.Steps:
             islands = [Island(order[name], vertices, strength) for name, vertices, strength in given]
         else:
             islands = rogue_islands(body, skeleton, weights.bones, weights.weights)
-        progress(0.5, "Removing rogue weights")
+        checkpoint(progress, 0.5, "Removing rogue weights")
         clean = remove_rogue_weights(body, skeleton, weights.bones, weights.weights, islands, weights.locked)
         return islands, clean
 
@@ -161,7 +163,7 @@ def select(context, object, index: int = -1) -> tuple[str, int]:
 
 
 def fingerprint(object) -> str:
-    """Text that changes with the mesh's edges and the weights of its bones, which the list is of. Reads all weights."""
+    """Text that changes with the mesh's edges, and its bones' names and weights, which the list is of. Reads all."""
     with out_of_edit_mode(object):
         return _fingerprint(read_body(object), read_bone_weights(object, armature_of(object)))
 
@@ -182,7 +184,8 @@ def _fingerprint(body, weights: BoneWeights) -> str:
 
     # Not the positions: islands are of vertices and weights, and where the mesh stands its rounding differs.
     nowhere = np.zeros((len(weights.bones), 0))
-    return core.fingerprint(nowhere, body.edges, weights.bones, weights.weights)
+    names = hashlib.sha256("\n".join(weights.names).encode()).hexdigest()
+    return core.fingerprint(nowhere, body.edges, weights.bones, weights.weights) + names
 
 
 def _stale(object) -> BadScene:

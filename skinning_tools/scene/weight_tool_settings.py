@@ -130,7 +130,7 @@ def partition_annotations(limit: str) -> dict:
         "tolerance": FloatProperty(
             name="Tolerance",
             description="How much weight a vertex of a rigid part may have on other bones",
-            default=1e-6,
+            default=0.0,
             soft_max=0.2,
             precision=3,
             step=1,

@@ -295,10 +295,9 @@ class Compressed:
     def summary(self, unit_system: str) -> str:
         """The result in one line."""
         figures = self.figures
-        parts = [
-            f"{self.object_name}: {vertices_text(figures.vertex_count)} with up to "
-            f"{counted(figures.influences, 'influence')} in {figures.bits} bits, {figures.byte_count} bytes each"
-        ]
+        influences, size = counted(figures.influences, "influence"), counted(figures.byte_count, "byte")
+        vertices = vertices_text(figures.vertex_count)
+        parts = [f"{self.object_name}: {vertices} with up to {influences} in {figures.bits} bits, {size} each"]
         if figures.cut:
             parts.append(f"{vertices_text(figures.cut)} had more")
         if not figures.frames:
@@ -335,11 +334,11 @@ def compress(
     mesh = object.data
     rows = before.bones, before.weights
     skin = Skin(object, armature, before.names, rest_positions(mesh), mesh_triangles(mesh), *rows)
-    stretch = stretch_of(object)
+    stretch, label = stretch_of(object), object_label(object)
 
     def compressing(progress):
         result = core.compress_weights(*rows, bits=bits, max_influences=max_influences, threshold=threshold)
-        _check_locked(object_label(object), before, result)
+        _check_locked(label, before, result)
         return result
 
     result = yield from background.run_in_worker(compressing)

@@ -7,6 +7,7 @@ import pytest
 from mathutils import Matrix
 
 import skinning_tools
+from skinning_tools.scene import rigid_parts
 from skinning_tools.scene.rigid_parts import partition_figures
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.test_eigenskin_writer import snapshot
@@ -326,3 +327,39 @@ def test_a_failure_leaves_nothing(tube, monkeypatch):
         bpy.ops.skinning.partition_rigid(output="OBJECTS")
     assert (scenes.data_blocks(), scenes.ui_state()) == before
     assert not ob.hide_get()
+
+
+def test_what_is_cancelled_on_the_way_leaves_nothing(tube):
+    ob, _ = tube
+    scenes.shape_keys(ob, 1)
+    before = scenes.data_blocks(), scenes.ui_state()
+    steps = rigid_parts.partition(bpy.context, ob, "OBJECTS")
+    while next(steps)[1] != "Separating rigid parts":
+        pass
+    assert scenes.data_blocks() != before[0]
+    steps.close()
+    assert (scenes.data_blocks(), scenes.ui_state()) == before
+
+
+def test_a_linked_mesh_can_be_separated_but_not_marked(tube, tmp_path):
+    path = str(tmp_path / "library.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    scenes.empty_scene()
+    with bpy.data.libraries.load(path, link=True) as (_, wanted):
+        wanted.objects = ["Arm", "Rig"]
+    for linked in wanted.objects:
+        scenes.link(linked)
+    linked = bpy.data.objects["Arm"]
+    binding_scenes.activate(linked)
+    for operator in (
+        bpy.ops.skinning.partition_rigid,
+        bpy.ops.skinning.smooth_weights,
+        bpy.ops.skinning.compress_weights,
+        bpy.ops.skinning.find_rogue_weights,
+        bpy.ops.skinning.remove_rogue_weights,
+    ):
+        with pytest.raises(RuntimeError, match='mesh of object "Arm" is linked from another file'):
+            operator()
+    assert bpy.ops.skinning.partition_rigid(output="OBJECTS") == {"FINISHED"}
+    assert {piece.data.library for piece in pieces()} == {None}
+    assert len(pieces()) == 6

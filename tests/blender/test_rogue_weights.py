@@ -173,7 +173,7 @@ def test_selecting_one_row_shows_its_vertices_and_its_group(tube):
 
 
 def test_a_list_that_no_longer_fits_is_refused(tube):
-    ob, _ = tube
+    ob, rig = tube
     bpy.ops.skinning.find_rogue_weights()
     ob.vertex_groups["Bone 2"].add([300], 0.9, "REPLACE")
     for operator, given in (
@@ -184,6 +184,10 @@ def test_a_list_that_no_longer_fits_is_refused(tube):
     bpy.ops.skinning.find_rogue_weights()
     edit(ob, lambda mesh, bmesh: bmesh.ops.delete(mesh, geom=mesh.verts[10:11], context="VERTS"))
     refused(ob, bpy.ops.skinning.select_rogue_weights, "were changed since")
+    bpy.ops.skinning.find_rogue_weights()
+    rig.data.bones["Bone 4"].name = "Hand"
+    refused(ob, bpy.ops.skinning.select_rogue_weights, "were changed since")
+    refused(ob, bpy.ops.skinning.remove_rogue_weights, "were changed since", only_checked=True)
     # What finds for itself does not need the list.
     assert bpy.ops.skinning.remove_rogue_weights() == {"FINISHED"}
 
