@@ -180,10 +180,14 @@ def test_rest_pose_is_the_first_frame_where_it_is_not_optimized():
 
 
 def test_rest_pose_optimization_pays():
+    """On the whole: with a handful of bones, which local minimum is found decides as much."""
     frames, triangles = sheet()
-    with_it = solved(frames, triangles, bone_count=5)
-    without = solved(frames, triangles, bone_count=5, optimize_rest_pose=False)
-    assert with_it.e_rms < 0.9 * without.e_rms
+    ratios = [
+        solved(frames, triangles, bone_count=count).e_rms
+        / solved(frames, triangles, bone_count=count, optimize_rest_pose=False).e_rms
+        for count in (3, 4, 5, 6)
+    ]
+    assert np.exp(np.mean(np.log(ratios))) < 0.85
 
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
