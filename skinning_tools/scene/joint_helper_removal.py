@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from .joint_helper_rig import LINKS, Helper, deformed_meshes, remove_bones
+from .joint_helper_rig import BULGE, LINKS, Helper, deformed_meshes, find_helpers, mark_made_animation, remove_bones
 from .joint_helper_weights import check_meshes, check_unlocked, concerned_meshes, give_back
 
 
@@ -33,12 +33,19 @@ def remove_helpers(context, armature, helpers: list[Helper]) -> Removed:
     check_meshes(objects, "the weights of its helper bones cannot be given back")
     check_unlocked(objects, [name for helper in helpers for name in (*helper.skin, helper.start, helper.end) if name])
     painted = 0
-    # The latest first: each finds the weights that it has written.
+    staying = {helper.number: helper for helper in find_helpers(armature)}
+    # The latest first: the others then find the weights that they have written.
     for helper in reversed(helpers):
+        del staying[helper.number]
+        later = [each for number, each in staying.items() if number > helper.number]
         for ob in concerned[helper.number]:
-            painted += give_back(ob, helper, _shares(helper))
+            painted += give_back(ob, helper, _shares(helper), later)
     names = [name for helper in helpers for name in helper.bones]
-    remove_bones(context, armature, names, any(helper.made_animation for helper in helpers))
+    made_animation = any(helper.made_animation for helper in helpers)
+    driven = next((helper for helper in staying.values() if helper.kind == BULGE), None)
+    if made_animation and driven is not None:
+        mark_made_animation(armature, driven.skin[0])
+    remove_bones(context, armature, names, made_animation)
     for ob in objects:
         ob.data.update_tag()
     return Removed(armature.name, tuple(helper.joint for helper in helpers), painted)

@@ -30,7 +30,7 @@ BULGE_NAMES = (
 
 KIND_ITEMS = (
     ("LINKS", "Links", "Bones at a joint that share its turn. Select the joint's child bone", "BONE_DATA", 0),
-    ("TWIST", "Twist Bones", "Bones along a forearm that share the hand's twist. Select the forearm", "MOD_SCREW", 1),
+    ("TWIST", "Twist", "Bones along a forearm that share the hand's twist. Select the forearm", "MOD_SCREW", 1),
 )
 PRESET_ITEMS = tuple((name, preset.label, preset.description) for name, preset in PRESETS.items())
 MOTION_ITEMS = (

@@ -6,9 +6,10 @@ what was written: a vertex that still has that gets its former weights back exac
 the helper's weights go to the bones that it stood between.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bmesh
+import bpy
 import numpy as np
 
 from ..core.errors import BadScene
@@ -127,16 +128,10 @@ class SharedWeights:
         )
         if active:
             groups.active_index = groups[active].index
-        mesh[RECORD] = mesh.get(RECORD) or {}
         for number, change in self.changes.items():
             others = change.groups[: change.others]
             record = WeightRecord(change.groups, change.others, tuple(name for name in others if name in made))
-            write_record(mesh[RECORD], str(number), record)
-            for slot, column in enumerate(change.before[: change.others]):
-                attribute = mesh.attributes.new(_attribute(number, slot), "FLOAT", "POINT")
-                attribute.data.foreach_set("value", np.ascontiguousarray(column))
-            attribute = mesh.attributes.new(_attribute(number), "INT", "POINT")
-            attribute.data.foreach_set("value", _checksums(change.after))
+            _write_note(mesh, number, record, change.before[: change.others], _checksums(change.after))
 
     def _column(self, name: str) -> np.ndarray:
         if name not in self._columns:
@@ -171,42 +166,137 @@ def concerned_meshes(meshes, helper: Helper) -> list:
     return [ob for ob in meshes if _record(ob, helper) or any(name in ob.vertex_groups for name in helper.skin)]
 
 
-def give_back(object, helper: Helper, shares: dict[str, list[tuple[str, float]]]) -> int:
+def give_back(object, helper: Helper, shares: dict[str, list[tuple[str, float]]], later: list[Helper]) -> int:
     """Take a helper's weights off a mesh object; the number of vertices whose weights were painted since.
 
-    shares: for each of the helper's bones, what bones get which part of its weights where these were painted.
+    shares: for each of the helper's bones, what bones get which part of its weights where these were painted. later:
+    the helpers that were made after it, in their order, and stay. What they have changed is taken back in thought, to
+    find the weights as this one had left them, and their notes are corrected, so that they can go in any order.
     """
-    record = _record(object, helper)
-    skin = [name for name in helper.skin if name in object.vertex_groups]
-    receivers = list(dict.fromkeys(name for bone in skin for name, _ in shares[bone]))
-    others = _current_others(record, helper) if record is not None else []
-    names = list(dict.fromkeys([*others, *receivers, *skin]))
-    columns = dict(zip(names, read_columns(object, names), strict=True))
-    kept = _is_unchanged(object, helper, record, others, columns)
-    result = {name: columns[name].copy() for name in [*others, *receivers]}
-    for bone in skin:
-        moved = np.where(kept, 0.0, np.maximum(columns[bone], 0.0))
-        for name, share in shares[bone]:
-            sums = np.maximum(result[name], 0.0) + share * moved
-            result[name] = np.where(share * moved > 0, np.minimum(sums, 1.0), result[name]).astype(np.float32)
-    painted = ~kept & np.any([columns[name] > 0 for name in skin], axis=0) if skin else np.zeros(len(kept), bool)
-    if record is not None:
-        for slot, name in enumerate(others):
-            former = _stored(object.data, _attribute(helper.number, slot))
-            if former is not None:
-                result[name] = np.where(kept, former, result[name])
-    groups = object.vertex_groups
+    mesh, groups = object.data, object.vertex_groups
+    own = _Note.read(object, helper)
+    notes = [note for note in (_Note.read(object, each) for each in reversed(later)) if note.record is not None]
+    receivers = list(dict.fromkeys(name for bone in helper.skin for name, _ in shares[bone]))
+    names = list(dict.fromkeys([*own.groups, *receivers, *(name for note in notes for name in note.groups)]))
+    states = [dict(zip(names, read_columns(object, names), strict=True))]
+    kept = []
+    for note in notes:
+        kept.append(note.is_unchanged(states[-1]))
+        states.append(note.undone(states[-1], kept[-1]))
+    unchanged = own.is_unchanged(states[-1])
+    painted = ~unchanged & np.any([states[-1][name] > 0 for name in helper.skin], axis=0)
+    results = [_without(state, helper, shares) for state in states]
+    results[-1] = own.undone(results[-1], unchanged)
+    for index in reversed(range(len(notes))):
+        after, before = states[index], states[index + 1]
+        same = np.all([after[name] == before[name] for name in helper.skin], axis=0)
+        for name in names:
+            # Rounding aside, this is what the shares give, too.
+            results[index][name] = np.where(
+                same & (after[name] == before[name]), results[index + 1][name], results[index][name]
+            )
     active = groups.active.name if groups.active is not None else ""
-    _put_columns(object, result)
-    for name in skin:
-        groups.remove(groups[name])
-    for name in record.made if record is not None else ():
-        if name in groups and name in result and not (result[name] >= 0).any():
+    _put_columns(object, {name: results[0][name] for name in names if name not in helper.skin})
+    for name in helper.skin:
+        if name in groups:
+            groups.remove(groups[name])
+    for name in own.record.made if own.record is not None else ():
+        if name in groups and not (results[0][name] >= 0).any():
             groups.remove(groups[name])
     if active in groups:
         groups.active_index = groups[active].index
-    forget(object.data, helper.number)
+    forget(mesh, helper.number)
+    for index, note in enumerate(notes):
+        note.without(helper, receivers).write(results[index + 1], results[index], kept[index])
     return int(painted.sum())
+
+
+def _without(state: dict[str, np.ndarray], helper: Helper, shares) -> dict[str, np.ndarray]:
+    """Columns by their groups' names, with a helper's weights given to those that ``shares`` says."""
+    result = dict(state)
+    for bone in helper.skin:
+        moved = np.maximum(state[bone], 0.0)
+        for name, share in shares[bone]:
+            sums = np.minimum(np.maximum(result[name], 0.0) + share * moved, 1.0)
+            result[name] = np.where(moved > 0, sums, result[name]).astype(np.float32)
+        result[bone] = np.full_like(moved, _ABSENT)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Note:
+    """What a mesh object's mesh knows of a helper. others: the groups that it took weights of, by the present names of
+    the bones that it stands between; before (S, N) float32: these as they were; checksums (N,), None where damaged."""
+
+    object: bpy.types.Object
+    helper: Helper
+    record: WeightRecord | None
+    others: tuple[str, ...]
+    before: np.ndarray
+    checksums: np.ndarray | None
+
+    @classmethod
+    def read(cls, object, helper: Helper) -> "_Note":
+        mesh, record = object.data, _record(object, helper)
+        if record is None:
+            return cls(object, helper, None, (), np.zeros((0, len(mesh.vertices)), np.float32), None)
+        ends = [name for name in ((helper.start, helper.end) if helper.kind == LINKS else (helper.start,)) if name]
+        others = (*ends, *record.groups[len(ends) : record.others])
+        before = [_stored(mesh, _attribute(helper.number, slot), np.float32) for slot in range(len(others))]
+        checksums = _stored(mesh, _attribute(helper.number), np.int32)
+        if any(column is None for column in before) or record.others + len(helper.skin) != len(record.groups):
+            before, checksums = [np.full(len(mesh.vertices), _ABSENT, np.float32)] * len(others), None
+        return cls(object, helper, record, others, np.array(before), checksums)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return (*self.others, *self.helper.skin)
+
+    def is_unchanged(self, state: dict[str, np.ndarray]) -> np.ndarray:
+        """(N,) bool: vertices that have in ``state`` the weights that the helper wrote."""
+        if self.checksums is None:
+            return np.zeros(len(self.object.data.vertices), bool)
+        return self.checksums == _checksums(np.array([state[name] for name in self.groups]))
+
+    def undone(self, state: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+        """``state`` with the ``rows`` (N,) as they were before the helper."""
+        result = dict(state)
+        for name, column in zip(self.others, self.before, strict=True):
+            result[name] = np.where(rows, column, state[name])
+        for name in self.helper.skin:
+            result[name] = np.where(rows, np.float32(_ABSENT), state[name])
+        return result
+
+    def without(self, helper: Helper, receivers) -> "_Note":
+        """The note where another helper's weights have gone to ``receivers``; its columns are to be written anew."""
+        others = [name for name in self.others if name not in helper.skin]
+        if len(others) < len(self.others):
+            others += [name for name in receivers if name not in others]
+        return replace(self, others=tuple(others))
+
+    def write(self, before: dict[str, np.ndarray], after: dict[str, np.ndarray], rows: np.ndarray) -> None:
+        """Note what was there before and after; rows (N,): where ``after`` is what the helper made."""
+        checksums = _checksums(np.array([after[name] for name in self.groups]))
+        # Elsewhere it is to be found different.
+        checksums = np.where(rows, checksums, ~checksums)
+        forget(self.object.data, self.helper.number)
+        _write_note(
+            self.object.data,
+            self.helper.number,
+            WeightRecord(self.groups, len(self.others), self.record.made),
+            [before[name] for name in self.others],
+            checksums,
+        )
+
+
+def _write_note(mesh, number: int, record: WeightRecord, before, checksums: np.ndarray) -> None:
+    mesh[RECORD] = mesh.get(RECORD) or {}
+    write_record(mesh[RECORD], str(number), record)
+    for slot, column in enumerate(before):
+        attribute = mesh.attributes.new(_attribute(number, slot), "FLOAT", "POINT")
+        attribute.data.foreach_set("value", np.ascontiguousarray(column, np.float32))
+    attribute = mesh.attributes.new(_attribute(number), "INT", "POINT")
+    attribute.data.foreach_set("value", np.ascontiguousarray(checksums, np.int32))
 
 
 def forget(mesh, number: int) -> None:
@@ -254,31 +344,13 @@ def _put_columns(object, columns: dict[str, np.ndarray]) -> None:
             (object.vertex_groups.get(name) or object.vertex_groups.new(name=name)).add(empty, 0.0, "REPLACE")
 
 
-def _current_others(record: WeightRecord, helper: Helper) -> list[str]:
-    """The record's groups by the present names of the bones that the helper stands between."""
-    ends = [name for name in ((helper.start, helper.end) if helper.kind == LINKS else (helper.start,)) if name]
-    others = list(record.groups[: record.others])
-    others[: len(ends)] = ends
-    return others
-
-
-def _is_unchanged(object, helper: Helper, record, others, columns) -> np.ndarray:
-    """(N,) bool: vertices that have the weights that were written."""
-    count = len(object.data.vertices)
-    stored = _stored(object.data, _attribute(helper.number))
-    if record is None or stored is None or record.others + len(helper.skin) != len(record.groups):
-        return np.zeros(count, bool)
-    absent = np.full(count, _ABSENT, np.float32)
-    return stored == _checksums(np.array([columns.get(name, absent) for name in [*others, *helper.skin]]))
-
-
-def _stored(mesh, name: str) -> np.ndarray | None:
+def _stored(mesh, name: str, kind) -> np.ndarray | None:
     """The values (N,) of an attribute; None where it is not there as it was made."""
     attribute = mesh.attributes.get(name)
-    kinds = {"FLOAT": np.float32, "INT": np.int32}
-    if attribute is None or attribute.domain != "POINT" or attribute.data_type not in kinds:
+    types = {np.float32: "FLOAT", np.int32: "INT"}
+    if attribute is None or attribute.domain != "POINT" or attribute.data_type != types[kind]:
         return None
-    values = np.empty(len(mesh.vertices), kinds[attribute.data_type])
+    values = np.empty(len(mesh.vertices), kind)
     attribute.data.foreach_get("value", values)
     return values
 

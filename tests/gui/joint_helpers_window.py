@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inside Blender's window: links, twist bones and a bulge on a person's arm, sliders, undo. Started by run.py."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+from driver import (
+    after,
+    enable,
+    idle,
+    in_window,
+    look_from_front,
+    new_file,
+    open_tab,
+    passes,
+    picture,
+    press_button,
+    views,
+)
+from mathutils import Quaternion, Vector
+
+from skinning_tools.panels.joint_helpers import SKINNING_PT_bone_links, SKINNING_PT_joint_helpers
+from skinning_tools.scene.joint_helper_rig import COLLECTION, find_helpers
+from tests.blender import joint_helper_scenes as limbs
+from tests.blender import scenes
+
+HUMAN = Path(__file__).resolve().parents[3] / "shared" / "data" / "human_rig.npz"
+
+
+def names() -> dict[str, str]:
+    """The bones of the arm."""
+    if HUMAN.is_file():
+        return {"upper": "upperarm02.L", "fore": "lowerarm01.L", "twist": "lowerarm02.L", "hand": "wrist.L"}
+    return {"upper": "upper.L", "fore": "fore.L", "twist": "fore.L", "hand": "hand.L"}
+
+
+def objects():
+    return (bpy.data.objects["Human"], bpy.data.objects["Human rig"])
+
+
+def new_scene():
+    """Generator: the person, or a bar where the sample is missing, in Pose Mode at rest."""
+    yield from new_file()
+    with in_window():
+        ob, rig = limbs.human(HUMAN) if HUMAN.is_file() else limbs.bar(joints=(2.0, 4.0), apart=False)
+        ob.name, rig.name = "Human", "Human rig"
+        for face in ob.data.polygons:
+            face.use_smooth = True
+        rig.show_in_front = True
+        bpy.context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="POSE")
+        bpy.ops.ed.undo_push(message="Person")
+    look_from_front()
+    yield after(0.5)
+
+
+def select(name: str) -> None:
+    rig = objects()[1]
+    for owner in rig.pose.bones if hasattr(rig.pose.bones[0], "select") else rig.data.bones:
+        owner.select = owner.name == name
+    rig.data.bones.active = rig.data.bones[name]
+
+
+def bend(degrees: float, twist=0.0) -> None:
+    """The elbow folded up to the front, the hand turned about the forearm."""
+    rig = objects()[1]
+    upper, fore = (rig.data.bones[names()[part]].matrix_local.to_3x3() for part in ("upper", "fore"))
+    axis = upper.col[1].cross(fore.col[1])
+    axis = axis.normalized() if axis.length > 1e-3 else Vector((0, 0, 1))
+    for part, about, angle in (("fore", axis, degrees), ("hand", None, twist)):
+        bone = rig.pose.bones[names()[part]]
+        rest = bone.bone.matrix_local.to_3x3()
+        own = rest.inverted() @ about if about is not None else Vector((0, 1, 0))
+        bone.rotation_mode = "QUATERNION"
+        bone.rotation_quaternion = Quaternion(own, np.radians(angle))
+    bpy.context.view_layer.update()
+
+
+def look_at_arm() -> None:
+    """From the person's left and a little from behind."""
+    rig = objects()[1]
+    place = rig.matrix_world @ rig.data.bones[names()["fore"]].head_local
+    with in_window():
+        region = bpy.context.space_data.region_3d
+        region.view_location = place
+        region.view_distance = 5.0
+        region.view_rotation = Quaternion((0, 0, 1), np.radians(105)) @ Quaternion((1, 0, 0), np.radians(85))
+
+
+def show_bones(shown: bool) -> None:
+    for area in views():
+        area.spaces.active.overlay.show_bones = shown
+
+
+def tests():
+    enable(SKINNING_PT_joint_helpers, SKINNING_PT_bone_links)
+    yield from new_scene()
+    yield from open_tab("Skinning")
+    look_at_arm()
+    yield after(0.5)
+    picture("joint_helpers_1_empty")
+    select(names()["fore"])
+    bend(90, 160)
+    show_bones(False)
+    yield after(0.5)
+    picture("joint_helpers_2_without")
+    plain = scenes.evaluated_positions(objects()[0])
+    yield from press_button("skinning.add_bone_links")
+    yield lambda: idle() and len(find_helpers(objects()[1])) == 1
+    assert objects()[1].mode == "POSE"
+    with in_window():
+        bpy.ops.skinning.add_bone_links(joints=names()["twist"], kind="TWIST", count=3)
+        bpy.ops.ed.undo_push(message="Twist")
+    yield after(1.0)
+    picture("joint_helpers_3_linked")
+    assert np.abs(scenes.evaluated_positions(objects()[0]) - plain).max() > 0.02
+    passes("the button adds links at the selected joint")
+
+    select(names()["upper"])
+    with in_window():
+        bpy.ops.skinning.add_bulge_bone(bone=names()["upper"], amount=0.5, angle_end=np.radians(90))
+        bpy.ops.ed.undo_push(message="Bulge")
+    ob, rig = objects()
+    bulge = rig.pose.bones[find_helpers(rig)[-1].skin[0]]
+    bend(90)
+    yield after(1.0)
+    picture("joint_helpers_4_bulge")
+    raised = scenes.evaluated_positions(ob)
+    bulge["amount"] = 0.0
+    rig.update_tag()
+    yield after(0.5)
+    picture("joint_helpers_5_flat")
+    assert np.abs(raised - scenes.evaluated_positions(ob)).max() > 0.05
+    passes("a bulge bone raises the skin as its slider says")
+    bulge["amount"] = 0.5
+    rig.data.collections_all[COLLECTION].is_visible = True
+    bpy.context.view_layer.update()
+    show_bones(True)
+    yield after(0.5)
+    picture("joint_helpers_6_bones")
+
+    with in_window():
+        bpy.ops.skinning.remove_bone_links("INVOKE_DEFAULT", all_joints=True)
+        bpy.ops.ed.undo_push(message="Removed links")
+        bpy.ops.skinning.remove_bulge_bone("INVOKE_DEFAULT", all_bones=True)
+        bpy.ops.ed.undo_push(message="Removed bulges")
+    assert not find_helpers(objects()[1])
+    assert len(objects()[0].vertex_groups) == len(objects()[1].data.bones)
+    with in_window():
+        bpy.ops.ed.undo()
+        assert len(find_helpers(objects()[1])) == 1
+        bpy.ops.ed.undo()
+    yield after(0.3)
+    assert len(find_helpers(objects()[1])) == 3
+    assert objects()[1].mode == "POSE"
+    passes("removing is undone")
