@@ -8,7 +8,7 @@ import numpy as np
 from .bodies import deforming_bones
 from .object_checks import object_label
 from .skin_reader import LEAST_TOTAL_WEIGHT
-from .vertex_groups import put_weights, read_weights
+from .vertex_groups import fill_group, read_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +46,33 @@ def locked_bones(object, names) -> np.ndarray:
     return np.array([name in groups and groups[name].lock_weight for name in names], dtype=bool)
 
 
-def write_bone_weights(object, before: BoneWeights, bones, weights, names=None) -> None:
-    """Write rows ``bones`` and ``weights`` (N, K) that sum to 1, in place of ``before``.
+def write_bone_weights(object, before: BoneWeights, bones, weights, vertices=None) -> None:
+    """Write rows ``bones`` and ``weights`` (n, K) that sum to 1, indices into ``before.names``, in place of ``before``.
 
-    names: what ``bones`` are indices into, those of ``before`` and further ones. Locked groups are not touched; where
-    one holds part of a row, the others are scaled so that its share stays what it was. Groups of bones are made where
-    they are missing and needed; all other groups stay as they are.
+    vertices (n,): whose rows they are, None for all; the others keep what is stored, to the last bit. Locked groups are
+    not touched; where one holds part of a row, the others are scaled so that its share stays what it was. Groups of
+    bones are made where they are missing and needed; all other groups stay as they are.
     """
-    names = before.names if names is None else tuple(names)
-    locked = locked_bones(object, names)
-    bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
-    held = (locked[bones] & (weights > 0)).any(axis=1)
+    count = len(before.bones)
+    vertices = np.arange(count) if vertices is None else np.asarray(vertices)
+    bones, weights = np.asarray(bones).astype(np.int64), np.asarray(weights, dtype=np.float64)
+    held = (before.locked[bones] & (weights > 0)).any(axis=1) & (before.totals[vertices] > 0)
     # Blender divides by the total: a row with a locked weight has to keep the one it had.
-    scaled = weights * np.where(held & (before.totals > 0), before.totals, 1.0)[:, None]
-    put_weights(object, names, bones, np.where(locked[bones], 0.0, scaled), kept=locked)
+    weights = (weights * np.where(held, before.totals[vertices], 1.0)[:, None]).astype(np.float32)
+    used = (weights > 0) & ~before.locked[bones]
+    keys, slot = np.unique((bones * count + vertices[:, None])[used], return_inverse=True)
+    values = np.bincount(slot.reshape(-1), weights=weights[used], minlength=len(keys)).astype(np.float32)
+    members = before.bones[vertices].astype(np.int64)
+    left = np.setdiff1d((members * count + vertices[:, None])[~before.locked[members]], keys)
+    bounds = np.arange(len(before.names) + 1) * count
+    kept, gone = np.searchsorted(keys, bounds), np.searchsorted(left, bounds)
+    groups = object.vertex_groups
+    for index, name in enumerate(before.names):
+        group = groups.get(name)
+        added = slice(kept[index], kept[index + 1])
+        removed = left[gone[index] : gone[index + 1]] % count
+        if group is not None and len(removed):
+            group.remove(removed.tolist())
+        if added.start < added.stop:
+            group = groups.new(name=name) if group is None else group
+            fill_group(group, keys[added] % count, values[added])

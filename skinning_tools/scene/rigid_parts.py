@@ -14,7 +14,7 @@ from mathutils import Matrix
 from ..core.errors import BadScene
 from ..core.progress import checkpoint
 from . import background
-from .bone_weights import read_bone_weights
+from .bone_weights import read_bone_weights, write_bone_weights
 from .character import character_of
 from .crs_record import native_modifier
 from .data_blocks import is_alive
@@ -22,7 +22,7 @@ from .object_checks import check_own_mesh, object_label
 from .object_transform import world_matrices
 from .records import read_record, write_record
 from .skin_reader import armature_modifier, armature_of
-from .weight_tools import PARTITION_PROPERTY, forget_figures, write_rows
+from .weight_tools import PARTITION_PROPERTY, forget_figures
 from .wording import counted
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def _make_skin(object, piece, mesh, tolerance: float) -> None:
     vertices = np.flatnonzero((own >= 0) & (weights.weights.max(axis=1) < 1))
     # They are the copy's own: locks are for those of the user.
     unlocked = replace(weights, locked=np.zeros(len(weights.names), bool))
-    write_rows(piece, unlocked, own[:, None], np.ones((len(own), 1)), vertices)
+    write_bone_weights(piece, unlocked, own[vertices, None], np.ones((len(vertices), 1)), vertices)
 
 
 def _make_rigid(object, piece, mesh, bone_name: str) -> None:

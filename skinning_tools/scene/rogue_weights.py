@@ -12,7 +12,7 @@ from ..core.errors import BadScene
 from ..core.progress import checkpoint
 from . import background
 from .bodies import read_body, read_skeleton
-from .bone_weights import BoneWeights, read_bone_weights
+from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from .object_checks import object_label
 from .skin_reader import armature_of
 from .weight_tools import (
@@ -21,7 +21,6 @@ from .weight_tools import (
     out_of_edit_mode,
     vertices_text,
     weighted_or_edited_mesh,
-    write_rows,
 )
 from .wording import counted
 
@@ -118,9 +117,10 @@ def remove(context, object, only_checked: bool = False) -> background.Steps:
 
     islands, clean = yield from background.run_in_worker(work)
     check_unchanged(object, len(weights.bones))
-    if len(clean.changed):
+    changed = clean.changed
+    if len(changed):
         with out_of_edit_mode(object):
-            write_rows(object, weights, clean.bones, clean.weights, clean.changed)
+            write_bone_weights(object, weights, clean.bones[changed], clean.weights[changed], changed)
             forget_figures(object)
     free = [not weights.locked[island.bone] for island in islands]
     if only_checked:
@@ -133,7 +133,7 @@ def remove(context, object, only_checked: bool = False) -> background.Steps:
         shown.islands.clear()
         shown.fingerprint = ""
     corrected = [island for island, gone in zip(islands, free, strict=True) if gone]
-    return _result(object, "corrected", corrected, len(clean.changed), len(islands) - len(corrected), begin)
+    return _result(object, "corrected", corrected, len(changed), len(islands) - len(corrected), begin)
 
 
 def select(context, object, index: int = -1) -> tuple[str, int]:

@@ -13,10 +13,10 @@ def write_weights(object, names, bones: np.ndarray, weights: np.ndarray) -> None
     """Make one new vertex group per name and fill it.
 
     bones (N, K) indices into ``names``, weights (N, K): an influence of weight 0 is not written; of a bone named twice
-    at a vertex the weights add up. All vertices of equal weight in a group, whole ones above all, go in one call.
+    at a vertex the weights add up.
     """
     for name, vertices, values in _columns(object, names, bones, weights):
-        _fill(object.vertex_groups.new(name=name), vertices, values)
+        fill_group(object.vertex_groups.new(name=name), vertices, values)
 
 
 def put_weights(object, names, bones: np.ndarray, weights: np.ndarray, kept=None) -> None:
@@ -34,7 +34,7 @@ def put_weights(object, names, bones: np.ndarray, weights: np.ndarray, kept=None
         elif len(vertices):
             group = object.vertex_groups.new(name=name)
         if len(vertices):
-            _fill(group, vertices, values)
+            fill_group(group, vertices, values)
 
 
 def _columns(object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -92,10 +92,9 @@ def read_weights(object, names) -> tuple[np.ndarray, np.ndarray]:
     return bones, weights
 
 
-def _fill(group, vertices: np.ndarray, weights: np.ndarray) -> None:
-    whole = weights == 1
-    if whole.any():
-        group.add(vertices[whole].tolist(), 1.0, "REPLACE")
-    add = group.add
-    for vertex, weight in zip(vertices[~whole].tolist(), weights[~whole].tolist(), strict=True):
-        add((vertex,), weight, "REPLACE")
+def fill_group(group, vertices: np.ndarray, weights: np.ndarray) -> None:
+    """Set ``weights`` (n,) of ``vertices`` (n,) in a vertex group; all of equal weight go in one call."""
+    order = np.argsort(weights, kind="stable")
+    distinct, starts = np.unique(weights[order], return_index=True)
+    for weight, members in zip(distinct.tolist(), np.split(vertices[order], starts)[1:], strict=True):
+        group.add(members.tolist(), weight, "REPLACE")

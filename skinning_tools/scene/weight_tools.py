@@ -12,7 +12,7 @@ import numpy as np
 from ..core.errors import BadScene, BadSettings
 from . import background
 from .bodies import read_body, stretch_of
-from .bone_weights import BoneWeights, read_bone_weights
+from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from .character import character_of
 from .frame_range import frame_range
 from .object_checks import check_own_mesh, check_visible, object_label
@@ -73,49 +73,6 @@ def check_unchanged(object, vertex_count: int) -> None:
     """Raises BadScene where the mesh got other vertices while its weights were worked on."""
     if len(object.data.vertices) != vertex_count:
         raise BadScene(f"The {object_label(object)} was edited meanwhile. Start again")
-
-
-def write_rows(object, before: BoneWeights, bones, weights, vertices) -> None:
-    """``write_bone_weights`` of ``vertices`` (n,) alone: all others keep what is stored, to the last bit.
-
-    bones and weights (N, K), bones being indices into ``before.names``.
-    """
-    count = len(before.bones)
-    vertices = np.asarray(vertices)
-    bones, weights = np.asarray(bones)[vertices].astype(np.int64), np.asarray(weights, dtype=np.float64)[vertices]
-    held = (before.locked[bones] & (weights > 0)).any(axis=1)
-    # Blender divides by the total: a row with a locked weight has to keep the one it had.
-    weights = (weights * np.where(held, before.totals[vertices], 1.0)[:, None]).astype(np.float32)
-    used = (weights > 0) & ~before.locked[bones]
-    keys = (bones * count + vertices[:, None])[used]
-    values = weights[used]
-    order = np.argsort(keys)
-    keys, values = keys[order], values[order]
-    members = before.bones[vertices].astype(np.int64)
-    left = np.setdiff1d((members * count + vertices[:, None])[~before.locked[members]], keys)
-    bounds = np.arange(len(before.names) + 1) * count
-    kept, gone = np.searchsorted(keys, bounds), np.searchsorted(left, bounds)
-    groups = object.vertex_groups
-    for index, name in enumerate(before.names):
-        group = groups.get(name)
-        added = slice(kept[index], kept[index + 1])
-        removed = left[gone[index] : gone[index + 1]] % count
-        if group is not None and len(removed):
-            group.remove(removed.tolist())
-        if added.start < added.stop:
-            group = groups.new(name=name) if group is None else group
-            _fill(group, keys[added] % count, values[added])
-
-
-def _fill(group, vertices, values) -> None:
-    """All vertices of equal weight in one call."""
-    order = np.argsort(values, kind="stable")
-    distinct, starts = np.unique(values[order], return_index=True)
-    vertices = vertices[order].tolist()
-    add = group.add
-    starts = [*starts.tolist(), len(vertices)]
-    for value, start, end in zip(distinct.tolist(), starts, starts[1:], strict=False):
-        add(vertices[start:end], value, "REPLACE")
 
 
 @dataclass(frozen=True)
@@ -190,7 +147,7 @@ def smooth(
     check_unchanged(object, len(before.bones))
     vertices = np.flatnonzero(changed > _SAME)
     with out_of_edit_mode(object):
-        write_rows(object, before, bones, weights, vertices)
+        write_bone_weights(object, before, bones[vertices], weights[vertices], vertices)
         forget_figures(object)
     seconds = time.perf_counter() - begin
     return Smoothed(object.name, len(vertices), iterations, float(changed.max(initial=0.0)), seconds)
@@ -355,7 +312,8 @@ def compress(
     error = yield from background.run_in_worker(measuring)
     check_unchanged(object, len(before.bones))
     forget_figures(object)
-    write_rows(object, before, result.bones, result.weights, np.flatnonzero(before.bound))
+    bound = np.flatnonzero(before.bound)
+    write_bone_weights(object, before, result.bones[bound], result.weights[bound], bound)
     influences = int(np.count_nonzero(result.steps, axis=1).max(initial=1))
     had = np.count_nonzero(before.weights >= max(threshold, np.finfo(float).tiny), axis=1)
     figures = Compression(
