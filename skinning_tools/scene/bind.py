@@ -93,7 +93,7 @@ class Bound:
         vertices = sum(record.vertex_count for record in records)
         influences = max(record.influences for record in records)
         parts = [
-            f"{names[0] if len(names) == 1 else counted(len(names), 'mesh').replace('meshs', 'meshes')}: "
+            f"{names[0] if len(names) == 1 else f'{len(names)} meshes'}: "
             f"{vertices:,} {'vertex' if vertices == 1 else 'vertices'} bound to {counted(self.bone_count, 'bone')}, "
             f"up to {counted(influences, 'bone')} a vertex, {self.seconds:.1f} s",
             *self.notes,

@@ -206,7 +206,7 @@ def test_a_symmetric_character_gets_symmetric_weights():
 # Whom it means
 
 
-def test_the_active_armature_binds_all_selected_meshes_each_by_itself():
+def test_the_active_armature_binds_all_selected_meshes_each_by_itself(capfd):
     ob, rig = tube()
     box = cube("Box", (2.5, 0, 0))
     other = cube("Other", (0, 0, 3))
@@ -214,6 +214,7 @@ def test_the_active_armature_binds_all_selected_meshes_each_by_itself():
     bound(method="RIGID")
     check_bound(ob, rig)
     check_bound(box, rig)
+    assert f"2 meshes: {len(ob.data.vertices) + 8} vertices bound to 5 bones" in capfd.readouterr().out
     assert not other.vertex_groups
     assert (ob.parent, box.parent, other.parent) == (rig, rig, None)
 
