@@ -20,7 +20,13 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT_SECONDS = 300
 DOCS_IMAGES = ROOT / "docs" / "images"
-TESTS = ("convert_animation_window.py", "eigenskin_window.py", "preview_window.py", "rotation_centers_window.py")
+TESTS = (
+    "bind_window.py",
+    "convert_animation_window.py",
+    "eigenskin_window.py",
+    "preview_window.py",
+    "rotation_centers_window.py",
+)
 
 
 def main() -> int:
