@@ -66,7 +66,8 @@ def _draw_hints(layout, context, object) -> None:
     """Why the user may not see the colors."""
     space = context.space_data
     if object.mode == "WEIGHT_PAINT":
-        draw_text(layout, context, "The weights of the active group cover the colors", "INFO")
+        if space.overlay.weight_paint_mode_opacity > 0:
+            draw_text(layout, context, "The weights of the active group cover the colors", "INFO")
         layout.prop(space.overlay, "weight_paint_mode_opacity", text="Active Group's Opacity")
     elif space.shading.type != "SOLID" or space.shading.color_type != "VERTEX":
         draw_text(layout, context, "This view does not show color attributes", "INFO")

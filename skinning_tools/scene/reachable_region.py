@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where the selected vertex can get to by weights alone, in the world."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .active_vertex import active_vertex, stored_vertex
 from .bodies import deforming_bones
+from .bone_weights import locked_bones
 from .character import armature_at
 from .fit_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, is_copy, original_of, stored_bones
 from .fit_poses import bare_skin
@@ -93,18 +94,34 @@ def _of_mesh(context, object):
     return object, names, matrices, vertex.position, vertex.groups, to_world, None
 
 
+# What the latest region was found from, and the region: most redraws only turn the view.
+_latest: list = [None, None]
+
+
 def _region(original, names, matrices, rest, groups, to_world, place, settings: FitSettings) -> Region | None:
     """matrices (P, 3, 4) of the bones ``names`` and rest (3,) in the space that ``to_world`` (4, 4) is from; groups:
     weights by name; place (3,): where the vertex is in the world, None for where its weights put it."""
-    from ..core.binding.fit import bone_predictions, fit_weights, reachable_hull
-
     armature = armature_of(original)
     weights = np.array([groups.get(name, 0.0) for name in names])
     total = weights.sum()
     weights = weights / total if total > LEAST_TOTAL_WEIGHT else np.zeros(len(names))
-    locked = np.array([name in original.vertex_groups and original.vertex_groups[name].lock_weight for name in names])
+    locked = locked_bones(original, names)
     own = np.flatnonzero(weights)
     candidates = _candidates(armature, names, own, settings)
+    arrays = (matrices, rest, to_world, () if place is None else place, weights, locked, candidates)
+    key = (names, settings.max_influences, *(np.asarray(array).tobytes() for array in arrays))
+    if key != _latest[0]:
+        found = _found(names, matrices, rest, weights, locked, own, candidates, to_world, place, settings)
+        if found is not None:
+            found = replace(found, colors=colors_of_bones(armature, names)[[names.index(bone) for bone in found.bones]])
+        _latest[:] = key, found
+    return _latest[1]
+
+
+def _found(names, matrices, rest, weights, locked, own, candidates, to_world, place, settings) -> Region | None:
+    """``_region`` from arrays, without colors."""
+    from ..core.binding.fit import bone_predictions, fit_weights, reachable_hull
+
     free_bones = candidates[~locked[candidates]]
     if not len(free_bones) or np.linalg.matrix_rank(to_world) < 4:
         return None
@@ -117,7 +134,7 @@ def _region(original, names, matrices, rest, groups, to_world, place, settings: 
     corners, edges = reachable_hull(predictions)
     landing = None
     if place is None:
-        place = weights @ single if total > LEAST_TOTAL_WEIGHT else rest
+        place = weights @ single if len(own) else rest
     else:
         bones = own if len(own) else np.zeros(1, int)
         landing = fit_weights(
@@ -130,8 +147,8 @@ def _region(original, names, matrices, rest, groups, to_world, place, settings: 
             max_influences=settings.max_influences or max(_ENOUGH_INFLUENCES, len(own)),
             locked=locked,
         ).positions[0, 0]
-    colors = colors_of_bones(armature, names)[free_bones]
-    return Region(tuple(names[bone] for bone in free_bones), colors, predictions, corners, edges, place, landing)
+    bones = tuple(names[bone] for bone in free_bones)
+    return Region(bones, np.zeros((len(bones), 3)), predictions, corners, edges, place, landing)
 
 
 def _candidates(armature, names, own: np.ndarray, settings: FitSettings) -> np.ndarray:

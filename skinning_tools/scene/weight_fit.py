@@ -25,6 +25,10 @@ from .weight_fit_settings import CANDIDATE_ITEMS
 # Of each fitted vertex, how far from its place it is; 0 at the others. In the scene's units.
 ERROR_ATTRIBUTE = "skinning_fit_error"
 
+# A vertex that is no farther away was not moved: of the mesh's diagonal, or where world positions are compared, of the
+# distance from the world's origin, as positions come in single precision.
+_ROUNDING = 2e-6
+
 # Of the mesh's diagonal: a vertex that ends farther from its place has not reached it.
 _REACHED = 1e-4
 
@@ -264,8 +268,10 @@ def _chosen(context, original, wanted: list[_Wanted], settings: FitSettings, cop
             raise BadScene(f"No vertex of {where} is selected. Select those to fit in Edit Mode, or choose Moved")
         return np.flatnonzero(chosen)
     stretch = stretch_of(original)
-    size = np.linalg.norm(np.ptp(wanted[0].pose.rest @ stretch.T, axis=0))
-    threshold = max(settings.threshold, SAME_PLACE * size)
+    extent = np.linalg.norm(np.ptp(wanted[0].pose.rest @ stretch.T, axis=0))
+    if settings.source == "OBJECT":
+        extent = max(extent, np.linalg.norm(original.matrix_world.translation))
+    threshold = max(settings.threshold, _ROUNDING * extent)
     moved = [np.linalg.norm((each.targets - each.pose.shape) @ stretch.T, axis=1) for each in wanted]
     chosen = np.flatnonzero(np.max(moved, axis=0) > threshold)
     if len(chosen):
