@@ -23,7 +23,7 @@ from ..core.progress import checkpoint
 from . import background
 from .bodies import read_skeleton, stretch_of
 from .eigenskin_record import has_record
-from .joint_helper_removal import Removed, remove_helpers
+from .joint_helper_removal import Removed, remove_helpers, removed_on_failure
 from .joint_helper_rig import (
     AIM,
     LINKS,
@@ -181,12 +181,12 @@ def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> "
     yield from background.run_in_worker(work)
     touched = [each for each in concerned if each.changes]
     plans = _with_effect(plans, touched, given.all_joints)
-    add_bones(context, armature, [spec for plan in plans for spec in _specs(armature, plan)])
-    for plan in plans:
-        _constrain(armature, plan)
-    for each in touched:
-        each.write()
-    corrected = [each.object.name for each in touched if has_record(each.object)]
+    with removed_on_failure(context, armature, [plan.number for plan in plans]):
+        add_bones(context, armature, [spec for plan in plans for spec in _specs(armature, plan)])
+        for plan in plans:
+            _constrain(armature, plan)
+        for each in touched:
+            each.write()
     return AddedLinks(
         armature.name,
         given.kind,
@@ -194,8 +194,18 @@ def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> "
         skipped,
         len(touched),
         sum(int(each.changed.sum()) for each in touched),
-        (f"build the EigenSkin of {', '.join(corrected)} anew",) if corrected else (),
+        tuple(_notes(armature, touched)),
     )
+
+
+def _notes(armature, touched: list[SharedWeights]) -> Iterable[str]:
+    """What the user should know besides."""
+    corrected = [each.object.name for each in touched if has_record(each.object)]
+    if corrected:
+        yield f"build the EigenSkin of {', '.join(corrected)} anew"
+    scale = np.abs(armature.matrix_world.to_scale())
+    if np.ptp(scale) > 1e-4 * scale.max():
+        yield "the armature is scaled unevenly, so turns are not shared evenly: apply its scale"
 
 
 def remove_links(context, armature, names: Iterable[str] | None) -> Removed:
@@ -411,6 +421,11 @@ def _with_effect(plans: list[_Plan], touched: list[SharedWeights], skip: bool) -
     found = [plan for plan in plans if any(plan.number in each.changes for each in touched)]
     if not found or (not skip and len(found) < len(plans)):
         joint = next(plan.joint for plan in plans if plan not in found)
+        if joint.kind == TWIST:
+            raise BadScene(
+                f'No vertex with weights of "{joint.start}" is beside it, so twist bones have nothing to take. '
+                "Check where mesh and armature are at rest"
+            )
         raise BadScene(
             f'No vertex has weights of both "{joint.start}" and "{joint.end}", so links between them have nothing to '
             "take. Smooth the weights at the joint, or set Reach to blend them anew"
@@ -470,6 +485,9 @@ def _constrain(armature, plan: _Plan) -> None:
 def _follow(armature, name: str, kind: str, target: str, influence=1.0):
     constraint = armature.pose.bones[name].constraints.new(kind)
     constraint.target, constraint.subtarget = armature, target
+    if kind != "DAMPED_TRACK":
+        # In the world's space a mirrored armature has no rotations to copy.
+        constraint.target_space = constraint.owner_space = "POSE"
     constraint.influence = influence
     return constraint
 

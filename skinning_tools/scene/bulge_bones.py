@@ -23,7 +23,7 @@ from . import background
 from .bodies import armature_to_mesh, read_body, stretch_of
 from .bulge_presets import PRESETS
 from .eigenskin_record import has_record
-from .joint_helper_removal import Removed, remove_helpers
+from .joint_helper_removal import Removed, remove_helpers, removed_on_failure
 from .joint_helper_rig import (
     BULGE,
     SKIN,
@@ -173,11 +173,12 @@ def add_bulges(context, armature, carrier: str, given: BulgeSettings) -> "Steps[
             )
     check_meshes([each.object for each in touched], "its weights cannot be shared with a bulge bone")
     check_unlocked([each.object for each in touched], [plan.carrier for plan in plans])
-    add_bones(context, armature, [_spec(armature, plan, given) for plan in plans])
-    for plan in plans:
-        _drive(armature, plan, given)
-    for each in touched:
-        each.write()
+    with removed_on_failure(context, armature, [plan.number for plan in plans]):
+        add_bones(context, armature, [_spec(armature, plan) for plan in plans])
+        for plan in plans:
+            _drive(armature, plan, given)
+        for each in touched:
+            each.write()
     corrected = [each.object.name for each in touched if has_record(each.object)]
     return AddedBulges(
         armature.name,
@@ -382,7 +383,7 @@ def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_su
     each.take(plan.number, [own], [carrier], *rows)
 
 
-def _spec(armature, plan: _Plan, given: BulgeSettings) -> BoneSpec:
+def _spec(armature, plan: _Plan) -> BoneSpec:
     """The bone: its Y axis points outward, its Z axis along its carrier as far as that can be."""
     carrier = armature.data.bones[plan.carrier]
     along = np.array(carrier.tail_local - carrier.head_local, dtype=np.float64)

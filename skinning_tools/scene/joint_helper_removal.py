@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Taking helper bones away again, with their constraints, drivers, weights and notes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .joint_helper_rig import BULGE, LINKS, Helper, deformed_meshes, find_helpers, mark_made_animation, remove_bones
@@ -49,6 +51,18 @@ def remove_helpers(context, armature, helpers: list[Helper]) -> Removed:
     for ob in objects:
         ob.data.update_tag()
     return Removed(armature.name, tuple(helper.joint for helper in helpers), painted)
+
+
+@contextmanager
+def removed_on_failure(context, armature, numbers) -> Iterator[None]:
+    """Where the block fails that makes the helpers ``numbers``, nothing of them is left."""
+    try:
+        yield
+    except BaseException:
+        made = [helper for helper in find_helpers(armature) if helper.number in numbers]
+        if made:
+            remove_helpers(context, armature, made)
+        raise
 
 
 def _shares(helper: Helper) -> dict[str, list[tuple[str, float]]]:

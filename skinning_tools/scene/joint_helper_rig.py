@@ -91,7 +91,8 @@ def check_armature(armature) -> None:
             )
     if armature.data.is_editmode:
         raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
-    others = [ob.name for ob in bpy.data.objects if ob.data == armature.data and ob != armature]
+    shared = armature.data.users > 1
+    others = [ob.name for ob in bpy.data.objects if shared and ob.data == armature.data and ob != armature]
     if others:
         raise BadScene(
             f'The bones of "{armature.name}" are also those of "{others[0]}", whose constraints would be missing. Make '

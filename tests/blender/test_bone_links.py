@@ -12,6 +12,7 @@ import skinning_tools
 from skinning_tools.core import quaternions
 from skinning_tools.core.binding.links import largest_turn, link_matrices, link_shares, twist_matrices
 from skinning_tools.core.deform.polar import polar_decomposition
+from skinning_tools.scene import bone_links
 from skinning_tools.scene.joint_helper_rig import COLLECTION, find_helpers, helper_name
 from skinning_tools.scene.joint_helper_weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
@@ -116,8 +117,10 @@ def test_reach_blends_rigid_weights_anew():
 
 @pytest.mark.parametrize("degrees", [0, 1, 60, 150, 179])
 @pytest.mark.parametrize("scale", [0.0, 0.2])
-def test_links_are_where_the_core_has_them(degrees, scale):
+@pytest.mark.parametrize("mirrored", [1, -1])
+def test_links_are_where_the_core_has_them(degrees, scale, mirrored):
     _, rig = limbs.bar(joints=(2.0, 4.0))
+    rig.scale *= mirrored
     add("hand.L", count=3)
     names = find_helpers(rig)[0].skin
     joint = np.array(rig.data.bones["hand.L"].head_local)
@@ -146,8 +149,11 @@ def test_all_links_go_the_same_way_round_at_half_a_turn():
 
 
 @pytest.mark.parametrize("inherit", [True, False])
-def test_twist_bones_are_where_the_core_has_them(inherit):
-    _, rig = limbs.bar(joints=(2.0, 4.0))
+@pytest.mark.parametrize("mirrored", [1, -1])
+def test_twist_bones_are_where_the_core_has_them(inherit, mirrored):
+    ob, rig = limbs.bar(joints=(2.0, 4.0), apart=mirrored > 0)
+    for each in (ob, rig):
+        each.scale.x = mirrored
     rig.data.bones["hand.L"].use_inherit_rotation = inherit
     add("fore.L", kind="TWIST", count=3)
     names = find_helpers(rig)[0].skin
@@ -446,6 +452,56 @@ def test_weights_that_do_not_sum_to_one():
     np.testing.assert_allclose(scenes.evaluated_positions(ob), was, atol=2e-6)
     remove("fore.L")
     assert limbs.mesh_state(ob) == before
+
+
+@pytest.mark.parametrize("fails", ["_constrain", "_specs"])
+def test_a_failure_leaves_nothing(fails, monkeypatch):
+    ob, rig = limbs.bar()
+    before = limbs.state(rig, [ob])
+
+    def fail(*_):
+        raise ZeroDivisionError("as a test")
+
+    monkeypatch.setattr(bone_links, fails, fail)
+    with pytest.raises(RuntimeError, match="fault of its own"):
+        add("fore.L", count=2)
+    assert limbs.state(rig, [ob]) == before
+
+
+def test_a_cancelled_job_leaves_nothing():
+    ob, rig = limbs.bar()
+    animate(rig, "fore.L", 100)
+    before = limbs.state(rig, [ob])
+    # While weights are read, and at some of the twenty frames.
+    for stop in (1, 3, 15):
+        steps = bone_links.add_links(bpy.context, rig, ["fore.L"], bone_links.LinkSettings())
+        for _ in range(stop):
+            next(steps)
+        steps.close()
+        assert limbs.state(rig, [ob]) == before
+
+
+@pytest.mark.parametrize("scale", [(-1, 1, 1), (2, 2, -2)])
+def test_characters_with_a_scale(scale):
+    """Mesh and armature with one that is not applied; the reach is the scene's."""
+    ob, rig = limbs.bar(apart=False)
+    for each in (ob, rig):
+        each.scale = scale
+    add("fore.L", count=3, reach=1.5)
+    limbs.pose(rig, fore_L=(Y, 180))
+    assert limbs.ring_areas(scenes.evaluated_positions(ob)).min() >= 0.85
+    assert len(find_helpers(rig)[0].skin) == 3
+
+
+def test_what_the_user_should_know_besides():
+    ob, rig = limbs.bar()
+    ob.data["skinning_eigenskin"] = {"vertex_count": 1}
+    for each in (ob, rig):
+        each.scale = (1, 2, 1)
+    bpy.context.view_layer.update()
+    added, _ = scenes.drain(bone_links.add_links(bpy.context, rig, ["fore.L"], bone_links.LinkSettings()))
+    assert "EigenSkin of Bar" in added.summary()
+    assert "scaled unevenly" in added.summary()
 
 
 # What is refused, before anything is changed
