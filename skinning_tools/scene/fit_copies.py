@@ -115,6 +115,9 @@ def show(context, original, copy) -> None:
         if ob.name in context.view_layer.objects:
             ob.hide_set(ob != copy, view_layer=context.view_layer)
     _activate(context, copy)
+    space = context.space_data
+    if space is not None and space.type == "VIEW_3D" and space.local_view is not None:
+        copy.local_view_set(space, True)
 
 
 def read_copy(copy, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
@@ -204,8 +207,7 @@ def remove(context, copies) -> None:
     view_layer = context.view_layer
     active = view_layer.objects.active
     was_active = active in copies
-    if was_active and active.mode != "OBJECT":
-        bpy.ops.object.mode_set(mode="OBJECT")
+    _leave_modes(view_layer, copies)
     shown, wanted, mode = [], None, "OBJECT"
     for copy in copies:
         group = copy.skinning_fit_copy
@@ -226,6 +228,16 @@ def remove(context, copies) -> None:
             bpy.ops.object.mode_set(mode=mode)
 
 
+def _leave_modes(view_layer, copies) -> None:
+    """Bring copies to Object Mode, which only the active object can be told to go to: an edited one must not go."""
+    active = view_layer.objects.active
+    for copy in copies:
+        if copy.mode != "OBJECT":
+            view_layer.objects.active = copy
+            bpy.ops.object.mode_set(mode="OBJECT")
+    view_layer.objects.active = active
+
+
 def _new_copy(context, original, pose: MeshPose) -> bpy.types.Object:
     """The mesh object as posed, where the original is in the world, with what ``read_copy`` asks for."""
     mesh = _posed_mesh(original, pose)
@@ -234,6 +246,8 @@ def _new_copy(context, original, pose: MeshPose) -> bpy.types.Object:
         slot.link = other.link
         slot.material = other.material
     copy.color = original.color
+    # The mesh itself, which only the view hides, is what is rendered.
+    copy.hide_render = True
     here = [context.scene.collection, *context.scene.collection.children_recursive]
     homes = [collection for collection in original.users_collection if collection in here and not collection.library]
     for collection in homes or here[:1]:

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.errors import BadScene, BadSettings
 from . import background, fit_copies
 from .bodies import named_parents, stretch_of
-from .bone_weights import BoneWeights, read_bone_weights
+from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from .fit_copies import copies_of, fit_target
 from .fit_poses import SAME_PLACE, MeshPose, bare_skin, check_bent, check_fittable, check_shown, differ, read_pose
 from .frame_guard import frame_kept
@@ -155,7 +155,8 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
             progress=progress,
         )
     )
-    _write_rows(original, before, chosen, result.bones, result.weights)
+    write_bone_weights(original, before, result.bones, result.weights, chosen)
+    original.data.update()
     notes = _after_writing(context, original, wanted, settings, left_alone)
     residuals = _residuals(original, before.names, chosen, matrices, rest, targets)
     _store_errors(original, chosen, residuals)
@@ -370,28 +371,6 @@ def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidate
             f"The bones that may be fitted, {names}{more}, put the vertices of {object_label(original)} in the same "
             "place in this pose, so that weights among them change nothing. Choose other Bones, or another pose"
         )
-
-
-def _write_rows(object, before: BoneWeights, chosen: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> None:
-    """Give the vertices ``chosen`` (n,) the weights (n, K); those of all others are not touched."""
-    # Blender divides by the total: a row with a locked weight has to keep the one it had.
-    held = (before.locked[bones] & (weights > 0)).any(axis=1)
-    totals = before.totals[chosen]
-    scaled = (weights * np.where(held & (totals > 0), totals, 1.0)[:, None]).astype(np.float32)
-    everything = chosen.tolist()
-    for bone, name in enumerate(before.names):
-        if before.locked[bone]:
-            continue
-        values = np.where(bones == bone, scaled, 0.0).sum(axis=1)
-        rows = np.flatnonzero(values > 0)
-        group = object.vertex_groups.get(name)
-        if group is not None:
-            group.remove(everything)
-        elif len(rows):
-            group = object.vertex_groups.new(name=name)
-        for vertex, value in zip(chosen[rows].tolist(), values[rows].tolist(), strict=True):
-            group.add((vertex,), value, "REPLACE")
-    object.data.update()
 
 
 def _after_writing(context, original, wanted: list[_Wanted], settings: FitSettings, left_alone) -> tuple[str, ...]:

@@ -391,6 +391,20 @@ def test_shared_mesh_is_told(bent, capfd):
     assert "shared by 2 users" in capfd.readouterr().out
 
 
+def test_a_copy_that_is_edited_beside_another_mesh_is_left_first(bent):
+    copy = start()
+    assert copy.hide_render
+    other = scenes.grid()
+    copy.select_set(True)
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert (copy.mode, other.mode) == ("EDIT", "EDIT")
+    assert bpy.ops.skinning.show_fit_copy.poll() is False, "the grid is active, and has no copy"
+    bpy.context.view_layer.objects.active = bpy.data.objects["Limb rig"]
+    assert bpy.ops.skinning.cancel_weight_fit() == {"FINISHED"}
+    assert "Limb_fit" not in bpy.data.objects
+    assert bpy.context.view_layer.objects.active.name == "Limb rig"
+
+
 # Which bones, which vertices
 
 

@@ -24,6 +24,7 @@ TESTS = (
     "bind_window.py",
     "convert_animation_window.py",
     "eigenskin_window.py",
+    "fit_weights_window.py",
     "preview_window.py",
     "rotation_centers_window.py",
 )
