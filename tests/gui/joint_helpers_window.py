@@ -20,7 +20,12 @@ from driver import (
 )
 from mathutils import Quaternion, Vector
 
-from skinning_tools.panels.joint_helpers import SKINNING_PT_bone_links, SKINNING_PT_joint_helpers
+import skinning_tools
+from skinning_tools.panels.joint_helpers import (
+    SKINNING_PT_bone_links,
+    SKINNING_PT_bulge_bones,
+    SKINNING_PT_joint_helpers,
+)
 from skinning_tools.scene.joint_helper_rig import COLLECTION, find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
@@ -155,3 +160,18 @@ def tests():
     assert len(find_helpers(objects()[1])) == 3
     assert objects()[1].mode == "POSE"
     passes("removing is undone")
+
+    # The sidebar has no room for the panels of both.
+    skinning_tools.unregister()
+    enable(SKINNING_PT_joint_helpers, SKINNING_PT_bulge_bones)
+    yield from new_scene()
+    yield from open_tab("Skinning")
+    select(names()["upper"])
+    yield after(0.5)
+    yield from press_button("skinning.add_bulge_bone")
+    yield lambda: idle() and len(find_helpers(objects()[1])) == 1
+    yield after(1.0)
+    picture("joint_helpers_7_bulge_panel")
+    yield from press_button("skinning.remove_bulge_bone", across=0.8)
+    yield lambda: not find_helpers(objects()[1])
+    passes("buttons add and remove a bulge")
