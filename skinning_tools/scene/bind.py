@@ -23,12 +23,12 @@ from .bind_targets import (
 )
 from .bind_volumes import read_volumes, write_volumes
 from .bodies import deforming_bones, read_body, read_skeleton, stretch_of
-from .bone_weights import locked_bones
+from .bone_weights import BoneWeights, locked_bones, write_bone_weights
 from .crs_record import native_modifier
 from .object_checks import object_label
 from .records import read_record, write_record
 from .skin_reader import LEAST_TOTAL_WEIGHT, mesh_triangles, rest_positions
-from .vertex_groups import put_weights, read_weights, write_weights
+from .vertex_groups import read_weights
 from .wording import counted
 
 if TYPE_CHECKING:
@@ -105,20 +105,23 @@ class Bound:
 class _Task:
     """What one mesh is bound by. names: of all deforming bones (P); skeleton: of those whose groups are not locked.
 
-    stored_bones and stored_weights (N, M): what the groups of ``names`` hold; fresh (N,) bool: the vertices to bind.
+    before: what the groups of ``names`` hold, as it is stored; fresh (N,) bool: the vertices to bind.
     """
 
     object: bpy.types.Object
     names: tuple[str, ...]
-    locked: np.ndarray
-    stored_bones: np.ndarray
-    stored_weights: np.ndarray
+    before: BoneWeights
     fresh: np.ndarray
     body: "Body"
     skeleton: "Skeleton"
     limits: np.ndarray | None
     volumes: list
     notes: list[str]
+
+    @property
+    def locked(self) -> np.ndarray:
+        """(P,) bool: the bones whose groups are."""
+        return self.before.locked
 
 
 def check_bindable(context, armature_name: str = "") -> Targets:
@@ -161,7 +164,7 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
                 volumes=task.volumes or None,
                 progress=part,
             )
-            found.append(_merged(task, bones, weights, settings.max_influences))
+            found.append(_with_locked(task, bones, weights, settings.max_influences))
         return found
 
     found = yield from background.run_in_worker(work)
@@ -173,7 +176,7 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
         own = [*task.notes, *_attach(task.object, targets.armature)]
         _write(task, targets.armature, bones, weights)
         notes += [f"{task.object.name}: {note}" if len(tasks) > 1 else note for note in own]
-        moving = {task.names[bone] for bone in np.unique(bones[task.fresh][weights[task.fresh] > 0])}
+        moving = {task.names[bone] for bone in np.unique(bones[weights > 0])}
         used |= moving
         count = int(task.fresh.sum())
         records[task.object.name] = BindRecord(
@@ -182,7 +185,7 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
             count,
             len(task.fresh) - count,
             len(moving),
-            int((weights[task.fresh] > 0).sum(axis=1).max()),
+            int((weights > 0).sum(axis=1).max()),
             time.perf_counter() - begin,
         )
     for task in tasks:
@@ -223,8 +226,10 @@ def _read(object, armature, settings: BindSettings) -> _Task:
     label = object_label(object)
     names = deforming_bones(armature)
     locked = locked_bones(object, names)
-    stored_bones, stored_weights = read_weights(object, names)
-    fresh = ~(stored_weights.sum(axis=1) > LEAST_TOTAL_WEIGHT)
+    stored = read_weights(object, names)
+    # With totals of 1 locked weights stay what they are, and the others share what these leave.
+    before = BoneWeights(names, *stored, np.ones(len(stored[0])), locked)
+    fresh = ~(stored[1].sum(axis=1) > LEAST_TOTAL_WEIGHT)
     notes = []
     if settings.replace:
         fresh[:] = True
@@ -248,9 +253,7 @@ def _read(object, armature, settings: BindSettings) -> _Task:
     return _Task(
         object,
         names,
-        locked,
-        stored_bones,
-        stored_weights,
+        before,
         fresh,
         _body(object),
         skeleton,
@@ -295,35 +298,26 @@ def _limits(armature, names, settings: BindSettings) -> np.ndarray | None:
     return None if np.isinf(limits).all() else limits
 
 
-def _merged(task: _Task, bones, weights, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (N, K) of ``task.names`` to store: those bound anew, beside locked weights, and those that stay."""
-    from ..core.binding.influence_rows import padded_influences, tidy_influences
+def _with_locked(task: _Task, bones, weights, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, K) of ``task.names`` for the vertices to bind, beside the weights of their locked groups."""
+    from ..core.binding.influence_rows import tidy_influences
 
-    bones = np.flatnonzero(~task.locked)[bones]
-    if task.locked.any():
-        held = np.where(task.locked[task.stored_bones], task.stored_weights, 0.0)
-        bones, weights = np.hstack([bones, task.stored_bones]), np.hstack([weights, held])
-        bones, weights = tidy_influences(bones, weights, most, task.locked)
-    if task.fresh.all():
+    bones, weights = np.flatnonzero(~task.locked)[bones[task.fresh]], weights[task.fresh]
+    if not task.locked.any():
         return bones, weights
-    width = max(bones.shape[1], task.stored_bones.shape[1])
-    bones, weights = padded_influences(bones, weights, width)
-    stored_bones, stored_weights = padded_influences(task.stored_bones, task.stored_weights, width)
-    fresh = task.fresh[:, None]
-    return np.where(fresh, bones, stored_bones), np.where(fresh, weights, stored_weights)
+    stored_bones, stored_weights = task.before.bones[task.fresh], task.before.weights[task.fresh]
+    held = np.where(task.locked[stored_bones], stored_weights, 0.0)
+    return tidy_influences(np.hstack([bones, stored_bones]), np.hstack([weights, held]), most, task.locked)
 
 
 def _write(task: _Task, armature, bones, weights) -> None:
     """Store the weights, with groups of all deforming bones. The active group stays the active one."""
     groups = task.object.vertex_groups
     active = groups.active.name if groups.active is not None else _first_name(armature, task.names)
-    if any(name in groups for name in task.names):
-        put_weights(task.object, task.names, bones, weights, kept=task.locked)
-        for name in task.names:
-            if name not in groups:
-                groups.new(name=name)
-    else:
-        write_weights(task.object, task.names, bones, weights)
+    for name in task.names:
+        if name not in groups:
+            groups.new(name=name)
+    write_bone_weights(task.object, task.before, bones, weights, np.flatnonzero(task.fresh))
     groups.active = groups[active]
     task.object.data.update()
 
