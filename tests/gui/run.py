@@ -25,8 +25,10 @@ TESTS = (
     "convert_animation_window.py",
     "eigenskin_window.py",
     "fit_weights_window.py",
+    "joint_helpers_window.py",
     "preview_window.py",
     "rotation_centers_window.py",
+    "weights_window.py",
 )
 
 
