@@ -30,13 +30,13 @@ def fit_alone(products: np.ndarray, moments: np.ndarray) -> np.ndarray:
     blocks = from_rows(products)
     mass, center, spread = _mass_center_and_spread(moments)
     covariance = blocks[..., :3] - blocks[..., 3:] * center[:, None]
-    hold = _hold(mass, spread)
+    hold = twist_hold(mass, spread)
     rotations, firmness = _rotation_and_firmness(covariance)
     open_bones = np.nonzero((firmness < hold).any(axis=0))[0]
     if len(open_bones):
         before = np.broadcast_to(np.eye(3), (len(open_bones), 3, 3))
         for frame, data in enumerate(covariance[:, open_bones]):  # each frame needs the one before
-            before = _rotation(data + hold[open_bones, None, None] * before)
+            before = best_rotation(data + hold[open_bones, None, None] * before)
             rotations[frame, open_bones] = before
     moved_center = np.einsum("fpij,pj->fpi", rotations, center)
     return np.concatenate([rotations, (blocks[..., 3] / mass[:, None] - moved_center)[..., None]], axis=-1)
@@ -68,12 +68,12 @@ def _procrustes(data, moment, axes, current):
     """Best motion (F, 3, 4) of one bone: data E (F, 3, 4), moment Σ w² v vᵀ (4, 4), current motion (F, 3, 4)."""
     mass, center, spread = (part[0] for part in _mass_center_and_spread(moment[None]))
     covariance = data[:, :, :3] - data[:, :, 3:] * center
-    hold = _hold(mass, spread)
+    hold = twist_hold(mass, spread)
     motion = np.empty((len(data), 3, 4))
     if axes is None:
-        motion[:, :, :3] = _rotation(covariance + hold * current[:, :, :3])
+        motion[:, :, :3] = best_rotation(covariance + hold * current[:, :, :3])
     else:
-        motion[:, :, :3] = _rotation_and_scales(covariance, spread, mass, hold, axes, current[:, :, :3])
+        motion[:, :, :3] = rotation_and_scales(covariance, spread, mass, hold, axes, current[:, :, :3])
     motion[:, :, 3] = data[:, :, 3] / mass - motion[:, :, :3] @ center
     return motion
 
@@ -85,7 +85,7 @@ def _mass_center_and_spread(moments):
     return mass, center, moments[:, :3, :3] - mass[:, None, None] * center[:, :, None] * center[:, None]
 
 
-def _hold(mass, spread):
+def twist_hold(mass, spread):
     """How much of its present rotation (...) is added to a bone's covariance.
 
     Enough to decide what rounding would decide otherwise, too little to be seen where the vertices say something.
@@ -93,20 +93,20 @@ def _hold(mass, spread):
     return _TWIST_HOLD * np.einsum("...ii->...", spread).clip(0.0) + _POINT_HOLD * mass
 
 
-def _rotation(covariance: np.ndarray) -> np.ndarray:
+def best_rotation(covariance: np.ndarray) -> np.ndarray:
     """The rotation R (..., 3, 3) with the largest trace of Rᵀ·covariance; never a reflection (Kabsch 1976)."""
     return _rotation_and_firmness(covariance)[0]
 
 
 def _rotation_and_firmness(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``_rotation``, and how much that trace resists a turn about the axis about which it resists least (...)."""
+    """``best_rotation``, and how much that trace resists a turn about the axis about which it resists least (...)."""
     left, sizes, right = np.linalg.svd(covariance)
     side = np.sign(np.linalg.det(left @ right))
     left[..., 2] *= side[..., None]
     return left @ right, sizes[..., 1] + side * sizes[..., 2]
 
 
-def _rotation_and_scales(covariance, spread, mass, hold, axes, current):
+def rotation_and_scales(covariance, spread, mass, hold, axes, current):
     """Alternate the rotation for given scales and the scales for given rotation; both are exact, so the error falls."""
     turned = covariance @ axes
     along = np.einsum("ij,jk,ki->i", axes.T, spread, axes)
@@ -115,7 +115,7 @@ def _rotation_and_scales(covariance, spread, mass, hold, axes, current):
     scales = np.linalg.norm(stretched, axis=1)
     rotation = stretched / scales[:, None, :]
     for _ in range(4):
-        rotation = _rotation(turned * scales[:, None, :] + hold * rotation)
+        rotation = best_rotation(turned * scales[:, None, :] + hold * rotation)
         best = (np.einsum("fij,fij->fj", rotation, turned) + held * scales) / (along + held)
         scales = np.clip(best, _SMALLEST_SCALE, _LARGEST_SCALE)
     return (rotation * scales[:, None, :]) @ axes.T
@@ -125,11 +125,11 @@ def nearest(transforms: np.ndarray, axes: np.ndarray | None = None) -> np.ndarra
     """The motions of the wanted kind nearest to ``transforms`` (F, P, 3, 4), each about its own origin."""
     linear = transforms[..., :3]
     if axes is None:
-        rotation = _rotation(linear)
+        rotation = best_rotation(linear)
     else:
         turned = linear @ axes
         scales = np.clip(np.linalg.norm(turned, axis=-2), _SMALLEST_SCALE, _LARGEST_SCALE)
-        rotation = _rotation(turned * scales[..., None, :])
+        rotation = best_rotation(turned * scales[..., None, :])
         rotation = (rotation * scales[..., None, :]) @ axes.transpose(0, 2, 1)
     return np.concatenate([rotation, transforms[..., 3:]], axis=-1)
 
