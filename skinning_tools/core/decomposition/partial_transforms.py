@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The motion of bones for given weights, some of them held by joints or given altogether.
+
+A bone j is M_j v = B_j (v − h_j) + p_j with its joint h_j at rest. A jointed bone's p_j is where its parent takes that
+joint, p_j = M_parent h_j; so what B_j does to the mesh is linear in it all the same: to its own vertices, and through
+the joints to all that hang on them. With X the stacked [w_k v; w_k] of all bones, B_j multiplies U_jᵀ X, where U_j
+(4P, 3) is made of the joints alone. Each bone's best B_j, the others' B given, is therefore a weighted Procrustes
+problem (or plain least squares) over U_jᵀ S U_j and (D − TS) U_j, with S = X Xᵀ and D = A Xᵀ: a sweep over the bones
+touches no vertex, and never raises the error.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..animation import Animation, check_animation
+from ..dense import one_blas_thread, product
+from ..errors import BadSettings, BadWeights
+from ..progress import Progress, checkpoint, ignore, span
+from . import rigid
+from .bone_model import homogeneous
+from .reduction import AnimationMatrix
+from .sweeps import vertex_blocks
+from .transforms import NormalEquations, design_matrix, from_rows, to_rows
+from .types import BONE_KINDS
+
+_STAGE = "Motion"
+_MOST_SWEEPS = 100
+# Of the squared error that is left: what a sweep has to gain for another one to follow.
+_WORTH_IT = 1e-5
+# Of the whole animation's square: an error this small is rounding.
+_EXACT = 1e-13
+# How firmly affine bones are held to the rigid motion at first, and in the end: what the data leave open stays.
+_HOLDS = (1e-4, 1e-6, 1e-6)
+_FIRST_EXTRAPOLATION, _GROWTH, _LARGEST_EXTRAPOLATION = 0.7, 1.2, 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Joints:
+    """heads (P, 3): each bone's joint at rest, in object space; parents (P,) int: the bone whose motion takes it along,
+    −1 where the bone moves freely."""
+
+    heads: np.ndarray
+    parents: np.ndarray
+
+
+@one_blas_thread()
+def solve_transforms(
+    animation: Animation,
+    rest: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    bone_count: int,
+    bone_kind: str = "AFFINE",
+    *,
+    bone_axes: np.ndarray | None = None,
+    joints: Joints | None = None,
+    given: np.ndarray | None = None,
+    fixed: np.ndarray | None = None,
+    progress: Progress = ignore,
+) -> np.ndarray:
+    """The bone matrices (F, P, 3, 4) that bring given weights closest to ``animation``, in its object space.
+
+    rest (N, 3); bones and weights (N, K), rows that sum to 1, or to 0 where no bone moves the vertex. SCALED bones
+    stretch along the columns of ``bone_axes`` (P, 3, 3), those of the object where not given. The bones ``fixed`` (P,)
+    keep the motion ``given`` (F, P, 3, 4); a bone without any weight follows its joint, or stands still.
+    Kavan et al. 2010, section 4.2, for AFFINE; alternating weighted Procrustes for the others and along joints.
+    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
+    """
+    check_animation(animation)
+    _check(animation, rest, bones, weights, bone_count, bone_kind)
+    matrix = AnimationMatrix(animation.frames)
+    fixed = np.zeros(bone_count, bool) if fixed is None else np.asarray(fixed, bool)
+    frame_count = len(animation.frames)
+    standing = np.tile(np.eye(3, 4), (frame_count, bone_count, 1, 1))
+    given = standing if given is None else np.asarray(given, float)
+    points, start = matrix.from_object_space(np.asarray(rest, float), given)
+    moved = np.flatnonzero(np.asarray(weights).any(axis=1))
+    if not len(moved):
+        raise BadWeights(f"No vertex of {animation.name} has weights, so no bone's motion can be found")
+    equations = _equations(matrix, homogeneous(points), bones, weights, bone_count, moved, span(progress, 0.0, 0.3))
+    if joints is None:
+        joints = Joints(np.zeros((bone_count, 3)), np.full(bone_count, -1))
+    heads = (joints.heads - matrix.means[0]) / matrix.radius
+    parents = np.where(fixed, -1, joints.parents)
+    free = ~fixed
+    if bone_kind == "AFFINE" and (parents < 0).all():
+        solved = _affine(equations, start, free)
+        checkpoint(progress, 1.0, _STAGE)
+    else:
+        axes = np.tile(np.eye(3), (bone_count, 1, 1)) if bone_axes is None else bone_axes
+        hierarchy = _Hierarchy(equations, heads, parents, free, bone_kind, axes)
+        solved = hierarchy.solve(start, matrix.squared_norm, span(progress, 0.3, 1.0))
+    solved = matrix.to_object_space(points, solved)[1]
+    solved[:, fixed] = given[:, fixed]
+    return solved
+
+
+def _check(animation, rest, bones, weights, bone_count, bone_kind) -> None:
+    if bone_kind not in BONE_KINDS:
+        raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {bone_kind}")
+    if np.shape(rest) != animation.frames.shape[1:]:
+        raise BadSettings(f"The rest pose has {len(rest)} vertices, {animation.name} has {animation.vertex_count}")
+    if np.shape(bones) != np.shape(weights) or len(bones) != len(rest):
+        raise BadWeights(
+            f"The {len(rest)} vertices of {animation.name} do not fit bones {np.shape(bones)} and weights "
+            f"{np.shape(weights)}"
+        )
+    if np.size(bones) and (np.min(bones) < 0 or np.max(bones) >= bone_count):
+        raise BadWeights(f"The weights name a bone that is not among the {bone_count}")
+
+
+def _equations(matrix, points, bones, weights, bone_count, moved, progress) -> NormalEquations:
+    """Over the vertices that bones move; the others would pull none of them anywhere."""
+    equations = NormalEquations(bone_count, matrix.height)
+    blocks = vertex_blocks(len(moved))
+    for number, part in enumerate(blocks):
+        rows = moved[part]
+        equations.add(design_matrix(points[rows], bones[rows], weights[rows], bone_count), matrix.rows(rows))
+        checkpoint(progress, (number + 1) / len(blocks), _STAGE)
+    return equations
+
+
+def _reduced(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> NormalEquations:
+    """The equations of the ``free`` bones alone, the others moving as ``start`` (F, P, 3, 4) has them."""
+    chosen = np.repeat(free, 4)
+    part = NormalEquations(int(free.sum()), equations.products.shape[1])
+    part.moments = np.ascontiguousarray(equations.moments[np.ix_(chosen, chosen)])
+    explained = product(np.ascontiguousarray(equations.moments[np.ix_(chosen, ~chosen)]), to_rows(start)[~chosen])
+    part.products = equations.products[chosen] - explained
+    return part
+
+
+def _alone(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """(F, P, 3, 4): the free bones moved each with its own vertices, as if no other bone moved these, too."""
+    result = start.copy()
+    moments = equations.bone_moments
+    busy = free & (moments[:, 3, 3] > 0)
+    if busy.any():
+        chosen = np.repeat(busy, 4)
+        result[:, busy] = rigid.fit_alone(equations.products[chosen], moments[busy])
+    return result
+
+
+def _affine(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> np.ndarray:
+    part = _reduced(equations, start, free)
+    result = _alone(equations, start, free)
+    rows = to_rows(result[:, free])
+    for hold in _HOLDS:
+        # Repeated, the hold fades wherever the data say something and stays where they say nothing.
+        rows = part.solve(rows, hold)
+    result[:, free] = from_rows(rows)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Bone:
+    """One bone's part in everything: see the module's head.
+
+    rows: those of U that are not zero; lever: U there (n, 3); pulled: S U (4P, 3); spread: Uᵀ S U (3, 3). For a free
+    bone, which moves all that hangs on it along: carried (n,), S c (4P,), Uᵀ S c (3,) and cᵀ S c of c (4P,); mass 0
+    marks a jointed one.
+    """
+
+    index: int
+    rows: np.ndarray
+    lever: np.ndarray
+    pulled: np.ndarray
+    spread: np.ndarray
+    weight: float
+    carried: np.ndarray
+    pulled_carried: np.ndarray
+    crossed: np.ndarray
+    mass: float
+
+
+class _Hierarchy:
+    """The bones and their joints, in solver units."""
+
+    def __init__(self, equations: NormalEquations, heads, parents, free, kind: str, axes):
+        self._equations = equations
+        self._heads, self._parents, self._free = heads, np.asarray(parents), free
+        self._kind, self._axes = kind, axes
+        self._order = parents_first(self._parents)
+        self._bones = [bone for index in self._order if free[index] for bone in [self._bone(index)] if bone.weight > 0]
+
+    def _bone(self, index: int) -> _Bone:
+        moments, size = self._equations.moments, 4 * self._equations.bone_count
+        lever, carried = np.zeros((size, 3)), np.zeros(size)
+        own = slice(4 * index, 4 * index + 3)
+        lever[own] = np.eye(3)
+        lever[4 * index + 3] = -self._heads[index]
+        carried[4 * index + 3] = 1.0
+        offsets = {index: np.zeros(3)}
+        for child in self._order:
+            parent = int(self._parents[child])
+            if parent in offsets:
+                # What hangs on a child goes where the child's joint goes.
+                below = self._heads[child] - self._heads[index] if parent == index else offsets[parent]
+                offsets[child] = below
+                lever[4 * child + 3] = below
+                carried[4 * child + 3] = 1.0
+        rows = np.unique(np.concatenate([np.arange(4 * index, 4 * index + 3), np.flatnonzero(carried)]))
+        pulled = product(np.ascontiguousarray(moments[:, rows]), lever[rows])
+        pulled_carried = moments[:, rows] @ carried[rows]
+        return _Bone(
+            index,
+            rows,
+            lever[rows],
+            pulled,
+            lever[rows].T @ pulled[rows],
+            float(carried[rows] @ pulled_carried[rows]),
+            carried[rows],
+            pulled_carried,
+            lever[rows].T @ pulled_carried[rows],
+            0.0 if self._parents[index] >= 0 else float(carried[rows] @ pulled_carried[rows]),
+        )
+
+    def solve(self, start: np.ndarray, squared_norm: float, progress: Progress) -> np.ndarray:
+        """(F, P, 3, 4) from the given motion ``start``, of which only the fixed bones count."""
+        current, error = self._best_start(start)
+        before, factor = None, _FIRST_EXTRAPOLATION
+        for number in range(_MOST_SWEEPS):
+            trial = current
+            if before is not None:
+                trial = self._extrapolated(current, before, factor)
+            fitted, reached = self._sweep(trial)
+            if reached > error and before is not None:
+                factor *= 0.5
+                fitted, reached = self._sweep(current)
+            else:
+                factor = min(factor * _GROWTH, _LARGEST_EXTRAPOLATION)
+            gain, left = error - reached, max(reached + squared_norm, 0.0)
+            if gain < 0:
+                break
+            before, current, error = current, fitted, reached
+            checkpoint(progress, (number + 1) / _MOST_SWEEPS, _STAGE)
+            if number and (gain <= _WORTH_IT * left or left <= _EXACT * squared_norm):
+                break
+        checkpoint(progress, 1.0, _STAGE)
+        return current
+
+    def _best_start(self, start):
+        """Each bone fitted alone, or the affine fit brought to what bones may do: whichever is closer."""
+        alone = _alone(self._equations, start, self._free)
+        found = [self._jointed(alone)]
+        if self._free.any():
+            found.append(self._jointed(_affine(self._equations, start, self._free)))
+        errors = [self._equations.squared_error(to_rows(motion)) for motion in found]
+        best = int(np.argmin(errors))
+        return found[best], errors[best]
+
+    def _jointed(self, motion: np.ndarray) -> np.ndarray:
+        """``motion`` (F, P, 3, 4) made one of the right kind, with all joints in place."""
+        result = motion.copy()
+        for index in self._order:
+            if not self._free[index]:
+                continue
+            head = self._heads[index]
+            parent = self._parents[index]
+            if parent >= 0:
+                joint = result[:, parent, :, :3] @ head + result[:, parent, :, 3]
+            else:
+                joint = result[:, index, :, :3] @ head + result[:, index, :, 3]
+            if self._kind != "AFFINE":
+                axes = None if self._kind == "RIGID" else self._axes[index][None]
+                result[:, index] = rigid.nearest(result[:, index][:, None], axes)[:, 0]
+            result[:, index, :, 3] = joint - result[:, index, :, :3] @ head
+        return result
+
+    def _extrapolated(self, current, before, factor):
+        moved = current + factor * (current - before)
+        moved[:, ~self._free] = current[:, ~self._free]
+        return self._jointed(moved)
+
+    def _sweep(self, motion: np.ndarray) -> tuple[np.ndarray, float]:
+        """Each bone set to its optimum in turn: the new motion and its ‖TX − A‖² − ‖A‖²."""
+        result = motion.copy()
+        rows = to_rows(result)
+        # (3F, 4P): what is left of the products, (A − TX) Xᵀ.
+        left = np.ascontiguousarray((self._equations.products - product(self._equations.moments, rows)).T)
+        for bone in self._bones:
+            self._improve(bone, result, left)
+        result = self._jointed(result) if self._kind == "AFFINE" else self._with_joints(result)
+        return result, self._equations.squared_error(to_rows(result))
+
+    def _improve(self, bone: _Bone, result: np.ndarray, left: np.ndarray) -> None:
+        frame_count = len(result)
+        current = result[:, bone.index, :, :3].copy()
+        seen = product(np.ascontiguousarray(left[:, bone.rows]), bone.lever).reshape(frame_count, 3, 3)
+        covariance, spread = seen + current @ bone.spread, bone.spread
+        if bone.mass:
+            joint = current @ self._heads[bone.index] + result[:, bone.index, :, 3]
+            drawn = (left[:, bone.rows] @ bone.carried).reshape(frame_count, 3)
+            covariance = covariance + joint[:, :, None] * bone.crossed
+            target = drawn + current @ bone.crossed + bone.mass * joint
+            covariance -= target[:, :, None] * (bone.crossed / bone.mass)
+            spread = spread - np.outer(bone.crossed, bone.crossed) / bone.mass
+        fitted = self._fit(bone, covariance, spread, current)
+        change = fitted - current
+        left -= product(change.reshape(-1, 3), np.ascontiguousarray(bone.pulled.T))
+        shift = np.zeros((frame_count, 3))
+        if bone.mass:
+            shift = (target - fitted @ bone.crossed) / bone.mass - joint
+            left -= shift.reshape(-1, 1) * bone.pulled_carried
+        self._turn(bone, result, change, shift)
+
+    def _fit(self, bone: _Bone, covariance, spread, current):
+        hold = rigid.twist_hold(bone.weight, spread)
+        if self._kind == "RIGID":
+            return rigid.best_rotation(covariance + hold * current)
+        if self._kind == "SCALED":
+            return rigid.rotation_and_scales(covariance, spread, bone.weight, hold, self._axes[bone.index], current)
+        step = np.linalg.solve(spread + hold * np.eye(3), (covariance - current @ spread).swapaxes(1, 2))
+        return current + step.swapaxes(1, 2)
+
+    def _turn(self, bone: _Bone, result, change, shift) -> None:
+        """Add ``change`` (F, 3, 3) and ``shift`` (F, 3) of a bone to it and to all that hangs on it."""
+        columns = np.zeros((len(result), 3, len(bone.rows)))
+        columns += change @ bone.lever.T
+        columns += shift[:, :, None] * bone.carried
+        targets, parts = np.divmod(bone.rows, 4)
+        result[:, targets, :, parts] += columns.transpose(2, 0, 1)
+
+    def _with_joints(self, result: np.ndarray) -> np.ndarray:
+        """Joints exactly where the parents take them: thousands of additions leave rounding."""
+        for index in self._order:
+            parent = self._parents[index]
+            if parent >= 0:
+                head = self._heads[index]
+                joint = result[:, parent, :, :3] @ head + result[:, parent, :, 3]
+                result[:, index, :, 3] = joint - result[:, index, :, :3] @ head
+        return result
+
+
+def parents_first(parents: np.ndarray) -> list[int]:
+    """All bones, each after its parent (P,), −1 for none. Raises BadSettings where bones are their own ancestors."""
+    depth = np.zeros(len(parents), int)
+    ancestor = np.asarray(parents)
+    for _ in range(len(parents) + 1):
+        if (ancestor < 0).all():
+            return np.argsort(depth, kind="stable").tolist()
+        depth += ancestor >= 0
+        ancestor = np.where(ancestor < 0, -1, np.asarray(parents)[ancestor])
+    raise BadSettings(f"Bone {int(np.argmax(ancestor >= 0))} is its own ancestor")
