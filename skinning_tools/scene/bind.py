@@ -356,5 +356,8 @@ def _new_modifier(object, armature):
     modifier.use_vertex_groups, modifier.use_bone_envelopes = True, False
     place = next((i for i, m in enumerate(object.modifiers) if m.type in _AFTER_ARMATURE), None)
     if place is not None:
-        object.modifiers.move(len(object.modifiers) - 1, place)
+        # Modifiers that are pinned to the end, such as Smooth by Angle, stay behind a new one.
+        name = modifier.name
+        object.modifiers.move(object.modifiers.find(name), place)
+        modifier = object.modifiers[name]
     return modifier

@@ -13,6 +13,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ..core.errors import BadScene
+from .local_collections import collections_beside
 from .records import read_record, write_record
 from .wording import counted
 
@@ -202,10 +203,7 @@ def _new_collection(context, armature):
     collection = bpy.data.collections.new(f"{armature.name}_volumes")
     collection[_COLLECTION_MARK] = True
     collection.hide_render = True
-    beside = [
-        c for c in armature.users_collection if c.library is None and c in context.scene.collection.children_recursive
-    ]
-    (beside[0] if beside else context.scene.collection).children.link(collection)
+    collections_beside(context, armature)[0].children.link(collection)
     return collection
 
 

@@ -19,8 +19,9 @@ from ..core.memory import check_available
 from . import actions, background, rotation_centers
 from .before_armature import check_vertex_count, remove_modifiers, unskinned_copy
 from .crs_modifier import remove_data
-from .data_blocks import is_alive
+from .data_blocks import is_alive, local_copy
 from .frame_range import frame_range
+from .local_collections import collections_beside
 from .object_checks import object_label
 from .point_cache import PointCacheWriter
 from .result_names import with_ending
@@ -130,7 +131,7 @@ def _copied(object) -> Iterator[bpy.types.Object]:
     try:
         mesh = object.data.copy()
         made.append(mesh)
-        copy = object.copy()
+        copy = local_copy(object)
         made.append(copy)
         copy.data = mesh
         copy.name = mesh.name = with_ending(object.name, ENDING)
@@ -170,8 +171,10 @@ def _write_shape_keys(scene, copy, rest: np.ndarray, frames: np.ndarray, numbers
 
 def _add_cache_modifier(scene, copy, path: Path, numbers: range) -> None:
     modifier = copy.modifiers.new("Point Cache", "MESH_CACHE")
-    copy.modifiers.move(len(copy.modifiers) - 1, 0)
-    modifier = copy.modifiers[0]
+    # By name: modifiers that are pinned to the end stay behind a new one.
+    name = modifier.name
+    copy.modifiers.move(copy.modifiers.find(name), 0)
+    modifier = copy.modifiers[name]
     modifier.cache_format = "PC2"
     modifier.filepath = _relative(path)
     modifier.time_mode, modifier.play_mode, modifier.interpolation = "FRAME", "SCENE", "LINEAR"
@@ -208,9 +211,7 @@ def _relative(path: Path) -> str:
 
 def _link_beside(context, object, copy) -> None:
     """Into the collections that show the object; into the scene's own where it is in none that is local."""
-    homes = [home for home in object.users_collection if home.library is None and home.override_library is None]
-    within = {context.scene.collection, *context.scene.collection.children_recursive}
-    for home in [home for home in homes if home in within] or [context.scene.collection]:
+    for home in collections_beside(context, object):
         home.objects.link(copy)
     # A copy of what is selected is so too, which shows once the view layer has taken it up.
     context.view_layer.update()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a data-block that Python holds is still there."""
+"""Data-blocks: whether one that Python holds is still there, and copies that stand on their own."""
 
 
 def is_alive(block) -> bool:
@@ -8,3 +8,14 @@ def is_alive(block) -> bool:
         return bool(block.name)
     except ReferenceError:
         return False
+
+
+def local_copy(object):
+    """A copy of an object, in no scene, that is no library override, though the object may be one.
+
+    Blender would give an override back, when the file is read again, what was taken off it: its modifiers, for one.
+    """
+    copy = object.copy()
+    if copy.override_library is not None:
+        copy.make_local(clear_liboverride=True)
+    return copy

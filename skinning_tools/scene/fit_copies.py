@@ -17,6 +17,7 @@ from mathutils import Matrix
 
 from ..core.errors import BadMesh, BadScene
 from .fit_poses import MeshPose, check_bent, check_fittable, check_shown, read_pose
+from .local_collections import collections_beside
 from .object_checks import object_label
 from .records import read_record, write_record
 from .skin_reader import armature_of, rest_positions
@@ -248,9 +249,7 @@ def _new_copy(context, original, pose: MeshPose) -> bpy.types.Object:
     copy.color = original.color
     # The mesh itself, which only the view hides, is what is rendered.
     copy.hide_render = True
-    here = [context.scene.collection, *context.scene.collection.children_recursive]
-    homes = [collection for collection in original.users_collection if collection in here and not collection.library]
-    for collection in homes or here[:1]:
+    for collection in collections_beside(context, original):
         collection.objects.link(copy)
     world = original.matrix_world.copy()
     copy.matrix_world = world

@@ -17,7 +17,8 @@ from . import background
 from .bone_weights import read_bone_weights, write_bone_weights
 from .character import character_of
 from .crs_record import native_modifier
-from .data_blocks import is_alive
+from .data_blocks import is_alive, local_copy
+from .local_collections import collections_beside
 from .object_checks import check_own_mesh, object_label
 from .object_transform import world_matrices
 from .records import read_record, write_record
@@ -247,20 +248,21 @@ def _make_objects(context, object, found: "Partition", names: list[str], toleran
             pieces[number] = mesh
             yield len(pieces) / (len(names) + 1), "Separating rigid parts"
         for number, mesh in sorted(pieces.items()):
-            piece = object.copy()
+            piece = local_copy(object)
             made.objects.append(piece)
             if number < 0:
                 _make_skin(object, piece, mesh, tolerance)
             else:
                 _make_rigid(object, piece, mesh, names[number])
+        notes = tuple(_notes(context, object, len(made.objects)))
+        for collection in collections_beside(context, object):
+            for piece in made.objects:
+                collection.objects.link(piece)
+        _show(context, object, made.objects)
     except BaseException:
         made.remove()
         raise
-    for piece in made.objects:
-        for collection in object.users_collection:
-            collection.objects.link(piece)
-    _show(context, object, made.objects)
-    return made.objects, tuple(_notes(context, object, len(made.objects)))
+    return made.objects, notes
 
 
 def _pieces(mesh, numbers: np.ndarray, made: _Made) -> Iterator[tuple[int, bpy.types.Mesh]]:

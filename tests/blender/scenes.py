@@ -88,6 +88,30 @@ def played(object, numbers) -> np.ndarray:
     return np.array(positions)
 
 
+def overridden(objects, path) -> dict[str, bpy.types.Object]:
+    """Library overrides of the objects as a character of another file, ``path``, in a new scene; by their types."""
+    character = bpy.data.collections.new("Character")
+    for ob in objects:
+        character.objects.link(ob)
+    bpy.data.libraries.write(str(path), {character}, fake_user=True)
+    empty_scene()
+    with bpy.data.libraries.load(str(path), link=True) as (_, wanted):
+        wanted.collections = ["Character"]
+    instance = link(bpy.data.objects.new("Character", None))
+    instance.instance_type, instance.instance_collection = "COLLECTION", wanted.collections[0]
+    made = wanted.collections[0].override_hierarchy_create(
+        bpy.context.scene, bpy.context.view_layer, reference=instance, do_fully_editable=True
+    )
+    bpy.context.view_layer.update()
+    return {ob.type: ob for ob in made.all_objects}
+
+
+def reopened(path) -> None:
+    """Save the file, and read it again."""
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+
+
 def drain(generator):
     """What a generator returns, and the list of what it yields."""
     steps = []

@@ -374,6 +374,16 @@ def test_the_modifier_goes_before_what_refines(stack, place):
     assert kinds == [*stack[:place], "ARMATURE", *stack[place:]]
 
 
+def test_the_modifier_goes_before_what_refines_where_another_is_pinned_to_the_end():
+    ob, _ = tube()
+    for kind in ("SUBSURF", "NODES"):
+        ob.modifiers.new(kind, kind)
+    # As Shade Auto Smooth has it.
+    ob.modifiers["NODES"].use_pin_to_last = True
+    bound()
+    assert [m.type for m in ob.modifiers] == ["ARMATURE", "SUBSURF", "NODES"]
+
+
 def test_a_modifier_that_is_there_stays_where_it_is_and_is_switched_on(capfd):
     ob, rig = tube()
     ob.modifiers.new("Subdivision", "SUBSURF")

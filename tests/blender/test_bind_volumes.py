@@ -374,3 +374,14 @@ def test_what_cannot_be_mirrored():
     refused("None of the selected volumes has a bone on the other side", bpy.ops.skinning.mirror_volumes)
     activate(volumes["arm.L"], volumes["arm.R"])
     refused("Volumes of both sides are selected: arm.L, arm.R", bpy.ops.skinning.mirror_volumes)
+
+
+def test_volumes_of_an_overridden_character(tmp_path):
+    own = scenes.overridden(tube(), tmp_path / "library.blend")
+    activate(own["MESH"], own["ARMATURE"])
+    assert bpy.ops.skinning.generate_volumes() == {"FINISHED"}
+    volumes = volumes_of(own["ARMATURE"])
+    assert {ob.visible_get() for ob in volumes} == {True}
+    scenes.reopened(tmp_path / "shot.blend")
+    (rig,) = (ob for ob in bpy.data.objects if ob.type == "ARMATURE" and ob.override_library is not None)
+    assert len(volumes_of(rig)) == len(rig.data.bones)

@@ -12,7 +12,7 @@ import skinning_tools
 from skinning_tools.operators.boundary import SkinningJob
 from skinning_tools.operators.center_of_rotation_playback import SKINNING_OT_crs_to_shape_keys
 from skinning_tools.scene import crs_playback
-from skinning_tools.scene.skin_reader import read_skin
+from skinning_tools.scene.skin_reader import armature_of, read_skin
 from tests.blender import moving_meshes, scenes
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
 
@@ -140,6 +140,24 @@ def test_modifiers_after_the_armature_go_on(tube, operator):
     copy = play(operator)
     assert [modifier.type for modifier in copy.modifiers][-1] == "SUBSURF"
     assert len(scenes.evaluated_positions(copy)) > len(tube.data.vertices)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_modifiers_that_are_pinned_to_the_end_stay_there(tube, operator):
+    tube.modifiers.new("Pinned", "NODES").use_pin_to_last = True
+    copy = play(operator)
+    assert copy.modifiers[-1].name == "Pinned"
+    coincide(copy, core_positions(tube, range(1, 9)), range(1, 9))
+
+
+def test_the_copy_of_an_overridden_character_stands_on_its_own(tube, tmp_path):
+    own = scenes.overridden((tube, armature_of(tube)), tmp_path / "library.blend")
+    bpy.context.view_layer.objects.active = own["MESH"]
+    name = play("crs_to_shape_keys").name
+    scenes.reopened(tmp_path / "other.blend")
+    copy = bpy.data.objects[name]
+    assert copy.override_library is None
+    assert not copy.modifiers
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

@@ -363,3 +363,17 @@ def test_a_linked_mesh_can_be_separated_but_not_marked(tube, tmp_path):
     assert bpy.ops.skinning.partition_rigid(output="OBJECTS") == {"FINISHED"}
     assert {piece.data.library for piece in pieces()} == {None}
     assert len(pieces()) == 6
+
+
+def test_the_pieces_of_an_overridden_character_stand_on_their_own(tube, tmp_path):
+    own = scenes.overridden(tube, tmp_path / "library.blend")
+    binding_scenes.activate(own["MESH"])
+    frames = (1, 5)
+    before = [corners([own["MESH"]], frame) for frame in frames]
+    assert bpy.ops.skinning.partition_rigid(output="OBJECTS") == {"FINISHED"}
+    scenes.reopened(tmp_path / "shot.blend")
+    made = pieces()
+    assert len(made) == 6
+    assert {piece.override_library for piece in made} == {None}
+    for frame, rows in zip(frames, before, strict=True):
+        assert np.allclose(corners(made, frame), rows, atol=2e-5), frame
