@@ -6,8 +6,9 @@ import math
 import bpy
 
 from ..scene import background, bone_links, dependencies
+from ..scene.bone_selection import named_bones
 from ..scene.character import armature_at
-from ..scene.joint_helper_rig import TWIST, check_armature, named_bones
+from ..scene.joint_helper_rig import TWIST, check_armature
 from ..scene.joint_helper_settings import KIND_ITEMS
 from .common import ProgressLines, add_target, find_object, output_path, save, say, table
 

@@ -5,21 +5,13 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ..scene import bone_links, dependencies, joint_helper_settings
-from ..scene.character import armature_at
+from ..scene.bone_selection import named_bones
 from ..scene.job_checks import active_object
-from ..scene.joint_helper_rig import check_armature, mirrored_names, named_bones
+from ..scene.joint_helper_rig import helped_armature, mirrored_names
 from .boundary import Checked, SkinningJob, reported
 
 
-class _OnArmature(Checked):
-    """Mix-in of what works on the active armature, or the one that deforms the active mesh."""
-
-    @staticmethod
-    def require(context, object):
-        check_armature(armature_at(object))
-
-
-class SKINNING_OT_add_bone_links(_OnArmature, SkinningJob, bpy.types.Operator):
+class SKINNING_OT_add_bone_links(Checked, SkinningJob, bpy.types.Operator):
     """Add bones at joints that share their turn, so that the skin keeps its volume. They follow by constraints and take
     weights of all meshes that the armature deforms"""
 
@@ -39,15 +31,17 @@ class SKINNING_OT_add_bone_links(_OnArmature, SkinningJob, bpy.types.Operator):
         | joint_helper_settings.mirror_annotations()
     )
 
+    require = staticmethod(helped_armature)
+
     def prepare(self, context):
         """Take what the caller did not give from the armature's settings, as the panel shows them."""
-        armature = armature_at(active_object(context))
+        armature = helped_armature(context, active_object(context))
         names = [name for name in joint_helper_settings.LINK_NAMES if name != "all_joints" or not self.joints]
         self.fill(names, armature.skinning_joint_helpers)
 
     def steps(self, context):
         dependencies.require_dependencies()
-        armature = armature_at(active_object(context))
+        armature = helped_armature(context, active_object(context))
         given = bone_links.LinkSettings(**{name: getattr(self, name) for name in joint_helper_settings.LINK_NAMES})
         names = [] if given.all_joints else named_bones(armature, self.joints)
         return (yield from bone_links.add_links(context, armature, names, given))
@@ -56,7 +50,7 @@ class SKINNING_OT_add_bone_links(_OnArmature, SkinningJob, bpy.types.Operator):
         return result.summary()
 
 
-class SKINNING_OT_remove_bone_links(_OnArmature, bpy.types.Operator):
+class SKINNING_OT_remove_bone_links(Checked, bpy.types.Operator):
     """Remove links and twist bones with all that they added, and give their weights back"""
 
     bl_idname = "skinning.remove_bone_links"
@@ -72,9 +66,11 @@ class SKINNING_OT_remove_bone_links(_OnArmature, bpy.types.Operator):
     all_joints: BoolProperty(name="All Joints", description="Remove all that there are", options={"SKIP_SAVE"})
     mirror: BoolProperty(name="Mirror", description="Remove those of the other side, too", options={"SKIP_SAVE"})
 
+    require = staticmethod(helped_armature)
+
     def execute(self, context):
         with reported(self):
-            armature = armature_at(active_object(context))
+            armature = helped_armature(context, active_object(context))
             names = None if self.all_joints else named_bones(armature, self.joints)
             if names is not None and self.mirror:
                 names = mirrored_names(armature, names)

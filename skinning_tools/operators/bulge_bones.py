@@ -5,10 +5,10 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ..scene import bulge_bones, dependencies, joint_helper_settings
+from ..scene.bone_selection import named_bones
 from ..scene.bulge_presets import PRESETS
-from ..scene.character import armature_at
 from ..scene.job_checks import active_object
-from ..scene.joint_helper_rig import check_armature, mirrored_names, named_bones
+from ..scene.joint_helper_rig import helped_armature, mirrored_names
 from .boundary import Checked, SkinningJob, reported
 
 # What a preset decides where the caller does not.
@@ -33,9 +33,7 @@ class SKINNING_OT_add_bulge_bone(Checked, SkinningJob, bpy.types.Operator):
         | joint_helper_settings.mirror_annotations()
     )
 
-    @staticmethod
-    def require(context, object):
-        check_armature(armature_at(object))
+    require = staticmethod(helped_armature)
 
     def prepare(self, context):
         """Take what the caller did not give from the armature's settings, as the panel shows them."""
@@ -43,11 +41,11 @@ class SKINNING_OT_add_bulge_bone(Checked, SkinningJob, bpy.types.Operator):
         if self.properties.is_property_set("preset"):
             # The panel's angles are those of its own preset.
             names = [name for name in names if name not in _OF_PRESET]
-        self.fill(names, armature_at(active_object(context)).skinning_joint_helpers)
+        self.fill(names, helped_armature(context, active_object(context)).skinning_joint_helpers)
 
     def steps(self, context):
         dependencies.require_dependencies()
-        armature = armature_at(active_object(context))
+        armature = helped_armature(context, active_object(context))
         given = {name: getattr(self, name) for name in joint_helper_settings.BULGE_NAMES}
         for name in _OF_PRESET:
             if not self.properties.is_property_set(name):
@@ -74,13 +72,11 @@ class SKINNING_OT_remove_bulge_bone(Checked, bpy.types.Operator):
     all_bones: BoolProperty(name="All Bones", description="Remove all that there are", options={"SKIP_SAVE"})
     mirror: BoolProperty(name="Mirror", description="Remove those of the other side, too", options={"SKIP_SAVE"})
 
-    @staticmethod
-    def require(context, object):
-        check_armature(armature_at(object))
+    require = staticmethod(helped_armature)
 
     def execute(self, context):
         with reported(self):
-            armature = armature_at(active_object(context))
+            armature = helped_armature(context, active_object(context))
             names = None if self.all_bones else named_bones(armature, self.bones)
             if names is not None and self.mirror:
                 names = mirrored_names(armature, names)

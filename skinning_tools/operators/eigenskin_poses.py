@@ -8,6 +8,7 @@ from bpy.props import BoolProperty, BoolVectorProperty, FloatProperty, IntProper
 
 from ..core.errors import BadScene, SkinningError
 from ..scene import joint_poses
+from ..scene.bone_selection import named_bones
 from ..scene.character import armature_at
 from ..scene.job_checks import active_object
 from ..scene.wording import counted
@@ -86,7 +87,7 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, bpy.types.Operator):
         """What the present settings make, for the dialog: where each pose ends up on the timeline is hard to guess."""
         armature = armature_at(active_object(context))
         try:
-            count, last = joint_poses.planned_poses(armature, self._names(armature), self._range())
+            count, last = joint_poses.planned_poses(armature, named_bones(armature, self.bone_names), self._range())
         except SkinningError as error:
             return str(error)
         return f"{counted(count, 'pose')}, the last frame is {last}"
@@ -94,13 +95,10 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, bpy.types.Operator):
     def execute(self, context):
         with reported(self):
             armature = armature_at(active_object(context))
-            names, given = self._names(armature), self._range()
+            names, given = named_bones(armature, self.bone_names), self._range()
             self.report({"INFO"}, joint_poses.pose_joints(context, armature, names, given).summary())
             return {"FINISHED"}
         return {"CANCELLED"}
-
-    def _names(self, armature) -> list[str]:
-        return [name.strip() for name in self.bone_names.split(",")] if self.bone_names else _selected(armature)
 
     def _range(self) -> joint_poses.PoseRange:
         return joint_poses.PoseRange(
@@ -113,13 +111,6 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, bpy.types.Operator):
             self.hold_frames,
             self.frame_start,
         )
-
-
-def _selected(armature) -> list[str]:
-    """Names of the bones that are selected in Pose Mode; bones that are hidden do not count."""
-    if "select" in bpy.types.PoseBone.bl_rna.properties:
-        return [bone.name for bone in armature.pose.bones if bone.select and not bone.hide]
-    return [bone.name for bone in armature.data.bones if bone.select and not bone.hide]
 
 
 registry = [SKINNING_OT_eigenskin_pose_joints]

@@ -4,11 +4,11 @@
 import bpy
 
 from ..scene import background
+from ..scene.bone_selection import selected_bones
 from ..scene.bulge_bones import slider_names
 from ..scene.bulge_presets import PRESETS
-from ..scene.character import armature_at
 from ..scene.job_checks import active_object, reason_not_to_work
-from ..scene.joint_helper_rig import BULGE, LINKS, check_armature, find_helpers, selected_bones
+from ..scene.joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
 from ..scene.wording import counted
 from .convert_animation import draw_text
 
@@ -27,7 +27,7 @@ class SKINNING_PT_joint_helpers(bpy.types.Panel):
 
     def draw(self, context):
         layout = self.layout
-        reason = reason_not_to_work(context, lambda context, object: check_armature(armature_at(object)))
+        reason = reason_not_to_work(context, helped_armature)
         job = background.running_job()
         if job is not None:
             layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
@@ -36,7 +36,7 @@ class SKINNING_PT_joint_helpers(bpy.types.Panel):
         if reason:
             draw_text(layout, context, reason, "INFO")
             return
-        armature = armature_at(active_object(context))
+        armature = helped_armature(context, active_object(context))
         helpers = find_helpers(armature)
         if not helpers:
             draw_text(layout, context, "The armature has no helper bones yet", "INFO")
@@ -56,7 +56,7 @@ class _Part:
 
     @classmethod
     def poll(cls, context):
-        return not reason_not_to_work(context, lambda context, object: check_armature(armature_at(object)))
+        return not reason_not_to_work(context, helped_armature)
 
 
 class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
@@ -67,7 +67,7 @@ class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
-        armature = armature_at(active_object(context))
+        armature = helped_armature(context, active_object(context))
         settings = armature.skinning_joint_helpers
         layout.prop(settings, "kind", expand=True)
         layout.prop(settings, "all_joints")
@@ -95,7 +95,7 @@ class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
-        armature = armature_at(active_object(context))
+        armature = helped_armature(context, active_object(context))
         settings = armature.skinning_joint_helpers
         layout.prop(settings, "preset")
         active = armature.data.bones.active

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import bpy
 
 from ..core.errors import BadScene
+from .bone_selection import selectable
+from .character import armature_at
 from .records import read_record, write_record
 from .rig_writer import edit_bones_of
 from .skin_reader import armature_of
@@ -100,6 +102,16 @@ def check_armature(armature) -> None:
         )
 
 
+def helped_armature(context, object):
+    """The armature whose joints are meant where ``object`` is active, which may be a mesh that it deforms.
+
+    Cheap enough for a panel. Raises BadScene as ``check_armature``.
+    """
+    armature = armature_at(object)
+    check_armature(armature)
+    return armature
+
+
 def deformed_meshes(armature) -> list[bpy.types.Object]:
     """The mesh objects that the armature deforms, shown or not; of those with one mesh in common the first."""
     found: dict[bpy.types.Mesh, bpy.types.Object] = {}
@@ -109,20 +121,6 @@ def deformed_meshes(armature) -> list[bpy.types.Object]:
         if armature_of(ob) == armature or any(m.type == "ARMATURE" and m.object == armature for m in ob.modifiers):
             found.setdefault(ob.data, ob)
     return list(found.values())
-
-
-def selected_bones(armature) -> list[str]:
-    """Names of the bones that are selected in Pose Mode; bones that are hidden do not count."""
-    return [owner.name for owner in _selectable(armature) if owner.select and not owner.hide]
-
-
-def named_bones(armature, text: str) -> list[str]:
-    """The bones that ``text`` names, separated by commas; the selected ones where it is empty. Raises BadScene."""
-    names = [name.strip() for name in text.split(",") if name.strip()] or selected_bones(armature)
-    missing = [name for name in names if name not in armature.data.bones]
-    if missing:
-        raise BadScene(f'The armature "{armature.name}" has no bone "{missing[0]}"')
-    return list(dict.fromkeys(names))
 
 
 def deforming_parent(armature, name: str) -> str:
@@ -309,22 +307,22 @@ def mark_made_animation(armature, name: str) -> None:
 
 @contextmanager
 def _bones_edited(context, armature) -> Iterator[bpy.types.ArmatureEditBones]:
-    """The edit bones, with mode, visibility, mirroring and the bones' selection put back afterwards."""
+    """The edit bones; mode, visibility, mirroring and the bones' selection are put back, however that ends."""
     mode, hidden, mirrors = armature.mode, armature.hide_viewport, armature.data.use_mirror_x
     active = armature.data.bones.active.name if armature.data.bones.active is not None else ""
-    flags = {owner.name: (owner.select, owner.hide) for owner in _selectable(armature)}
+    flags = {owner.name: (owner.select, owner.hide) for owner in selectable(armature)}
     # The names of both sides are symmetric: with mirroring on, placing a bone would move its twin.
     armature.hide_viewport, armature.data.use_mirror_x = False, False
     try:
         with edit_bones_of(context, armature) as edit_bones:
             yield edit_bones
+    finally:
         if mode != armature.mode:
             _set_mode(context, armature, mode)
-    finally:
         armature.hide_viewport, armature.data.use_mirror_x = hidden, mirrors
-    for owner in _selectable(armature):
-        owner.select, owner.hide = flags.get(owner.name, (False, False))
-    armature.data.bones.active = armature.data.bones.get(active)
+        for owner in selectable(armature):
+            owner.select, owner.hide = flags.get(owner.name, (False, False))
+        armature.data.bones.active = armature.data.bones.get(active)
 
 
 def _set_mode(context, armature, mode: str) -> None:
@@ -333,11 +331,6 @@ def _set_mode(context, armature, mode: str) -> None:
         view_layer.objects.active = armature
         with context.temp_override(scene=scene, view_layer=view_layer, active_object=armature, object=armature):
             bpy.ops.object.mode_set(mode=mode)
-
-
-def _selectable(armature):
-    """What has the bones' selection: it moved to pose bones in Blender 5.0."""
-    return armature.pose.bones if "select" in bpy.types.PoseBone.bl_rna.properties else armature.data.bones
 
 
 def _own_collection(data):

@@ -7,12 +7,13 @@ import numpy as np
 
 from .active_vertex import active_vertex, stored_vertex
 from .bodies import deforming_bones
+from .bone_selection import selected_bones
 from .bone_weights import locked_bones
 from .character import armature_at
 from .fit_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, is_copy, original_of, stored_bones
 from .fit_poses import bare_skin
 from .skin_reader import LEAST_TOTAL_WEIGHT, armature_of, bone_matrices
-from .weight_fit import FitSettings, near_bones, selected_bones
+from .weight_fit import FitSettings, near_bones
 from .weight_view import colors_of_bones
 
 # The closest combination of points in space never needs more of them.

@@ -13,6 +13,7 @@ import numpy as np
 from ..core.errors import BadScene, BadSettings
 from . import background, fit_copies
 from .bodies import named_parents, stretch_of
+from .bone_selection import selected_bones
 from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from .fit_copies import copies_of, fit_target
 from .fit_poses import SAME_PLACE, MeshPose, bare_skin, check_bent, check_fittable, check_shown, differ, read_pose
@@ -308,12 +309,6 @@ def _candidates(original, before: BoneWeights, chosen: np.ndarray, settings: Fit
             )
         return np.unique(found)
     return near_bones(armature, before.names, np.unique(before.bones[chosen][before.weights[chosen] > 0]))
-
-
-def selected_bones(armature) -> list[str]:
-    """Names of the selected pose bones."""
-    # Selection moved from bones to pose bones in Blender 5.0.
-    return [bone.name for bone in armature.pose.bones if (bone if hasattr(bone, "select") else bone.bone).select]
 
 
 def near_bones(armature, names, bones: np.ndarray) -> np.ndarray:

@@ -12,7 +12,8 @@ import skinning_tools
 from skinning_tools.core import quaternions
 from skinning_tools.core.binding.links import largest_turn, link_matrices, link_shares, twist_matrices
 from skinning_tools.core.deform.polar import polar_decomposition
-from skinning_tools.scene import bone_links
+from skinning_tools.scene import bone_links, joint_helper_rig
+from skinning_tools.scene.bone_selection import selectable, selected_bones
 from skinning_tools.scene.joint_helper_rig import COLLECTION, find_helpers, helper_name
 from skinning_tools.scene.joint_helper_weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
@@ -466,6 +467,17 @@ def test_a_failure_leaves_nothing(fails, monkeypatch):
     with pytest.raises(RuntimeError, match="fault of its own"):
         add("fore.L", count=2)
     assert limbs.state(rig, [ob]) == before
+
+
+def test_mode_and_selection_stay_where_bones_cannot_be_made():
+    _ob, rig = limbs.bar()
+    bpy.ops.object.mode_set(mode="POSE")
+    selectable(rig)["fore.L"].select, selectable(rig)["upper.L"].select = True, False
+    spec = joint_helper_rig.BoneSpec("link", "gone", rig.data.bones["fore.L"].matrix_local, 1.0, None)
+    with pytest.raises(KeyError):
+        joint_helper_rig.add_bones(bpy.context, rig, [spec])
+    assert rig.mode == "POSE"
+    assert selected_bones(rig) == ["fore.L"]
 
 
 def test_a_cancelled_job_leaves_nothing():
