@@ -18,6 +18,7 @@ from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .segmentation import fill_empty_regions, grow_regions
 from .split_merge import move_bones
 from .sweeps import MOST_WORKERS, alternate, collect_equations, vertex_blocks
+from .target_error import CurvePoint, Watch, no_watch, solve_for_target
 from .transforms import NormalEquations, from_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones
@@ -49,10 +50,13 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
         tolerance = min(_REDUCTION_ERROR, settings.target_error / 4000.0) if settings.target_error else _REDUCTION_ERROR
         reduction = reduce_animation(matrix, tolerance, progress=span(progress, 0.0, _REDUCED))
     prepared = _Prepared(animation, matrix, reduction)
-    solve = _solve_for_target if settings.target_error > 0 else _solve
-    solution = solve(prepared, settings, clock, span(progress, _REDUCED, _SOLVED))
+    solving, curve = span(progress, _REDUCED, _SOLVED), ()
+    if settings.target_error > 0:
+        solution, curve = _solve_for_target(prepared, settings, clock, solving)
+    else:
+        solution = _solve(prepared, settings, clock, solving)
     with clock.stage("measuring"):
-        return _measured(prepared, solution, settings, clock, span(progress, _SOLVED, 1.0))
+        return _measured(prepared, solution, settings, clock, curve, span(progress, _SOLVED, 1.0))
 
 
 def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> int:
@@ -73,6 +77,11 @@ class _Prepared:
     animation: Animation
     matrix: AnimationMatrix
     reduction: Reduction
+
+    def e_rms(self, squared_error: float) -> float:
+        """‖TX − A‖² as E_RMS."""
+        elements = self.matrix.height * self.matrix.vertex_count
+        return 1000.0 * float(np.sqrt(max(squared_error, 0.0) / elements))
 
 
 @dataclass(frozen=True)
@@ -98,8 +107,14 @@ class _Clock:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def _solve(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress) -> _Solution:
+def _solve(
+    prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
+) -> _Solution:
     matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
+
+    def watch_squares(sweep: int, error: float) -> None:
+        watch(sweep, prepared.e_rms(error + matrix.squared_norm))
+
     affine = AffineBones(matrix, reduction, bone_count)
     kind = affine if settings.bone_kind == "AFFINE" else StiffBones(matrix, settings.bone_kind == "SCALED")
     sweeps = range(settings.iterations)
@@ -111,7 +126,7 @@ def _solve(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Pro
     with clock.stage("iterations"):
         first = sweeps[: len(sweeps) - len(final)]
         part = span(progress, 0.1, 0.8 if kind.final else 1.0)
-        rows, state, errors = alternate(kind, rows, state, first, settings.optimize_rest_pose, part)
+        rows, state, errors = alternate(kind, rows, state, first, settings.optimize_rest_pose, part, watch_squares)
     with clock.stage("transforms"):
         if kind.final:
             kind.final.allow(errors[-1])
@@ -125,26 +140,16 @@ def _solve(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Pro
     return _Solution(from_rows(rows), kind.axes, state, [error + matrix.squared_norm for error in errors])
 
 
-def _solve_for_target(prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress) -> _Solution:
-    """The fewest bones, at most ``bone_count``, whose error does not exceed the target: doubling, then bisection.
+def _solve_for_target(
+    prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress
+) -> tuple[_Solution, tuple[CurvePoint, ...]]:
+    """The fewest bones, at most ``bone_count``, that reach the target error; see ``solve_for_target``."""
 
-    Where even ``bone_count`` bones miss the target, theirs is the solution.
-    """
-    squared_target = (settings.target_error / 1000.0) ** 2 * prepared.matrix.height * prepared.matrix.vertex_count
-    too_few, enough, count, best = 0, settings.bone_count + 1, 1, None
-    done = 0.0
-    while enough - too_few > 1:
-        share = 0.5 * (1.0 - done)
-        stages = span(progress, done, done + share)
-        solution = _solve(prepared, replace(settings, bone_count=count, target_error=0.0), clock, stages)
-        done += share
-        if solution.squared_errors[-1] <= squared_target:
-            enough, best = count, solution
-        else:
-            too_few = count
-            best = solution if best is None or count == settings.bone_count else best
-        count = min(2 * count, settings.bone_count) if enough > settings.bone_count else (too_few + enough) // 2
-    return best
+    def solve(bone_count: int, progress: Progress, watch: Watch):
+        solution = _solve(prepared, replace(settings, bone_count=bone_count), clock, progress, watch)
+        return solution, prepared.e_rms(solution.squared_errors[-1])
+
+    return solve_for_target(solve, settings.target_error, settings.bone_count, settings.iterations, progress)
 
 
 def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progress: Progress) -> VertexState:
@@ -183,7 +188,14 @@ def _single_bones(points, labels, influences) -> VertexState:
     return VertexState(points, bones, weights)
 
 
-def _measured(prepared: _Prepared, solution: _Solution, settings: Settings, clock: _Clock, progress: Progress):
+def _measured(
+    prepared: _Prepared,
+    solution: _Solution,
+    settings: Settings,
+    clock: _Clock,
+    curve: tuple[CurvePoint, ...],
+    progress: Progress,
+):
     """The solution in object space, with the error of the whole against the animation itself."""
     frames = prepared.animation.frames
     rest, transforms = prepared.matrix.to_object_space(solution.state.points[:, :3], solution.transforms)
@@ -196,7 +208,6 @@ def _measured(prepared: _Prepared, solution: _Solution, settings: Settings, cloc
     for row, positions in enumerate(frames):
         meter.add(positions, skin_frame(rest, bones, weights, transforms[row]))
         checkpoint(progress, (row + 1) / len(frames), "Measuring")
-    elements = prepared.matrix.height * prepared.matrix.vertex_count
     return Decomposition(
         rest=rest,
         transforms=transforms,
@@ -206,7 +217,8 @@ def _measured(prepared: _Prepared, solution: _Solution, settings: Settings, cloc
         bone_axes=np.tile(np.eye(3), (transforms.shape[1], 1, 1)) if solution.axes is None else solution.axes,
         e_rms=meter.e_rms,
         max_error=meter.max_error,
-        history=tuple(1000.0 * float(np.sqrt(max(error, 0.0) / elements)) for error in solution.squared_errors),
+        history=tuple(prepared.e_rms(error) for error in solution.squared_errors),
         dimension=prepared.reduction.dimension,
         seconds=clock.seconds,
+        curve=curve,
     )

@@ -2,6 +2,7 @@
 """Alternating least squares: vertices for given bones, bones for given vertices (Kavan et al. 2010, section 4)."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ..progress import Progress, checkpoint, ignore, span
@@ -79,13 +80,21 @@ def _over_blocks(state, source, bone_count, progress, stage, work) -> NormalEqua
     return total
 
 
-def alternate(kind, rows, state: VertexState, sweeps: range, optimize_rest_pose: bool, progress: Progress):
+def alternate(
+    kind,
+    rows,
+    state: VertexState,
+    sweeps: range,
+    optimize_rest_pose: bool,
+    progress: Progress,
+    watch: Callable[[int, float], None] = lambda sweep, error: None,
+):
     """The ``sweeps``, by their numbers from 0, from the transforms ``rows`` and ``state``.
 
     After each sweep the transforms and rest positions are extrapolated along their last change; where that did not
     lower the error, the sweep is taken back and repeated without, so the error never rises. The rest pose takes part
     from the second sweep of all on: in the first the weights are still those of the segmentation.
-    Returns rows, state and ‖TX − A‖² − ‖A‖² after each sweep.
+    Returns rows, state and ‖TX − A‖² − ‖A‖² after each sweep; ``watch`` is told the latter on the way, and may raise.
     """
     errors: list[float] = []
     factor, trial = _FIRST_EXTRAPOLATION, rows
@@ -103,6 +112,7 @@ def alternate(kind, rows, state: VertexState, sweeps: range, optimize_rest_pose:
             factor *= 0.5
             fitted, error = _sweep(kind, rows, state, **options)
         errors.append(error)
+        watch(number, error)
         change, rows = fitted - rows, fitted
         trial, saved = rows, state.copy()
         if 1 <= done < len(sweeps) - 1:

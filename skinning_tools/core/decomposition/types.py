@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What goes into a decomposition and what comes out."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import BadSettings
+from .target_error import CurvePoint
 
 BONE_KINDS = ("AFFINE", "SCALED", "RIGID")
 
@@ -30,8 +32,8 @@ class Settings:
                 raise BadSettings(
                     f"{name.replace('_', ' ').capitalize()} must be at least {least}, not {getattr(self, name)}"
                 )
-        if not self.target_error >= 0:
-            raise BadSettings(f"Target error must not be negative, not {self.target_error:g}")
+        if not 0 <= self.target_error < math.inf:
+            raise BadSettings(f"Target error must be a number from 0 on, not {self.target_error:g}")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Decomposition:
     M = R · diag(s) · axesᵀ with a translation; for the other kinds they are those of the object.
     e_rms, max_error: per mille of the unit ball, of the whole reconstruction against the animation itself.
     history: E_RMS in reduced coordinates after each sweep. seconds: stage to seconds.
+    curve: where a target error was given, the bone counts tried, in order, with their E_RMS.
     """
 
     rest: np.ndarray
@@ -57,6 +60,7 @@ class Decomposition:
     history: tuple[float, ...]
     dimension: int
     seconds: dict[str, float] = field(default_factory=dict)
+    curve: tuple[CurvePoint, ...] = ()
 
     @property
     def bone_count(self) -> int:
