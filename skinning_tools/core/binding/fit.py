@@ -27,9 +27,11 @@ _MOST_TRIED = 7
 _BLOCK_BYTES = 2**25
 
 # How strongly weights hold to what they were, against the spread of the predictions: what the fit gives up for it is at
-# most half of this times that spread, squared away again by each further round.
+# most half of this times that spread, and less by each further round. Where the predictions lie nearly in one plane,
+# that takes many.
 _HOLD = 1e-4
 _ROUNDS = 2
+_MOST_ROUNDS = 60
 # Predictions closer than this share of the mesh and its motion are one: matrices come in single precision.
 _NOISE = 1e-6
 # A selection of bones that stays closer to the weights of before may lie farther from the target by this share.
@@ -209,7 +211,7 @@ class _Convex:
 
     offsets (m, 3F, n): predictions from their mean, which keeps digits where they lie close together; goal (3F, n) from
     there, too; present (m, n) the weights to stay near to, usable (m, n) the bones that may be taken; size (n,) of the
-    predictions' spread, hold (n,) how strongly the weights stay.
+    predictions' spread, hold (n,) how strongly the weights stay, same (n,): distances that differ by less are the same.
     """
 
     offsets: np.ndarray
@@ -218,6 +220,7 @@ class _Convex:
     usable: np.ndarray
     size: np.ndarray
     hold: np.ndarray
+    same: np.ndarray
 
     @classmethod
     def of(cls, poses, places, goal, present, usable) -> "_Convex":
@@ -228,7 +231,8 @@ class _Convex:
         squared = np.where(usable, np.einsum("mdn,mdn->mn", offsets, offsets), 0.0)
         size = np.sqrt(squared.max(axis=0)) + poses.noise
         present = present / np.where(present.any(axis=0), present.sum(axis=0), 1.0)
-        return cls(offsets, goal - center, present, usable, size, np.maximum((_HOLD * size) ** 2, poses.noise**2))
+        hold, same = np.maximum((_HOLD * size) ** 2, poses.noise**2), _SAME * size + poses.noise
+        return cls(offsets, goal - center, present, usable, size, hold, same)
 
     def few(self, most: int) -> np.ndarray:
         """Weights (m, n), columns that sum to 1 with at most ``most`` above zero."""
@@ -274,9 +278,14 @@ class _Convex:
         gram, along = self._gram(), self._along(np.einsum("mdn,mn->dn", self.offsets, closest))
         diagonal = np.arange(len(gram))
         gram[diagonal, diagonal] += self.hold
-        near = self.present
-        for _ in range(_ROUNDS):
-            near = fit_convex_general(gram, along + self.hold * near)[0]
+        near, rows, least = self.present.copy(), np.arange(len(self.size)), self._distances(closest)
+        for number in range(1, _MOST_ROUNDS + 1):
+            near[:, rows] = fit_convex_general(gram[..., rows], along[:, rows] + self.hold[rows] * near[:, rows])[0]
+            if number >= _ROUNDS:
+                part = self._columns(rows)
+                rows = rows[part._distances(near[:, rows]) > least[rows] + part.same]
+                if not len(rows):
+                    break
         return near
 
     def _gram(self) -> np.ndarray:
@@ -299,4 +308,4 @@ class _Convex:
         columns = np.arange(places.shape[1])
         offsets = np.ascontiguousarray(np.moveaxis(self.offsets[places, :, columns], -1, 1))
         present, usable = self.present[places, columns], self.usable[places, columns]
-        return _Convex(offsets, self.goal, present, usable, self.size, self.hold)
+        return _Convex(offsets, self.goal, present, usable, self.size, self.hold, self.same)
