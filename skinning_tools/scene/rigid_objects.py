@@ -20,6 +20,7 @@ from .bind_targets import (
     place_hidden,
 )
 from .bodies import read_body, read_skeleton
+from .bone_parenting import parent_to_bone, rest_bone
 from .object_checks import object_label
 from .wording import counted
 
@@ -93,7 +94,7 @@ def parent_to_bones(context, targets: Targets) -> background.Steps:
 
     names = yield from background.run_in_worker(work)
     for ob, world, name in zip(targets.meshes, worlds, names, strict=True):
-        _parent(ob, armature, armature.data.bones[name], world)
+        parent_to_bone(ob, armature, armature.data.bones[name], world)
     objects = [ob.name for ob in targets.meshes]
     return Parented(armature.name, dict(zip(objects, names, strict=True)), time.perf_counter() - begin)
 
@@ -122,23 +123,9 @@ def _rest_world(object, armature) -> Matrix:
     """Where the object stands while the armature is in its rest pose."""
     parent = object.parent
     if parent == armature and object.parent_type == "BONE" and object.parent_bone in armature.data.bones:
-        stand = _rest_bone(armature, armature.data.bones[object.parent_bone])
+        stand = Matrix(rest_bone(armature, armature.data.bones[object.parent_bone]).tolist())
     elif parent is not None and object.parent_type == "OBJECT" and armature in ancestors(parent):
         stand = _rest_world(parent, armature)
     else:
         return object.matrix_world.copy()
     return stand @ object.matrix_parent_inverse @ object.matrix_basis
-
-
-def _rest_bone(armature, bone) -> Matrix:
-    """What a bone is to its child objects in the rest pose: its tail, or with Relative Parenting the armature."""
-    if bone.use_relative_parent:
-        return armature.matrix_world.copy()
-    return armature.matrix_world @ bone.matrix_local @ Matrix.Translation((0.0, bone.length, 0.0))
-
-
-def _parent(object, armature, bone, world: Matrix) -> None:
-    """Parent the object to the bone so that it stands at ``world`` in the rest pose. Its own channels stay."""
-    object.parent = armature
-    object.parent_type, object.parent_bone = "BONE", bone.name
-    object.matrix_parent_inverse = _rest_bone(armature, bone).inverted() @ world @ object.matrix_basis.inverted()

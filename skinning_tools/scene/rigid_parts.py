@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import bmesh
 import bpy
 import numpy as np
-from mathutils import Matrix
 
 from ..core.errors import BadScene
 from ..core.progress import checkpoint
 from . import background
+from .bone_parenting import parent_to_bone
 from .bone_weights import read_bone_weights, write_bone_weights
 from .character import character_of
 from .crs_record import native_modifier
@@ -358,21 +358,11 @@ def _make_rigid(object, piece, mesh, bone_name: str) -> None:
 
 def _follow_bone(object, piece, armature, bone) -> None:
     """Parent ``piece`` to the bone so that it is where the armature modifier has the part, in any pose."""
-    world, armature_world, rest = (
-        np.array(matrix, dtype=np.float64) for matrix in (object.matrix_world, armature.matrix_world, bone.matrix_local)
-    )
-    inverse = np.linalg.solve(armature_world, world)
-    if not bone.use_relative_parent:
-        # Children hang on the bone's tail.
-        rest[:3, 3] += rest[:3, 1] * bone.length
-        inverse = np.linalg.solve(rest, inverse)
-    piece.parent, piece.parent_type, piece.parent_bone = armature, "BONE", bone.name
     piece.delta_location, piece.delta_rotation_euler, piece.delta_scale = (0, 0, 0), (0, 0, 0), (1, 1, 1)
     piece.delta_rotation_quaternion = (1, 0, 0, 0)
+    # Location, rotation and scale cannot hold all of a matrix: the rest goes into the parent's inverse.
     piece.matrix_basis = object.matrix_world
-    # Location, rotation and scale cannot hold all of a matrix: the rest is the inverse's.
-    basis = np.array(piece.matrix_basis, dtype=np.float64)
-    piece.matrix_parent_inverse = Matrix((inverse @ np.linalg.inv(basis)).tolist())
+    parent_to_bone(piece, armature, bone, object.matrix_world)
 
 
 def _forget_notes(piece) -> None:
