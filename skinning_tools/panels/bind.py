@@ -11,7 +11,7 @@ from ..scene.bind_targets import find_armature, find_targets
 from ..scene.bind_volumes import volume_summary, volumes_of
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rigid_objects import check_parentable
-from .convert_animation import draw_rows, draw_text
+from .drawing import draw_job, draw_rows, draw_text
 
 
 class SKINNING_PT_bind(bpy.types.Panel):
@@ -32,8 +32,7 @@ class SKINNING_PT_bind(bpy.types.Panel):
         column.enabled = job is None
         _draw_settings(column, context, settings)
         if job is not None:
-            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            layout.label(text="Press Esc to cancel")
+            draw_job(layout, job)
             return
         if settings.method == "CONTAINMENT":
             _draw_volumes(layout, context, settings)

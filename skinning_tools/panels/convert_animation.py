@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panel of Convert Animation to Skinning: settings, button, progress, and the figures of the result."""
 
-import textwrap
-
 import bpy
 
 from ..scene import background, error_display
 from ..scene.conversion import reason_not_to_convert
 from ..scene.result import result_of
-
-# Pixels that a letter of the interface's font takes on average at a scale of one, and those of margins and the icon.
-LETTER_WIDTH = 6.5
-MARGIN_WIDTH = 60
+from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
 
 
 class SKINNING_PT_convert_animation(bpy.types.Panel):
@@ -31,8 +26,7 @@ class SKINNING_PT_convert_animation(bpy.types.Panel):
         draw_settings(settings, context.scene)
 
         if job is not None:
-            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            layout.label(text="Press Esc to cancel")
+            draw_job(layout, job)
             return
         reason = reason_not_to_convert(context)
         button = layout.row()
@@ -99,18 +93,6 @@ def draw_settings(layout, scene) -> None:
         body.prop(settings, "optimize_rest_pose")
 
 
-def draw_frame_range(layout, scene, settings) -> None:
-    """The range of ``settings``, or the scene's, which is what will be read where they say so."""
-    column = layout.column()
-    column.prop(settings, "use_scene_range")
-    range_column = column.column(align=True)
-    range_column.enabled = not settings.use_scene_range
-    range_owner = scene if settings.use_scene_range else settings
-    range_column.prop(range_owner, "frame_start", text="Frame Start")
-    range_column.prop(range_owner, "frame_end", text="End")
-    column.prop(settings, "frame_step", text="Step")
-
-
 def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
     """The figures of a conversion as (name, value) texts."""
     distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures["largest_distance"], precision=3)
@@ -122,22 +104,6 @@ def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
         ("Vertices", f"{figures['vertex_count']:,}"),
         ("Frames", f"{figures['frame_start']:g} – {figures['frame_end']:g}{step}"),
     ]
-
-
-def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
-    grid = layout.grid_flow(row_major=True, columns=2, even_columns=True)
-    for name, value in rows:
-        grid.label(text=name)
-        grid.label(text=value)
-
-
-def draw_text(layout, context, text: str, icon: str) -> None:
-    """A text in as many lines as the sidebar's width asks for."""
-    width = context.region.width / context.preferences.system.ui_scale - MARGIN_WIDTH
-    column = layout.column(align=True)
-    column.scale_y = 0.8
-    for index, line in enumerate(textwrap.wrap(text, max(20, int(width / LETTER_WIDTH)))):
-        column.label(text=line, icon=icon if index == 0 else "BLANK1")
 
 
 registry = [SKINNING_PT_convert_animation, SKINNING_PT_conversion_result]

@@ -9,7 +9,7 @@ from ..scene.eigenskin import check_buildable, notes_on_modifiers
 from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
-from .convert_animation import draw_frame_range, draw_rows, draw_text
+from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
 
 # Supports with their own plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
@@ -59,8 +59,7 @@ class SKINNING_PT_eigenskin(bpy.types.Panel):
         _draw_examples(column, context, armature, object)
         _draw_settings(column, armature.skinning_eigenskin)
         if job is not None:
-            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            layout.label(text="Press Esc to cancel")
+            draw_job(layout, job)
             return
         record = eigenskin_record(object)
         button = layout.row()

@@ -6,7 +6,7 @@ import bpy
 from ..scene.center_export import export_state
 from ..scene.job_checks import active_object
 from ..scene.rotation_centers import FRESH, STALE, bake_record
-from .convert_animation import draw_text
+from .drawing import draw_text
 
 
 class SKINNING_PT_export_centers(bpy.types.Panel):

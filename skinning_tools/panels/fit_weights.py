@@ -11,7 +11,7 @@ from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.reachable_region import shown_mesh
 from ..scene.skin_reader import armature_of
 from ..scene.weight_fit import ERROR_ATTRIBUTE, FitSettings, check_ready
-from .convert_animation import draw_text
+from .drawing import draw_job, draw_text
 
 
 class SKINNING_PT_fit_weights(bpy.types.Panel):
@@ -41,8 +41,7 @@ class SKINNING_PT_fit_weights(bpy.types.Panel):
         _draw_source(column, context, settings, original, copies)
         _draw_settings(column, settings, original)
         if job is not None:
-            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            layout.label(text="Press Esc to cancel")
+            draw_job(layout, job)
             return
         reason = reason_not_to_work(
             context, lambda context, object: check_ready(context, object, FitSettings.of(settings))

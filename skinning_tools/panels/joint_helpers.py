@@ -10,7 +10,7 @@ from ..scene.bulge_presets import PRESETS
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
 from ..scene.wording import counted
-from .convert_animation import draw_text
+from .drawing import draw_job, draw_text
 
 # More would fill the sidebar.
 _SHOWN = 24
@@ -30,8 +30,7 @@ class SKINNING_PT_joint_helpers(bpy.types.Panel):
         reason = reason_not_to_work(context, helped_armature)
         job = background.running_job()
         if job is not None:
-            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            layout.label(text="Press Esc to cancel")
+            draw_job(layout, job)
             return
         if reason:
             draw_text(layout, context, reason, "INFO")

@@ -7,7 +7,7 @@ from ..scene.bake_state import shown_bake_state
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import MISSING, STALE
 from ..scene.skin_reader import check_turning
-from .convert_animation import draw_text
+from .drawing import draw_text
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
 

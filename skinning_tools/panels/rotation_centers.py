@@ -9,7 +9,7 @@ from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import FRESH, MISSING, STALE, bake_record
 from ..scene.skin_reader import check_turning
-from .convert_animation import draw_frame_range, draw_rows, draw_text
+from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
 
 
 class SKINNING_PT_rotation_centers(bpy.types.Panel):
@@ -29,8 +29,7 @@ class SKINNING_PT_rotation_centers(bpy.types.Panel):
         settings.enabled = job is None
         _draw_settings(settings, context.scene.skinning_rotation_centers)
         if job is not None:
-            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            layout.label(text="Press Esc to cancel")
+            draw_job(layout, job)
             return
         button = layout.row()
         button.scale_y = 1.5

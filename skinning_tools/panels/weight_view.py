@@ -7,7 +7,7 @@ from ..scene import weight_view
 from ..scene.active_vertex import active_vertex
 from ..scene.character import character_of, target_mesh
 from ..scene.job_checks import reason_not_to_work
-from .convert_animation import draw_text
+from .drawing import draw_text
 
 BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))
 _LIST_ROWS = 6

@@ -9,7 +9,7 @@ from ..scene.job_checks import reason_not_to_work
 from ..scene.rigid_parts import check_partitionable, partition_figures, share_rows
 from ..scene.weight_tools import compression_figures, vertices_text, weighted_mesh, weighted_or_edited_mesh
 from ..scene.wording import counted
-from .convert_animation import draw_frame_range, draw_rows, draw_text
+from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
@@ -53,8 +53,7 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
     def draw(self, context):
         job = background.running_job()
         if job is not None:
-            self.layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            self.layout.label(text="Press Esc to cancel")
+            draw_job(self.layout, job)
             return
         reason = reason_not_to_work(context, weighted_or_edited_mesh)
         if reason:

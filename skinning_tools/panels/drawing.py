@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What several panels draw: texts, figures, the range of frames, the job that runs."""
+
+import textwrap
+
+from ..scene import background
+
+# Pixels that a letter of the interface's font takes on average at a scale of one, and those of margins and the icon.
+LETTER_WIDTH = 6.5
+MARGIN_WIDTH = 60
+
+
+def draw_frame_range(layout, scene, settings) -> None:
+    """The range of ``settings``, or the scene's, which is what will be read where they say so."""
+    column = layout.column()
+    column.prop(settings, "use_scene_range")
+    range_column = column.column(align=True)
+    range_column.enabled = not settings.use_scene_range
+    range_owner = scene if settings.use_scene_range else settings
+    range_column.prop(range_owner, "frame_start", text="Frame Start")
+    range_column.prop(range_owner, "frame_end", text="End")
+    column.prop(settings, "frame_step", text="Step")
+
+
+def draw_job(layout, job: background.RunningJob) -> None:
+    """How far a modal job has come."""
+    layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
+    layout.label(text="Press Esc to cancel")
+
+
+def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
+    grid = layout.grid_flow(row_major=True, columns=2, even_columns=True)
+    for name, value in rows:
+        grid.label(text=name)
+        grid.label(text=value)
+
+
+def draw_text(layout, context, text: str, icon: str) -> None:
+    """A text in as many lines as the sidebar's width asks for."""
+    width = context.region.width / context.preferences.system.ui_scale - MARGIN_WIDTH
+    column = layout.column(align=True)
+    column.scale_y = 0.8
+    for index, line in enumerate(textwrap.wrap(text, max(20, int(width / LETTER_WIDTH)))):
+        column.label(text=line, icon=icon if index == 0 else "BLANK1")
