@@ -1,21 +1,56 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solves of one part of a decomposition with the others given."""
+"""Weights for bones whose motion is given, some of the weights kept as they are."""
+
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from ..animation import Animation, check_animation
-from ..dense import one_blas_thread
-from ..errors import BadSettings
-from ..progress import Progress, checkpoint, ignore
-from .bone_model import BoneModel, homogeneous
+from ..binding.influence_rows import matrix_influences, padded_influences
+from ..deform.influences import weight_matrix
+from ..dense import one_blas_thread, product
+from ..errors import BadSettings, BadWeights
+from ..progress import Progress, checkpoint, ignore, span
+from .bone_model import BoneModel, homogeneous, monomials
 from .reduction import AnimationMatrix
+from .smoothness import Smoothness, independent_sets, neighbor_weights
 from .sweeps import vertex_blocks
 from .transforms import to_rows
-from .vertex_step import VertexState, best_single_bones, improve_vertices
+from .vertex_step import (
+    Pull,
+    VertexState,
+    best_single_bones,
+    choose_weights,
+    improve_vertices,
+    predictions_gram,
+)
 
 # Each pass lets other bones compete for a vertex's influences; few vertices change after the third.
 _PASSES = 8
 _SETTLED = 1e-12
+_STAGE = "Weights"
+# Sweeps over all vertices that smooth, and what one has to gain, of what is left, for another one to follow.
+_SMOOTHING_SWEEPS = 40
+_WORTH_SMOOTHING = 1e-3
+# A vertex of which less than this is free keeps its weights.
+_LEAST_BUDGET = 1e-6
+# Bytes of inner products that are kept from sweep to sweep.
+_LARGEST_KEPT = 512 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Weights that are there already: bones and weights (N, K), rows that sum to 1, or to 0 where there are none.
+
+    locked_bones (P,) bool: bones whose weights stay, the others share what these leave. locked_vertices (N,) bool:
+    those whose weights all stay.
+    """
+
+    bones: np.ndarray
+    weights: np.ndarray
+    locked_bones: np.ndarray
+    locked_vertices: np.ndarray
 
 
 @one_blas_thread()
@@ -25,14 +60,41 @@ def solve_weights(
     transforms: np.ndarray,
     max_influences: int = 4,
     progress: Progress = ignore,
+    *,
+    smoothness: float = 0.0,
+    given: Given | None = None,
+    edges: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The convex weights that make given bones follow ``animation`` (Kavan et al. 2010, section 4.4).
 
-    rest (N, 3) and transforms (F, P, 3, 4) in the object space of ``animation.frames``.
-    Returns bones (N, K) int32 and weights (N, K) float64, strongest first, K = max_influences.
-    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, Cancelled.
+    rest (N, 3) and transforms (F, P, 3, 4) in the object space of ``animation.frames``. smoothness from 0 to 1: how
+    much of the error may be given for weights that are smooth over the surface of ``animation.triangles`` and the
+    ``edges`` (E, 2) of no triangle. given: what of the present weights stays.
+    Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
+    K = max_influences, or more where locked bones leave no place for one that is free.
+    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where
+    all is locked, Cancelled.
     """
     check_animation(animation)
+    _check(animation, rest, transforms, max_influences, smoothness)
+    matrix = AnimationMatrix(animation.frames)
+    points, moved = matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
+    problem = _Problem.of(matrix, homogeneous(points), to_rows(moved), max_influences, given)
+    if not len(problem.chosen):
+        raise BadWeights(
+            f"All weights of {animation.name} are locked, so there is nothing to solve for. Unlock some vertex groups, "
+            "or lock fewer vertices"
+        )
+    fit = span(progress, 0.0, 0.3 if smoothness else 1.0)
+    for done, allowed, rows in problem.groups():
+        problem.fit(rows, allowed, span(fit, done, done + len(rows) / len(problem.chosen)))
+    if smoothness:
+        neighbors = neighbor_weights(rest, animation.triangles, edges)
+        problem.smooth(neighbors, smoothness, span(progress, 0.3, 1.0))
+    return problem.result()
+
+
+def _check(animation, rest, transforms, max_influences, smoothness) -> None:
     frame_count = len(transforms)
     if frame_count != len(animation.frames):
         raise BadSettings(f"The bones have {frame_count} frames, {animation.name} has {len(animation.frames)}")
@@ -40,25 +102,162 @@ def solve_weights(
         raise BadSettings(f"The rest pose has {len(rest)} vertices, {animation.name} has {animation.vertex_count}")
     if max_influences < 1:
         raise BadSettings(f"Max influences must be at least 1, not {max_influences}")
-    matrix = AnimationMatrix(animation.frames)
-    rest, transforms = matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
-    model = BoneModel(to_rows(transforms))
-    state = VertexState(
-        homogeneous(rest),
-        np.zeros((len(rest), max_influences), dtype=np.int32),
-        np.zeros((len(rest), max_influences)),
-    )
-    state.weights[:, 0] = 1.0
-    blocks = vertex_blocks(len(rest))
-    for number, part in enumerate(blocks):
-        data = matrix.rows(part)
-        state.bones[part] = best_single_bones(model, data, state.points[part])[:, None]
-        own_norms = np.einsum("ij,ij->i", data, data)
-        last = np.full(len(data), np.inf)
-        for _ in range(_PASSES):
-            errors = improve_vertices(model, data, state, part, optimize_rest_pose=False) + own_norms
-            if np.all(last - errors <= _SETTLED * own_norms):
+    if not 0 <= smoothness <= 1:
+        raise BadSettings(f"Smoothness must be from 0 to 1, not {smoothness:g}")
+
+
+class _Problem:
+    """Free weights u (n, K) of free bones; a vertex's weights are those that are held, and ``budget`` · u.
+
+    model: of the free bones alone, which ``free`` (P',) names. held (N, P): the weights that stay. allowed (N,): how
+    many free bones a vertex may have. chosen: the vertices that have anything free.
+    """
+
+    def __init__(self, matrix, points, rows, free, held, most, allowed, locked_vertices):
+        self._matrix, self._rows, self._free, self._held = matrix, rows, free, held
+        self._bone_count, self._most = len(rows) // 4, most
+        own_rows = rows.reshape(self._bone_count, 4, -1)[free].reshape(4 * len(free), rows.shape[1])
+        self._model = BoneModel(own_rows) if len(free) else None
+        self._budget = np.maximum(1.0 - np.asarray(held.sum(axis=1)).ravel(), 0.0)
+        self._allowed = np.minimum(allowed, len(free))
+        self.chosen = np.flatnonzero(~locked_vertices & (self._budget > _LEAST_BUDGET) & (self._allowed > 0))
+        shape = len(points), max(min(most, len(free)), 1)
+        self._state = VertexState(points, np.zeros(shape, np.int32), np.zeros(shape))
+        self._kept_products = None
+
+    @classmethod
+    def of(cls, matrix, points, rows, most: int, given: Given | None) -> "_Problem":
+        bone_count, count = len(rows) // 4, len(points)
+        if given is None:
+            held = sparse.csr_matrix((count, bone_count))
+            return cls(
+                matrix, points, rows, np.arange(bone_count), held, most, np.full(count, most), np.zeros(count, bool)
+            )
+        locked = np.asarray(given.locked_bones, bool)
+        stays = locked[given.bones] | given.locked_vertices[:, None]
+        held = weight_matrix(given.bones, np.where(stays, given.weights, 0.0), bone_count)
+        held.sum_duplicates()
+        held.eliminate_zeros()
+        allowed = np.maximum(most - np.diff(held.indptr), 1)
+        return cls(matrix, points, rows, np.flatnonzero(~locked), held, most, allowed, given.locked_vertices)
+
+    def groups(self):
+        """(fraction done, allowed influences, vertices) of those with as many."""
+        done = 0
+        for allowed in np.unique(self._allowed[self.chosen])[::-1]:
+            rows = self.chosen[self._allowed[self.chosen] == allowed]
+            yield done / len(self.chosen), int(allowed), rows
+            done += len(rows)
+
+    def data(self, part: np.ndarray) -> np.ndarray:
+        """What the free weights, which sum to 1, have to reach: (n, 3F)."""
+        data = self._matrix.rows(part)
+        held = self._held[part]
+        if not held.nnz:
+            return data
+        counts = np.diff(held.indptr)
+        owner = np.repeat(np.arange(len(part)), counts)
+        explained = np.zeros((len(part), len(self._rows) // 4, 4))
+        explained[owner, held.indices] = held.data[:, None] * self._state.points[part][owner]
+        data -= product(explained.reshape(len(part), -1), self._rows)
+        return data / self._budget[part, None]
+
+    def fit(self, rows: np.ndarray, allowed: int, progress: Progress) -> None:
+        """Each vertex alone."""
+        state = VertexState(self._state.points, self._state.bones[:, :allowed], self._state.weights[:, :allowed])
+        state.weights[rows, 0] = 1.0
+        blocks = vertex_blocks(len(rows))
+        for number, block in enumerate(blocks):
+            part = rows[block]
+            data = self.data(part)
+            state.bones[part] = best_single_bones(self._model, data, state.points[part])[:, None]
+            own_norms = np.einsum("ij,ij->i", data, data)
+            last = np.full(len(data), np.inf)
+            for _ in range(_PASSES):
+                errors = improve_vertices(self._model, data, state, part, optimize_rest_pose=False) + own_norms
+                if np.all(last - errors <= _SETTLED * own_norms):
+                    break
+                last = errors
+            checkpoint(progress, (number + 1) / len(blocks), _STAGE)
+
+    def smooth(self, neighbors: sparse.csr_matrix, amount: float, progress: Progress) -> None:
+        """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""
+        errors = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
+        elements = len(self.chosen) * self._matrix.height
+        smoothness = Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
+        if smoothness is None:
+            return
+        sets = independent_sets(neighbors, self.chosen)
+        last = np.inf
+        for number in range(_SMOOTHING_SWEEPS):
+            left = 0.0
+            for rows in sets:
+                matrix = self.weights()
+                for allowed in np.unique(self._allowed[rows]):
+                    same = rows[self._allowed[rows] == allowed]
+                    for block in vertex_blocks(len(same)):
+                        left += self._pulled(smoothness, matrix, same[block], int(allowed))
+            left += smoothness.energy(self.weights())
+            checkpoint(progress, (number + 1) / _SMOOTHING_SWEEPS, "Smoothing")
+            if last - left <= _WORTH_SMOOTHING * left:
                 break
-            last = errors
-        checkpoint(progress, (number + 1) / len(blocks), "Weights")
-    return state.bones, state.weights
+            last = left
+        checkpoint(progress, 1.0, "Smoothing")
+
+    def _pulled(self, smoothness: Smoothness, matrix: sparse.csr_matrix, part: np.ndarray, allowed: int) -> float:
+        """Improve independent vertices; their squared error without the pull."""
+        state, budget = self._state, self._budget[part]
+        products, norms = self._products(part)
+        pull = smoothness.pull(part, matrix)
+        pull = Pull(pull.strength, pull.means[:, self._free] / budget[:, None])
+        bones, weights, errors = choose_weights(
+            self._model,
+            products,
+            state.points[part],
+            state.bones[part, :allowed],
+            state.weights[part, :allowed],
+            pull,
+        )
+        state.bones[part, :allowed], state.weights[part, :allowed] = bones, weights
+        towards = np.take_along_axis(pull.means, bones, axis=1)
+        errors -= pull.strength * (weights * (weights - 2.0 * towards)).sum(axis=1)
+        return float(budget**2 @ np.maximum(errors + norms, 0.0))
+
+    def _squared_error(self, part: np.ndarray) -> float:
+        products, norms = self._products(part)
+        state, rows = self._state, np.arange(len(part))[:, None]
+        bones, weights, points = state.bones[part], state.weights[part], state.points[part]
+        with_data = np.einsum("npi,ni->np", products, points)[rows, bones]
+        gram = predictions_gram(self._model, bones, monomials(points))
+        errors = np.einsum("nk,kln,nl->n", weights, gram, weights) - 2.0 * np.einsum("nk,nk->n", weights, with_data)
+        return float(self._budget[part] ** 2 @ np.maximum(errors + norms, 0.0))
+
+    def _products(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What ``choose_weights`` asks of the data, and ‖y‖² (n,): kept from sweep to sweep where that is little."""
+        size = len(self._budget) * len(self._free) * 32
+        if size > _LARGEST_KEPT:
+            data = self.data(part)
+            return self._model.data_products(data), np.einsum("ij,ij->i", data, data)
+        if self._kept_products is None:
+            self._kept_products = np.empty((len(self._budget), len(self._free), 4)), np.empty(len(self._budget))
+            for block in vertex_blocks(len(self.chosen)):
+                rows = self.chosen[block]
+                data = self.data(rows)
+                self._kept_products[0][rows] = self._model.data_products(data)
+                self._kept_products[1][rows] = np.einsum("ij,ij->i", data, data)
+        return tuple(kept[part] for kept in self._kept_products)
+
+    def weights(self) -> sparse.csr_matrix:
+        """(N, P): all weights as they are now."""
+        bones = self._free[self._state.bones] if len(self._free) else self._state.bones
+        free = weight_matrix(bones, self._state.weights * self._budget[:, None], self._bone_count)
+        return (self._held + free).tocsr()
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bones (N, K) int32 and weights (N, K), strongest first."""
+        if not self._held.nnz:
+            return padded_influences(self._free[self._state.bones].astype(np.int32), self._state.weights, self._most)
+        matrix = self.weights()
+        matrix.eliminate_zeros()
+        widest = int(np.diff(matrix.indptr).max(initial=1))
+        return padded_influences(*matrix_influences(matrix, max(widest, self._most)), self._most)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from ..deform.influences import weight_matrix
 from ..dense import product
 from .bone_model import BoneModel, monomials
 from .rest_pose import blended_system, fit_rest_positions, squared_errors
@@ -66,7 +67,7 @@ def _moved(model, products, points, bones, weights) -> tuple[np.ndarray, np.ndar
 def _refitted(model, products, points, bones, weights) -> tuple[np.ndarray, np.ndarray]:
     """The same bones and new weights (n, K) for new rest positions, strongest first; the old where no worse."""
     with_data = np.einsum("npi,ni->np", products, points)
-    gram = _gram(model, bones, monomials(points))
+    gram = predictions_gram(model, bones, monomials(points))
     data = np.ascontiguousarray(np.take_along_axis(with_data, bones, axis=1).T)
     present = np.ascontiguousarray(weights.T)
     now = np.einsum("in,ijn,jn->n", present, gram, present) - 2.0 * np.einsum("in,in->n", present, data)
@@ -84,7 +85,7 @@ def _strongest_first(bones, weights) -> tuple[np.ndarray, np.ndarray]:
     return np.where(weights > 0, bones, bones[:, :1]), weights
 
 
-def _gram(model, bones, powers) -> np.ndarray:
+def predictions_gram(model, bones, powers) -> np.ndarray:
     """(m, m, n) inner products of the predictions of ``bones`` (n, m)."""
     count, size = bones.shape
     gram = np.empty((size, size, count))
@@ -99,8 +100,26 @@ def best_single_bones(model: BoneModel, data: np.ndarray, points: np.ndarray) ->
     return np.argmin(model.squared_distances(points, data), axis=1)
 
 
-def choose_weights(model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray):
-    """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,).
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """What draws weights to others: strength (n,) times ‖w − means‖² is added to a vertex's squared error.
+
+    means (n, P); of the sum, strength · ‖means‖² is left out everywhere, as ‖y‖² is.
+    """
+
+    strength: np.ndarray
+    means: np.ndarray
+
+
+def choose_weights(
+    model: BoneModel,
+    products: np.ndarray,
+    points: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    pull: Pull | None = None,
+):
+    """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,), with what ``pull`` adds.
 
     products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse.
     """
@@ -108,9 +127,13 @@ def choose_weights(model: BoneModel, products: np.ndarray, points: np.ndarray, b
     rows = np.arange(count)
     powers = monomials(points)
     with_data = np.einsum("npi,ni->np", products, points)
-    candidates = _candidates(model, points, powers, with_data, bones, weights)
+    if pull is not None:
+        with_data += pull.strength[:, None] * pull.means
+    candidates = _candidates(model, points, powers, with_data, bones, weights, pull)
     size = candidates.shape[1]
-    gram = _gram(model, candidates, powers)
+    gram = predictions_gram(model, candidates, powers)
+    if pull is not None:
+        gram[np.arange(size), np.arange(size)] += pull.strength
     data = np.ascontiguousarray(np.take_along_axis(with_data, candidates, axis=1).T)
     present = np.zeros((size, count))
     for k in range(influences):
@@ -144,14 +167,14 @@ def _fit_strongest(gram, data, strength, influences):
     return kept, *fit_convex(gram, data)
 
 
-def _candidates(model, points, powers, with_data, bones, weights) -> np.ndarray:
+def _candidates(model, points, powers, with_data, bones, weights, pull=None) -> np.ndarray:
     """Bones worth a closer look (n, M): those in use, then those that a step toward them helps most."""
     count, influences = bones.shape
     size = min(influences + _EXTRA_CANDIDATES, model.bone_count)
     if size == model.bone_count:
         return np.tile(np.arange(size), (count, 1))
     rows = np.arange(count)
-    if weights[:, 0].min() == 1.0:
+    if weights[:, 0].min() == 1.0 and pull is None:
         # Right after the segmentation there is no blend to improve on yet.
         alone = product(powers, model.packed_own) - 2.0 * with_data
         return np.argpartition(alone, size - 1, axis=1)[:, :size]
@@ -159,13 +182,18 @@ def _candidates(model, points, powers, with_data, bones, weights) -> np.ndarray:
     blended = design @ model.gram if scipy.sparse.issparse(design) else product(design, model.gram)
     blended = blended.reshape(count, -1, 4)
     with_blend = np.einsum("npi,ni->np", blended, points)
+    alone = product(powers, model.packed_own)
+    if pull is not None:
+        # The pull's part of the gram is the unit matrix, by its strength.
+        with_blend += pull.strength[:, None] * weight_matrix(bones, weights, model.bone_count).toarray()
+        alone += pull.strength[:, None]
     blend_squared = np.zeros(count)
     blend_data = np.zeros(count)
     for k in range(influences):
         blend_squared += weights[:, k] * with_blend[rows, bones[:, k]]
         blend_data += weights[:, k] * with_data[rows, bones[:, k]]
     along = with_data - with_blend - (blend_data - blend_squared)[:, None]
-    length = product(powers, model.packed_own) - 2.0 * with_blend + blend_squared[:, None]
+    length = alone - 2.0 * with_blend + blend_squared[:, None]
     step = np.clip(along / np.where(length > 0, length, np.inf), 0.0, 1.0)
     gain = step * (2.0 * along - step * length)
     for k in range(influences):
