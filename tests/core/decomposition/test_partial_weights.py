@@ -67,13 +67,13 @@ def test_locked_bones_keep_their_weights_and_the_others_come_back(wolf):
 def test_the_others_make_the_best_of_wrong_locked_weights(wolf):
     """A bone is locked at half of what it should have: the rest is solved for with that in mind, not just scaled."""
     animation, rest, transforms, truth = wolf
-    bone = int(np.argmax(truth.sum(axis=0)))
+    bone = 18  # it shares most of its vertices with bones that move much like it
     wrong = truth.copy()
     wrong[:, bone] *= 0.5
     wrong /= wrong.sum(axis=1, keepdims=True)
     result = solve_weights(animation, rest, transforms, 13, given=given(wrong, [bone]))
     np.testing.assert_allclose(dense(*result)[:, bone], wrong[:, bone], atol=1e-6)
-    assert e_rms(wolf, *result) < 0.8 * e_rms(wolf, *rows_of(wrong))
+    assert e_rms(wolf, *result) < 0.7 * e_rms(wolf, *rows_of(wrong))
 
 
 def test_locked_bones_count_as_influences(wolf):
