@@ -163,7 +163,12 @@ def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> "
         angles = ", ".join(f"{name} {np.degrees(turn):.0f}°" for name, turn in list(skipped.items())[:6])
         raise BadScene(
             f"No joint turns by more than {np.degrees(given.threshold):.0f}°"
-            + (f" ({angles}). Lower the threshold, or set Count to add links in any case" if angles else "")
+            + (
+                f" ({angles}). Lower the threshold, or set Count to add links in any case"
+                if angles
+                else ", as far as "
+                "rotation limits and an action tell. Give the joints either, or name those that are to get links"
+            )
         )
     concerned = [each for each in shared if any(each.has_weights((joint.start, joint.end)) for joint in counts)]
     objects = [each.object for each in concerned]
