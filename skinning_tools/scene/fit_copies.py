@@ -16,6 +16,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ..core.errors import BadMesh, BadScene
+from .character import character_of
 from .fit_poses import MeshPose, check_bent, check_fittable, check_shown, read_pose
 from .local_collections import collections_beside
 from .object_checks import object_label
@@ -57,8 +58,6 @@ def fit_target(context, object):
 
     Raises BadScene where there is none, or more than one.
     """
-    from .character import character_of
-
     if is_copy(object):
         original = original_of(object)
         if original is None:

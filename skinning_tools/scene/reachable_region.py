@@ -39,8 +39,8 @@ class Region:
 
 
 def shown_mesh(context):
-    """The mesh object whose vertex is meant: the active one, or where an armature is active, the one that it deforms
-    whose copy or self has a selected vertex. Raises nothing."""
+    """The object whose vertex is meant: the active one; where that is an armature, a posed copy of a mesh that it
+    deforms, or else such a mesh, that can be seen. None where there is none. Raises nothing."""
     object = context.view_layer.objects.active
     if object is None or object.type != "ARMATURE":
         return object

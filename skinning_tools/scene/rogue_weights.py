@@ -136,11 +136,11 @@ def remove(context, object, only_checked: bool = False) -> background.Steps:
     return _result(object, "corrected", corrected, len(changed), len(islands) - len(corrected), begin)
 
 
-def select(context, object, index: int = -1) -> tuple[str, int]:
+def select(context, object, index: int = -1) -> str:
     """Select the vertices of one row of the list, or of all that are checked (−1), in Edit Mode with vertex selection.
 
-    Makes the mesh active, and the vertex group of the row's bone (of the first one). Returns the line to report, and
-    how many vertices there are. Raises BadScene where there is no such row, or the list is older than the mesh.
+    Makes the mesh active, and the vertex group of the row's bone (of the first one). Returns the line to report.
+    Raises BadScene where there is no such row, or the list is older than the mesh.
     """
     object = weighted_or_edited_mesh(context, object)
     islands = object.skinning_rogue_weights.islands

@@ -15,6 +15,7 @@ from . import background, fit_copies
 from .bodies import named_parents, stretch_of
 from .bone_selection import selected_bones
 from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from .example_sources import evaluated_shape
 from .fit_copies import copies_of, fit_target
 from .fit_poses import SAME_PLACE, MeshPose, bare_skin, check_bent, check_fittable, check_shown, differ, read_pose
 from .frame_guard import frame_kept
@@ -211,8 +212,6 @@ def _wanted(context, original, before: BoneWeights, settings: FitSettings, copie
 
 
 def _of_object(context, original, settings: FitSettings) -> _Wanted:
-    from .example_sources import evaluated_shape
-
     target = _target(context, settings)
     check_object(context, target)
     pose = read_pose(context, original)
