@@ -22,7 +22,7 @@ from .bind_targets import (
     place_hidden,
 )
 from .bind_volumes import read_volumes, write_volumes
-from .bodies import deforming_bones, read_body, read_skeleton, stretch_of
+from .bodies import deforming_bones, other_triangles, read_body, read_skeleton, stretch_of
 from .bone_weights import BoneWeights, locked_bones, write_bone_weights
 from .crs_record import native_modifier
 from .object_checks import object_label
@@ -278,13 +278,15 @@ def _joined(objects) -> "Body":
     if len(objects) == 1:
         return _body(first)
     stretch, world = stretch_of(first), np.array(first.matrix_world, dtype=np.float64)
-    points, triangles, count = [], [], 0
+    points, triangles, others, count = [], [], [], 0
     for ob in objects:
         to_first = np.linalg.solve(world, np.array(ob.matrix_world, dtype=np.float64))
         points.append((rest_positions(ob.data) @ to_first[:3, :3].T + to_first[:3, 3]) @ stretch.T)
-        triangles.append(mesh_triangles(ob.data) + count)
+        own = mesh_triangles(ob.data)
+        triangles.append(own + count)
+        others.append(other_triangles(ob.data, own, points[-1]) + count)
         count += len(points[-1])
-    return Body(np.concatenate(points), np.concatenate(triangles), np.zeros((0, 2), int))
+    return Body(np.concatenate(points), np.concatenate(triangles), np.zeros((0, 2), int), np.concatenate(others))
 
 
 def _limits(armature, names, settings: BindSettings) -> np.ndarray | None:

@@ -12,6 +12,10 @@ from .skin_reader import mesh_triangles, rest_positions
 if TYPE_CHECKING:
     from ..core.binding.types import Body, Skeleton
 
+# A quad whose smaller part is a smaller share of the larger one, whichever way it points, has a corner that is straight
+# or inward: it can be cut one way only.
+_CONVEX = 1e-3
+
 
 def deforming_bones(armature) -> tuple[str, ...]:
     """Names of the bones of an armature object that deform, in its order."""
@@ -56,7 +60,34 @@ def read_body(object) -> "Body":
     mesh = object.data
     edges = np.empty((len(mesh.edges), 2), np.int32)
     mesh.edges.foreach_get("vertices", edges.ravel())
-    return Body(rest_positions(mesh) @ stretch_of(object).T, mesh_triangles(mesh), edges)
+    rest, triangles = rest_positions(mesh) @ stretch_of(object).T, mesh_triangles(mesh)
+    return Body(rest, triangles, edges, other_triangles(mesh, triangles, rest))
+
+
+def other_triangles(mesh, triangles: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """(T, 3) for each of the mesh's ``triangles`` what it is where its quad is cut the other way; see Body.
+
+    The triangle itself where it is of no quad, or of one that cannot be cut so at the positions ``rest`` (N, 3).
+    """
+    of_face, sizes = np.empty(len(triangles), np.int32), np.empty(len(mesh.polygons), np.int32)
+    mesh.loop_triangles.foreach_get("polygon_index", of_face)
+    mesh.polygons.foreach_get("loop_total", sizes)
+    pairs = np.flatnonzero(sizes[of_face] == 4).reshape(-1, 2)
+    result = triangles.copy()
+    if not len(pairs):
+        return result
+    corners, starts = np.empty(len(mesh.loops), np.int32), np.empty(len(mesh.polygons), np.int32)
+    mesh.loops.foreach_get("vertex_index", corners)
+    mesh.polygons.foreach_get("loop_start", starts)
+    quads = corners[starts[of_face[pairs[:, 0]]][:, None] + np.arange(4)]
+    first = (triangles[pairs] == quads[:, :1, None]).any(axis=2).all(axis=1)  # cut at the first and the third corner
+    cut = np.where(first[:, None, None], quads[:, [[0, 1, 3], [1, 2, 3]]], quads[:, [[0, 1, 2], [0, 2, 3]]])
+    sides = rest[cut[..., 1:]] - rest[cut[..., :1]]
+    normals = np.cross(sides[:, :, 0], sides[:, :, 1])
+    alike, squares = np.einsum("qi,qi->q", *normals.swapaxes(0, 1)), np.einsum("qti,qti->qt", normals, normals)
+    convex = alike > _CONVEX * squares.max(axis=1)
+    result[pairs[convex]] = cut[convex]
+    return result
 
 
 def read_skeleton(object, armature, names=None) -> "Skeleton":

@@ -203,6 +203,33 @@ def test_a_symmetric_character_gets_symmetric_weights():
         assert np.allclose(weights, weights[image][:, [0, 2, 1]], atol=1e-5), method
 
 
+@pytest.mark.parametrize("scale", [(1, 1, 1), (1.7, -0.6, 1.2)])
+@pytest.mark.parametrize("shape", ["ball", "cushion"])
+def test_what_is_chance_in_a_symmetric_character_does_not_count(shape, scale):
+    """Blender cuts quads in the two sides anyhow, and scales that are not applied leave rounding."""
+    scenes.empty_scene()
+    if shape == "ball":
+        bpy.ops.mesh.primitive_uv_sphere_add()
+    else:
+        bpy.ops.mesh.primitive_cube_add()
+        bpy.context.object.modifiers.new("Subdivision", "SUBSURF").levels = 4
+        bpy.ops.object.modifier_apply(modifier="Subdivision")
+    ob = bpy.context.object
+    sides = [[[(0.2 * x, 0, 0), (0.7 * x, -0.1, 0.1)], [(0.7 * x, -0.1, 0.1), (1.2 * x, -0.2, 0.1)]] for x in (1, -1)]
+    spine = [[(0, 0, -0.8), (0, 0, 0)], [(0, 0, 0), (0, 0, 0.8)]]
+    rig = armature_of_segments([*spine, *sides[0], *sides[1]], parents=(-1, 0, 1, 2, 1, 4))
+    placed = Matrix.Translation((3, 2, 1)) @ Matrix.Rotation(0.7, 4, (1, 2, 3))
+    ob.data.transform(Matrix.Diagonal((*scale, 1)).inverted())
+    ob.matrix_world, rig.matrix_world = placed @ Matrix.Diagonal((*scale, 1)), placed
+    rest = np.array([vertex.co for vertex in ob.data.vertices])
+    image = np.linalg.norm(rest[:, None] * [-1, 1, 1] - rest, axis=-1).argmin(axis=1)
+    activate(ob)
+    for method in METHODS:
+        bound(method=method, replace=True)
+        weights = weights_of(ob, rig)
+        np.testing.assert_allclose(weights[image][:, [0, 1, 4, 5, 2, 3]], weights, atol=1e-4, err_msg=method)
+
+
 # Whom it means
 
 

@@ -51,7 +51,8 @@ def robot():
         head, tail = np.array(head), np.array(tail)
         for part in range(count):
             ob = cube(f"{name} {part}", (0, 0, 0), 0.1)
-            ob.data.transform(Matrix.Translation(random.uniform(-0.2, 0.2, 3)))
+            # No farther off than that most of it stays beside its bone: a foot's first is 0.1 from the shin.
+            ob.data.transform(Matrix.Translation(random.uniform(-0.05, 0.05, 3)))
             place = Matrix.Translation(head + (tail - head) * (part + 1) / (count + 1))
             turn = Quaternion(random.normal(size=4)).normalized().to_matrix().to_4x4()
             ob.matrix_world = rig.matrix_world @ place @ turn @ Matrix.Diagonal((*random.uniform(0.5, 1.5, 3), 1))

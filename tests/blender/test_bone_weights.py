@@ -10,7 +10,7 @@ from skinning_tools.core.errors import BadScene
 from skinning_tools.scene.bodies import read_body, read_skeleton, stretch_of
 from skinning_tools.scene.bone_weights import read_bone_weights, write_bone_weights
 from skinning_tools.scene.vertex_groups import read_weights
-from tests.blender import skinned_meshes
+from tests.blender import scenes, skinned_meshes
 
 
 @pytest.fixture
@@ -36,6 +36,24 @@ def test_skin_and_bones_are_where_the_world_has_them(tube):
     # The space has a rotation, a mirror and an origin of its own; distances are those of the world.
     assert np.allclose(np.linalg.norm(body.rest[:, None] - skeleton.heads, axis=-1), expected, atol=1e-5)
     assert np.allclose(skeleton.lengths, np.linalg.norm(rig_world[:3, :3], axis=0)[0], atol=1e-6)
+
+
+def test_quads_can_be_cut_the_other_way_where_they_are_convex():
+    scenes.empty_scene()
+    points = [(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0), (5, 1, 0), (3, 1, 0), (1, 5, 0), (0.5, 3.5, 0), (4, 0, 0)]
+    # Convex, with a corner inward, with a straight corner, and a triangle.
+    faces = [(0, 1, 2, 3), (1, 4, 2, 5), (2, 6, 7, 3), (1, 8, 4)]
+    ob = scenes.mesh_object(points, faces)
+    body = read_body(ob)
+
+    def cuts(triangles):
+        return sorted(tuple(np.roll(t, -np.argmin(t)).tolist()) for t in triangles if set(t) <= {0, 1, 2, 3})
+
+    both = [[(0, 1, 2), (0, 2, 3)], [(0, 1, 3), (1, 2, 3)]]
+    assert sorted([cuts(body.triangles), cuts(body.others)]) == both
+    rest = ~np.isin(body.triangles, [0, 1, 2, 3]).all(axis=1)
+    assert rest.sum() == 5
+    assert np.array_equal(body.others[rest], body.triangles[rest])
 
 
 def test_an_even_scale_keeps_a_symmetric_mesh_symmetric_to_the_last_bit(tube):

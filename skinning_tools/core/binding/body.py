@@ -45,6 +45,14 @@ def facing_outward(body: Body, inner_points: np.ndarray) -> np.ndarray:
     return triangles
 
 
+def with_others(body: Body, triangles: np.ndarray) -> np.ndarray:
+    """(T' + U, 3): ``triangles`` (T', 3), which are ``body.place_triangles`` but for how they are wound, and then
+    ``body.place_others``, wound like those."""
+    others, rows = body.place_others
+    turned = triangles[rows, 0] != body.place_triangles[rows, 0]
+    return np.concatenate([triangles, np.where(turned[:, None], others[:, ::-1], others)])
+
+
 def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
     """A copy of ``triangles`` (T, 3) in which those that share an edge between the two of them run along it oppositely.
 
@@ -78,9 +86,12 @@ def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
 
 
 class Surface:
-    """The faces around each place, to tell what lies behind them. points (W, 3), triangles (T, 3) facing outward."""
+    """The faces around each place, to tell what lies behind them.
 
-    def __init__(self, points: np.ndarray, triangles: np.ndarray):
+    points (W, 3), triangles (T, 3) facing outward; shares (T,): how much each counts, None for all alike.
+    """
+
+    def __init__(self, points: np.ndarray, triangles: np.ndarray, shares: np.ndarray | None = None):
         to_second = points[triangles[:, [1, 2, 0]]] - points[triangles]
         to_third = points[triangles[:, [2, 0, 1]]] - points[triangles]
         across = np.cross(to_second[:, 0], to_third[:, 0])
@@ -95,6 +106,8 @@ class Surface:
         self._second, self._third = (_unit(sides[solid].reshape(-1, 3)[order]) for sides in (to_second, to_third))
         cosine = np.einsum("ij,ij->i", self._second, self._third)
         self._angle = np.arccos(np.clip(cosine, -1, 1))
+        if shares is not None:
+            self._angle *= np.repeat(shares[solid], 3)[order]
         # By the angle of the face at the place, so that it does not matter how the faces are cut into triangles.
         self.normals = _unit(_sums(self._angle[:, None] * self._face, self._start, self._count))
         least = np.einsum("ij,ij->i", self._face, np.repeat(self.normals, self._count, axis=0))

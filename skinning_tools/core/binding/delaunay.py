@@ -240,7 +240,7 @@ def _closest(graph: sparse.csr_matrix, bones: sparse.csr_matrix, scale: float) -
     # The search has chosen one of several shortest ways; take the bones of the others, too.
     edges = graph.tocoo()
     with np.errstate(invalid="ignore"):  # the difference of two infinities: not tight
-        tight = (np.abs(length[edges.row] + edges.data - length[edges.col]) <= 1e-9 * scale) & (length[edges.col] > 0)
+        tight = (np.abs(length[edges.row] + edges.data - length[edges.col]) <= TIE * scale) & (length[edges.col] > 0)
     into = sparse.csr_matrix(
         (np.ones(tight.sum(), np.float32), (edges.col[tight], edges.row[tight])), shape=graph.shape
     )

@@ -30,8 +30,8 @@ SPARE = 12
 # Influences below are left out: they move nothing, and cost as much as any other.
 _LEAST = 1e-3
 
-# Weights that differ by less, as a share, are the same.
-_TIE = 1e-6
+# Weights that differ by less, as a share, are the same: rounding of positions comes out a few hundred times larger.
+_TIE = 1e-3
 
 _STAGE = "Smoothing"
 

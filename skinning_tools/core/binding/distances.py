@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore
-from .body import Surface, facing_outward
+from .body import Surface, facing_outward, with_others
 from .types import Body, Skeleton
 
 # Numbers in one block of rows times bones: 32 MB, of which a few are alive at a time.
@@ -48,7 +48,7 @@ class BoneDistances:
         self._along = np.where(self._squares > 0, 1 / np.where(self._squares > 0, self._squares, 1), 0)
         self._offsets = np.einsum("ij,ij->i", self._heads, self._axes)
         inner = body.points - self._from_nearest(progress)
-        self.surface = Surface(self.points, facing_outward(body, inner))
+        self.surface = Surface(self.points, with_others(body, facing_outward(body, inner)), body.shares)
 
     def blocks(self) -> Iterator[slice]:
         return blocks(len(self.points), self.count)

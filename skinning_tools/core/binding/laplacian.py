@@ -18,7 +18,7 @@ def laplacian(body: Body) -> tuple[sparse.csr_matrix, np.ndarray]:
     always positive definite.
     """
     points, count = body.points, len(body.points)
-    triangles = body.place_triangles
+    triangles, shares = np.concatenate([body.place_triangles, body.place_others[0]]), body.shares
     rows, columns, values = [], [], []
     for apex in range(3):
         a, b, c = (triangles[:, (apex + i) % 3] for i in range(3))
@@ -30,10 +30,12 @@ def laplacian(body: Body) -> tuple[sparse.csr_matrix, np.ndarray]:
         cotangent[solid] = inner[solid] / double_area[solid]
         rows.append(np.minimum(b, c))
         columns.append(np.maximum(b, c))
-        values.append(0.5 * cotangent)
-    areas = np.bincount(triangles.ravel(), np.repeat(double_area / 6, 3), count) if len(triangles) else np.zeros(count)
+        values.append(0.5 * shares * cotangent)
+    areas = np.zeros(count)
+    if len(triangles):
+        areas += np.bincount(triangles.ravel(), np.repeat(shares * double_area / 6, 3), count)
 
-    wires = _edges_without_triangles(body)
+    wires = _edges_without_triangles(body.place_edges, triangles, count)
     rows.append(wires[:, 0])
     columns.append(wires[:, 1])
     values.append(np.ones(len(wires)))
@@ -50,10 +52,8 @@ def laplacian(body: Body) -> tuple[sparse.csr_matrix, np.ndarray]:
     return result.tocsr(), np.maximum(areas, 1e-6 * typical)
 
 
-def _edges_without_triangles(body: Body) -> np.ndarray:
-    """(n, 2) of ``body.place_edges``."""
-    count = len(body.points)
-    sides = np.sort(body.place_triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-    edges = body.place_edges
+def _edges_without_triangles(edges: np.ndarray, triangles: np.ndarray, count: int) -> np.ndarray:
+    """(n, 2) of ``edges`` (E, 2), the first less than the second; of ``count`` places."""
+    sides = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     of_triangles = np.isin(edges[:, 0] * count + edges[:, 1], sides[:, 0] * count + sides[:, 1])
     return edges[~of_triangles]

@@ -37,27 +37,36 @@ def weld(points: np.ndarray, radius: float) -> np.ndarray:
 class Body:
     """A mesh at rest: rest (N, 3) float64, triangles (T, 3), edges (E, 2); any of the latter two may be empty.
 
+    others (T, 3): what stands in place of each triangle where its quad is cut along the other diagonal, wound like it;
+    the triangle itself where there is no other way, which is the default. Both ways count alike: which one a mesh has
+    is chance, and not the same on both sides of a symmetric mesh.
     Vertices at the same place are welded: ``place`` (N,) tells which of the W places each vertex has, and graphs and
-    components are of places, so that seams do not tear. Edges are those given and the triangles' sides.
+    components are of places, so that seams do not tear. Edges are those given and the sides of all triangles.
     Raises BadMesh without vertices, on positions that are no numbers and on indices that are not there.
     """
 
     rest: np.ndarray
     triangles: np.ndarray
     edges: np.ndarray
+    others: np.ndarray | None = None
 
     def __post_init__(self):
-        for name, columns, dtype in (("rest", 3, np.float64), ("triangles", 3, np.int64), ("edges", 2, np.int64)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=dtype).reshape(-1, columns))
+        if self.others is None:
+            object.__setattr__(self, "others", self.triangles)
+        columns = {"rest": (3, np.float64), "triangles": (3, np.int64), "edges": (2, np.int64), "others": (3, np.int64)}
+        for name, (width, dtype) in columns.items():
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=dtype).reshape(-1, width))
         if len(self.rest) == 0:
             raise BadMesh("The mesh has no vertices")
         wrong = ~np.isfinite(self.rest).all(axis=1)
         if wrong.any():
             raise BadMesh(f"Vertex {int(np.argmax(wrong))} of the mesh has a position that is not a number")
-        for name in ("triangles", "edges"):
+        for name in ("triangles", "edges", "others"):
             indices = getattr(self, name)
             if indices.size and (indices.min() < 0 or indices.max() >= len(self.rest)):
                 raise BadMesh(f"The mesh has {name} with vertices that it does not have")
+        if len(self.others) != len(self.triangles):
+            raise BadMesh("The mesh has not as many other triangles as triangles")
 
     @cached_property
     def diagonal(self) -> float:
@@ -82,17 +91,37 @@ class Body:
     @cached_property
     def place_triangles(self) -> np.ndarray:
         """(T', 3) triangles of places, without those that have a place twice and without repetitions."""
-        triangles = self.place[self.triangles]
-        a, b, c = triangles.T
-        triangles = triangles[(a != b) & (b != c) & (c != a)]
-        kept = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)[1]
-        return triangles[np.sort(kept)]
+        return self.place[self.triangles[self._solid]]
+
+    @cached_property
+    def place_others(self) -> tuple[np.ndarray, np.ndarray]:
+        """(U, 3) the ``others`` of places where they differ, and (U,) of which of ``place_triangles`` they are."""
+        others = self.place[self.others[self._solid]]
+        different = (np.sort(others, axis=1) != np.sort(self.place_triangles, axis=1)).any(axis=1)
+        rows = np.flatnonzero(different & _have_area(others))
+        return others[rows], rows
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """(T' + U,) how much each of ``place_triangles`` and then ``place_others`` counts: 1, or for two in the same
+        place a half."""
+        others, rows = self.place_others
+        result = np.ones(len(self.place_triangles) + len(others))
+        result[rows] = result[len(self.place_triangles) :] = 0.5
+        return result
+
+    @cached_property
+    def _solid(self) -> np.ndarray:
+        """(T',) the triangles that ``place_triangles`` are of."""
+        solid = np.flatnonzero(_have_area(self.place[self.triangles]))
+        corners = np.sort(self.place[self.triangles[solid]], axis=1)
+        return solid[np.sort(np.unique(corners, axis=0, return_index=True)[1])]
 
     @cached_property
     def place_edges(self) -> np.ndarray:
         """(E', 2) pairs of different places that an edge or a triangle's side joins, each once, first < second."""
-        sides = self.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
-        pairs = np.sort(self.place[np.concatenate([self.edges, sides])], axis=1)
+        sides = [each[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2) for each in (self.triangles, self.others)]
+        pairs = np.sort(self.place[np.concatenate([self.edges, *sides])], axis=1)
         return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
     @cached_property
@@ -117,6 +146,12 @@ class Body:
     def components(self) -> np.ndarray:
         """(N,) int: the connected part of each vertex, 0 …; parts that touch in a vertex's place are one."""
         return self.place_components[self.place]
+
+
+def _have_area(triangles: np.ndarray) -> np.ndarray:
+    """(T,) bool: triangles (T, 3) whose corners are three different places."""
+    a, b, c = triangles.T
+    return (a != b) & (b != c) & (c != a)
 
 
 @dataclass(frozen=True, eq=False)

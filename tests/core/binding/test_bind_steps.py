@@ -17,6 +17,7 @@ from skinning_tools.core.binding.laplacian import laplacian
 from skinning_tools.core.binding.point_to_line import joint_planes
 from skinning_tools.core.binding.skeleton import common_ancestors, hops
 from skinning_tools.core.binding.types import Body, Skeleton, weld
+from skinning_tools.core.errors import BadMesh
 
 from . import bodies
 from .bodies import NO_EDGES, bar, chain
@@ -115,6 +116,45 @@ def test_faces_turn_outward(seed):
     first = body.components[found[:, 0]] == 0
     assert volume(body.rest, found[first]) == pytest.approx(6)
     assert volume(body.rest, found[~first]) == pytest.approx(6 * 0.027)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_which_way_quads_are_cut_does_not_matter(turned):
+    rng = np.random.default_rng(3)
+    body = bar(12, 3)
+    rest = body.rest + 0.04 * rng.normal(size=body.rest.shape)
+    triangles, others = body.triangles.copy(), body.triangles.copy()
+    a, d, c = triangles[: 12 * 12].T
+    b = triangles[12 * 12 : 2 * 12 * 12, 1]
+    others[: 2 * 12 * 12] = np.concatenate([np.stack([a, b, c], axis=1), np.stack([b, d, c], axis=1)])
+    if turned:
+        some = np.tile(rng.random(12 * 12) < 0.2, 2)
+        for each in (triangles, others):
+            each[: len(some)][some] = each[: len(some)][some][:, ::-1]
+    one, other = Body(rest, triangles, NO_EDGES, others), Body(rest, others, NO_EDGES, triangles)
+    (conduction, areas), (expected, expected_areas) = laplacian(one), laplacian(other)
+    np.testing.assert_allclose(conduction.toarray(), expected.toarray(), atol=1e-12)
+    np.testing.assert_allclose(areas, expected_areas)
+    assert areas.sum() == pytest.approx(
+        (laplacian(Body(rest, triangles, NO_EDGES))[1].sum() + laplacian(Body(rest, others, NO_EDGES))[1].sum()) / 2
+    )
+    assert np.array_equal(one.place_edges, other.place_edges)
+    normals = [BoneDistances(each, chain()).surface.normals for each in (one, other)]
+    np.testing.assert_allclose(*normals, atol=1e-12)
+    outward = rest - np.column_stack([np.clip(rest[:, 0], 0.5, 5.5), np.zeros((len(rest), 2))])
+    assert (np.einsum("ij,ij->i", normals[0], outward) > 0).all()
+
+
+def test_quads_with_corners_at_one_place():
+    rest = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 0]]
+    whole = [[0, 1, 2], [0, 2, 3]], [[0, 1, 3], [1, 2, 3]]
+    for triangles, others in (whole, whole[::-1]):
+        body = Body(rest, triangles, NO_EDGES, others)
+        assert len(body.place_triangles) == 1
+        assert body.shares.tolist() == [1]
+        assert laplacian(body)[1].sum() == pytest.approx(0.5)
+    with pytest.raises(BadMesh, match="other triangles"):
+        Body(rest, whole[0], NO_EDGES, whole[1][:1])
 
 
 @pytest.mark.parametrize("side", [1, -1])
