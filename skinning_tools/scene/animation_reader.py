@@ -12,7 +12,6 @@ from ..core.animation import Animation, check_finite
 from ..core.errors import BadAnimation, BadMesh, BadScene
 from ..core.memory import check_available
 from .data_blocks import is_alive
-from .error_display import COLOR_ATTRIBUTE, ERROR_ATTRIBUTE
 from .frame_guard import frame_kept
 from .frame_range import frame_range
 from .object_checks import (
@@ -24,12 +23,13 @@ from .object_checks import (
     object_label,
     sequences,
 )
+from .own_traces import remove_from_mesh
 from .shape_key_reader import ShapeKeyValues, read_shape_keys, shape_key_values
 from .simulations import forget_skipped_frames, simulation_start
 
 POSITION_BYTES = 3 * np.dtype(np.float32).itemsize
-# Of the source's motion, not the result's: renderers blur by "velocity", and a result that is converted has its error.
-STALE_ATTRIBUTES = ("velocity", ERROR_ATTRIBUTE, COLOR_ATTRIBUTE)
+# Of the source's motion, not the result's: renderers blur by it.
+VELOCITY = "velocity"
 
 __all__ = ["SourceAnimation", "check_object", "read_animation"]
 
@@ -207,9 +207,9 @@ def _make_independent(object, mesh: bpy.types.Mesh) -> None:
             mesh.materials[index] = slot.material
         else:
             mesh.materials.append(slot.material)
-    for name in STALE_ATTRIBUTES:
-        if name in mesh.attributes:
-            mesh.attributes.remove(mesh.attributes[name])
+    remove_from_mesh(mesh)
+    if VELOCITY in mesh.attributes:
+        mesh.attributes.remove(mesh.attributes[VELOCITY])
     # The groups' names live in the mesh, but only an object can remove them.
     carrier = bpy.data.objects.new(mesh.name, mesh)
     try:

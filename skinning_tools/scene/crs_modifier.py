@@ -13,13 +13,13 @@ from .before_armature import check_vertices
 from .crs_nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
 from .crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
 from .object_checks import object_label
-from .records import write_record
+from .records import RESERVED, write_record
 from .skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 
 LABEL = "Center of Rotation"
 
 # Names of the attributes with the vertices' bones and weights begin with this.
-INFLUENCES = f"{rotation_centers.RESERVED}influences"
+INFLUENCES = f"{RESERVED}influences"
 
 # Vertices with more bones lose the smallest weights.
 MOST_SLOTS = 2 * SLOTS_PER_ATTRIBUTE

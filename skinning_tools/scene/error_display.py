@@ -8,7 +8,7 @@ COLOR_ATTRIBUTE = "skinning_error_color"
 
 # All colors that tell something for a while, each with the attributes that go with it. At most one is on a mesh.
 WEIGHT_COLORS = "skinning_weight_color"
-INFLUENCES_ATTRIBUTE = "skinning_influences"
+INFLUENCES_ATTRIBUTE = "skinning_influence_count"
 _VIEWS = {COLOR_ATTRIBUTE: (), WEIGHT_COLORS: (INFLUENCES_ATTRIBUTE,)}
 
 # A custom property of the mesh: the colors that were active before.

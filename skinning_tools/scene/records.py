@@ -3,6 +3,9 @@
 
 from dataclasses import asdict, fields
 
+# What the extension keeps on data-blocks, attributes and custom properties, has names that begin so.
+RESERVED = "skinning_"
+
 # What Blender gives back for each type of a field, and what makes the value of it.
 _STORED = {str: (str, str), bool: ((bool, int), bool), int: (int, int), float: ((float, int), float)}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.errors import BadScene
 from ..core.progress import checkpoint
-from . import background
+from . import background, own_traces
 from .bone_parenting import parent_to_bone
 from .bone_weights import read_bone_weights, write_bone_weights
 from .character import character_of
@@ -35,8 +35,6 @@ FACE_SETS = ".sculpt_face_set"
 
 # Marks the faces of a copy with their part while it is taken apart.
 _LABEL = "skinning_piece"
-# What the extension notes in custom properties begins so.
-_OWN = "skinning_"
 
 # Vertex groups hold single precision: weights that sum to 1 may miss it by this much.
 _ROUNDING = 1e-6
@@ -336,7 +334,8 @@ def _make_rigid(object, piece, mesh, bone_name: str) -> None:
     armature = armature_of(object)
     piece.name = mesh.name = f"{object.name}_{bone_name}"
     piece.data = mesh
-    _forget_notes(piece)
+    own_traces.remove_notes(piece)
+    own_traces.remove_from_mesh(mesh)
     piece.animation_data_clear()
     for constraint in list(piece.constraints):
         piece.constraints.remove(constraint)
@@ -363,14 +362,6 @@ def _follow_bone(object, piece, armature, bone) -> None:
     # Location, rotation and scale cannot hold all of a matrix: the rest goes into the parent's inverse.
     piece.matrix_basis = object.matrix_world
     parent_to_bone(piece, armature, bone, object.matrix_world)
-
-
-def _forget_notes(piece) -> None:
-    """What the extension has noted of the object and its mesh does not hold for a rigid part of it."""
-    piece.skinning_rogue_weights.islands.clear()
-    for owner in (piece, piece.data):
-        for key in [key for key in tuple(owner.keys()) if key.startswith(_OWN)]:
-            del owner[key]
 
 
 def _moves_by_keys(mesh) -> bool:

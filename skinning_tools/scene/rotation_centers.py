@@ -9,7 +9,7 @@ import numpy as np
 from ..core.errors import BadScene, BadSettings, SkinningError
 from . import background
 from .object_checks import check_own_mesh, object_label
-from .records import read_record, write_record
+from .records import RESERVED, read_record, write_record
 from .skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_skin
 
 DEFAULT_ATTRIBUTE = "rotation_center"
@@ -19,9 +19,6 @@ VALID_ENDING = "_valid"
 RECORD_PROPERTY = "skinning_rotation_centers"
 
 MISSING, FRESH, STALE, UNKNOWN = "MISSING", "FRESH", "STALE", "UNKNOWN"
-
-# Names of attributes that only this extension makes begin so.
-RESERVED = "skinning_"
 
 # Finer pieces than those of this threshold cost memory and time, and change nothing that can be seen.
 LEAST_EPSILON = 0.001

@@ -462,10 +462,10 @@ def test_closing_in_the_middle_leaves_nothing():
 
 @pytest.mark.parametrize("move", [scenes.wave, scenes.shape_keys])
 def test_what_described_the_old_motion_is_not_copied(move):
-    """Cycles blurs by "velocity", and an error belongs to one result only."""
+    """Cycles blurs by "velocity"; an error, and all else that the extension stores, belongs to one mesh only."""
     object = scenes.grid()
-    names = ("velocity", "skinning_error", "skinning_error_color", "mine")
-    for name, kind in zip(names, ("FLOAT_VECTOR", "FLOAT", "FLOAT_COLOR", "FLOAT"), strict=True):
+    names = ("velocity", "skinning_error", "skinning_weight_color", ".skinning_helper_1", "mine")
+    for name, kind in zip(names, ("FLOAT_VECTOR", "FLOAT", "FLOAT_COLOR", "INT", "FLOAT"), strict=True):
         object.data.attributes.new(name, kind, "POINT")
     move(object)
     assert [name for name in names if name in read(object, 1, 3).mesh.attributes] == ["mine"]

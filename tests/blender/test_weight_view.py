@@ -7,7 +7,7 @@ import pytest
 
 import skinning_tools
 from skinning_tools.core.binding.weight_view import bone_colors, count_colors
-from skinning_tools.scene import error_display, weight_view, weight_view_refresh
+from skinning_tools.scene import crs_modifier, error_display, weight_view, weight_view_refresh
 from skinning_tools.scene.bone_weights import read_bone_weights
 from tests.blender import moving_meshes, scenes
 from tests.blender.eigenskin_scenes import limb
@@ -40,7 +40,7 @@ def colors(ob, name="skinning_weight_color") -> np.ndarray:
 
 def influences(ob) -> np.ndarray:
     values = np.empty(len(ob.data.vertices), np.int32)
-    ob.data.attributes["skinning_influences"].data.foreach_get("value", values)
+    ob.data.attributes["skinning_influence_count"].data.foreach_get("value", values)
     return values
 
 
@@ -141,12 +141,21 @@ def test_at_most_one_view_is_on(skinned):
     show()
     assert bpy.ops.skinning.show_fit_error() == {"FINISHED"}
     assert not weight_view.shows_weights(ob)
-    assert "skinning_influences" not in ob.data.attributes
+    assert "skinning_influence_count" not in ob.data.attributes
     show("COUNT")
     assert not error_display.shows_colors(ob)
     show("OFF")
     ob.data.attributes.remove(ob.data.attributes["skinning_fit_error"])
     assert state() == before
+
+
+def test_the_data_of_the_center_of_rotation_modifier_is_told_apart(skinned):
+    ob, _ = skinned
+    ob.data.attributes.new("skinning_influences_1", "FLOAT4X4", "POINT")
+    show()
+    crs_modifier.remove_data(ob.data)
+    assert "skinning_influences_1" not in ob.data.attributes
+    assert set(influences(ob)) == {1, 2}
 
 
 def test_undo_takes_one_step(skinned):
