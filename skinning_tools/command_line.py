@@ -16,6 +16,8 @@ from .commands import (
     convert,
     fit_weights_to_pose,
     partition_rigid,
+    remove_bone_links,
+    remove_bulge_bone,
     remove_rogue_weights,
     smooth_weights,
 )
@@ -38,7 +40,9 @@ COMMANDS = (
     partition_rigid,
     fit_weights_to_pose,
     add_bone_links,
+    remove_bone_links,
     add_bulge_bone,
+    remove_bulge_bone,
 )
 
 

@@ -7,10 +7,9 @@ import bpy
 
 from ..scene import background, bone_links, dependencies
 from ..scene.bone_selection import named_bones
-from ..scene.character import armature_at
-from ..scene.joint_helper_rig import TWIST, check_armature
+from ..scene.joint_helper_rig import TWIST
 from ..scene.joint_helper_settings import KIND_ITEMS
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from .common import ProgressLines, add_target, find_armature, output_path, save, say, table
 
 
 def add(commands) -> None:
@@ -60,7 +59,7 @@ def _run(options) -> None:
     output = output_path(options)
     dependencies.require_dependencies()
     context = bpy.context
-    armature = armature_at(find_object(context.scene, options.object))
+    armature = find_armature(context.scene, options.object)
     given = bone_links.LinkSettings(
         kind=options.kind,
         threshold=math.radians(options.threshold),
@@ -70,7 +69,6 @@ def _run(options) -> None:
         mirror=options.mirror,
         all_joints=options.all_joints,
     )
-    check_armature(armature)
     names = [] if options.all_joints else named_bones(armature, options.joints)
     steps = bone_links.add_links(context, armature, names, given)
     added = background.drain(steps, None if options.quiet else ProgressLines())

@@ -7,10 +7,8 @@ import bpy
 
 from ..scene import background, bulge_bones, dependencies
 from ..scene.bulge_presets import PRESETS
-from ..scene.character import armature_at
-from ..scene.joint_helper_rig import check_armature
 from ..scene.joint_helper_settings import MEASURE_ITEMS, MOTION_ITEMS
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from .common import ProgressLines, add_target, find_armature, output_path, save, say, table
 
 
 def add(commands) -> None:
@@ -73,8 +71,7 @@ def _run(options) -> None:
     output = output_path(options)
     dependencies.require_dependencies()
     context = bpy.context
-    armature = armature_at(find_object(context.scene, options.object))
-    check_armature(armature)
+    armature = find_armature(context.scene, options.object)
     preset = PRESETS[options.preset]
     angles = [
         getattr(preset, name) if getattr(options, name) is None else math.radians(getattr(options, name))

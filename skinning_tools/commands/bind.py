@@ -6,10 +6,9 @@ import bpy
 from ..core.errors import BadScene
 from ..scene import background, dependencies, rigid_objects
 from ..scene import bind as binding
+from ..scene.bind_settings import METHOD_ITEMS
 from ..scene.bind_targets import Targets, armature_for
 from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
-
-METHODS = ("CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")
 
 
 def add(commands) -> None:
@@ -26,7 +25,7 @@ def add(commands) -> None:
     )
     bind.add_argument(
         "--method",
-        choices=METHODS,
+        choices=tuple(item[0] for item in METHOD_ITEMS),
         type=lambda text: text.upper().replace("-", "_"),
         default="DELAUNAY",
         help="how bones are found (default: %(default)s)",

@@ -7,6 +7,7 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadScene
+from ..scene.character import armature_at
 
 PROGRESS_STEP = 0.05
 
@@ -42,12 +43,27 @@ def output_path(options) -> Path:
     return output
 
 
-def find_object(scene, name: str):
+def find_object(scene, name: str, kinds=("MESH",)):
+    """The object of that name. Raises BadScene, which lists those of ``kinds``."""
     found = scene.objects.get(name)
     if found is None:
-        meshes = ", ".join(ob.name for ob in scene.objects if ob.type == "MESH") or "none"
-        raise BadScene(f'There is no object "{name}" in scene "{scene.name}". Its meshes: {meshes}')
+        words = " and ".join({"MESH": "meshes", "ARMATURE": "armatures"}[kind] for kind in kinds)
+        known = ", ".join(ob.name for ob in scene.objects if ob.type in kinds) or "none"
+        raise BadScene(f'There is no object "{name}" in scene "{scene.name}". Its {words}: {known}')
     return found
+
+
+def find_armature(scene, name: str):
+    """The armature of that name, or the one that deforms the mesh of that name. Raises BadScene."""
+    armature = armature_at(find_object(scene, name, ("ARMATURE", "MESH")))
+    if armature is None:
+        raise BadScene(f'The object "{name}" is no armature, and none deforms it')
+    return armature
+
+
+def name_list(text: str) -> tuple[str, ...]:
+    """For argparse: names that are separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def save(output: Path) -> None:
@@ -73,6 +89,20 @@ class ProgressLines:
 def table(rows: list[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def say_removed(removed, output: Path) -> None:
+    """Print a ``scene.joint_helper_removal.Removed``."""
+    say(
+        table(
+            [
+                ("Armature", removed.armature_name),
+                ("Removed", ", ".join(removed.joints)),
+                ("Vertices painted since", str(removed.painted)),
+                ("Saved to", str(output)),
+            ]
+        )
+    )
 
 
 def say(text: str) -> None:

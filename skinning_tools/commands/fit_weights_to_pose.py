@@ -5,10 +5,10 @@ import bpy
 
 from ..scene import background, dependencies, weight_fit
 from ..scene.weight_fit_settings import CANDIDATE_ITEMS
-from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+from .common import ProgressLines, UsageError, add_target, find_object, name_list, output_path, save, say, table
 
 # Selected bones are a matter of the window: here they are named.
-_CANDIDATES = tuple(item[0].lower() for item in CANDIDATE_ITEMS if item[0] != "SELECTED")
+_CANDIDATES = tuple(item[0] for item in CANDIDATE_ITEMS if item[0] != "SELECTED")
 
 
 def add(commands) -> None:
@@ -37,12 +37,15 @@ def add(commands) -> None:
     bones.add_argument(
         "--candidates",
         choices=_CANDIDATES,
-        default="own",
+        type=str.upper,
+        default="OWN",
         help="bones that may get weights: each vertex's own, those adjoining, all (default: %(default)s)",
     )
-    bones.add_argument("--bones", nargs="+", metavar="NAME", help="the bones that may get weights")
+    bones.add_argument(
+        "--bones", type=name_list, default=(), metavar="BONE,BONE", help="the bones that may get weights"
+    )
     fit.add_argument(
-        "--max-influences",
+        "--influences",
         type=int,
         default=0,
         metavar="N",
@@ -71,10 +74,10 @@ def _run(options) -> None:
         source=source,
         target=options.target or "",
         shape_key=options.shape_key or "",
-        candidates=options.candidates.upper(),
-        max_influences=options.max_influences,
+        candidates=options.candidates,
+        max_influences=options.influences,
         threshold=options.threshold,
-        bones=tuple(options.bones or ()),
+        bones=options.bones,
         frames=tuple(options.frame),
     )
     progress = None if options.quiet else ProgressLines()

@@ -7,7 +7,7 @@ from bpy.props import BoolProperty, StringProperty
 from ..scene import bone_links, dependencies, joint_helper_settings
 from ..scene.bone_selection import named_bones
 from ..scene.job_checks import active_object
-from ..scene.joint_helper_rig import helped_armature, mirrored_names
+from ..scene.joint_helper_rig import bones_to_clear, helped_armature
 from .boundary import Checked, SkinningJob, reported
 
 
@@ -71,9 +71,7 @@ class SKINNING_OT_remove_bone_links(Checked, bpy.types.Operator):
     def execute(self, context):
         with reported(self):
             armature = helped_armature(context, active_object(context))
-            names = None if self.all_joints else named_bones(armature, self.joints)
-            if names is not None and self.mirror:
-                names = mirrored_names(armature, names)
+            names = bones_to_clear(armature, self.joints, self.all_joints, self.mirror)
             self.report({"INFO"}, bone_links.remove_links(context, armature, names).summary())
             return {"FINISHED"}
         return {"CANCELLED"}

@@ -5,10 +5,9 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ..scene import bulge_bones, dependencies, joint_helper_settings
-from ..scene.bone_selection import named_bones
 from ..scene.bulge_presets import PRESETS
 from ..scene.job_checks import active_object
-from ..scene.joint_helper_rig import helped_armature, mirrored_names
+from ..scene.joint_helper_rig import bones_to_clear, helped_armature
 from .boundary import Checked, SkinningJob, reported
 
 # What a preset decides where the caller does not.
@@ -77,9 +76,7 @@ class SKINNING_OT_remove_bulge_bone(Checked, bpy.types.Operator):
     def execute(self, context):
         with reported(self):
             armature = helped_armature(context, active_object(context))
-            names = None if self.all_bones else named_bones(armature, self.bones)
-            if names is not None and self.mirror:
-                names = mirrored_names(armature, names)
+            names = bones_to_clear(armature, self.bones, self.all_bones, self.mirror)
             self.report({"INFO"}, bulge_bones.remove_bulges(context, armature, names).summary())
             return {"FINISHED"}
         return {"CANCELLED"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import bpy
 
 from ..core.errors import BadScene
-from .bone_selection import selectable
+from .bone_selection import named_bones, selectable
 from .character import armature_at
 from .records import read_record, write_record
 from .rig_writer import edit_bones_of
@@ -236,6 +236,17 @@ def mirrored_names(armature, names) -> list[str]:
     """The ``names`` and those of the other side that are there, each once."""
     flipped = (bpy.utils.flip_name(name) for name in names)
     return list(dict.fromkeys([*names, *(name for name in flipped if name in armature.data.bones)]))
+
+
+def bones_to_clear(armature, text: str, everything: bool, mirror: bool) -> list[str] | None:
+    """The bones whose helpers are to go, as ``named_bones`` has them, with ``mirror`` those of the other side, too.
+
+    None for all that there are, with ``everything``. Raises BadScene.
+    """
+    if everything:
+        return None
+    names = named_bones(armature, text)
+    return mirrored_names(armature, names) if mirror else names
 
 
 def add_bones(context, armature, specs: list[BoneSpec]) -> None:

@@ -59,7 +59,7 @@ def test_fits_to_several_frames_and_saves(shot, tmp_path, capsys):
     before = shot.read_bytes()
     assert misses(1) > 0.05
     output = tmp_path / "out.blend"
-    options = ("--target", "Target", "--frame", 1, "--frame", 7, "--candidates", "all", "--max-influences", 3)
+    options = ("--target", "Target", "--frame", 1, "--frame", 7, "--candidates", "all", "--influences", 3)
     status = run("--object", "Limb", *options, "--output", output)
     printed = capsys.readouterr()
     assert (status, printed.err) == (0, "")
@@ -78,7 +78,7 @@ def test_named_bones_and_a_shape_key(shot, capsys):
     block = limb.shape_key_add(name="Bulge", from_mix=False)
     block.points[150].co.z += 0.2
     bpy.ops.wm.save_mainfile()
-    assert run("--object", "Limb", "--shape-key", "Bulge", "--bones", "upper", "lower", "--overwrite", "--quiet") == 0
+    assert run("--object", "Limb", "--shape-key", "Bulge", "--bones", "upper, lower", "--overwrite", "--quiet") == 0
     assert "Vertices fitted        1" in capsys.readouterr().out
     bpy.ops.wm.open_mainfile(filepath=str(shot))
     _, weights = read_weights(bpy.data.objects["Limb"], ["trunk"])

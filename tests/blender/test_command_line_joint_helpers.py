@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`--command skinning add-bone-links` and `add-bulge-bone`: what they print and leave, and their exit statuses."""
+"""`--command skinning add-bone-links`, `add-bulge-bone` and their removal: what is printed and left, exit statuses."""
 
 import re
 
@@ -82,22 +82,47 @@ def test_a_biceps(shot, tmp_path, capsys):
     np.testing.assert_allclose(evaluated.pose.bones["upper_bulge.L"].location, [0, 0.4, 0], atol=1e-5)
 
 
+def test_what_was_added_is_removed(shot, tmp_path, capsys):
+    before = limbs.mesh_state(bpy.data.objects["Bar"])
+    common = ("--overwrite", "--quiet", "--object", "Bar")
+    assert run("add-bone-links", "--joints", "hand.L,fore.L", "--count", 2, *common) == 0
+    assert run("add-bulge-bone", "--bone", "upper.L", "--radius", 0.8, *common) == 0
+    capsys.readouterr()
+    assert run("remove-bone-links", "--joints", "hand.L", *common) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^Removed +hand\.L$", printed, re.MULTILINE)
+    assert re.search(r"^Vertices painted since +0$", printed, re.MULTILINE)
+    assert {helper.joint for helper in find_helpers(bpy.data.objects["Bar rig"])} == {"fore.L", "upper_bulge.L"}
+    assert run("remove-bulge-bone", "--bones", "upper.L", *common) == 0
+    assert re.search(r"^Removed +upper_bulge\.L$", capsys.readouterr().out, re.MULTILINE)
+    assert run("remove-bone-links", "--all-joints", *common) == 0
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert not find_helpers(bpy.data.objects["Bar rig"])
+    assert limbs.mesh_state(bpy.data.objects["Bar"]) == before
+
+
 def test_reasons_not_to_work(shot, tmp_path, capsys):
     output = tmp_path / "out.blend"
     scenes.mesh_object([(0, 0, 0)], name="Loose")
     for arguments, part in (
-        (("add-bone-links", "--object", "Arm", "--all-joints"), 'no object "Arm"'),
-        (("add-bone-links", "--object", "Loose", "--all-joints"), "no active armature"),
+        (("add-bone-links", "--object", "Arm", "--all-joints"), "Its armatures and meshes: Bar rig, Bar, Loose"),
+        (("add-bone-links", "--object", "Loose", "--all-joints"), '"Loose" is no armature, and none deforms it'),
         (("add-bone-links", "--object", "Bar", "--joints", "elbow"), 'no bone "elbow"'),
         (("add-bone-links", "--object", "Bar", "--joints", "hand.L"), "60°"),
         (("add-bulge-bone", "--object", "Bar", "--bone", "elbow"), 'no bone "elbow"'),
         (("add-bulge-bone", "--object", "Bar", "--bone", "hand.L"), "No bone tells"),
+        (("remove-bone-links", "--object", "Bar", "--all-joints"), "has no bone links"),
+        (("remove-bulge-bone", "--object", "Bar", "--all-bones"), "has no bulge bones"),
     ):
         assert run(*arguments, "--output", output) == 1
         assert part in capsys.readouterr().err
     assert not output.exists()
 
 
-def test_joints_must_be_named(shot, tmp_path, capsys):
-    assert run("add-bone-links", "--object", "Bar", "--output", tmp_path / "out.blend") == 2
-    assert "--joints" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("add-bone-links", "--joints"), ("remove-bone-links", "--joints"), ("remove-bulge-bone", "--bones")],
+)
+def test_bones_must_be_named(shot, tmp_path, capsys, command, option):
+    assert run(command, "--object", "Bar", "--output", tmp_path / "out.blend") == 2
+    assert option in capsys.readouterr().err

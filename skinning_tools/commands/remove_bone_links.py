@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`remove-bone-links`: links and twist bones taken away again, and their weights given back."""
+
+import bpy
+
+from ..scene import dependencies
+from ..scene.bone_links import remove_links
+from ..scene.joint_helper_rig import bones_to_clear
+from .common import add_target, find_armature, output_path, save, say_removed
+
+
+def add(commands) -> None:
+    remove = commands.add_parser(
+        "remove-bone-links",
+        help="take bone links and twist bones away again",
+        description="Remove links and twist bones with all that they added, give their weights back, and save the "
+        "file.",
+    )
+    remove.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
+    joints = remove.add_mutually_exclusive_group(required=True)
+    joints.add_argument(
+        "--joints", metavar="BONE,BONE", help="child bones of the joints; of twist bones, the bones that twist"
+    )
+    joints.add_argument("--all-joints", action="store_true", help="all that there are")
+    remove.add_argument("--mirror", action="store_true", help="those of the other side, too")
+    add_target(remove)
+    remove.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    dependencies.require_dependencies()
+    armature = find_armature(bpy.context.scene, options.object)
+    names = bones_to_clear(armature, options.joints, options.all_joints, options.mirror)
+    removed = remove_links(bpy.context, armature, names)
+    save(output)
+    say_removed(removed, output)

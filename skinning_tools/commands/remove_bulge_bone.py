@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`remove-bulge-bone`: bulge bones taken away again, and their weights given back."""
+
+import bpy
+
+from ..scene import dependencies
+from ..scene.bulge_bones import remove_bulges
+from ..scene.joint_helper_rig import bones_to_clear
+from .common import add_target, find_armature, output_path, save, say_removed
+
+
+def add(commands) -> None:
+    remove = commands.add_parser(
+        "remove-bulge-bone",
+        help="take bulge bones away again",
+        description="Remove bulge bones with all that they added, give their weights back, and save the file.",
+    )
+    remove.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
+    bones = remove.add_mutually_exclusive_group(required=True)
+    bones.add_argument("--bones", metavar="BONE,BONE", help="bulge bones, or the bones that carry them")
+    bones.add_argument("--all-bones", action="store_true", help="all that there are")
+    remove.add_argument("--mirror", action="store_true", help="those of the other side, too")
+    add_target(remove)
+    remove.set_defaults(run=_run)
+
+
+def _run(options) -> None:
+    output = output_path(options)
+    dependencies.require_dependencies()
+    armature = find_armature(bpy.context.scene, options.object)
+    names = bones_to_clear(armature, options.bones, options.all_bones, options.mirror)
+    removed = remove_bulges(bpy.context, armature, names)
+    save(output)
+    say_removed(removed, output)
