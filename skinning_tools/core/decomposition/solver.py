@@ -2,6 +2,7 @@
 """The decomposition from start to end: reduction, segmentation, sweeps, final transforms, measuring."""
 
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from ..animation import Animation, ErrorMeter, check_animation, unit_scale
 from ..deform import skin_frame
-from ..dense import one_blas_thread
+from ..dense import one_blas_thread, product
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore, span
+from . import kavan2010
 from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction, reduce_animation
@@ -47,16 +49,22 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
     clock = _Clock()
     with clock.stage("reduction"):
         matrix = AnimationMatrix(animation.frames)
-        tolerance = min(_REDUCTION_ERROR, settings.target_error / 4000.0) if settings.target_error else _REDUCTION_ERROR
-        reduction = reduce_animation(matrix, tolerance, progress=span(progress, 0.0, _REDUCED))
+        reduction = _reduced(matrix, settings, span(progress, 0.0, _REDUCED))
     prepared = _Prepared(animation, matrix, reduction)
     solving, curve = span(progress, _REDUCED, _SOLVED), ()
     if settings.target_error > 0:
         solution, curve = _solve_for_target(prepared, settings, clock, solving)
     else:
-        solution = _solve(prepared, settings, clock, solving)
+        solution = _solver(settings)(prepared, settings, clock, solving)
     with clock.stage("measuring"):
         return _measured(prepared, solution, settings, clock, curve, span(progress, _SOLVED, 1.0))
+
+
+def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) -> Reduction:
+    if settings.method == "KAVAN2010":
+        return kavan2010.reduce_as_published(matrix, progress)
+    tolerance = min(_REDUCTION_ERROR, settings.target_error / 4000.0) if settings.target_error else _REDUCTION_ERROR
+    return reduce_animation(matrix, tolerance, progress=progress)
 
 
 def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> int:
@@ -83,6 +91,10 @@ class _Prepared:
         elements = self.matrix.height * self.matrix.vertex_count
         return 1000.0 * float(np.sqrt(max(squared_error, 0.0) / elements))
 
+    def watching(self, watch: Watch) -> Watch:
+        """``watch`` for sweeps, which tell ‖TX − A‖² − ‖A‖²."""
+        return lambda sweep, error: watch(sweep, self.e_rms(error + self.matrix.squared_norm))
+
 
 @dataclass(frozen=True)
 class _Solution:
@@ -107,13 +119,30 @@ class _Clock:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
+def _solver(settings: Settings) -> Callable[..., _Solution]:
+    return _solve_as_published if settings.method == "KAVAN2010" else _solve
+
+
+def _solve_as_published(
+    prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
+) -> _Solution:
+    matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
+    triangles, part = prepared.animation.triangles, span(progress, 0.0, 0.1)
+
+    with clock.stage("segmentation"):
+        state = kavan2010.first_regions(matrix, reduction, triangles, bone_count, settings.max_influences, part)
+    with clock.stage("iterations"):
+        part = span(progress, 0.1, 1.0)
+        rows, errors = kavan2010.iterate(reduction, state, bone_count, settings, part, prepared.watching(watch))
+    with clock.stage("transforms"):
+        transforms = from_rows(product(rows, reduction.basis.T))
+    return _Solution(transforms, None, state, [error + matrix.squared_norm for error in errors])
+
+
 def _solve(
     prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
 ) -> _Solution:
     matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
-
-    def watch_squares(sweep: int, error: float) -> None:
-        watch(sweep, prepared.e_rms(error + matrix.squared_norm))
 
     affine = AffineBones(matrix, reduction, bone_count)
     kind = affine if settings.bone_kind == "AFFINE" else StiffBones(matrix, settings.bone_kind == "SCALED")
@@ -126,7 +155,9 @@ def _solve(
     with clock.stage("iterations"):
         first = sweeps[: len(sweeps) - len(final)]
         part = span(progress, 0.1, 0.8 if kind.final else 1.0)
-        rows, state, errors = alternate(kind, rows, state, first, settings.optimize_rest_pose, part, watch_squares)
+        rows, state, errors = alternate(
+            kind, rows, state, first, settings.optimize_rest_pose, part, prepared.watching(watch)
+        )
     with clock.stage("transforms"):
         if kind.final:
             kind.final.allow(errors[-1])
@@ -146,7 +177,7 @@ def _solve_for_target(
     """The fewest bones, at most ``bone_count``, that reach the target error; see ``solve_for_target``."""
 
     def solve(bone_count: int, progress: Progress, watch: Watch):
-        solution = _solve(prepared, replace(settings, bone_count=bone_count), clock, progress, watch)
+        solution = _solver(settings)(prepared, replace(settings, bone_count=bone_count), clock, progress, watch)
         return solution, prepared.e_rms(solution.squared_errors[-1])
 
     return solve_for_target(solve, settings.target_error, settings.bone_count, settings.iterations, progress)

@@ -28,7 +28,7 @@ def vertex_blocks(count: int, size: int = _BLOCK_VERTICES):
 
 def collect_equations(state: VertexState, source, bone_count: int) -> NormalEquations:
     """The normal equations of the transforms for the vertices as they are; source: what gives ``rows`` of the data."""
-    return _over_blocks(state, source, bone_count, ignore, "", lambda part, data: None)
+    return over_blocks(state, source, bone_count, ignore, "", lambda part, data: None)
 
 
 def sweep_vertices(
@@ -39,11 +39,11 @@ def sweep_vertices(
     def improve(part, data):
         improve_vertices(model, data, state, part, optimize_rest_pose=optimize_rest_pose)
 
-    return _over_blocks(state, source, model.bone_count, progress, stage, improve)
+    return over_blocks(state, source, model.bone_count, progress, stage, improve)
 
 
-def _over_blocks(state, source, bone_count, progress, stage, work) -> NormalEquations:
-    """Run ``work`` on each block of vertices, then add its normal equations.
+def over_blocks(state, source, bone_count, progress, stage, work) -> NormalEquations:
+    """Run ``work(part, data)`` on each block of vertices, then add its normal equations.
 
     The blocks are dealt out to threads in fixed shares, each with its own sum: the result does not depend on timing.
     Only the calling thread reports progress, so a Cancelled raised there ends the others at their next block.

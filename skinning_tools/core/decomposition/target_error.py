@@ -8,6 +8,7 @@ and the count below it, and what is too near to tell, are solved to the end.
 
 from collections.abc import Callable
 from math import ceil, exp, log, sqrt
+from operator import mul
 from typing import NamedTuple
 
 from ..progress import Progress, span
@@ -19,16 +20,21 @@ _FIRST_COUNT = 8
 _USUAL_SLOPE = -1.2
 _FLATTEST, _STEEPEST = -0.5, -4.0
 _LARGEST_LEAP = 4
-# Without a finished solve nearby: E_RMS after sweep i is about (1 + _FALL / i) of what it tends to.
-_FALL = 1.3
-_FIRST_JUDGED = 2
+# Without a finished solve: E_RMS after sweep i is about (1 + _FALL / i) of what it tends to. From _FIRST_TELLING on the
+# last two sweeps tell better how fast it falls; by what they say times _LONG_TAIL.
+_FALL = 1.5
+_FIRST_JUDGED, _FIRST_TELLING = 2, 4
+_LONG_TAIL = 1.4
 # How far the remaining fall of a course may be off: shares of itself, by where it is known from.
-_MARGIN_UNKNOWN, _MARGIN_FAR, _MARGIN_NEAR = 1.0, 0.5, 0.25
+_MARGIN_UNKNOWN, _MARGIN_OWN, _MARGIN_FAR, _MARGIN_NEAR = 0.8, 0.6, 0.5, 0.2
 _NEAR = log(1.5)
 _LEAST_MARGIN = 0.01
 _LEAST_ERROR = 1e-9
-# Of every so many counts between a miss and a hit, one is chosen by halving: a curve with a cliff is no power law.
-_HALVED = 3
+# Logarithms: how much nearer to the target a foretold error must be than a measured one to start from there, how far
+# the neighborhood of a count reaches, and what the usual slope counts beside the spread of the counts there.
+_DOUBT = 0.1
+_REACH = 1.0
+_FIRMNESS = 0.01
 _SHARE_OF_PROGRESS = 0.3
 
 
@@ -84,7 +90,6 @@ class _Search:
         self._courses: dict[int, list[float]] = {}
         self._ends: dict[int, float] = {}
         self._misses, self._hits = {0}, {most + 1}
-        self._between = 0
         self._solutions: dict[int, object] = {}
 
     @property
@@ -117,6 +122,8 @@ class _Search:
             if len(course) < _FIRST_JUDGED or sweep + 1 >= self._iterations:
                 return
             fall, margin = self._fall_from(count, len(course))
+            if 2 * len(course) > self._iterations and not self._knows_about(count):
+                return  # so far in, the end is worth knowing: it tells of all solves to come
             distance = course[-1] - fall - self._target
             if (distance > margin and not may_miss) or (distance < -margin and not may_hit):
                 raise _BrokenOff
@@ -151,31 +158,54 @@ class _Search:
         course = self._courses[count]
         return course[-1] - self._fall_from(count, len(course))[0]
 
+    def _knows_about(self, count: int) -> bool:
+        return any(abs(log(other / count)) <= _NEAR for other in self._ends)
+
     def _fall_from(self, count: int, sweeps: int) -> tuple[float, float]:
         """By how much E_RMS (logarithm) falls after so many sweeps, and by how much that may be wrong."""
-        known = [other for other in self._ends if len(self._courses[other]) > sweeps and other != count]
-        if not known:
-            fall = log((1.0 + _FALL / sweeps) / (1.0 + _FALL / max(sweeps, self._iterations)))
-            return fall, _MARGIN_UNKNOWN * fall + _LEAST_MARGIN
-        nearest = min(known, key=lambda other: abs(log(other / count)))
-        fall = max(0.0, self._courses[nearest][sweeps - 1] - self._ends[nearest])
-        share = _MARGIN_NEAR if abs(log(nearest / count)) <= _NEAR else _MARGIN_FAR
+        longer = [other for other, course in self._courses.items() if len(course) > sweeps and other != count]
+        measured = [other for other in longer if other in self._ends]
+        if measured:
+            nearest = min(measured, key=lambda other: abs(log(other / count)))
+            share = _MARGIN_NEAR if abs(log(nearest / count)) <= _NEAR else _MARGIN_FAR
+            return self._fall_of(nearest, sweeps, share)
+        if sweeps >= _FIRST_TELLING:
+            course = self._courses[count]
+            # What E_RMS ∝ 1 + a / sweep says of the two sweeps before.
+            slowing = 0.5 * (sweeps - 2) * max(0.0, 1.0 - sweeps / self._iterations)
+            fall = _LONG_TAIL * slowing * max(0.0, course[sweeps - 3] - course[sweeps - 1])
+            return fall, _MARGIN_OWN * fall + _LEAST_MARGIN
+        telling = [other for other in longer if len(self._courses[other]) >= _FIRST_TELLING]
+        if telling:
+            return self._fall_of(min(telling, key=lambda other: abs(log(other / count))), sweeps, _MARGIN_OWN)
+        fall = log((1.0 + _FALL / sweeps) / (1.0 + _FALL / max(sweeps, self._iterations)))
+        return fall, _MARGIN_UNKNOWN * fall + _LEAST_MARGIN
+
+    def _fall_of(self, other: int, sweeps: int, share: float) -> tuple[float, float]:
+        fall = max(0.0, self._courses[other][sweeps - 1] - self._ends.get(other, self._foretold(other)))
         return fall, share * fall + _LEAST_MARGIN
 
     def _guess(self, too_few: int, enough: int) -> int:
         """The count strictly between at which the error will be the target, by a power law through known points."""
-        known = [(log(count), self._ends.get(count, self._foretold(count))) for count in sorted(self._courses)]
-        if not known:
+        ends = {count: self._ends.get(count, self._foretold(count)) for count in self._courses}
+        if not ends:
             return min(_FIRST_COUNT, enough - 1)
-        if too_few in self._courses and enough in self._courses:
-            self._between += 1
-            if self._between % _HALVED == 0:
-                return min(max(round(sqrt(too_few * enough)), too_few + 1), enough - 1)
-        known.sort(key=lambda point: abs(point[1] - self._target))
-        (place, error), slope = known[0], _USUAL_SLOPE
-        if len(known) > 1:
-            (other, other_error) = known[1]
-            slope = min(max((error - other_error) / (place - other), _STEEPEST), _FLATTEST)
-        leap = (self._target - error) / slope
-        wanted = exp(place + min(max(leap, -log(_LARGEST_LEAP)), log(_LARGEST_LEAP)))
+        if too_few in ends and enough in ends and ends[too_few] - ends[enough] > -_STEEPEST * log(enough / too_few):
+            return min(max(round(sqrt(too_few * enough)), too_few + 1), enough - 1)
+        nearest = min(ends, key=lambda count: abs(ends[count] - self._target) + _DOUBT * (count not in self._ends))
+        leap = (self._target - ends[nearest]) / _slope(ends, nearest)
+        wanted = nearest * exp(min(max(leap, -log(_LARGEST_LEAP)), log(_LARGEST_LEAP)))
         return min(max(ceil(wanted), too_few + 1), enough - 1)
+
+
+def _slope(ends: dict[int, float], nearest: int) -> float:
+    """Of log error over log count about the count ``nearest``: least squares, as the errors of neighbors scatter."""
+    places = [log(count / nearest) for count in ends]
+    weights = [exp(-((place / _REACH) ** 2)) for place in places]
+    total = sum(weights)
+    place = sum(map(mul, weights, places)) / total
+    error = sum(map(mul, weights, ends.values())) / total
+    spread = sum(weight * (x - place) ** 2 for weight, x in zip(weights, places, strict=True))
+    joint = sum(weight * (x - place) * (y - error) for weight, x, y in zip(weights, places, ends.values(), strict=True))
+    slope = (joint + _FIRMNESS * _USUAL_SLOPE) / (spread + _FIRMNESS)
+    return min(max(slope, _STEEPEST), _FLATTEST)

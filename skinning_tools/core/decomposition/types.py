@@ -10,6 +10,7 @@ from ..errors import BadSettings
 from .target_error import CurvePoint
 
 BONE_KINDS = ("AFFINE", "SCALED", "RIGID")
+METHODS = ("STANDARD", "KAVAN2010")
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,19 @@ class Settings:
     optimize_rest_pose: bool = True
     target_error: float = 0.0
     """E_RMS at which fewer bones than ``bone_count`` are enough; 0: use exactly ``bone_count``."""
+    method: str = "STANDARD"
+    """KAVAN2010: the paper's algorithm as it is written, for comparison. Affine bones only."""
 
     def __post_init__(self):
         if self.bone_kind not in BONE_KINDS:
             raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {self.bone_kind}")
+        if self.method not in METHODS:
+            raise BadSettings(f"Method must be one of {', '.join(METHODS)}, not {self.method}")
+        if self.method == "KAVAN2010" and self.bone_kind != "AFFINE":
+            raise BadSettings(
+                f"The method of Kavan et al. 2010 has affine bones, not {self.bone_kind.lower()} ones. "
+                "Choose the bone kind Affine or the standard method"
+            )
         for name, least in (("bone_count", 1), ("max_influences", 1), ("iterations", 1)):
             if getattr(self, name) < least:
                 raise BadSettings(
