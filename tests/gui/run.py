@@ -31,13 +31,26 @@ TESTS = (
     "weights_window.py",
 )
 
+# By the script that takes them: the picture's name there, and that in docs/images.
+DOCS_PICTURES = {
+    "preview_pictures.py": {name: name for name in ("preview_distance.png", "preview_methods.png")},
+    "bind_window.py": {"bind_4_volumes_mirrored.png": "binding_volumes.png"},
+    "weights_window.py": {"weights_2_found.png": "binding_rogue.png"},
+    "fit_weights_window.py": {
+        "weights_1_bones.png": "binding_weight_view.png",
+        "fit_4_adjoining.png": "binding_reachable.png",
+    },
+}
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("blender", help="path of a Blender, or a command that starts one")
     parser.add_argument("--pictures", type=Path, help="folder for pictures of the window")
     parser.add_argument("--only", choices=TESTS, help="run one of the tests")
-    parser.add_argument("--docs-pictures", action="store_true", help="no tests: make the preview's in docs/images anew")
+    parser.add_argument(
+        "--docs-pictures", action="store_true", help="no tests: make the windows' pictures in docs/images anew"
+    )
     options = parser.parse_args()
     if options.docs_pictures:
         return make_docs_pictures(options.blender)
@@ -45,12 +58,14 @@ def main() -> int:
 
 
 def make_docs_pictures(blender: str) -> int:
-    """Those of preview_pictures.py, copied only where all of them could be made."""
-    with tempfile.TemporaryDirectory(prefix="skinning_tools_pictures_") as folder:
-        status = run(blender, "preview_pictures.py", Path(folder))
-        for path in sorted(Path(folder).glob("*.png")) if status == 0 else ():
-            shutil.copyfile(path, DOCS_IMAGES / path.name)
-            sys.stdout.write(f"{(DOCS_IMAGES / path.name).relative_to(ROOT)}\n")
+    """Those of DOCS_PICTURES, copied only where all of a script's could be made."""
+    status = 0
+    for script, pictures in DOCS_PICTURES.items():
+        with tempfile.TemporaryDirectory(prefix="skinning_tools_pictures_") as folder:
+            status = max(status, run(blender, script, Path(folder)))
+            for taken, name in pictures.items() if status == 0 else ():
+                shutil.copyfile(Path(folder) / taken, DOCS_IMAGES / name)
+                sys.stdout.write(f"{(DOCS_IMAGES / name).relative_to(ROOT)}\n")
     return status
 
 
