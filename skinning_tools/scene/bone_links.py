@@ -1,20 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bone links and twist bones in an armature: what they follow, and whose weights they take.
-
-A link stands where its joint's child stands at rest, is carried by the parent, and copies the child's transforms with
-its share as the constraint's influence: Blender then interpolates rotation, stretch and place as
-core.binding.links.link_matrices does, to single precision and up to half a turn. Copying the rotation only loses the
-stretch, and the Armature constraint's blend does not share angles evenly (at 150° 4.5° off with Preserve Volume, 24°
-without).
-
-Twist links copy shares of the rotation of a bone that does not deform. That one has the end bone's rotation, as a child
-of the end with the same rest pose as the links carries it over, and is then swung back along the bone: what is left is
-the twist. Neither needs a driver, and both follow what constraints such as IK make of the joint.
-"""
+"""Bone links and twist bones of an armature: at which joints they are, how many, and whose weights they take."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,13 +13,8 @@ from .bodies import read_skeleton, stretch_of
 from .eigenskin_record import has_record
 from .joint_helper_removal import Removed, remove_helpers, removed_on_failure
 from .joint_helper_rig import (
-    AIM,
     LINKS,
-    SKIN,
-    TURN,
     TWIST,
-    BoneRecord,
-    BoneSpec,
     add_bones,
     bone_record,
     check_armature,
@@ -42,24 +25,15 @@ from .joint_helper_rig import (
     free_names,
     mirrored_names,
     next_number,
-    placed,
 )
 from .joint_helper_weights import RECORD, SharedWeights, check_meshes, check_unlocked
+from .joint_range import Joint, animated_turns, limited_turn
+from .link_rig import LinkPlan, constrain_links, link_specs
 from .skin_reader import rest_positions
-from .temporary_scene import evaluate_frame, temporary_scene
 from .wording import counted
-
-if TYPE_CHECKING:
-    from .background import Steps
-
-# Frames at most at which a joint's range is looked for.
-_MOST_FRAMES = 500
 
 # A joint that turns less does not move in the animation: its range is not known.
 _STILL = np.radians(1.0)
-
-# Of the bone that carries a link: long enough to be picked.
-_LENGTH = 0.2
 
 _WORDS = {LINKS: "link", TWIST: "twist"}
 
@@ -92,29 +66,6 @@ class LinkSettings:
 
 
 @dataclass(frozen=True)
-class Joint:
-    """start: the parent of a bend, or the bone that is to twist; end: the child, or the bone at its end."""
-
-    kind: str
-    start: str
-    end: str
-
-    @property
-    def label(self) -> str:
-        return self.end if self.kind == LINKS else self.start
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """links: the names of a joint's links; others: for twist, those of the bones that pass the rotation on."""
-
-    joint: Joint
-    number: int
-    links: tuple[str, ...]
-    others: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class AddedLinks:
     """counts: links of each joint, by its name. skipped: joints that turn too little, with the angle in radians."""
 
@@ -140,7 +91,7 @@ class AddedLinks:
         return "; ".join([text, *self.notes])
 
 
-def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> "Steps[AddedLinks]":
+def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> background.Steps[AddedLinks]:
     """Generator: add links at the joints of the bones ``names``, or of all that turn enough with ``all_joints``.
 
     All meshes that the armature deforms share their weights with them. All or nothing. Raises BadScene, BadSettings,
@@ -187,9 +138,9 @@ def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> "
     touched = [each for each in concerned if each.changes]
     plans = _with_effect(plans, touched, given.all_joints)
     with removed_on_failure(context, armature, [plan.number for plan in plans]):
-        add_bones(context, armature, [spec for plan in plans for spec in _specs(armature, plan)])
+        add_bones(context, armature, [spec for plan in plans for spec in link_specs(armature, plan)])
         for plan in plans:
-            _constrain(armature, plan)
+            constrain_links(armature, plan)
         for each in touched:
             each.write()
     return AddedLinks(
@@ -292,9 +243,9 @@ def _counts(context, armature, joints: list[Joint], given: LinkSettings):
 
     if given.count and not given.all_joints:
         return dict.fromkeys(joints, given.count), {}
-    limits = {joint: _limited_turn(armature, joint) for joint in joints}
+    limits = {joint: limited_turn(armature, joint) for joint in joints}
     waiting = [joint for joint in joints if limits[joint] is None]
-    seen = (yield from _animated_turns(context, armature, waiting)) if waiting else {}
+    seen = (yield from animated_turns(context, armature, waiting)) if waiting else {}
     counts, skipped = {}, {}
     for joint in joints:
         turn = limits[joint] if limits[joint] is not None else seen.get(joint)
@@ -309,104 +260,7 @@ def _counts(context, armature, joints: list[Joint], given: LinkSettings):
     return counts, skipped
 
 
-def _limited_turn(armature, joint: Joint) -> float | None:
-    """The largest turn that the limits of a joint's end bone allow: those of a Limit Rotation constraint, else of IK.
-    None where it has neither."""
-    from ..core.binding.links import turn_of_limits
-
-    bone = armature.pose.bones[joint.end]
-    ranges = next((found for found in map(_constraint_limits, bone.constraints) if found), None) or _ik_limits(bone)
-    if ranges is None:
-        return None
-    lowest, highest = np.array(ranges).T
-    if joint.kind == TWIST:
-        return float(min(max(abs(lowest[1]), abs(highest[1])), np.pi))
-    return turn_of_limits(lowest, highest)
-
-
-def _constraint_limits(constraint) -> list[tuple[float, float]] | None:
-    """(least, most) by axis."""
-    if constraint.type != "LIMIT_ROTATION" or not constraint.enabled or constraint.influence == 0:
-        return None
-    if constraint.owner_space != "LOCAL" or not any(getattr(constraint, f"use_limit_{axis}") for axis in "xyz"):
-        return None
-    return [
-        (getattr(constraint, f"min_{axis}"), getattr(constraint, f"max_{axis}"))
-        if getattr(constraint, f"use_limit_{axis}")
-        else (-np.pi, np.pi)
-        for axis in "xyz"
-    ]
-
-
-def _ik_limits(bone) -> list[tuple[float, float]] | None:
-    if not any(getattr(bone, f"use_ik_limit_{axis}") for axis in "xyz"):
-        return None
-    ranges = []
-    for axis in "xyz":
-        locked, limited = getattr(bone, f"lock_ik_{axis}"), getattr(bone, f"use_ik_limit_{axis}")
-        limits = (getattr(bone, f"ik_min_{axis}"), getattr(bone, f"ik_max_{axis}")) if limited else (-np.pi, np.pi)
-        ranges.append((0.0, 0.0) if locked else limits)
-    return ranges
-
-
-def _animated_turns(context, armature, joints: list[Joint]):
-    """Generator: the largest turn from rest of each joint over the armature's animation; {} where it has none."""
-    frames = _frames(context.scene, armature)
-    if not len(frames):
-        return {}
-    names = list(dict.fromkeys(name for joint in joints for name in (joint.start, joint.end)))
-    poses = []
-    with temporary_scene(context.scene, [armature]) as scene:
-        hidden = armature.hide_viewport
-        armature.hide_viewport = False
-        try:
-            for done, frame in enumerate(frames):
-                evaluated = armature.evaluated_get(evaluate_frame(scene, float(frame)))
-                poses.append([np.array(evaluated.pose.bones[name].matrix) for name in names])
-                yield 0.1 + 0.4 * done / len(frames), "Looking for the joints' range"
-        finally:
-            armature.hide_viewport = hidden
-    rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
-    moved = np.array(poses, dtype=np.float64) @ np.linalg.inv(rest)
-    order = {name: index for index, name in enumerate(names)}
-    return {
-        joint: _turn_between(joint, moved[:, order[joint.start]], moved[:, order[joint.end]], rest[order[joint.start]])
-        for joint in joints
-    }
-
-
-def _turn_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.ndarray) -> float:
-    """The largest angle between two bones' matrices (F, 4, 4) from rest to pose."""
-    from ..core import quaternions
-    from ..core.binding.links import largest_turn, swing_and_twist
-    from ..core.deform.polar import polar_decomposition
-
-    usable = np.isfinite(start).all(axis=(1, 2)) & np.isfinite(end).all(axis=(1, 2))
-    turns = [polar_decomposition(matrices[usable, :3, :3])[0] for matrices in (start, end)]
-    relative = quaternions.from_matrices(turns[0].swapaxes(1, 2) @ turns[1])
-    return largest_turn(swing_and_twist(relative, rest[:3, 1])[1] if joint.kind == TWIST else relative)
-
-
-def _frames(scene, armature) -> np.ndarray:
-    """Frames at which an armature that is animated is looked at: its action's, else the scene's; none where nothing
-    moves it."""
-    animation = armature.animation_data
-    if animation is not None and animation.action is not None:
-        first, last = animation.action.frame_range
-    elif (animation is not None and (animation.nla_tracks or animation.drivers)) or _is_constrained(armature):
-        first, last = scene.frame_start, scene.frame_end
-    else:
-        return np.zeros(0)
-    number = int(last) - int(first) + 1
-    return np.unique(np.linspace(int(first), int(last), max(min(number, _MOST_FRAMES), 1)).round())
-
-
-def _is_constrained(armature) -> bool:
-    own = {name for helper in find_helpers(armature) for name in helper.bones}
-    return any(len(bone.constraints) for bone in armature.pose.bones if bone.name not in own)
-
-
-def _plans(armature, meshes, counts: dict[Joint, int]) -> list[_Plan]:
+def _plans(armature, meshes, counts: dict[Joint, int]) -> list[LinkPlan]:
     taken: set[str] = set()
     plans = []
     for number, (joint, count) in enumerate(counts.items(), next_number(armature, meshes, RECORD)):
@@ -417,11 +271,11 @@ def _plans(armature, meshes, counts: dict[Joint, int]) -> list[_Plan]:
         for word, wanted in words:
             names += free_names(armature, meshes, joint.label, word, wanted, {*taken, *names})
         taken.update(names)
-        plans.append(_Plan(joint, number, tuple(names[:count]), tuple(names[count:])))
+        plans.append(LinkPlan(joint, number, tuple(names[:count]), tuple(names[count:])))
     return plans
 
 
-def _with_effect(plans: list[_Plan], touched: list[SharedWeights], skip: bool) -> list[_Plan]:
+def _with_effect(plans: list[LinkPlan], touched: list[SharedWeights], skip: bool) -> list[LinkPlan]:
     """The plans whose links got weights. Raises BadScene where one did not, or none where these are to be skipped."""
     found = [plan for plan in plans if any(plan.number in each.changes for each in touched)]
     if not found or (not skip and len(found) < len(plans)):
@@ -436,65 +290,6 @@ def _with_effect(plans: list[_Plan], touched: list[SharedWeights], skip: bool) -
             "take. Smooth the weights at the joint, or set Reach to blend them anew"
         )
     return found
-
-
-def _specs(armature, plan: _Plan) -> list[BoneSpec]:
-    """The bones of a joint's links."""
-    joint, count = plan.joint, len(plan.links)
-    start, end = (armature.data.bones[name] for name in (joint.start, joint.end))
-
-    def spec(name, parent, matrix, length, part, index=0):
-        return BoneSpec(name, parent.name, matrix, length, BoneRecord(joint.kind, plan.number, part, index, joint.end))
-
-    if joint.kind == LINKS:
-        return [
-            spec(name, start, end.matrix_local, _LENGTH * end.length, SKIN, index)
-            for index, name in enumerate(plan.links, 1)
-        ]
-    axis = start.tail_local - start.head_local
-    specs = [
-        spec(
-            name,
-            start,
-            placed(start.matrix_local, start.head_local + axis * (index / (count + 1))),
-            start.length / (count + 1),
-            SKIN,
-            index,
-        )
-        for index, name in enumerate(plan.links, 1)
-    ]
-    aim, turn = plan.others
-    specs.append(spec(aim, end, placed(start.matrix_local, end.head_local), _LENGTH * start.length, AIM))
-    # At the head: where a bone tracks to must not be where it is.
-    specs.append(spec(turn, start, start.matrix_local, _LENGTH * start.length, TURN))
-    return specs
-
-
-def _constrain(armature, plan: _Plan) -> None:
-    """Make the links of a joint follow it."""
-    from ..core.binding.links import link_shares
-
-    shares = link_shares(len(plan.links))
-    if plan.joint.kind == LINKS:
-        for name, share in zip(plan.links, shares, strict=True):
-            _follow(armature, name, "COPY_TRANSFORMS", plan.joint.end, float(share))
-        return
-    aim, turn = plan.others
-    _follow(armature, turn, "COPY_ROTATION", aim)
-    track = _follow(armature, turn, "DAMPED_TRACK", plan.joint.start)
-    track.track_axis, track.head_tail = "TRACK_Y", 1.0
-    for name, share in zip(plan.links, shares, strict=True):
-        _follow(armature, name, "COPY_ROTATION", turn, float(share))
-
-
-def _follow(armature, name: str, kind: str, target: str, influence=1.0):
-    constraint = armature.pose.bones[name].constraints.new(kind)
-    constraint.target, constraint.subtarget = armature, target
-    if kind != "DAMPED_TRACK":
-        # In the world's space a mirrored armature has no rotations to copy.
-        constraint.target_space = constraint.owner_space = "POSE"
-    constraint.influence = influence
-    return constraint
 
 
 @dataclass(frozen=True, eq=False)
@@ -513,7 +308,7 @@ class _Geometry:
         return cls(rest, dict(zip(names, skeleton.heads, strict=True)), dict(zip(names, skeleton.tails, strict=True)))
 
 
-def _share(each: SharedWeights, geometry: _Geometry, plan: _Plan, reach: float) -> None:
+def _share(each: SharedWeights, geometry: _Geometry, plan: LinkPlan, reach: float) -> None:
     """Give a joint's links their weights on a mesh."""
     from ..core.binding.links import joint_radius, link_weights, twist_weights
 

@@ -455,7 +455,7 @@ def test_weights_that_do_not_sum_to_one():
     assert limbs.mesh_state(ob) == before
 
 
-@pytest.mark.parametrize("fails", ["_constrain", "_specs"])
+@pytest.mark.parametrize("fails", ["constrain_links", "link_specs"])
 def test_a_failure_leaves_nothing(fails, monkeypatch):
     ob, rig = limbs.bar()
     before = limbs.state(rig, [ob])
