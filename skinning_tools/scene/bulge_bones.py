@@ -10,17 +10,16 @@ and keyed.
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
 from mathutils import Matrix, Vector
-from mathutils.bvhtree import BVHTree
 
 from ..core.errors import BadScene, BadSettings
 from ..core.progress import checkpoint
 from . import background
 from .bodies import armature_to_mesh, read_body, stretch_of
+from .bulge_places import along_bone, carried_skin, on_axis, perpendicular, search_place, unit
 from .bulge_presets import PRESETS
 from .eigenskin_record import has_record
 from .joint_helper_removal import Removed, remove_helpers, removed_on_failure
@@ -40,12 +39,7 @@ from .joint_helper_rig import (
     next_number,
 )
 from .joint_helper_weights import RECORD, SharedWeights, check_meshes, check_unlocked
-from .skin_reader import mesh_triangles, rest_positions
-from .vertex_groups import read_weights
 from .wording import counted
-
-if TYPE_CHECKING:
-    from .background import Steps
 
 AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
 
@@ -56,9 +50,6 @@ _ANGLES = {
     "X": "2*atan2(x if w>=0 else -x,abs(w))",
     "Z": "2*atan2(z if w>=0 else -z,abs(w))",
 }
-
-# A bend that is smaller does not tell where the inside of a joint is.
-_STRAIGHT = math.radians(3)
 
 _DESCRIPTIONS = {
     AMOUNT: ("How far the skin moves, as a share of the bulge's radius", -1.0, 1.0),
@@ -137,7 +128,7 @@ def active_bone(armature) -> str:
     return active.name if active is not None else ""
 
 
-def add_bulges(context, armature, carrier: str, given: BulgeSettings) -> "Steps[AddedBulges]":
+def add_bulges(context, armature, carrier: str, given: BulgeSettings) -> background.Steps[AddedBulges]:
     """Generator: add a bulge bone that the bone ``carrier`` carries; with ``mirror`` one on the other side, too.
 
     All meshes that the armature deforms share their weights with it where it reaches. All or nothing. Raises BadScene,
@@ -256,102 +247,28 @@ def _plans(context, armature, meshes, pairs, given: BulgeSettings) -> list[_Plan
     for place, (carrier, driver) in enumerate(pairs):
         bone = bones[carrier]
         if place == 0:
-            start, outward = _place(context, armature, carrier, driver, given)
+            start, outward = search_place(context, armature, carrier, driver, given)
         else:
             # Bones of the other side may have other rolls.
             start, outward = start * [-1, 1, 1], outward * [-1, 1, 1]
-        skin = _carried_skin(armature, meshes, carrier)
+        skin = carried_skin(armature, meshes, carrier)
         if given.center == "CURSOR":
             center = np.array(skin.find_nearest(Vector(start))[0], dtype=np.float64)
-            across = _perpendicular(bone, center - np.array(bone.head_local, dtype=np.float64))
-            outward = _unit(across) if np.linalg.norm(across) > 1e-6 * bone.length else outward
+            across = perpendicular(bone, center - np.array(bone.head_local, dtype=np.float64))
+            outward = unit(across) if np.linalg.norm(across) > 1e-6 * bone.length else outward
         else:
             hit = skin.ray_cast(Vector(start), Vector(outward))[0]
             center = np.array(hit if hit is not None else skin.find_nearest(Vector(start))[0], dtype=np.float64)
         # Rigs cut limbs into bones as they like: a chest's size is better told by where the arm is.
-        measured = (bones[driver].head_local - _along(bone, preset.place)).length if preset.toward else bone.length
+        measured = (bones[driver].head_local - along_bone(bone, preset.place)).length if preset.toward else bone.length
         radius = given.radius / scale or preset.radius * measured
         inside = given.motion == "SCALE"
-        head = np.array(_on_axis(bone, center) if inside else center - 0.5 * radius * outward)
+        head = np.array(on_axis(bone, center) if inside else center - 0.5 * radius * outward)
         named_by = next((bone for bone in (carrier, driver) if bpy.utils.flip_name(bone) != bone), carrier)
         (name,) = free_names(armature, meshes, named_by, "bulge", 1, [plan.name for plan in plans])
         amount = given.amount or preset.amount
         plans.append(_Plan(name, number + place, carrier, driver, center, outward, head, radius, amount))
     return plans
-
-
-def _place(context, armature, carrier: str, driver: str, given: BulgeSettings) -> tuple[np.ndarray, np.ndarray]:
-    """A point in the armature's space from which the skin is looked for, and the unit vector outward there."""
-    preset = PRESETS[given.preset]
-    bone = armature.data.bones[carrier]
-    head, tail = np.array(bone.head_local, dtype=np.float64), np.array(bone.tail_local, dtype=np.float64)
-    if preset.side == "INSIDE":
-        outward = _inside(context, armature, bone, driver)
-    else:
-        outward = _front(armature) * (1 if preset.side == "FRONT" else -1)
-        across = outward - (tail - head) * ((tail - head) @ outward) / max((tail - head) @ (tail - head), 1e-12)
-        # A bone that points forward has no front beside it.
-        outward = _unit(across) if np.linalg.norm(across) > 0.1 else outward
-    if given.around:
-        axis = Vector(tail - head)
-        outward = np.array(Matrix.Rotation(given.around, 3, axis) @ Vector(outward), dtype=np.float64)
-    if given.center == "CURSOR":
-        return _cursor(context, armature, bone), outward
-    start = _along(bone, preset.place)
-    if preset.toward:
-        start = start.lerp(armature.data.bones[driver].head_local, preset.toward)
-    return np.array(start, dtype=np.float64), outward
-
-
-def _inside(context, armature, bone, driver: str) -> np.ndarray:
-    """Unit vector across a bone to where its driver bone bends: at rest, else as posed now; else the bone's Z."""
-    if driver:
-        evaluated = armature.evaluated_get(context.evaluated_depsgraph_get())
-        carried = evaluated.pose.bones[bone.name].matrix @ bone.matrix_local.inverted_safe()
-        other = armature.data.bones[driver]
-        posed = carried.inverted_safe() @ evaluated.pose.bones[driver].matrix
-        for direction in (other.tail_local - other.head_local, posed.to_3x3() @ Vector((0, 1, 0))):
-            if direction.length == 0:
-                continue
-            across = _perpendicular(bone, np.array(direction.normalized(), dtype=np.float64))
-            if np.linalg.norm(across) > math.sin(_STRAIGHT):
-                return _unit(across)
-    return np.array(bone.matrix_local.col[2][:3], dtype=np.float64)
-
-
-def _front(armature) -> np.ndarray:
-    """Where a character faces, in the armature's space: −Y where its own Z is up in the scene, else, as in files whose
-    Y is up, Z."""
-    up = np.array(armature.matrix_world, dtype=np.float64)[2, :3]
-    return np.array([0.0, 0.0, 1.0]) if abs(up[1]) > abs(up[2]) else np.array([0.0, -1.0, 0.0])
-
-
-def _cursor(context, armature, bone) -> np.ndarray:
-    """The 3D cursor in the armature's space, taken back to rest with the bone that carries what is there."""
-    evaluated = armature.evaluated_get(context.evaluated_depsgraph_get())
-    carried = evaluated.pose.bones[bone.name].matrix @ bone.matrix_local.inverted_safe()
-    place = (armature.matrix_world @ carried).inverted_safe() @ context.scene.cursor.location
-    return np.array(place, dtype=np.float64)
-
-
-def _carried_skin(armature, meshes, carrier: str) -> BVHTree:
-    """The faces that the bone moves, at rest in the armature's space, of the mesh that it moves most of.
-
-    Raises BadScene where it moves none.
-    """
-    weighted = [(read_weights(ob, [carrier])[1].sum(axis=1), ob) for ob in meshes]
-    weights, ob = max(weighted, key=lambda pair: pair[0].sum())
-    if not weights.any():
-        raise BadScene(f'The bone "{carrier}" of "{armature.name}" has no weights on any mesh. Bind one first')
-    to_armature = np.linalg.inv(armature_to_mesh(ob, armature))
-    points = rest_positions(ob.data) @ to_armature[:3, :3].T + to_armature[:3, 3]
-    triangles = mesh_triangles(ob.data)
-    triangles = triangles[(weights[triangles] > 0.25 * weights.max()).all(axis=1)]
-    if len(triangles):
-        return BVHTree.FromPolygons(points.tolist(), triangles.tolist())
-    # Loose vertices are faces without area.
-    chosen = np.flatnonzero(weights > 0.25 * weights.max())
-    return BVHTree.FromPolygons(points.tolist(), np.repeat(chosen[:, None], 3, axis=1).tolist())
 
 
 def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_surface: bool) -> None:
@@ -388,7 +305,7 @@ def _spec(armature, plan: _Plan) -> BoneSpec:
     carrier = armature.data.bones[plan.carrier]
     along = np.array(carrier.tail_local - carrier.head_local, dtype=np.float64)
     along = along - plan.outward * (plan.outward @ along)
-    along = _unit(along if np.linalg.norm(along) > 1e-9 else np.cross(plan.outward, np.roll(plan.outward, 1)))
+    along = unit(along if np.linalg.norm(along) > 1e-9 else np.cross(plan.outward, np.roll(plan.outward, 1)))
     matrix = Matrix(np.column_stack([np.cross(plan.outward, along), plan.outward, along]).tolist()).to_4x4()
     matrix.translation = plan.head
     record = BoneRecord(BULGE, plan.number, SKIN, 1, plan.driver)
@@ -446,25 +363,3 @@ def _fill(driver, armature, plan: _Plan, properties, expression: str) -> None:
         target.transform_type, target.rotation_mode = f"ROT_{channel.upper()}", "QUATERNION"
         target.transform_space = "LOCAL_SPACE"
     driver.expression = expression
-
-
-def _along(bone, place: float) -> Vector:
-    """A point between a bone's head, 0, and its tail, 1."""
-    return bone.head_local.lerp(bone.tail_local, place)
-
-
-def _on_axis(bone, point: np.ndarray) -> np.ndarray:
-    """The bone's point nearest to a point."""
-    head, tail = np.array(bone.head_local, dtype=np.float64), np.array(bone.tail_local, dtype=np.float64)
-    axis = tail - head
-    place = np.clip((point - head) @ axis / max(axis @ axis, 1e-12), 0.0, 1.0)
-    return head + place * axis
-
-
-def _perpendicular(bone, vector: np.ndarray) -> np.ndarray:
-    axis = np.array(bone.tail_local - bone.head_local, dtype=np.float64)
-    return vector - axis * (axis @ vector) / max(axis @ axis, 1e-12)
-
-
-def _unit(vector: np.ndarray) -> np.ndarray:
-    return vector / np.linalg.norm(vector)
