@@ -321,7 +321,7 @@ def test_reasons_to_refuse(tube):
 def test_a_failure_leaves_nothing(tube, monkeypatch):
     ob, _ = tube
     scenes.shape_keys(ob, 1)
-    monkeypatch.setattr("skinning_tools.scene.rigid_parts._follow_bone", lambda *_: 1 / 0)
+    monkeypatch.setattr("skinning_tools.scene.rigid_pieces._follow_bone", lambda *_: 1 / 0)
     before = scenes.data_blocks(), scenes.ui_state()
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         bpy.ops.skinning.partition_rigid(output="OBJECTS")
