@@ -3,7 +3,7 @@
 
 import bpy
 
-from ..scene import background, dependencies, weight_tools
+from ..scene import background, dependencies, weight_compression
 from .common import ProgressLines, add_target, find_object, output_path, save, say, table
 
 
@@ -39,7 +39,7 @@ def _run(options) -> None:
     output = output_path(options)
     dependencies.require_dependencies()
     context = bpy.context
-    steps = weight_tools.compress(
+    steps = weight_compression.compress(
         context,
         find_object(context.scene, options.object),
         bits=options.bits,

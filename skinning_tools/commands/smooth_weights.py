@@ -3,7 +3,7 @@
 
 import bpy
 
-from ..scene import background, dependencies, weight_tools
+from ..scene import background, dependencies, weight_smoothing
 from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
 
 
@@ -43,7 +43,7 @@ def _run(options) -> None:
         raise UsageError("--invert goes with --vertex-group")
     dependencies.require_dependencies()
     context = bpy.context
-    steps = weight_tools.smooth(
+    steps = weight_smoothing.smooth(
         context,
         find_object(context.scene, options.object),
         strength=options.strength,

@@ -5,7 +5,7 @@ import bpy
 from bpy.props import BoolProperty, IntProperty
 
 from ..core.errors import BadScene
-from ..scene import dependencies, rogue_weights, weight_tool_settings, weight_tools
+from ..scene import dependencies, rogue_weights, weight_compression, weight_smoothing, weight_tool_settings
 from ..scene.job_checks import active_object
 from ..scene.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from .boundary import Checked, SkinningJob, reported
@@ -116,7 +116,7 @@ class SKINNING_OT_smooth_weights(Checked, SkinningJob, bpy.types.Operator):
     def steps(self, context):
         dependencies.require_dependencies()
         given = {name: getattr(self, name) for name in weight_tool_settings.SMOOTH_NAMES}
-        return (yield from weight_tools.smooth(context, active_object(context), **given))
+        return (yield from weight_smoothing.smooth(context, active_object(context), **given))
 
     def finish(self, context, result):
         return result.summary()
@@ -159,7 +159,9 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
         given = {name: getattr(self, name) for name in weight_tool_settings.COMPRESS_NAMES}
         given["bits"] = int(given["bits"])
         given |= {name: getattr(self, name) for name in RANGE_NAMES if self.properties.is_property_set(name)}
-        return (yield from weight_tools.compress(context, active_object(context), frame_step=self.frame_step, **given))
+        return (
+            yield from weight_compression.compress(context, active_object(context), frame_step=self.frame_step, **given)
+        )
 
     def finish(self, context, result):
         return result.summary(context.scene.unit_settings.system)

@@ -29,7 +29,7 @@ from .object_checks import object_label
 from .records import read_record, write_record
 from .skin_reader import LEAST_TOTAL_WEIGHT, mesh_triangles, rest_positions
 from .vertex_groups import read_weights
-from .wording import counted
+from .wording import counted, vertices_text
 
 if TYPE_CHECKING:
     from ..core.binding.types import Body, Skeleton
@@ -94,7 +94,7 @@ class Bound:
         influences = max(record.influences for record in records)
         parts = [
             f"{names[0] if len(names) == 1 else f'{len(names)} meshes'}: "
-            f"{vertices:,} {'vertex' if vertices == 1 else 'vertices'} bound to {counted(self.bone_count, 'bone')}, "
+            f"{vertices_text(vertices)} bound to {counted(self.bone_count, 'bone')}, "
             f"up to {counted(influences, 'bone')} a vertex, {self.seconds:.1f} s",
             *self.notes,
         ]

@@ -19,10 +19,9 @@ from .weight_tools import (
     check_unchanged,
     forget_figures,
     out_of_edit_mode,
-    vertices_text,
     weighted_or_edited_mesh,
 )
-from .wording import counted
+from .wording import counted, vertices_text
 
 
 @dataclass(frozen=True)

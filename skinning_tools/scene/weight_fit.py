@@ -4,8 +4,7 @@
 Lengths are the scene's, whatever scale the objects have: the fit works in the space of ``bodies.stretch_of``.
 """
 
-from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import bpy
 import numpy as np
@@ -15,14 +14,14 @@ from . import background, fit_copies
 from .bodies import named_parents, stretch_of
 from .bone_selection import selected_bones
 from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
-from .example_sources import evaluated_shape
 from .fit_copies import copies_of, fit_target
-from .fit_poses import SAME_PLACE, MeshPose, bare_skin, check_bent, check_fittable, check_shown, differ, read_pose
-from .frame_guard import frame_kept
+from .fit_poses import SAME_PLACE, check_fittable, check_shown, differ
+from .fit_sources import Wanted, read_wanted, target_object
 from .object_checks import check_object, object_label
-from .single_shape_key import key_displacements, shape_key_block
+from .single_shape_key import shape_key_block
 from .skin_reader import armature_of
 from .weight_fit_settings import CANDIDATE_ITEMS
+from .wording import vertices_text
 
 # Of each fitted vertex, how far from its place it is; 0 at the others. In the scene's units.
 ERROR_ATTRIBUTE = "skinning_fit_error"
@@ -84,7 +83,7 @@ class FitResult:
             bpy.utils.units.to_string(unit_system, "LENGTH", value, precision=4) for value in (self.mean, self.largest)
         )
         in_poses = f" to {self.poses} poses" if self.poses > 1 else ""
-        parts = [f"{self.object_name}: weights of {_vertices(self.count)} fitted{in_poses}"]
+        parts = [f"{self.object_name}: weights of {vertices_text(self.count)} fitted{in_poses}"]
         parts.append(f"{mean} left on average, {largest} at most (vertex {self.worst})")
         if self.missed:
             verb = "cannot reach their places" if self.missed > 1 else "cannot reach its place"
@@ -107,7 +106,7 @@ def check_ready(context, object, settings: FitSettings) -> None:
     if not copies:
         check_shown(context, original)
     if settings.source == "OBJECT":
-        check_object(context, _target(context, settings))
+        check_object(context, target_object(context, settings))
     else:
         shape_key_block(original, settings.shape_key)
 
@@ -126,14 +125,14 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
     copies = copies_of(original, context.scene) if settings.source == "COPIES" else []
     yield 0.0, "Reading the mesh"
     before = read_bone_weights(original, armature)
-    wanted = _wanted(context, original, before, settings, copies)
+    wanted = read_wanted(context, original, before, settings, copies)
     chosen = _chosen(context, original, wanted, settings, copies)
     candidates = _candidates(original, before, chosen, settings)
     if candidates is None:
         chosen, left_alone = chosen[before.bound[chosen]], chosen[~before.bound[chosen]]
         if not len(chosen):
             raise BadScene(
-                f"No bone moves {_vertices(len(left_alone))} that are to be fitted in {object_label(original)}. "
+                f"No bone moves {vertices_text(len(left_alone))} that are to be fitted in {object_label(original)}. "
                 f"Choose other bones than {CANDIDATE_ITEMS[0][1]}"
             )
     else:
@@ -178,89 +177,7 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """A pose, and where the vertices (N, 3) are to be in it, in the mesh object's space. selected (N,): those that are
-    where the shape comes from; key: the shape key that it is."""
-
-    pose: MeshPose
-    targets: np.ndarray
-    selected: np.ndarray
-    key: str = ""
-
-
-def _wanted(context, original, before: BoneWeights, settings: FitSettings, copies) -> list[_Wanted]:
-    if settings.source == "COPIES":
-        for copy in copies:
-            fit_copies.check_bones(copy, original, before.names)
-        found = [_Wanted(*fit_copies.read_copy(copy, original)) for copy in copies]
-        # The order in which the bones were then.
-        return [replace(wanted, pose=_reordered(wanted.pose, before.names)) for wanted in found]
-    scene = context.scene
-    found = []
-    with frame_kept(scene) if settings.frames else nullcontext():
-        for frame in settings.frames or (None,):
-            if frame is not None:
-                scene.frame_set(frame)
-            if settings.source == "OBJECT":
-                found.append(_of_object(context, original, settings))
-            else:
-                found.append(_of_key(context, original, before, settings))
-    for wanted in found:
-        check_bent(original, wanted.pose)
-    return found
-
-
-def _of_object(context, original, settings: FitSettings) -> _Wanted:
-    target = _target(context, settings)
-    check_object(context, target)
-    pose = read_pose(context, original)
-    skin = replace(bare_skin(original, armature_of(original), ()), rest=pose.rest)
-    shape = evaluated_shape(skin, target, context.evaluated_depsgraph_get(), context.scene.frame_current)
-    return _Wanted(pose, shape.astype(np.float64), _selected(original))
-
-
-def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> _Wanted:
-    """The pose without the key, and the place of each vertex where the bones move it with the key."""
-    from ..core.deform import skin_frame
-
-    block = shape_key_block(original, settings.shape_key)
-    muted = block.mute
-    block.mute = True
-    try:
-        pose = read_pose(context, original)
-    finally:
-        block.mute = muted
-        context.view_layer.update()
-    moved = pose.rest + key_displacements(original, block)
-    return _Wanted(
-        pose, skin_frame(moved, before.bones, before.weights, pose.matrices), _selected(original), block.name
-    )
-
-
-def _selected(object) -> np.ndarray:
-    """(N,) bool."""
-    selected = np.empty(len(object.data.vertices), bool)
-    object.data.vertices.foreach_get("select", selected)
-    return selected
-
-
-def _target(context, settings: FitSettings):
-    if not settings.target:
-        raise BadScene("No object is chosen whose vertices are where they should be. Choose one as Object")
-    target = context.scene.objects.get(settings.target)
-    if target is None:
-        raise BadScene(f'There is no object "{settings.target}" in the scene "{context.scene.name}"')
-    return target
-
-
-def _reordered(pose: MeshPose, names) -> MeshPose:
-    """The same with the bones in the order ``names``."""
-    place = {name: index for index, name in enumerate(pose.bones)}
-    return replace(pose, bones=tuple(names), matrices=pose.matrices[[place[name] for name in names]])
-
-
-def _chosen(context, original, wanted: list[_Wanted], settings: FitSettings, copies) -> np.ndarray:
+def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copies) -> np.ndarray:
     """Indices of the vertices to fit. Raises BadScene where there are none."""
     if settings.vertices == "SELECTED":
         chosen = np.any([each.selected for each in wanted], axis=0)
@@ -318,7 +235,7 @@ def near_bones(armature, names, bones: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([bones, parents[parents >= 0], np.flatnonzero(np.isin(above, bones))]).astype(int))
 
 
-def _check_poses(original, wanted: list[_Wanted], chosen: np.ndarray) -> None:
+def _check_poses(original, wanted: list[Wanted], chosen: np.ndarray) -> None:
     """Raises BadScene where the chosen vertices come to the armature from different places in the poses."""
     rest = [each.pose.rest[chosen] for each in wanted]
     size = np.linalg.norm(np.ptp(wanted[0].pose.rest, axis=0))
@@ -329,7 +246,7 @@ def _check_poses(original, wanted: list[_Wanted], chosen: np.ndarray) -> None:
         )
 
 
-def _in_scene_units(wanted: list[_Wanted], chosen: np.ndarray, stretch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _in_scene_units(wanted: list[Wanted], chosen: np.ndarray, stretch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """matrices (F, P, 3, 4), rest (n, 3) and targets (F, n, 3) of the chosen vertices in the space of ``stretch``."""
     matrices = np.array([each.pose.matrices for each in wanted])
     linear = stretch @ matrices[..., :3] @ np.linalg.inv(stretch)
@@ -354,8 +271,8 @@ def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidate
     bones, weights = rows
     if candidates is None and (np.count_nonzero(weights, axis=1) < 2).all():
         raise BadScene(
-            f"{_vertices(len(bones))} of {object_label(original)} to fit: one bone each moves them, which leaves no "
-            f"choice. Choose other bones than {CANDIDATE_ITEMS[0][1]}"
+            f"{vertices_text(len(bones))} of {object_label(original)} to fit: one bone each moves them, which leaves "
+            f"no choice. Choose other bones than {CANDIDATE_ITEMS[0][1]}"
         )
     bones = np.unique(bones[weights > 0]) if candidates is None else candidates
     if not any(differ(frame[bones], rest) for frame in matrices):
@@ -367,7 +284,7 @@ def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidate
         )
 
 
-def _after_writing(context, original, wanted: list[_Wanted], settings: FitSettings, left_alone) -> tuple[str, ...]:
+def _after_writing(context, original, wanted: list[Wanted], settings: FitSettings, left_alone) -> tuple[str, ...]:
     """What else has to change with the weights, and what the user ought to know."""
     notes = []
     for name in {each.key for each in wanted} - {""}:
@@ -376,7 +293,7 @@ def _after_writing(context, original, wanted: list[_Wanted], settings: FitSettin
             block.mute = True
             notes.append(f'shape key "{name}" muted, as the weights do its work now')
     if len(left_alone):
-        notes.append(f"{_vertices(len(left_alone))} without weights left alone")
+        notes.append(f"{vertices_text(len(left_alone))} without weights left alone")
     if original.data.users > 1:
         notes.append(f"the mesh is shared by {original.data.users} users, all of which have the new weights")
     return tuple(notes)
@@ -397,10 +314,6 @@ def _store_errors(original, chosen: np.ndarray, residuals: np.ndarray) -> None:
     errors[chosen] = residuals.max(axis=0)
     attribute = mesh.attributes.get(ERROR_ATTRIBUTE) or mesh.attributes.new(ERROR_ATTRIBUTE, "FLOAT", "POINT")
     attribute.data.foreach_set("value", errors)
-
-
-def _vertices(count: int) -> str:
-    return f"{count:,} vertex" if count == 1 else f"{count:,} vertices"
 
 
 def _names(objects, most: int = 4) -> str:

@@ -5,3 +5,8 @@
 def counted(number: int, noun: str) -> str:
     """Such as "1 example" and "2 examples"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def vertices_text(count: int) -> str:
+    """Such as "1 vertex" and "1,200 vertices"."""
+    return "1 vertex" if count == 1 else f"{count:,} vertices"
