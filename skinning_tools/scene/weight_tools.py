@@ -38,15 +38,26 @@ def weighted_or_edited_mesh(context, object):
 
 @contextmanager
 def out_of_edit_mode(object) -> Iterator[None]:
-    """In Edit Mode a mesh cannot be read in full, nor be written to: leave it, and enter it again."""
+    """In Edit Mode a mesh cannot be read in full, nor be written to: leave it, and enter it again.
+
+    What is edited and what is selected stay the same: others may be in Edit Mode as well.
+    """
     if object.mode != "EDIT":
         yield
         return
+    objects = bpy.context.view_layer.objects
+    edited = {ob for ob in objects if ob.mode == "EDIT"}
+    selected = set(objects.selected)
     bpy.ops.object.mode_set(mode="OBJECT")
     try:
         yield
     finally:
+        # Those that are selected enter it.
+        for ob in edited ^ selected:
+            ob.select_set(ob in edited)
         bpy.ops.object.mode_set(mode="EDIT")
+        for ob in edited ^ selected:
+            ob.select_set(ob in selected)
 
 
 def check_unchanged(object, vertex_count: int) -> None:

@@ -130,6 +130,19 @@ def select(ob, chosen) -> None:
 JOINT = list(range(7 * SEGMENTS, 10 * SEGMENTS))
 
 
+def test_what_else_is_edited_or_selected_stays_so():
+    ob, _rig = skinned_meshes.rigged_tube()
+    edited, selected = (scenes.grid(name=name) for name in ("Edited", "Selected"))
+    binding_scenes.activate(ob, edited)
+    bpy.ops.object.mode_set(mode="EDIT")
+    edited.select_set(False)
+    selected.select_set(True)
+    before = scenes.ui_state()
+    assert bpy.ops.skinning.smooth_weights() == {"FINISHED"}
+    assert scenes.ui_state() == before
+    assert [each.mode for each in (ob, edited, selected)] == ["EDIT", "EDIT", "OBJECT"]
+
+
 @pytest.mark.parametrize("mode", ["OBJECT", "WEIGHT_PAINT", "EDIT"])
 def test_only_selected_vertices(tube, mode):
     ob, rig = tube
