@@ -44,8 +44,8 @@ def shown_mesh(context):
     object = context.view_layer.objects.active
     if object is None or object.type != "ARMATURE":
         return object
-    meshes = [ob for ob in context.view_layer.objects if ob.type == "MESH" and ob.visible_get()]
-    mine = [ob for ob in meshes if armature_at(original_of(ob) if is_copy(ob) else ob) == object]
+    meshes = [ob for ob in context.view_layer.objects if ob.type == "MESH"]
+    mine = [ob for ob in meshes if armature_at(original_of(ob) if is_copy(ob) else ob) == object and ob.visible_get()]
     copies = [ob for ob in mine if is_copy(ob)]
     return next(iter(copies or mine), None)
 

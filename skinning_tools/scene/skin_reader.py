@@ -125,13 +125,16 @@ def armature_modifier(object):
     armature; by its name alone it cannot be told, as it may have another by now.
     """
     found = [modifier for modifier in object.modifiers if modifier.type == "ARMATURE" and modifier.object]
+    if not found:
+        # Panels ask this of all objects of a scene.
+        return None
     native = native_modifier(object)
     if native is not None:
         armature, record = modifier_input(native, "Armature"), modifier_record(native)
         name = record.armature_modifier if record is not None else ""
         found.sort(key=lambda modifier: (modifier.show_viewport or modifier.object != armature, modifier.name != name))
-        return found[0] if found else None
-    return next((modifier for modifier in found if modifier.show_viewport), found[0] if found else None)
+        return found[0]
+    return next((modifier for modifier in found if modifier.show_viewport), found[0])
 
 
 def armature_of(object):
