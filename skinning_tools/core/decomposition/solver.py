@@ -17,6 +17,7 @@ from . import kavan2010
 from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction, reduce_animation
+from .residual import fit_residual_shapes, residual_memory
 from .segmentation import fill_empty_regions, grow_regions
 from .split_merge import move_bones
 from .sweeps import MOST_WORKERS, alternate, collect_equations, vertex_blocks
@@ -29,7 +30,7 @@ from .vertex_step import VertexState, best_single_bones
 _REDUCTION_ERROR = 1e-4
 _MOVE_ROUNDS = 6
 _FINAL_SWEEPS = 1
-_REDUCED, _SEGMENTED, _SOLVED = 0.1, 0.2, 0.9
+_REDUCED, _SOLVED, _SOLVED_WITH_SHAPES = 0.1, 0.9, 0.6
 
 
 @one_blas_thread()
@@ -46,18 +47,23 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
             f"{animation.name} has {animation.vertex_count} vertices, too few for {settings.bone_count} bones. "
             "Ask for at most one bone per vertex"
         )
+    if settings.residual_shapes > len(animation.frames):
+        raise BadSettings(
+            f"{animation.name} has {len(animation.frames)} frames, too few for {settings.residual_shapes} residual "
+            "shapes. Ask for at most one per frame"
+        )
     clock = _Clock()
     with clock.stage("reduction"):
         matrix = AnimationMatrix(animation.frames)
         reduction = _reduced(matrix, settings, span(progress, 0.0, _REDUCED))
     prepared = _Prepared(animation, matrix, reduction)
-    solving, curve = span(progress, _REDUCED, _SOLVED), ()
+    solved = _SOLVED_WITH_SHAPES if settings.residual_shapes else _SOLVED
+    solving, curve = span(progress, _REDUCED, solved), ()
     if settings.target_error > 0:
         solution, curve = _solve_for_target(prepared, settings, clock, solving)
     else:
         solution = _solver(settings)(prepared, settings, clock, solving)
-    with clock.stage("measuring"):
-        return _measured(prepared, solution, settings, clock, curve, span(progress, _SOLVED, 1.0))
+    return _finished(prepared, solution, settings, clock, curve, span(progress, solved, 1.0))
 
 
 def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) -> Reduction:
@@ -77,7 +83,10 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> 
     at_work = sum(part.stop - part.start for part in vertex_blocks(vertex_count)[:MOST_WORKERS])
     blocks = at_work * (height + 4 * columns)
     motions = 8 * columns * (height + columns)
-    return 8 * int(reduced + state + blocks + motions) + (150 << 20)
+    needed = 8 * int(reduced + state + blocks + motions) + (150 << 20)
+    if settings.residual_shapes:
+        needed += residual_memory(frame_count, vertex_count, settings.residual_shapes)
+    return needed
 
 
 @dataclass(frozen=True)
@@ -219,37 +228,51 @@ def _single_bones(points, labels, influences) -> VertexState:
     return VertexState(points, bones, weights)
 
 
-def _measured(
+def _finished(
     prepared: _Prepared,
     solution: _Solution,
     settings: Settings,
     clock: _Clock,
     curve: tuple[CurvePoint, ...],
     progress: Progress,
-):
-    """The solution in object space, with the error of the whole against the animation itself."""
-    frames = prepared.animation.frames
+) -> Decomposition:
+    """The solution in object space, with residual shapes, and the error of the whole against the animation itself."""
     rest, transforms = prepared.matrix.to_object_space(solution.state.points[:, :3], solution.transforms)
     bones, weights = solution.state.bones, solution.state.weights
     missing = settings.max_influences - bones.shape[1]
     if missing > 0:
         bones = np.hstack([bones, np.repeat(bones[:, :1], missing, axis=1)])
         weights = np.hstack([weights, np.zeros((len(weights), missing))])
-    meter = ErrorMeter(unit_scale(frames), len(rest))
-    for row, positions in enumerate(frames):
-        meter.add(positions, skin_frame(rest, bones, weights, transforms[row]))
-        checkpoint(progress, (row + 1) / len(frames), "Measuring")
-    return Decomposition(
+    result = Decomposition(
         rest=rest,
         transforms=transforms,
         bones=bones,
         weights=weights,
         bone_kind=settings.bone_kind,
         bone_axes=np.tile(np.eye(3), (transforms.shape[1], 1, 1)) if solution.axes is None else solution.axes,
-        e_rms=meter.e_rms,
-        max_error=meter.max_error,
+        e_rms=np.nan,
+        max_error=np.nan,
         history=tuple(prepared.e_rms(error) for error in solution.squared_errors),
         dimension=prepared.reduction.dimension,
         seconds=clock.seconds,
         curve=curve,
     )
+    frames, count = prepared.animation.frames, settings.residual_shapes
+    if count:
+        with clock.stage("shapes"):
+            part = span(progress, 0.0, 0.8)
+            result = replace(
+                result, residual=fit_residual_shapes(frames, rest, bones, weights, transforms, count, part)
+            )
+            progress = span(progress, 0.8, 1.0)
+    with clock.stage("measuring"):
+        meter = _measured(frames, result, progress)
+    return replace(result, e_rms=meter.e_rms, max_error=meter.max_error)
+
+
+def _measured(frames: np.ndarray, result: Decomposition, progress: Progress) -> ErrorMeter:
+    meter = ErrorMeter(unit_scale(frames), len(result.rest))
+    for row, positions in enumerate(frames):
+        meter.add(positions, skin_frame(result.rest_at(row), result.bones, result.weights, result.transforms[row]))
+        checkpoint(progress, (row + 1) / len(frames), "Measuring")
+    return meter

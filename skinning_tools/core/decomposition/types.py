@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import BadSettings
+from .residual import ResidualShapes
 from .target_error import CurvePoint
 
 BONE_KINDS = ("AFFINE", "SCALED", "RIGID")
@@ -26,6 +27,8 @@ class Settings:
     """E_RMS at which fewer bones than ``bone_count`` are enough; 0: use exactly ``bone_count``."""
     method: str = "STANDARD"
     """KAVAN2010: the paper's algorithm as it is written, for comparison. Affine bones only."""
+    residual_shapes: int = 0
+    """Shapes that correct what the bones leave over; the target error counts without them."""
 
     def __post_init__(self):
         if self.bone_kind not in BONE_KINDS:
@@ -42,6 +45,8 @@ class Settings:
                 raise BadSettings(
                     f"{name.replace('_', ' ').capitalize()} must be at least {least}, not {getattr(self, name)}"
                 )
+        if self.residual_shapes < 0:
+            raise BadSettings(f"Residual shapes must be at least 0, not {self.residual_shapes}")
         if not 0 <= self.target_error < math.inf:
             raise BadSettings(f"Target error must be a number from 0 on, not {self.target_error:g}")
 
@@ -54,8 +59,9 @@ class Decomposition:
     a used index with weight 0; weights (N, K) float64, convex.
     bone_axes (P, 3, 3) float64: each bone's own axes in the rest pose, as columns; SCALED bones stretch along them,
     M = R · diag(s) · axesᵀ with a translation; for the other kinds they are those of the object.
+    residual: where residual shapes were asked for, what is added to ``rest`` in each frame.
     e_rms, max_error: per mille of the unit ball, of the whole reconstruction against the animation itself.
-    history: E_RMS in reduced coordinates after each sweep. seconds: stage to seconds.
+    history: E_RMS of the bones alone, in reduced coordinates, after each sweep. seconds: stage to seconds.
     curve: where a target error was given, the bone counts tried, in order, with their E_RMS.
     """
 
@@ -71,6 +77,11 @@ class Decomposition:
     dimension: int
     seconds: dict[str, float] = field(default_factory=dict)
     curve: tuple[CurvePoint, ...] = ()
+    residual: ResidualShapes | None = None
+
+    def rest_at(self, frame: int) -> np.ndarray:
+        """The rest pose (N, 3) as it is skinned in a frame: with the residual shapes' correction."""
+        return self.rest if self.residual is None else self.residual.rest(self.rest, frame)
 
     @property
     def bone_count(self) -> int:
