@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import environment, package
 from .environment import ROOT, Failure
+from .requirements import RIVALS
 
 
 def main(arguments: list[str]) -> int:
@@ -51,6 +52,7 @@ def argument_parser() -> argparse.ArgumentParser:
         )
         if name == "bench":
             command.add_argument("name", help="the benchmark: the file's name in benchmarks/, without .py")
+            command.add_argument("--rivals", action="store_true", help="first install what it can compare with")
     return parser
 
 
@@ -88,6 +90,11 @@ def _bench(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     if not script.is_file():
         names = sorted(path.stem.replace("_", "-") for path in script.parent.glob("[!_]*.py"))
         raise Failure(f"There is no benchmark {options.name}; there are: {', '.join(names) or 'none yet'}.")
+    if options.rivals:
+        wanted = RIVALS.get(script.stem)
+        if wanted is None:
+            raise Failure(f"The benchmark {options.name} compares with nothing that would have to be installed.")
+        environment.pip(python, "install", "--only-binary=:all:", "--no-deps", *wanted)
     return _run(python, os.path.relpath(script, ROOT), *rest)
 
 

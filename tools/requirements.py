@@ -28,6 +28,11 @@ TOOLS = (
     "ruff==0.17.5",  # style and likely mistakes
 )
 
+# What a benchmark compares with, by the benchmark's file: installed by `build.py bench NAME --rivals` alone.
+RIVALS = {
+    "skinning_tables": ("py-dem-bones==0.13.1",),  # EA's Dem Bones, C++ core and all; has wheels for Python 3.11 alone
+}
+
 BLENDERS = {
     "4.2": Blender(python=(3, 11), bpy="4.2.23", numpy="1.24.3", scipy="1.15.3"),
     "4.5": Blender(python=(3, 11), bpy="4.5.15", numpy="1.26.4", scipy="1.15.3"),
