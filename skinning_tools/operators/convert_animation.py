@@ -2,7 +2,6 @@
 """Convert Animation to Skinning: the operator around the pipeline in scene.conversion."""
 
 import bpy
-from bpy.props import IntProperty
 
 from ..scene import conversion, dependencies, settings
 from .boundary import SkinningJob
@@ -14,15 +13,7 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
     bl_idname = "skinning.convert_animation"
     bl_label = "Convert Animation to Skinning"
 
-    __annotations__ = settings.setting_annotations("soft_min") | {
-        "residual_shapes": IntProperty(
-            name="Residual Shapes",
-            description="Number of shape keys that correct what the bones leave over",
-            default=0,
-            soft_min=0,
-            options={"SKIP_SAVE", "HIDDEN"},
-        ),
-    }
+    __annotations__ = settings.setting_annotations("soft_min")
 
     @classmethod
     def poll(cls, context):
@@ -57,7 +48,6 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
             frame_start=self.frame_start if given("frame_start") else None,
             frame_end=self.frame_end if given("frame_end") else None,
             frame_step=self.frame_step,
-            residual_shapes=self.residual_shapes,
         ))  # fmt: skip
 
     def finish(self, context, result):

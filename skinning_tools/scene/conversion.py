@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import bpy
 
 from ..core.animation import ErrorMeter
-from ..core.errors import BadScene, BadSettings, NotEnoughMemory
+from ..core.errors import BadScene, NotEnoughMemory
 from . import background, dependencies
 from .data_blocks import is_alive
 from .job_checks import reason_not_to_work
@@ -24,7 +24,8 @@ class Conversion:
     """A finished conversion.
 
     rig: the scene.rig_writer.Rig. meter: Blender's own evaluation of it against the source at every frame.
-    seconds: read, solve, write and measure, as the user waited for them.
+    seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
+    error (core.decomposition.CurvePoint).
     """
 
     source_name: str
@@ -37,6 +38,7 @@ class Conversion:
     solver_seconds: dict[str, float]
     method: str
     target_error: float
+    curve: tuple = ()
 
     @property
     def largest_distance(self) -> float:
@@ -65,7 +67,6 @@ def convert(
     frame_start: int | None = None,
     frame_end: int | None = None,
     frame_step: int = 1,
-    residual_shapes: int = 0,
 ) -> background.Steps:
     """Generator: turn the animation of ``object`` into a skinned mesh and its armature; returns a Conversion.
 
@@ -74,8 +75,6 @@ def convert(
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
     dependencies.require_dependencies()
-    if residual_shapes:
-        raise BadSettings(f"Residual shapes are not available yet: use 0, not {residual_shapes}")
     frame_start = context.scene.frame_start if frame_start is None else frame_start
     frame_end = context.scene.frame_end if frame_end is None else frame_end
     check_object(context, object)
@@ -134,6 +133,7 @@ def _convert(context, object, settings, frame_start, frame_end, frame_step, made
         solver_seconds={name: float(value) for name, value in decomposition.seconds.items()},
         method=source.method,
         target_error=settings.target_error,
+        curve=decomposition.curve,
     )
     write_figures(conversion, settings, frame_step)
     return conversion
@@ -164,6 +164,13 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
         "solver_seconds": conversion.solver_seconds,
         "settings": asdict(settings),
     }
+    if conversion.curve:
+        # Columns, as a custom property has no rows of several types.
+        report["curve"] = {
+            "bone_count": [point.bone_count for point in conversion.curve],
+            "e_rms": [point.e_rms for point in conversion.curve],
+            "solved": [int(point.solved) for point in conversion.curve],
+        }
     for ob in (rig.object, rig.armature):
         ob[REPORT_PROPERTY] = report
 
@@ -194,7 +201,8 @@ def stage_seconds(frame_count: int, vertex_count: int, settings) -> dict[str, fl
     per_sweep = vertex_count * (5e-6 + 4e-7 * settings.bone_count)
     return {
         "read": 0.05 + 1e-3 * frame_count + 2e-7 * positions,
-        "solve": 0.1 + 6e-7 * positions + settings.iterations * per_sweep,
+        "solve": (0.1 + 6e-7 * positions + settings.iterations * per_sweep) * (3.0 if settings.target_error else 1.0)
+        + (1e-6 + 1e-7 * settings.residual_shapes**2) * positions * (settings.residual_shapes > 0),
         "write": 0.05 + 5e-6 * vertex_count * settings.max_influences + 1e-6 * frame_count * settings.bone_count,
         "measure": 0.05 + 2e-3 * frame_count + 2e-7 * positions,
     }

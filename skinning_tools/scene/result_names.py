@@ -7,6 +7,7 @@ _KINDS = {
     "skinned": ("objects",),
     "rig": ("objects", "armatures"),
     "skinning": ("actions", "collections"),
+    "shapes": ("actions",),
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write a decomposition as an ordinary Blender rig: skinned mesh, armature, vertex groups and one action."""
+"""Write a decomposition as an ordinary Blender rig: skinned mesh, armature, vertex groups, shape keys and motion."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +15,7 @@ from ..core.bone_placement import Placement, extents_along, place_bones
 from . import actions
 from .error_display import ERROR_ATTRIBUTE
 from .object_transform import inherit_transform
+from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values
 from .result_names import free_names
 from .temporary_scene import temporary_scene
 from .vertex_groups import write_weights
@@ -29,7 +30,8 @@ class Rig:
 
     object: the skinned mesh object, child of ``armature``, the armature object, whose motion is ``action``.
     collection holds both. bone_names: the deforming bones, in the order of the decomposition's; the vertex groups have
-    the same names.
+    the same names. shape_names: the shape keys of the residual shapes, whose motion is ``shape_action``: None without,
+    and the same as ``action`` where actions have slots.
     """
 
     object: bpy.types.Object
@@ -37,11 +39,14 @@ class Rig:
     action: bpy.types.Action
     collection: bpy.types.Collection
     bone_names: tuple[str, ...]
+    shape_names: tuple[str, ...] = ()
+    shape_action: bpy.types.Action | None = None
 
     @property
     def data_blocks(self) -> tuple[bpy.types.ID, ...]:
         """All that the rig consists of."""
-        return self.object, self.object.data, self.armature, self.armature.data, self.action, self.collection
+        blocks = self.object, self.object.data, self.armature, self.armature.data, self.action, self.collection
+        return blocks if self.shape_action in (None, self.action) else (*blocks, self.shape_action)
 
 
 def write_rig(context, source, decomposition) -> Rig:
@@ -73,12 +78,19 @@ def write_rig(context, source, decomposition) -> Rig:
         made.append(action)
         times = actions.key_times(context.scene, source.animation.frame_numbers)
         _write_motion(armature_object, bone_names, decomposition, times)
+        shape_names, shape_action = (), None
+        if decomposition.residual is not None:
+            shape_names = add_residual_keys(mesh_object, decomposition.residual.shapes)
+            shape_action = assign_residual_action(mesh_object, action, names["shapes"])
+            if shape_action != action:
+                made.append(shape_action)
+            key_residual_values(mesh_object, shape_names, decomposition.residual.values, times)
 
         for ob in (armature_object, mesh_object):
             collection.objects.link(ob)
         _home_collection(context, source.object).children.link(collection)
         undo.pop_all()
-    return Rig(mesh_object, armature_object, action, collection, bone_names)
+    return Rig(mesh_object, armature_object, action, collection, bone_names, shape_names, shape_action)
 
 
 def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:

@@ -26,8 +26,20 @@ BONE_KIND_ITEMS = (
     ),
 )
 
+METHOD_ITEMS = (
+    ("STANDARD", "Standard", "The closest result"),
+    (
+        "KAVAN2010",
+        "Kavan et al. 2010",
+        "The published algorithm as it is written, to compare with. Affine bones only",
+    ),
+)
+
 # Where a function of these settings is named in the contract, so is its default: scripts rely on them.
-SETTING_NAMES = ("bone_count", "bone_kind", "max_influences", "iterations", "target_error", "optimize_rest_pose")
+SETTING_NAMES = (
+    *("bone_count", "bone_kind", "max_influences", "iterations", "target_error", "optimize_rest_pose"),
+    *("residual_shapes", "method"),
+)
 
 
 def setting_annotations(limit: str) -> dict:
@@ -70,8 +82,8 @@ def setting_annotations(limit: str) -> dict:
         ),
         "target_error": FloatProperty(
             name="Target Error",
-            description="Error (E_RMS, per mille of the mesh's size) at which fewer bones are enough. "
-            "0 always uses the given number of bones",
+            description="Error (E_RMS, per mille of the mesh's size) to reach with as few bones as possible, at "
+            "most as many as are given. 0 always uses that number. Residual shapes come on top",
             default=0.0,
             soft_max=20.0,
             options={"SKIP_SAVE"},
@@ -81,6 +93,22 @@ def setting_annotations(limit: str) -> dict:
             name="Optimize Rest Pose",
             description="Let the rest pose differ from the first frame where that lowers the error",
             default=True,
+            options={"SKIP_SAVE"},
+        ),
+        "residual_shapes": IntProperty(
+            name="Residual Shapes",
+            description="Number of keyed shape keys that correct what the bones leave over. "
+            "Each takes as much memory as the mesh; 10 often halve the error",
+            default=0,
+            soft_max=20,
+            options={"SKIP_SAVE"},
+            **{limit: 0},
+        ),
+        "method": EnumProperty(
+            name="Method",
+            description="How the bones are found",
+            items=METHOD_ITEMS,
+            default="STANDARD",
             options={"SKIP_SAVE"},
         ),
         "frame_start": IntProperty(

@@ -193,14 +193,6 @@ def test_second_job_is_refused(scene):
         background.end_job(job)
 
 
-def test_residual_shapes_are_refused_while_there_are_none(scene):
-    moving_meshes.waving_grid()
-    before = moving_meshes.state()
-    with pytest.raises(RuntimeError, match="Residual shapes are not available"):
-        convert(residual_shapes=2)
-    assert moving_meshes.state() == before
-
-
 def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
     """The extension is registered; what is missing is said by poll, so by button and panel."""
     moving_meshes.waving_grid()

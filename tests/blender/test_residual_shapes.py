@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Residual shapes as shape keys: what Blender shows with them, without the extension, and what an export holds."""
+
+import bpy
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+import skinning_tools
+from skinning_tools.core.animation import ErrorMeter, unit_scale
+from skinning_tools.scene import actions, conversion, residual_keys, rig_writer
+from tests.blender import moving_meshes
+
+FRAMES = range(1, 9)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def scene():
+    return moving_meshes.fresh_scene()
+
+
+def convert(**given):
+    return bpy.ops.skinning.convert_animation(**{"bone_count": 4, "iterations": 5} | given)
+
+
+def converted(name="Flag", **given):
+    assert convert(**given) == {"FINISHED"}
+    return bpy.data.objects[f"{name}_skinned"]
+
+
+def e_rms(source, skinned) -> float:
+    expected = [moving_meshes.world_positions(source, frame) for frame in FRAMES]
+    meter = ErrorMeter(unit_scale(np.array(expected[:1])), len(expected[0]))
+    for frame, positions in zip(FRAMES, expected, strict=True):
+        meter.add(positions, moving_meshes.world_positions(skinned, frame))
+    return meter.e_rms
+
+
+@pytest.mark.parametrize("kind", ["AFFINE", "SCALED", "RIGID"])
+@pytest.mark.parametrize("make", [moving_meshes.waving_grid, moving_meshes.twisting_bar])
+def test_the_error_falls_by_what_blender_shows(scene, make, kind):
+    source = make()
+    plain = converted(source.name, bone_kind=kind)
+    before = e_rms(source, plain)
+    bpy.context.view_layer.objects.active = source
+    assert convert(bone_kind=kind, residual_shapes=3) == {"FINISHED"}
+    shaped = bpy.data.objects[f"{source.name}_skinned.001"]
+    after = e_rms(source, shaped)
+    assert after < 0.5 * before
+    assert shaped["skinning_e_rms"] == pytest.approx(after, rel=1e-3, abs=1e-3)
+    for block in shaped.data.shape_keys.key_blocks[1:]:
+        block.mute = True
+    assert e_rms(source, shaped) == pytest.approx(before, rel=1e-2)
+
+
+def test_keys_are_at_rest_and_before_the_armature(scene):
+    moving_meshes.waving_grid()
+    skinned = converted(residual_shapes=3)
+    keys = skinned.data.shape_keys
+    assert keys.key_blocks.keys() == ["Basis", "Residual 1", "Residual 2", "Residual 3"]
+    assert keys.use_relative
+    assert [modifier.type for modifier in skinned.modifiers] == ["ARMATURE"]
+    curves = actions.existing_curves(keys)
+    assert [curve.data_path for curve in curves] == [
+        f'key_blocks["{name}"].value' for name in keys.key_blocks.keys()[1:]
+    ]
+    for curve in curves:
+        values = np.array([point.co[1] for point in curve.keyframe_points])
+        assert len(values) == len(FRAMES)
+        assert np.abs(values).max() == pytest.approx(1)
+        assert {point.interpolation for point in curve.keyframe_points} == {"LINEAR"}
+    for block in keys.key_blocks[1:]:
+        assert (block.slider_min, block.slider_max) == (-1, 1)
+    basis, positions = np.empty((2, len(skinned.data.vertices), 3), np.float32)
+    keys.key_blocks[0].points.foreach_get("co", basis.ravel())
+    skinned.data.attributes["position"].data.foreach_get("vector", positions.ravel())
+    np.testing.assert_array_equal(basis, positions)
+
+
+def test_bones_and_shapes_play_from_one_action_where_actions_have_slots(scene):
+    moving_meshes.waving_grid()
+    skinned = converted(residual_shapes=2)
+    action = skinned.data.shape_keys.animation_data.action
+    assert action.name == ("Flag_skinning" if hasattr(action, "slots") else "Flag_shapes")
+    assert bpy.data.objects["Flag_rig"].animation_data.action == bpy.data.actions["Flag_skinning"]
+
+
+def test_without_shapes_there_are_no_keys(scene):
+    moving_meshes.waving_grid()
+    skinned = converted()
+    assert skinned.data.shape_keys is None
+    action = bpy.data.actions["Flag_skinning"]
+    assert not hasattr(action, "slots") or len(action.slots) == 1
+
+
+def test_values_follow_stretched_time(scene):
+    source = moving_meshes.waving_grid()
+    scene.render.frame_map_new = 200
+    skinned = converted(residual_shapes=3)
+    assert skinned["skinning_e_rms"] == pytest.approx(e_rms(source, skinned), rel=1e-3, abs=1e-3)
+    assert skinned["skinning_e_rms"] < 1
+
+
+def test_it_plays_without_the_extension(scene, tmp_path):
+    moving_meshes.waving_grid()
+    skinned = converted(residual_shapes=3)
+    expected = [moving_meshes.world_positions(skinned, frame) for frame in FRAMES]
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    skinning_tools.unregister()
+    try:
+        bpy.ops.wm.open_mainfile(filepath=str(path), use_scripts=False)
+        skinned = bpy.data.objects["Flag_skinned"]
+        for frame, positions in zip(FRAMES, expected, strict=True):
+            np.testing.assert_allclose(moving_meshes.world_positions(skinned, frame), positions, atol=1e-6)
+    finally:
+        skinning_tools.register()
+
+
+def test_the_result_is_converted_again(scene):
+    moving_meshes.waving_grid()
+    skinned = converted(residual_shapes=3)
+    bpy.ops.skinning.select_result(part="MESH")
+    again = converted("Flag_skinned", bone_count=8, residual_shapes=1)
+    assert again["skinning_e_rms"] == pytest.approx(e_rms(skinned, again), rel=1e-3, abs=1e-3)
+    assert again.data.shape_keys.key_blocks.keys() == ["Basis", "Residual 1"]
+
+
+@pytest.mark.parametrize("stage", ["Solving", "Writing", "Measuring"])
+def test_cancelled_it_leaves_nothing(scene, stage):
+    from skinning_tools.core.decomposition import Settings
+
+    source = moving_meshes.waving_grid()
+    before = moving_meshes.state()
+    steps = conversion.convert(bpy.context, source, Settings(4, iterations=3, residual_shapes=3))
+    assert any(text.startswith(stage) for _, text in steps)
+    steps.close()
+    assert moving_meshes.state() == before
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        (rig_writer, "add_residual_keys"),
+        (rig_writer, "key_residual_values"),
+        (residual_keys.actions, "curve_container"),
+    ],
+    ids=lambda place: place[1],
+)
+def test_failed_it_leaves_nothing(scene, monkeypatch, place):
+    def fails(*_):
+        raise ValueError("the fault")
+
+    moving_meshes.waving_grid()
+    before = moving_meshes.state()
+    monkeypatch.setattr(*place, fails)
+    with pytest.raises(RuntimeError, match="fault of its own"):
+        convert(residual_shapes=2)
+    assert moving_meshes.state() == before
+
+
+@pytest.mark.parametrize(("count", "message"), [(-1, "at least 0, not -1"), (9, "8 frames, too few for 9")])
+def test_counts_that_make_no_sense(scene, count, message):
+    moving_meshes.waving_grid()
+    before = moving_meshes.state()
+    with pytest.raises(RuntimeError, match=message):
+        convert(residual_shapes=count)
+    assert moving_meshes.state() == before
+
+
+def test_the_panel_cannot_ask_for_less_than_none(scene):
+    scene.skinning_conversion.residual_shapes = -3
+    assert scene.skinning_conversion.residual_shapes == 0
+
+
+@pytest.mark.skipif(not hasattr(bpy.ops.export_scene, "gltf"), reason="this Blender has no glTF export")
+def test_an_exported_file_shows_the_same(scene, tmp_path):
+    """Out and in again: bones, morph targets and their motion in one animation."""
+    source = moving_meshes.waving_grid()
+    skinned = converted(residual_shapes=3, bone_kind="RIGID")
+    expected = [moving_meshes.world_positions(skinned, frame) for frame in FRAMES]
+    bpy.data.objects.remove(source)
+    path = tmp_path / "flag.glb"
+    mode = {} if hasattr(bpy.types.Action, "slots") else {"export_animation_mode": "ACTIVE_ACTIONS"}
+    fps = scene.render.fps
+    bpy.ops.export_scene.gltf(filepath=str(path), **mode)
+    scene = moving_meshes.fresh_scene()
+    scene.render.fps = fps
+    bpy.ops.import_scene.gltf(filepath=str(path))
+    (imported,) = (ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature())
+    assert imported.data.shape_keys.key_blocks.keys()[1:] == ["Residual 1", "Residual 2", "Residual 3"]
+    assert imported.data.shape_keys.animation_data is not None
+    for block in imported.data.shape_keys.key_blocks:
+        block.slider_min = -1  # the importer leaves it at 0, and Blender cuts off what is below
+    size = np.ptp(expected[0], axis=0).max()
+    start = _first_frame(imported)
+    for number, positions in enumerate(expected):
+        found = moving_meshes.world_positions(imported, start + number)
+        distance = cKDTree(found).query(positions)[0].max()
+        assert distance < 1e-5 * size
+
+
+def _first_frame(imported) -> int:
+    curves = actions.existing_curves(imported.data.shape_keys)
+    return round(min(point.co[0] for curve in curves for point in curve.keyframe_points))
