@@ -12,7 +12,8 @@ from .errors import BadAnimation, BadMesh
 class Animation:
     """A mesh of fixed connectivity that moves.
 
-    frames (F, N, 3) float32: vertex positions, object space. triangles (T, 3) int32: may be empty.
+    frames (F, N, 3) float32: vertex positions, object space; one in C order is used as it is, so that a sequence may
+    stay on disk (numpy.memmap). triangles (T, 3) int32: may be empty.
     frame_numbers (F,) float64: the scene's frame of each row, named in messages; 1, 2, … where not given.
     name: what messages call the moving thing ('object "Flag"').
     """
