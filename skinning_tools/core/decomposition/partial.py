@@ -79,7 +79,7 @@ def solve_weights(
     _check(animation, rest, transforms, max_influences, smoothness)
     matrix = AnimationMatrix(animation.frames)
     points, moved = matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
-    problem = _Problem.of(matrix, homogeneous(points), to_rows(moved), max_influences, given)
+    problem = WeightProblem.of(matrix, homogeneous(points), to_rows(moved), max_influences, given)
     if not len(problem.chosen):
         raise BadWeights(
             f"All weights of {animation.name} are locked, so there is nothing to solve for. Unlock some vertex groups, "
@@ -106,7 +106,7 @@ def _check(animation, rest, transforms, max_influences, smoothness) -> None:
         raise BadSettings(f"Smoothness must be from 0 to 1, not {smoothness:g}")
 
 
-class _Problem:
+class WeightProblem:
     """Free weights u (n, K) of free bones; a vertex's weights are those that are held, and ``budget`` · u.
 
     model: of the free bones alone, which ``free`` (P',) names. held (N, P): the weights that stay. allowed (N,): how
@@ -114,10 +114,9 @@ class _Problem:
     """
 
     def __init__(self, matrix, points, rows, free, held, most, allowed, locked_vertices):
-        self._matrix, self._rows, self._free, self._held = matrix, rows, free, held
+        self._matrix, self._free, self._held = matrix, free, held
         self._bone_count, self._most = len(rows) // 4, most
-        own_rows = rows.reshape(self._bone_count, 4, -1)[free].reshape(4 * len(free), rows.shape[1])
-        self._model = BoneModel(own_rows) if len(free) else None
+        self.move(rows)
         self._budget = np.maximum(1.0 - np.asarray(held.sum(axis=1)).ravel(), 0.0)
         self._allowed = np.minimum(allowed, len(free))
         self.chosen = np.flatnonzero(~locked_vertices & (self._budget > _LEAST_BUDGET) & (self._allowed > 0))
@@ -126,7 +125,7 @@ class _Problem:
         self._kept_products = None
 
     @classmethod
-    def of(cls, matrix, points, rows, most: int, given: Given | None) -> "_Problem":
+    def of(cls, matrix, points, rows, most: int, given: Given | None) -> "WeightProblem":
         bone_count, count = len(rows) // 4, len(points)
         if given is None:
             held = sparse.csr_matrix((count, bone_count))
@@ -135,11 +134,34 @@ class _Problem:
             )
         locked = np.asarray(given.locked_bones, bool)
         stays = locked[given.bones] | given.locked_vertices[:, None]
-        held = weight_matrix(given.bones, np.where(stays, given.weights, 0.0), bone_count)
+        # A copy: the matrix takes the indices as they are, and what follows sorts them.
+        held = weight_matrix(given.bones, np.where(stays, given.weights, 0.0), bone_count).copy()
         held.sum_duplicates()
         held.eliminate_zeros()
         allowed = np.maximum(most - np.diff(held.indptr), 1)
         return cls(matrix, points, rows, np.flatnonzero(~locked), held, most, allowed, given.locked_vertices)
+
+    def start_from(self, bones: np.ndarray, weights: np.ndarray) -> None:
+        """Take the chosen vertices' free weights from rows (N, K) that sum to 1, with no more bones than allowed."""
+        place = np.full(self._bone_count, -1)
+        place[self._free] = np.arange(len(self._free))
+        free = place[bones]
+        weights = np.where(free >= 0, weights, 0.0) / np.maximum(self._budget, _LEAST_BUDGET)[:, None]
+        matrix = weight_matrix(np.maximum(free, 0), weights, len(self._free))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        width = self._state.bones.shape[1]
+        rows = self.chosen
+        self._state.bones[rows], self._state.weights[rows] = padded_influences(
+            *matrix_influences(matrix[rows], width), width
+        )
+
+    def move(self, rows: np.ndarray) -> None:
+        """Give the bones another motion, Tᵀ (4P, 3F)."""
+        self._rows = rows
+        own_rows = rows.reshape(self._bone_count, 4, -1)[self._free]
+        self._model = BoneModel(own_rows.reshape(4 * len(self._free), rows.shape[1]))
+        self._kept_products = None
 
     def groups(self):
         """(fraction done, allowed influences, vertices) of those with as many."""
@@ -196,7 +218,8 @@ class _Problem:
                 for allowed in np.unique(self._allowed[rows]):
                     same = rows[self._allowed[rows] == allowed]
                     for block in vertex_blocks(len(same)):
-                        left += self._pulled(smoothness, matrix, same[block], int(allowed))
+                        part = same[block]
+                        left += self.improve(part, int(allowed), smoothness.pull(part, matrix))
             left += smoothness.energy(self.weights())
             checkpoint(progress, (number + 1) / _SMOOTHING_SWEEPS, "Smoothing")
             if last - left <= _WORTH_SMOOTHING * left:
@@ -204,11 +227,13 @@ class _Problem:
             last = left
         checkpoint(progress, 1.0, "Smoothing")
 
-    def _pulled(self, smoothness: Smoothness, matrix: sparse.csr_matrix, part: np.ndarray, allowed: int) -> float:
-        """Improve independent vertices; their squared error without the pull."""
+    def improve(self, part: np.ndarray, allowed: int, pull: Pull) -> float:
+        """Better weights of vertices that no others' ``pull`` depends on; their squared error without that.
+
+        pull: towards weights of all P bones.
+        """
         state, budget = self._state, self._budget[part]
         products, norms = self._products(part)
-        pull = smoothness.pull(part, matrix)
         pull = Pull(pull.strength, pull.means[:, self._free] / budget[:, None])
         bones, weights, errors = choose_weights(
             self._model,

@@ -68,17 +68,16 @@ def solve_transforms(
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
     """
     check_animation(animation)
-    _check(animation, rest, bones, weights, bone_count, bone_kind)
+    check_skin(animation, rest, bones, weights, bone_count, bone_kind)
     matrix = AnimationMatrix(animation.frames)
     fixed = np.zeros(bone_count, bool) if fixed is None else np.asarray(fixed, bool)
     frame_count = len(animation.frames)
     standing = np.tile(np.eye(3, 4), (frame_count, bone_count, 1, 1))
     given = standing if given is None else np.asarray(given, float)
     points, start = matrix.from_object_space(np.asarray(rest, float), given)
-    moved = np.flatnonzero(np.asarray(weights).any(axis=1))
-    if not len(moved):
+    if not np.any(weights):
         raise BadWeights(f"No vertex of {animation.name} has weights, so no bone's motion can be found")
-    equations = _equations(matrix, homogeneous(points), bones, weights, bone_count, moved, span(progress, 0.0, 0.3))
+    equations = skin_equations(matrix, homogeneous(points), bones, weights, bone_count, span(progress, 0.0, 0.3))
     if joints is None:
         joints = Joints(np.zeros((bone_count, 3)), np.full(bone_count, -1))
     heads = (joints.heads - matrix.means[0]) / matrix.radius
@@ -96,7 +95,8 @@ def solve_transforms(
     return solved
 
 
-def _check(animation, rest, bones, weights, bone_count, bone_kind) -> None:
+def check_skin(animation, rest, bones, weights, bone_count, bone_kind) -> None:
+    """Raises BadSettings and BadWeights where the parts of a skinning do not fit each other or ``animation``."""
     if bone_kind not in BONE_KINDS:
         raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {bone_kind}")
     if np.shape(rest) != animation.frames.shape[1:]:
@@ -110,8 +110,9 @@ def _check(animation, rest, bones, weights, bone_count, bone_kind) -> None:
         raise BadWeights(f"The weights name a bone that is not among the {bone_count}")
 
 
-def _equations(matrix, points, bones, weights, bone_count, moved, progress) -> NormalEquations:
+def skin_equations(matrix, points, bones, weights, bone_count: int, progress: Progress) -> NormalEquations:
     """Over the vertices that bones move; the others would pull none of them anywhere."""
+    moved = np.flatnonzero(np.asarray(weights).any(axis=1))
     equations = NormalEquations(bone_count, matrix.height)
     blocks = vertex_blocks(len(moved))
     for number, part in enumerate(blocks):
@@ -121,7 +122,7 @@ def _equations(matrix, points, bones, weights, bone_count, moved, progress) -> N
     return equations
 
 
-def _reduced(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> NormalEquations:
+def reduced_equations(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> NormalEquations:
     """The equations of the ``free`` bones alone, the others moving as ``start`` (F, P, 3, 4) has them."""
     chosen = np.repeat(free, 4)
     part = NormalEquations(int(free.sum()), equations.products.shape[1])
@@ -143,7 +144,7 @@ def _alone(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> n
 
 
 def _affine(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> np.ndarray:
-    part = _reduced(equations, start, free)
+    part = reduced_equations(equations, start, free)
     result = _alone(equations, start, free)
     rows = to_rows(result[:, free])
     for hold in _HOLDS:

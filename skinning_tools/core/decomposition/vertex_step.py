@@ -139,11 +139,11 @@ def choose_weights(
     for k in range(influences):
         present += np.where(candidates == bones[:, k, None], weights[:, k, None], 0.0).T
     rough = descend(gram, data, present.copy(), _ROUGH_STEPS)
-    kept, fitted, errors = _fit_strongest(gram, data, rough, influences)
+    kept, fitted, errors = fit_strongest(gram, data, rough, influences)
     changed = np.nonzero((present > 0).sum(axis=0) > (np.take_along_axis(present, kept, axis=0) > 0).sum(axis=0))[0]
     if len(changed):
         # Where a bone in use was given up, keeping them all must not be the better choice.
-        kept_now, fitted_now, errors_now = _fit_strongest(
+        kept_now, fitted_now, errors_now = fit_strongest(
             gram[:, :, changed], data[:, changed], present[:, changed], influences
         )
         better = errors_now < errors[changed]
@@ -156,7 +156,7 @@ def choose_weights(
     return chosen.astype(bones.dtype), (fitted / fitted.sum(axis=0)).T, errors
 
 
-def _fit_strongest(gram, data, strength, influences):
+def fit_strongest(gram, data, strength, influences):
     """The exact fit over each vertex's strongest candidates: their places (K, n), weights (K, n), errors (n,)."""
     rows = np.arange(data.shape[1])
     if len(data) > influences:

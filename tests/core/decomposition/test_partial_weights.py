@@ -76,6 +76,18 @@ def test_the_others_make_the_best_of_wrong_locked_weights(wolf):
     assert e_rms(wolf, *result) < 0.7 * e_rms(wolf, *rows_of(wrong))
 
 
+def test_what_is_given_is_not_touched(wolf):
+    """Unsorted rows of int32, which sparse matrices would share."""
+    animation, rest, transforms, truth = wolf
+    bones = np.argsort(-truth, axis=1).astype(np.int32)
+    weights = np.take_along_axis(truth, bones, axis=1)
+    before = bones.copy(), weights.copy()
+    kept = Given(bones, weights, np.arange(BONES) == 18, np.arange(len(rest)) < 9)
+    solve_weights(animation, rest, transforms, given=kept)
+    assert np.array_equal(bones, before[0])
+    assert np.array_equal(weights, before[1])
+
+
 def test_locked_bones_count_as_influences(wolf):
     animation, rest, transforms, truth = wolf
     locked = np.argsort(-truth.sum(axis=0))[:3]

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bones added to a rig whose own bones keep their motion, where these leave the most error.
+
+A vertex is moved by (1 − h) g + Σ u_j φ_j, where g is what the rig's own weights make of it, φ_j what helper j does,
+and the helpers' weights u_j sum to h. So g is one more point that the convex fit chooses among, always kept: the rig's
+own weights are only scaled, by 1 − h, and where no helper helps they stay as they are. Helpers and their motion take
+turns as in the decomposition; each step is a least-squares optimum, so the error never rises, and it starts at the
+rig's own. Where the rig's own weights may adapt, all weights and the helpers' motion then take turns, the weights drawn
+to what they were.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..animation import Animation, ErrorMeter, check_animation, unit_scale
+from ..binding.influence_rows import matrix_influences, padded_influences
+from ..deform import skin_frame
+from ..deform.influences import weight_matrix
+from ..dense import one_blas_thread, product
+from ..errors import BadSettings, BadWeights
+from ..progress import Progress, checkpoint, ignore, span
+from . import rigid
+from .bone_model import BoneModel, homogeneous, monomials
+from .partial import Given, WeightProblem
+from .partial_transforms import check_skin, reduced_equations, skin_equations
+from .reduction import AnimationMatrix
+from .sweeps import vertex_blocks
+from .transforms import NormalEquations, design_matrix, from_rows, to_rows
+from .vertex_step import Pull, fit_strongest, predictions_gram
+from .weights import descend
+
+OWN_WEIGHTS = ("KEEP", "ADAPT")
+
+_STAGE = "Helper bones"
+# Vertices around the worst place that a new helper first takes its motion from, at least and as a share of all.
+_SEED_VERTICES, _SEED_SHARE = 12, 0.01
+_SEED_ROUNDS = 3
+_ROUGH_STEPS = 16
+_PASSES_PER_SWEEP = 2
+# What a sweep has to gain of the squared error for another one to follow.
+_WORTH_IT = 1e-4
+# How firmly affine helpers are held to the last sweep's motion; weights below are none.
+_HOLD, _LEAST_WEIGHT = 1e-6, 1e-4
+_LEAST_BUDGET = 1e-6
+# A vertex whose weights change altogether costs this many times the error that a vertex has on average.
+_OWN_PULL = 1.0
+
+
+@dataclass(frozen=True)
+class HelperBones:
+    """transforms (F, H, 3, 4) of the helpers, object space, and bone_axes (H, 3, 3) along which SCALED ones stretch.
+
+    bones (N, K) int32 and weights (N, K) of the whole, the rig's P bones first, then the helpers; rows as they were
+    where no helper takes part, which ``changed`` (N,) tells. e_rms, max_error: of the whole, and before.
+    """
+
+    transforms: np.ndarray
+    bone_axes: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    changed: np.ndarray
+    e_rms: float
+    max_error: float
+    e_rms_before: float
+    max_error_before: float
+
+
+@one_blas_thread()
+def add_helper_bones(
+    animation: Animation,
+    rest: np.ndarray,
+    transforms: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    bone_count: int = 4,
+    *,
+    bone_kind: str = "RIGID",
+    max_influences: int = 8,
+    own_weights: str = "KEEP",
+    iterations: int = 20,
+    locked_bones: np.ndarray | None = None,
+    locked_vertices: np.ndarray | None = None,
+    progress: Progress = ignore,
+) -> HelperBones:
+    """``bone_count`` helpers for a rig of P bones that is to follow ``animation``.
+
+    rest (N, 3) and transforms (F, P, 3, 4) in object space; bones and weights (N, K), rows that sum to 1, or to 0 where
+    no bone moves the vertex, which then stays so. max_influences: most bones of a vertex, its own included; where it
+    has as many already no helper takes part. locked_bones (P,): bones of which nothing is taken; locked_vertices (N,):
+    those that no helper moves.
+    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights where nothing is left to help,
+    Cancelled.
+    """
+    check_animation(animation)
+    own_count = transforms.shape[1]
+    check_skin(animation, rest, bones, weights, own_count, bone_kind)
+    if bone_count < 1:
+        raise BadSettings(f"The number of helper bones must be at least 1, not {bone_count}")
+    if len(transforms) != len(animation.frames):
+        raise BadSettings(f"The bones have {len(transforms)} frames, {animation.name} has {len(animation.frames)}")
+    if own_weights not in OWN_WEIGHTS:
+        raise BadSettings(f"Own weights must be one of {', '.join(OWN_WEIGHTS)}, not {own_weights}")
+    if max_influences < 2:
+        raise BadSettings(
+            f"Max influences must be at least 2, the vertex's own bone and a helper, not {max_influences}"
+        )
+    solver = _Helpers(animation, rest, transforms, bones, weights, max_influences, locked_bones, locked_vertices)
+    solver.seed(bone_count, bone_kind, span(progress, 0.0, 0.3))
+    solver.solve(iterations, span(progress, 0.3, 0.6 if own_weights == "ADAPT" else 0.95))
+    if own_weights == "ADAPT":
+        solver.adapt(iterations, span(progress, 0.6, 0.95))
+    return solver.result(span(progress, 0.95, 1.0))
+
+
+class _Helpers:
+    """Everything in solver units. u (N, H): the helpers' shares of what is not locked; rows Tᵀ (4H, 3F)."""
+
+    def __init__(self, animation, rest, transforms, bones, weights, most, locked_bones, locked_vertices):
+        self._animation, self._rest, self._transforms = animation, np.asarray(rest, float), transforms
+        self._matrix, self._most = AnimationMatrix(animation.frames), most
+        own_count = transforms.shape[1]
+        points, own = self._matrix.from_object_space(self._rest, np.asarray(transforms, float))
+        self._points, self._own_rows = homogeneous(points), to_rows(own)
+        self._bones, self._weights = np.asarray(bones), np.asarray(weights, float)
+        locked = np.zeros(own_count, bool) if locked_bones is None else np.asarray(locked_bones, bool)
+        held = np.where(locked[self._bones], self._weights, 0.0)
+        self._budget = np.clip(self._weights.sum(axis=1) - held.sum(axis=1), 0.0, 1.0)
+        self._locked = locked
+        self._room = most - np.count_nonzero(self._weights, axis=1)
+        self._adapted = None
+        open_vertices = np.ones(len(rest), bool) if locked_vertices is None else ~np.asarray(locked_vertices, bool)
+        self._chosen = np.flatnonzero(open_vertices & (self._budget > _LEAST_BUDGET) & (self._room > 0))
+        if not len(self._chosen):
+            self._refuse(open_vertices, most)
+
+    def _refuse(self, open_vertices, most) -> None:
+        name = self._animation.name
+        if not self._weights.any():
+            raise BadWeights(f"No vertex of {name} has weights. Assign some to the rig's own bones first")
+        if (open_vertices & (self._budget > _LEAST_BUDGET)).any():
+            raise BadWeights(
+                f"All vertices of {name} have {most} bones already, so that no helper may move any. Allow more "
+                "influences, or limit those of the mesh"
+            )
+        raise BadWeights(f"All weights of {name} are locked, so that no helper may take any. Unlock some")
+
+    def _sums(self, part: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Σ w_k φ_k (n, 3F) over the rig's own bones of the vertices ``part``."""
+        design = design_matrix(self._points[part], self._bones[part], weights, len(self._locked))
+        return design @ self._own_rows if not isinstance(design, np.ndarray) else product(design, self._own_rows)
+
+    def _targets(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the free part of each vertex has to reach (n, 3F), and what the rig's own bones make of it, g."""
+        budget = self._budget[part, None]
+        locked = self._locked[self._bones[part]]
+        own = self._sums(part, np.where(locked, 0.0, self._weights[part]) / budget)
+        data = self._matrix.rows(part)
+        if locked.any():
+            data -= self._sums(part, np.where(locked, self._weights[part], 0.0))
+        # Rows that sum to 1 but for rounding: what is left of the sum is exactly the budget.
+        return data / budget, own
+
+    # --- where helpers are needed -----------------------------------------------------------------------------------
+
+    def seed(self, count: int, kind: str, progress: Progress) -> None:
+        """Helpers one after the other where the most error is left, each moving as its vertices should."""
+        self._kind = kind
+        self._axes = np.tile(np.eye(3), (count, 1, 1)) if kind == "SCALED" else None
+        self.rows = np.zeros((4 * count, self._matrix.height))
+        self.shares = np.zeros((len(self._rest), count))
+        places = self._points[self._chosen, :3]
+        size = min(max(_SEED_VERTICES, int(_SEED_SHARE * len(places))), len(places))
+        self._near = cKDTree(places).query(places, k=size)[1].reshape(len(places), size)
+        left = self._squared(lambda data, own, part: data - own)
+        for helper in range(count):
+            self._seed_one(helper, left)
+            left = np.minimum(left, self._left_by(helper))
+            checkpoint(progress, (helper + 1) / count, _STAGE)
+
+    def _squared(self, difference) -> np.ndarray:
+        """(n,) squared lengths of ``difference(data, own, part)`` of the chosen vertices."""
+        parts = []
+        for block in vertex_blocks(len(self._chosen)):
+            part = self._chosen[block]
+            rows = difference(*self._targets(part), part)
+            parts.append(self._budget[part] ** 2 * np.einsum("ij,ij->i", rows, rows))
+        return np.concatenate(parts)
+
+    def _seed_one(self, helper: int, left: np.ndarray) -> None:
+        worst = int(np.argmax(left[self._near].sum(axis=1)))
+        members = self._chosen[self._near[worst]]
+        own = slice(4 * helper, 4 * helper + 4)
+        for _ in range(_SEED_ROUNDS):
+            data, _ = self._targets(members)
+            equations = NormalEquations.of_regions(self._points[members], data, np.zeros(len(members), int), 1)
+            motion = rigid.fit_alone(equations.products, equations.moments[None])
+            if self._kind == "AFFINE":
+                self.rows[own] = equations.solve(to_rows(motion), _HOLD)
+            elif self._kind == "SCALED":
+                affine = from_rows(equations.solve(to_rows(motion), _HOLD))
+                axes = rigid.stretch_axes(affine, equations.moments[None])
+                self._axes[helper] = axes[0]
+                self.rows[own] = to_rows(rigid.sweep(equations, motion, axes))
+            else:
+                self.rows[own] = to_rows(motion)
+            gain = left - self._left_by(helper)
+            # Those that it would help, strongest first, as many as hold most of what it helps.
+            order = np.argsort(-gain, kind="stable")
+            total = np.cumsum(np.maximum(gain[order], 0.0))
+            if not total[-1] > 0:
+                return
+            enough = int(np.searchsorted(total, 0.7 * total[-1])) + 1
+            members = self._chosen[order[: max(enough, min(_SEED_VERTICES, len(order)))]]
+
+    def _left_by(self, helper: int) -> np.ndarray:
+        """(n,) squared error of each chosen vertex if this helper alone joins its own bones."""
+        own_rows = self.rows[4 * helper : 4 * helper + 4]
+
+        def difference(data, own, part):
+            step = product(self._points[part], own_rows) - own
+            missing = data - own
+            length = np.einsum("ij,ij->i", step, step)
+            share = np.einsum("ij,ij->i", step, missing) / np.where(length > 0, length, np.inf)
+            return missing - np.clip(share, 0.0, 1.0)[:, None] * step
+
+        return self._squared(difference)
+
+    # --- weights and motion in turn -----------------------------------------------------------------------------------
+
+    def solve(self, iterations: int, progress: Progress) -> None:
+        last = np.inf
+        for number in range(iterations):
+            equations, error, left = self._weights_step()
+            idle = np.flatnonzero(self.shares.max(axis=0) < _LEAST_WEIGHT)
+            if len(idle) and number < iterations - 1:
+                for helper in idle:
+                    self.shares[:, helper] = 0.0
+                    self._seed_one(helper, left)
+                    left = np.minimum(left, self._left_by(helper))
+            self._motion_step(equations)
+            checkpoint(progress, (number + 1) / iterations, _STAGE)
+            if not len(idle) and last - error <= _WORTH_IT * error:
+                break
+            last = error
+        # The last motion's own best weights: nothing after them changes.
+        self._weights_step()
+
+    def _weights_step(self):
+        """New shares; the normal equations of the helpers, the squared error (a sum) and its parts (n,)."""
+        model = BoneModel(self.rows)
+        helper_count = model.bone_count
+        equations = NormalEquations(helper_count, self._matrix.height)
+        left = np.zeros(len(self._rest))
+        room = np.minimum(self._room, helper_count)
+        for allowed in np.unique(room[self._chosen]):
+            same = self._chosen[room[self._chosen] == allowed]
+            for block in vertex_blocks(len(same)):
+                self._improve(model, same[block], int(allowed), equations, left)
+        left = left[self._chosen]
+        return equations, float(left.sum()), left
+
+    def _improve(self, model, part, allowed, equations, left) -> None:
+        points, budget = self._points[part], self._budget[part]
+        data, own = self._targets(part)
+        count, helper_count = len(part), model.bone_count
+        everyone = np.tile(np.arange(helper_count), (count, 1))
+        gram = np.empty((helper_count + 1, helper_count + 1, count))
+        gram[1:, 1:] = predictions_gram(model, everyone, monomials(points))
+        gram[0, 0] = np.einsum("ij,ij->i", own, own)
+        gram[0, 1:] = gram[1:, 0] = np.einsum("npi,ni->pn", model.data_products(own), points)
+        products = np.empty((helper_count + 1, count))
+        products[0] = np.einsum("ij,ij->i", own, data)
+        products[1:] = np.einsum("npi,ni->pn", model.data_products(data), points)
+        present = np.vstack([1.0 - self.shares[part].sum(axis=1), self.shares[part].T])
+        fitted, errors = _best_shares(gram, products, present, allowed)
+        self.shares[part] = fitted[1:].T
+        left[part] = budget**2 * np.maximum(errors + np.einsum("ij,ij->i", data, data), 0.0)
+        design = (budget[:, None] * fitted[1:].T)[:, :, None] * points[:, None, :]
+        target = budget[:, None] * (data - fitted[0][:, None] * own)
+        equations.add(design.reshape(count, -1), target)
+
+    def _motion_step(self, equations: NormalEquations) -> None:
+        if self._kind == "AFFINE":
+            self.rows = equations.solve(self.rows, _HOLD)
+            return
+        motion = from_rows(self.rows)
+        for _ in range(_PASSES_PER_SWEEP):
+            motion = rigid.sweep(equations, motion, self._axes)
+        self.rows = to_rows(motion)
+
+    def adapt(self, iterations: int, progress: Progress) -> None:
+        """All weights and the helpers' motion in turn."""
+        own_count, helper_count = len(self._locked), self.shares.shape[1]
+        bones, weights, _ = self._whole()
+        chosen = np.zeros(len(bones), bool)
+        chosen[self._chosen] = True
+        locked = np.concatenate([self._locked, np.zeros(helper_count, bool)])
+        rows = np.vstack([self._own_rows, self.rows])
+        given = Given(bones, weights, locked, ~chosen)
+        problem = WeightProblem.of(self._matrix, self._points, rows, self._most, given)
+        problem.start_from(bones, weights)
+        before = weight_matrix(bones, weights, len(locked))
+        errors = self._weights_step()[1]
+        strength = _OWN_PULL * errors / len(self._chosen)
+        free = np.arange(len(locked)) >= own_count
+        last = np.inf
+        for number in range(iterations):
+            left = 0.0
+            for _, allowed, group in problem.groups():
+                for block in vertex_blocks(len(group)):
+                    part = group[block]
+                    pull = Pull(np.full(len(part), strength), before[part].toarray())
+                    left += problem.improve(part, allowed, pull)
+            matrix = problem.weights()
+            change = matrix - before
+            left += strength * float(change.multiply(change).sum())
+            checkpoint(progress, (number + 1) / iterations, _STAGE)
+            if last - left <= _WORTH_IT * left or number == iterations - 1:
+                break
+            last = left
+            bones, weights = problem.result()
+            equations = skin_equations(self._matrix, self._points, bones, weights, len(locked), ignore)
+            part = reduced_equations(equations, from_rows(rows), free)
+            self._motion_step(part)
+            rows = np.vstack([self._own_rows, self.rows])
+            problem.move(rows)
+        self._adapted = problem.result()
+
+    def _whole(self):
+        """Bones and weights (N, K) of rig and helpers, and which vertices (N,) helpers take part in."""
+        own_count, helper_count = len(self._locked), self.shares.shape[1]
+        shares = np.where(self.shares > _LEAST_WEIGHT, self.shares, 0.0)
+        changed = shares.any(axis=1)
+        left = 1.0 - shares.sum(axis=1)
+        own = self._weights * np.where(self._locked[self._bones], 1.0, left[:, None])
+        total = weight_matrix(self._bones, own, own_count)
+        total.resize(len(own), own_count + helper_count)
+        columns = np.tile(np.arange(own_count, own_count + helper_count), (len(own), 1))
+        total = total + weight_matrix(columns, shares * self._budget[:, None], own_count + helper_count)
+        total.eliminate_zeros()
+        widest = int(np.diff(total.indptr).max(initial=1))
+        return *padded_influences(*matrix_influences(total.tocsr(), widest), widest), changed
+
+    def result(self, progress: Progress) -> HelperBones:
+        helper_count = self.shares.shape[1]
+        bones, weights, changed = self._whole()
+        if self._adapted is not None:
+            (bones, weights), changed = self._adapted, np.zeros(len(bones), bool)
+            changed[self._chosen] = True
+        motion = self._matrix.to_object_space(self._points[:, :3], from_rows(self.rows))[1]
+        before, after = self._measured(bones, weights, motion, progress)
+        return HelperBones(
+            motion,
+            np.tile(np.eye(3), (helper_count, 1, 1)) if self._axes is None else self._axes,
+            bones,
+            weights,
+            changed,
+            after.e_rms,
+            after.max_error,
+            before.e_rms,
+            before.max_error,
+        )
+
+    def _measured(self, bones, weights, motion, progress):
+        frames = self._animation.frames
+        before, after = (ErrorMeter(unit_scale(frames), len(self._rest)) for _ in range(2))
+        for row, positions in enumerate(frames):
+            every = np.concatenate([self._transforms[row], motion[row]])
+            before.add(positions, skin_frame(self._rest, self._bones, self._weights, self._transforms[row]))
+            after.add(positions, skin_frame(self._rest, bones, weights, every))
+            checkpoint(progress, (row + 1) / len(frames), "Measuring")
+        return before, after
+
+
+def _best_shares(gram, products, present, allowed):
+    """Shares (m, n), the rig's own first, at most ``allowed`` others; and errors (n,). Never worse than ``present``."""
+    size = allowed + 1
+    found = []
+    for strength in (descend(gram, products, present.copy(), _ROUGH_STEPS), present):
+        strength = strength.copy()
+        strength[0] = np.inf
+        kept, fitted, errors = fit_strongest(gram, products, strength, size)
+        shares = np.zeros_like(present)
+        np.put_along_axis(shares, kept, fitted / fitted.sum(axis=0), axis=0)
+        found.append((shares, errors))
+    (rough, rough_errors), (same, same_errors) = found
+    better = rough_errors <= same_errors
+    return np.where(better, rough, same), np.where(better, rough_errors, same_errors)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Helpers beside a rig's own bones: they cut its error, and leave its weights and limits as they are asked to."""
+
+import numpy as np
+import pytest
+
+from skinning_tools.core.animation import Animation
+from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
+from skinning_tools.core.decomposition.helper_bones import add_helper_bones
+from skinning_tools.core.deform.influences import weight_matrix
+from skinning_tools.core.errors import BadAnimation, BadSettings, BadWeights, Cancelled
+
+from .sequences import sheet
+
+
+@pytest.fixture(scope="module")
+def collapse(shared_data):
+    """Every third vertex of a collapsing horse, and the arguments of a rig of six rigid bones that follows roughly."""
+    data = np.load(shared_data("horse_collapse.npz"))
+    animation = Animation(data["frames"][::2, ::3], [], name='"Horse"')
+    result = decompose(animation, Settings(bone_count=6, bone_kind="RIGID", iterations=6))
+    return animation, result.rest, result.transforms, result.bones, result.weights
+
+
+def dense(bones, weights, count) -> np.ndarray:
+    return weight_matrix(bones, weights, count).toarray()
+
+
+def shares_of(rig, result):
+    """The rig's own weights before and after (N, 6), and the helpers' (N, H)."""
+    before = dense(rig[3], rig[4], 6)
+    after = dense(result.bones, result.weights, 6 + result.transforms.shape[1])
+    np.testing.assert_allclose(after.sum(axis=1), before.sum(axis=1), atol=1e-9)
+    assert after.min() >= 0
+    return before, after[:, :6], after[:, 6:]
+
+
+# Of the rig's own error.
+@pytest.mark.parametrize(("kind", "limit"), [("RIGID", 0.75), ("SCALED", 0.7), ("AFFINE", 0.65)])
+def test_the_error_falls_and_own_weights_are_only_scaled(collapse, kind, limit):
+    result = add_helper_bones(*collapse, 4, bone_kind=kind)
+    assert result.e_rms <= limit * result.e_rms_before
+    assert result.max_error < result.max_error_before
+    before, own, helpers = shares_of(collapse, result)
+    taken = helpers.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(own, before * (1 - taken), atol=1e-9)
+    assert np.count_nonzero(np.hstack([own, helpers]), axis=1).max() <= 8
+    assert np.all(helpers.max(axis=0) > 0.1)
+    assert np.array_equal(result.changed, taken[:, 0] > 0)
+    linear = result.transforms[..., :3]
+    if kind == "RIGID":
+        np.testing.assert_allclose(
+            linear.swapaxes(-1, -2) @ linear, np.broadcast_to(np.eye(3), linear.shape), atol=1e-9
+        )
+    if kind == "SCALED":
+        turned = linear @ result.bone_axes
+        metric = turned.swapaxes(-1, -2) @ turned
+        np.testing.assert_allclose(metric * (1 - np.eye(3)), 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("own_weights", ["KEEP", "ADAPT"])
+def test_more_helpers_are_better(collapse, own_weights):
+    errors = [add_helper_bones(*collapse, count, own_weights=own_weights).e_rms for count in (1, 3, 9)]
+    assert np.all(np.diff(errors) < 0)
+
+
+def test_own_weights_that_may_adapt_do_better(collapse):
+    kept, adapted = (add_helper_bones(*collapse, 4, own_weights=value) for value in ("KEEP", "ADAPT"))
+    assert adapted.e_rms < 0.95 * kept.e_rms
+    before, own, helpers = shares_of(collapse, adapted)
+    assert np.abs(own - before * (1 - helpers.sum(axis=1, keepdims=True))).max() > 0.05
+    assert np.count_nonzero(np.hstack([own, helpers]), axis=1).max() <= 8
+
+
+@pytest.mark.parametrize("bone", [3, 18])
+def test_a_bone_that_was_taken_away_is_found_again(shared_data, bone):
+    """Exact skinning of which one bone is missing: a single helper explains what that has left, but for vertices that
+    no other bone moves."""
+    data = np.load(shared_data("wolf_ground_truth.npz"))
+    weights = data["weights"].astype(float)
+    kept = np.arange(21) != bone
+    weights = weights[:, kept]
+    sums = weights.sum(axis=1, keepdims=True)
+    weights = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 1e-6)
+    rows = np.tile(np.arange(20), (len(weights), 1))
+    animation = Animation(data["frames"], data["triangles"])
+    result = add_helper_bones(animation, data["rest"], data["transforms"][:, kept], rows, weights, 1, max_influences=21)
+    moved = weights.any(axis=1)
+    shapes = np.concatenate([data["transforms"][:, kept], result.transforms], axis=1)
+    left = [
+        skin_frame(data["rest"], result.bones, result.weights, matrices) - positions
+        for positions, matrices in zip(data["frames"], shapes, strict=True)
+    ]
+    before = [
+        skin_frame(data["rest"], rows, weights, matrices) - positions
+        for positions, matrices in zip(data["frames"], data["transforms"][:, kept], strict=True)
+    ]
+    assert np.linalg.norm(np.array(left)[:, moved]) < 0.1 * np.linalg.norm(np.array(before)[:, moved])
+
+
+@pytest.mark.parametrize("kind", BONE_KINDS)
+def test_an_exact_rig_needs_no_help(shared_data, kind):
+    data = np.load(shared_data("wolf_ground_truth.npz"))
+    weights = data["weights"] / data["weights"].sum(axis=1, keepdims=True)
+    rows = np.tile(np.arange(21), (len(weights), 1))
+    animation = Animation(data["frames"], data["triangles"])
+    result = add_helper_bones(
+        animation, data["rest"], data["transforms"], rows, weights, 3, bone_kind=kind, max_influences=21
+    )
+    assert result.e_rms <= result.e_rms_before * (1 + 1e-6)
+    assert np.isfinite(result.transforms).all()
+
+
+@pytest.mark.parametrize("own_weights", ["KEEP", "ADAPT"])
+def test_what_is_locked_stays(collapse, own_weights):
+    locked_bones, locked_vertices = np.arange(6) == 2, np.arange(len(collapse[1])) % 4 == 0
+    result = add_helper_bones(
+        *collapse, 3, own_weights=own_weights, locked_bones=locked_bones, locked_vertices=locked_vertices
+    )
+    before, own, helpers = shares_of(collapse, result)
+    np.testing.assert_allclose(own[:, 2], before[:, 2], atol=1e-6)
+    np.testing.assert_allclose(own[locked_vertices], before[locked_vertices], atol=1e-12)
+    assert not helpers[locked_vertices].any()
+    assert not result.changed[locked_vertices].any()
+    assert result.e_rms < result.e_rms_before
+
+
+def test_vertices_without_weights_stay_without(collapse):
+    animation, rest, transforms, bones, weights = collapse
+    bare = weights.copy()
+    bare[:500] = 0
+    rig = animation, rest, transforms, bones, bare
+    result = add_helper_bones(*rig, 3)
+    _, own, helpers = shares_of(rig, result)
+    assert not own[:500].any()
+    assert not helpers[:500].any()
+
+
+def test_a_full_vertex_gets_no_helper(collapse):
+    animation, rest, transforms, bones, weights = collapse
+    full = np.count_nonzero(weights, axis=1) == 4
+    result = add_helper_bones(animation, rest, transforms, bones, weights, 3, max_influences=4)
+    assert 0 < result.changed.sum() <= np.count_nonzero(~full)
+    assert not result.changed[full].any()
+
+
+def test_more_helpers_than_there_is_to_help():
+    """A sheet of which one corner alone is wrong, and as many helpers as a mesh could use."""
+    frames, triangles = sheet(6, 8)
+    still = np.repeat(frames[:1], len(frames), axis=0)
+    still[3:, :5, 2] += 0.3
+    animation = Animation(still, triangles)
+    transforms = np.tile(np.eye(3, 4), (len(still), 1, 1, 1))
+    rig = animation, still[0], transforms, np.zeros((48, 1), np.int32), np.ones((48, 1))
+    for kind in BONE_KINDS:
+        result = add_helper_bones(*rig, 12, bone_kind=kind)
+        assert np.isfinite(result.transforms).all()
+        assert result.e_rms < 0.05 * result.e_rms_before
+
+
+def test_the_same_in_every_run(collapse):
+    first, second = (add_helper_bones(*collapse, 3) for _ in range(2))
+    assert np.array_equal(first.transforms, second.transforms)
+    assert np.array_equal(first.weights, second.weights)
+
+
+def test_bad_input(collapse):
+    animation, rest, transforms, bones, weights = collapse
+    with pytest.raises(BadSettings, match="at least 1, not 0"):
+        add_helper_bones(*collapse, 0)
+    with pytest.raises(BadSettings, match="at least 2"):
+        add_helper_bones(*collapse, max_influences=1)
+    with pytest.raises(BadSettings, match="Bone kind must be one of"):
+        add_helper_bones(*collapse, bone_kind="SOFT")
+    with pytest.raises(BadSettings, match="Own weights must be one of KEEP, ADAPT"):
+        add_helper_bones(*collapse, own_weights="LOSE")
+    with pytest.raises(BadSettings, match=r'The bones have 7 frames, "Horse" has 27'):
+        add_helper_bones(animation, rest, transforms[:7], bones, weights)
+    with pytest.raises(BadSettings, match="The rest pose has 9 vertices"):
+        add_helper_bones(animation, rest[:9], transforms, bones, weights)
+    with pytest.raises(BadWeights, match=r'No vertex of "Horse" has weights'):
+        add_helper_bones(animation, rest, transforms, bones, 0 * weights)
+    with pytest.raises(BadWeights, match="are locked"):
+        add_helper_bones(*collapse, locked_bones=np.ones(6, bool))
+    with pytest.raises(BadWeights, match="are locked"):
+        add_helper_bones(*collapse, locked_vertices=np.ones(len(rest), bool))
+    even = np.tile(np.arange(4), (len(rest), 1)), np.full((len(rest), 4), 0.25)
+    with pytest.raises(BadWeights, match="have 4 bones already"):
+        add_helper_bones(animation, rest, transforms, *even, max_influences=4)
+    with pytest.raises(BadAnimation, match="1 frame"):
+        add_helper_bones(Animation(animation.frames[:1], []), rest, transforms[:1], bones, weights)
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.4, 0.7, 0.96])
+def test_cancelled(collapse, limit):
+    with pytest.raises(Cancelled):
+        add_helper_bones(*collapse, 2, own_weights="ADAPT", progress=lambda fraction, _: fraction < limit)
