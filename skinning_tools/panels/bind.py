@@ -6,12 +6,14 @@ import bpy
 from ..core.errors import SkinningError
 from ..scene import background
 from ..scene.bind import bind_record, check_bindable
-from ..scene.bind_settings import chosen_armature
+from ..scene.bind_settings import METHOD_ITEMS, chosen_armature
 from ..scene.bind_targets import find_armature, find_targets
 from ..scene.bind_volumes import volume_summary, volumes_of
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rigid_objects import check_parentable
 from .drawing import draw_job, draw_rows, draw_text
+
+_METHODS = {identifier: name for identifier, name, _ in METHOD_ITEMS}
 
 
 class SKINNING_PT_bind(bpy.types.Panel):
@@ -47,7 +49,7 @@ class SKINNING_PT_bind(bpy.types.Panel):
         button.operator("skinning.bind", text="Parent to Bones" if as_objects else "Bind", icon="BONE_DATA")
         if reason:
             draw_text(layout, context, reason, "INFO")
-        _draw_figures(layout, context)
+        _draw_figures(layout, context, targets)
 
 
 def _targets(context, settings):
@@ -110,14 +112,17 @@ def _draw_volumes(layout, context, settings) -> None:
     draw_text(box, context, volume_summary(armature), "META_CAPSULE")
 
 
-def _draw_figures(layout, context) -> None:
-    object = active_object(context)
-    record = bind_record(object) if object is not None and object.type == "MESH" else None
+def _draw_figures(layout, context, targets) -> None:
+    """Of the mesh that the button works on, or of the active one."""
+    meshes = targets[0].meshes if targets else (active_object(context),)
+    object = meshes[0]
+    record = bind_record(object) if len(meshes) == 1 and object is not None and object.type == "MESH" else None
     if record is None:
         return
     draw_rows(
         layout,
         [
+            ("Method", _METHODS.get(record.method, record.method)),
             ("Bound", f"{record.vertex_count:,} vertices"),
             *([("Kept", f"{record.kept_count:,} vertices")] if record.kept_count else []),
             ("Bones", f"{record.bone_count:,}"),

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the panel of binding shows of the last binding; a recorder stands in for Blender's layout."""
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools.panels.bind import SKINNING_PT_bind
+from tests.blender.binding_scenes import activate, cube, tube
+from tests.blender.test_rotation_center_panels import drawn
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def bound():
+    ob, rig = tube()
+    bpy.ops.skinning.bind(method="POINT_TO_LINE")
+    return ob, rig
+
+
+def test_the_figures_name_the_method_whichever_is_active(bound):
+    ob, rig = bound
+    for active, *others in ((ob,), (rig,), (rig, ob)):
+        activate(active, *others)
+        texts = drawn(SKINNING_PT_bind).texts
+        assert texts[texts.index("Method") + 1] == "Point to Line", active.name
+
+
+def test_there_are_no_figures_of_one_mesh_where_several_are_meant(bound):
+    ob, rig = bound
+    activate(rig, ob, cube("Box", (1, 0, 0)))
+    assert "Method" not in drawn(SKINNING_PT_bind).texts
+
+
+def test_a_method_of_another_version_is_shown_as_it_is(bound):
+    ob, _ = bound
+    activate(ob)
+    ob["skinning_bind"]["method"] = "LATER"
+    assert "LATER" in drawn(SKINNING_PT_bind).texts
