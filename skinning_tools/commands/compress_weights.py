@@ -64,7 +64,7 @@ def _run(options) -> None:
         ("Influences", str(figures.influences)),
         ("Bytes per vertex", str(figures.byte_count)),
         ("Over the limit", str(figures.cut)),
-        *(measured if figures.frames else [("Largest error", "not measured: the armature shows its rest position")]),
+        *(measured if figures.frames else [("Largest error", "not measured: the armature is at rest")]),
         ("Frames measured", str(figures.frames)),
         ("Seconds", f"{compressed.seconds:.2f}"),
         ("Saved to", str(output)),

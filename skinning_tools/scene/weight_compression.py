@@ -11,6 +11,7 @@ from ..core.errors import BadScene
 from . import background
 from .bodies import stretch_of
 from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from .fit_poses import differ
 from .frame_range import frame_range
 from .object_checks import object_label
 from .records import read_record, write_record
@@ -29,7 +30,7 @@ class Compression:
 
     influences: the most of a vertex; byte_count: of a vertex; cut: vertices that had more influences than the limit;
     largest, mean: distances in the scene's units, at ``vertex`` and ``frame``; frames: how many were measured, 0 where
-    the armature shows its rest position, and 1 with ``posed`` where it is not animated; vertex_count: of the mesh.
+    the armature is at rest, and 1 with ``posed`` where it is posed but not animated; vertex_count: of the mesh.
     """
 
     bits: int
@@ -62,7 +63,7 @@ class Compressed:
         if figures.cut:
             parts.append(f"{vertices_text(figures.cut)} had more")
         if not figures.frames:
-            parts.append("error not measured, as the armature shows its rest position")
+            parts.append("error not measured, as the armature is at rest: pose or animate it first")
         else:
             when = "in the present pose" if figures.posed else f"at frame {figures.frame}"
             distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures.largest, precision=4)
@@ -168,12 +169,15 @@ def _check_locked(label: str, before: BoneWeights, result) -> None:
 def _pose_matrices(context, skin: Skin, frames: range, posed: bool) -> background.Steps:
     """Generator: matrices (F, P, 3, 4) of the frames, or of the present pose where ``posed``, and the frames' numbers.
 
-    None where the armature shows its rest position.
+    None where the armature is at rest: whatever the weights are, no vertex moves.
     """
     if skin.armature.data.pose_position == "REST":
         return np.zeros((0, len(skin.bone_names), 3, 4)), []
     if posed:
-        return bone_matrices(skin, context.evaluated_depsgraph_get())[None], [context.scene.frame_current]
+        matrices = bone_matrices(skin, context.evaluated_depsgraph_get())
+        if differ(matrices, skin.rest):
+            return matrices[None], [context.scene.frame_current]
+        return matrices[None][:0], []
     matrices = []
     try:
         # Beside the user's scene: there a change of the frame would undo a pose that is not keyed.

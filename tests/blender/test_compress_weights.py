@@ -141,9 +141,16 @@ def test_without_an_animation_the_present_pose_counts(tube):
     assert figures.largest == pytest.approx(np.linalg.norm(shown(ob)[0] - before, axis=1).max(), rel=0.01)
 
 
-def test_in_rest_position_nothing_is_measured(tube):
+@pytest.mark.parametrize("how", ["shown", "posed"])
+def test_at_rest_nothing_is_measured(tube, how):
     ob, rig = tube
-    rig.data.pose_position = "REST"
+    if how == "shown":
+        rig.data.pose_position = "REST"
+    else:
+        rig.animation_data_clear()
+        for bone in rig.pose.bones:
+            bone.matrix_basis.identity()
+        bpy.context.view_layer.update()
     assert bpy.ops.skinning.compress_weights() == {"FINISHED"}
     assert compression_figures(ob).frames == 0
 
