@@ -26,7 +26,7 @@ def character_of(context, object) -> bpy.types.Object:
         return object
     meshes = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == object]
     if not meshes:
-        raise BadScene(f'The armature "{object.name}" deforms no mesh of the view layer. Select the mesh')
+        raise BadScene(f'The armature "{object.name}" deforms no mesh of the view layer. Bind one to it first')
     selected = [ob for ob in meshes if ob.select_get(view_layer=context.view_layer)]
     known = {item.mesh for item in object.skinning_eigenskin.examples}
     for choice in (meshes, selected, [ob for ob in selected or meshes if ob in known]):

@@ -97,7 +97,10 @@ def check_rig(object) -> None:
         raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
     armature = armature_of(object)
     if armature is None:
-        raise BadScene(f"No armature deforms the {label}. Add an Armature modifier and choose its armature")
+        raise BadScene(
+            f"No armature deforms the {label}. Bind it to one (panel Bind), or add an Armature modifier"
+            " and choose its armature"
+        )
     if armature.data.is_editmode:
         raise BadScene(f'The armature "{armature.name}" of {label} is in Edit Mode. Switch it to Object or Pose Mode')
     modifier = armature_modifier(object)
