@@ -72,6 +72,7 @@ class SKINNING_PT_rogue_weights(_Part, bpy.types.Panel):
         shown = object.skinning_rogue_weights if object is not None else None
         if shown is None or not shown.islands:
             return
+        _draw_heads(layout)
         row = layout.row()
         row.template_list(
             "SKINNING_UL_rogue_weights", "", shown, "islands", shown, "active_index", rows=4, sort_lock=True
@@ -155,12 +156,21 @@ class SKINNING_PT_partition_rigid(_Part, bpy.types.Panel):
             draw_rows(
                 layout,
                 [
-                    *((name.title(), f"{share:.1%}") for name, share in share_rows(figures.shares)),
+                    *((name.title(), f"{share:.1%} of vertices") for name, share in share_rows(figures.shares)),
                     ("Rigid Parts", f"{figures.parts:,}"),
                     ("Rigid Faces", f"{figures.rigid_faces:,}  ({figures.rigid_share:.1%})"),
                     ("Skin Faces", f"{figures.skin_faces:,}  ({1 - figures.rigid_share:.1%})"),
                 ],
             )
+
+
+def _draw_heads(layout) -> None:
+    """Over the columns of the list of rogue weights."""
+    split = layout.row().split(factor=0.54, align=True)
+    split.label(text="Bone")
+    row = split.row(align=True)
+    row.label(text="Vertices")
+    row.label(text="Weight")
 
 
 def _draw_reason(layout, context, check) -> None:

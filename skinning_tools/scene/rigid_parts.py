@@ -57,8 +57,8 @@ class Partitioned:
     def summary(self) -> str:
         """The result in one line."""
         figures = self.figures
-        rigid = f"{figures.rigid_faces:,} faces ({figures.rigid_share:.0%})"
-        skin = f"{figures.skin_faces:,} faces of skin ({1 - figures.rigid_share:.0%})"
+        rigid = f"{figures.rigid_faces:,} faces ({figures.rigid_share:.1%})"
+        skin = f"{figures.skin_faces:,} faces of skin ({1 - figures.rigid_share:.1%})"
         parts = [
             f"{self.object_name}: {counted(figures.parts, 'rigid part')} with {rigid}, {skin}",
             ", ".join(f"{name} {share:.1%}" for name, share in share_rows(figures.shares)) + " of the vertices",

@@ -59,7 +59,7 @@ def smooth_annotations(limit: str) -> dict:
             **{limit: 1},
         ),
         "max_influences": IntProperty(
-            name="Max Influences",
+            name="Influences",
             description="Most bones that may move one vertex. 0 stands for 4, or for as many as the mesh has",
             default=0,
             soft_max=12,
@@ -101,7 +101,7 @@ def compress_annotations(limit: str) -> dict:
             name="Precision", description="Size of a stored weight", items=BITS, default="8", options={"SKIP_SAVE"}
         ),
         "max_influences": IntProperty(
-            name="Max Influences",
+            name="Influences",
             description="Most bones that may move one vertex. The strongest stay",
             default=4,
             soft_max=12,
