@@ -89,6 +89,8 @@ class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
 class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
     bl_label = "Bulge Bones"
     bl_idname = "SKINNING_PT_bulge_bones"
+    # Both open are longer than a window is high.
+    bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
         layout = self.layout

@@ -58,7 +58,7 @@ class LinkSettings:
         """Raises BadSettings."""
         if not 0 < self.threshold <= np.pi:
             raise BadSettings(f"The threshold must be above 0° and at most 180°, not {np.degrees(self.threshold):g}°")
-        for name, value, least in (("Most", self.most, 1), ("Count", self.count, 0)):
+        for name, value, least in (("Most Bones", self.most, 1), ("Count", self.count, 0)):
             if value < least:
                 raise BadSettings(f"{name} must be at least {least}, not {value}")
         if not (self.reach >= 0 and np.isfinite(self.reach)):
@@ -117,8 +117,8 @@ def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> b
             + (
                 f" ({angles}). Lower the threshold, or set Count to add links in any case"
                 if angles
-                else ", as far as "
-                "rotation limits and an action tell. Give the joints either, or name those that are to get links"
+                else ", as far as their rotation limits and the action tell. Select the joints that "
+                "are to get links, or limit the rotations of their bones"
             )
         )
     concerned = [each for each in shared if any(each.has_weights((joint.start, joint.end)) for joint in counts)]

@@ -63,7 +63,7 @@ def link_annotations(limit: str) -> dict:
             **{limit: math.radians(1)},
         ),
         "most": IntProperty(
-            name="Most",
+            name="Most Bones",
             description="Most bones at one joint",
             default=3,
             soft_max=8,
