@@ -39,6 +39,9 @@ _SEED_VERTICES, _SEED_SHARE = 12, 0.01
 _SEED_ROUNDS = 3
 _ROUGH_STEPS = 16
 _PASSES_PER_SWEEP = 2
+# Beside the error of the whole, this share of how far each helper alone, by its weights, is from what it moves: else
+# helpers that weigh little would leap far.
+_NEARNESS = 3e-4
 # What a sweep has to gain of the squared error for another one to follow.
 _WORTH_IT = 1e-4
 # How firmly affine helpers are held to the last sweep's motion; weights below are none.
@@ -274,12 +277,28 @@ class _Helpers:
         products[0] = np.einsum("ij,ij->i", own, data)
         products[1:] = np.einsum("npi,ni->pn", model.data_products(data), points)
         present = np.vstack([1.0 - self.shares[part].sum(axis=1), self.shares[part].T])
+        norms = np.einsum("ij,ij->i", data, data)
+        diagonal = np.arange(1, helper_count + 1)
+        astray = np.maximum(gram[diagonal, diagonal] - 2.0 * products[1:] + norms, 0.0)
+        products[1:] -= 0.5 * _NEARNESS * astray
         fitted, errors = _best_shares(gram, products, present, allowed)
         self.shares[part] = fitted[1:].T
-        left[part] = budget**2 * np.maximum(errors + np.einsum("ij,ij->i", data, data), 0.0)
+        errors -= _NEARNESS * (fitted[1:] * astray).sum(axis=0)
+        left[part] = budget**2 * np.maximum(errors + norms, 0.0)
         design = (budget[:, None] * fitted[1:].T)[:, :, None] * points[:, None, :]
         target = budget[:, None] * (data - fitted[0][:, None] * own)
         equations.add(design.reshape(count, -1), target)
+        self._keep_near(equations, part, data)
+
+    def _keep_near(self, equations, part, data) -> None:
+        """Let each helper move its vertices not too differently from how they should move."""
+        points, helper_count = self._points[part], self.shares.shape[1]
+        strength = _NEARNESS * self._budget[part, None] ** 2 * self.shares[part]
+        design = strength[:, :, None] * points[:, None, :]
+        equations.products += product(design.reshape(len(part), -1).T, data)
+        own = np.arange(helper_count)
+        blocks = equations.moments.reshape(helper_count, 4, helper_count, 4)
+        blocks[own, :, own, :] += np.einsum("nhi,nj->hij", design, points)
 
     def _motion_step(self, equations: NormalEquations) -> None:
         if self._kind == "AFFINE":
