@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 # With more bones, the region alone is drawn.
 MOST_NAMES = 16
 TEXT_SIZE, LINE_HEIGHT = 12, 16
-POINT_RADIUS, PLACE_RADIUS = 5.0, 4.0
+POINT_RADIUS, PLACE_RADIUS, SWATCH_RADIUS = 5.0, 4.0, 3.0
 LINE_WIDTH = 2.0
 HULL_COLOR = (1.0, 0.8, 0.2, 1.0)
 PLACE_COLOR = (1.0, 1.0, 1.0, 1.0)
@@ -127,13 +127,13 @@ def draw(context, region: Region) -> None:
         points = on_screen(region.predictions, view, size)
         named = len(region.bones) <= MOST_NAMES
         if named:
-            for point, color in zip(points, region.colors, strict=True):
-                # What is drawn in pixels is shown as it is, without color management.
-                shown = Color(color.tolist()).from_scene_linear_to_srgb()
-                _disc(point, POINT_RADIUS * scale, (*shown, 1.0), scale)
+            # What is drawn in pixels is shown as it is, without color management.
+            colors = [(*Color(color.tolist()).from_scene_linear_to_srgb(), 1.0) for color in region.colors]
+            for point, color in zip(points, colors, strict=True):
+                _disc(point, POINT_RADIUS * scale, color, scale)
         _draw_place(region, view, size, scale)
         if named:
-            _write_names(region.bones, points, scale)
+            _write_names(region.bones, colors, points, scale)
     finally:
         # What follows in the viewport expects this.
         gpu.state.blend_set("NONE")
@@ -194,15 +194,17 @@ def _disc(point: np.ndarray, radius: float, color, scale: float) -> None:
         batch_for_shader(shader, "TRIS", {"pos": [(float(x), float(y)) for x, y in corners]}).draw(shader)
 
 
-def _write_names(names, points: np.ndarray, scale: float) -> None:
+def _write_names(names, colors, points: np.ndarray, scale: float) -> None:
+    """Each with a dot of its point's color before it: where points are close, names stand farther away."""
     blf.size(0, TEXT_SIZE * scale)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 0.9)
     try:
-        for name, (x, y) in zip(names, label_places(points, scale), strict=True):
+        for name, color, (x, y) in zip(names, colors, label_places(points, scale), strict=True):
             if np.isfinite((x, y)).all():
+                _disc(np.array([x + 4 * scale, y + 4 * scale]), SWATCH_RADIUS * scale, color, scale)
                 blf.color(0, 1.0, 1.0, 1.0, 1.0)
-                blf.position(0, x, y, 0)
+                blf.position(0, x + 12 * scale, y, 0)
                 blf.draw(0, name)
     finally:
         blf.disable(0, blf.SHADOW)
