@@ -120,6 +120,16 @@ def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, 
         _set_keys(curve, times[:count], component[:count])
 
 
+def keep_keys(curve, rows: np.ndarray) -> None:
+    """Take all keys from a curve but those at the positions ``rows``, ascending; linear as ``write_channels`` makes
+    them."""
+    points = curve.keyframe_points
+    keys = np.empty((len(points), 2), dtype=np.float32)
+    points.foreach_get("co", keys.ravel())
+    points.clear()
+    _set_keys(curve, keys[rows, 0], keys[rows, 1])
+
+
 def _set_keys(curve, times: np.ndarray, values: np.ndarray) -> None:
     points = curve.keyframe_points
     points.add(len(times))

@@ -25,7 +25,7 @@ class Conversion:
 
     rig: the scene.rig_writer.Rig. meter: Blender's own evaluation of it against the source at every frame.
     seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
-    error (core.decomposition.CurvePoint).
+    error (core.decomposition.CurvePoint). keys: where keys were reduced, the scene.key_reduction.KeyCounts.
     """
 
     source_name: str
@@ -39,6 +39,8 @@ class Conversion:
     method: str
     target_error: float
     curve: tuple = ()
+    keys: object = None
+    key_tolerance: float = 0.0
 
     @property
     def largest_distance(self) -> float:
@@ -49,9 +51,10 @@ class Conversion:
         """The result in one line."""
         meter, seconds = self.meter, sum(self.seconds.values())
         missed = f" (target {self.target_error:g} not reached)" if 0 < self.target_error < meter.e_rms else ""
+        keys = "" if self.keys is None else f", {self.keys.after:,} of {self.keys.before:,} keys"
         return (
             f"{self.source_name}: {self.bone_count} bones, {self.vertex_count} vertices, {len(self.frame_numbers)} "
-            f"frames, E_RMS {meter.e_rms:.3g}{missed}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
+            f"frames{keys}, E_RMS {meter.e_rms:.3g}{missed}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
         )
 
 
@@ -67,17 +70,22 @@ def convert(
     frame_start: int | None = None,
     frame_end: int | None = None,
     frame_step: int = 1,
+    key_tolerance: float = 0.0,
 ) -> background.Steps:
     """Generator: turn the animation of ``object`` into a skinned mesh and its armature; returns a Conversion.
 
     Yields (fraction, stage). settings: core.decomposition.Settings. Frames: the scene's range where None.
+    key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them all.
     Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
     dependencies.require_dependencies()
+    from .key_reduction import check_tolerance
+
     frame_start = context.scene.frame_start if frame_start is None else frame_start
     frame_end = context.scene.frame_end if frame_end is None else frame_end
     check_object(context, object)
+    check_tolerance(key_tolerance)
     frame_count = len(range(frame_start, frame_end + 1, frame_step)) if frame_step > 0 else 0
     vertex_count = _vertex_count(context, object)
     check_memory(object.name, frame_count, vertex_count, settings)
@@ -85,8 +93,8 @@ def convert(
     state = SceneState(context)
     made = _Made()
     try:
-        stages = _convert(context, object, settings, frame_start, frame_end, frame_step, made)
-        steps = _spread(stages, stage_seconds(frame_count, vertex_count, settings))
+        stages = _convert(context, object, settings, frame_start, frame_end, frame_step, key_tolerance, made)
+        steps = _spread(stages, stage_seconds(frame_count, vertex_count, settings, key_tolerance))
         conversion = yield from _while_there(steps, object)
         made.keep()
         return conversion
@@ -95,10 +103,11 @@ def convert(
         state.restore()
 
 
-def _convert(context, object, settings, frame_start, frame_end, frame_step, made) -> background.Steps:
+def _convert(context, object, settings, frame_start, frame_end, frame_step, key_tolerance, made) -> background.Steps:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
     from ..core.decomposition import decompose
     from .animation_reader import read_animation
+    from .key_reduction import reduce_rig_keys
     from .measure import measure_rig
     from .rig_writer import write_error_attribute, write_rig
 
@@ -118,6 +127,12 @@ def _convert(context, object, settings, frame_start, frame_end, frame_step, made
         rig = write_rig(context, source, decomposition)
         made.add_rig(rig)
 
+    keys = None
+    if key_tolerance:
+        with _timed(seconds, "reduce"):
+            reducing = reduce_rig_keys(rig, source, decomposition, key_tolerance)
+            keys = yield from _stage("reduce", reducing, "Reducing keys")
+
     with _timed(seconds, "measure"):
         meter = yield from _stage("measure", measure_rig(rig, source), "Measuring the result")
 
@@ -134,6 +149,8 @@ def _convert(context, object, settings, frame_start, frame_end, frame_step, made
         method=source.method,
         target_error=settings.target_error,
         curve=decomposition.curve,
+        keys=keys,
+        key_tolerance=key_tolerance,
     )
     write_figures(conversion, settings, frame_step)
     return conversion
@@ -164,6 +181,8 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
         "solver_seconds": conversion.solver_seconds,
         "settings": asdict(settings),
     }
+    if conversion.keys is not None:
+        report["keys"] = {**conversion.keys._asdict(), "tolerance": conversion.key_tolerance}
     if conversion.curve:
         # Columns, as a custom property has no rows of several types.
         report["curve"] = {
@@ -195,7 +214,7 @@ def _amount(byte_count: int) -> str:
     return f"{byte_count / 1e9:.1f} GB" if byte_count >= 1e9 else f"{byte_count / 1e6:.0f} MB"
 
 
-def stage_seconds(frame_count: int, vertex_count: int, settings) -> dict[str, float]:
+def stage_seconds(frame_count: int, vertex_count: int, settings, key_tolerance: float = 0.0) -> dict[str, float]:
     """Rough seconds of each stage, so that the progress bar moves evenly; only their ratios matter."""
     positions = frame_count * vertex_count
     per_sweep = vertex_count * (5e-6 + 4e-7 * settings.bone_count)
@@ -204,6 +223,7 @@ def stage_seconds(frame_count: int, vertex_count: int, settings) -> dict[str, fl
         "solve": (0.1 + 6e-7 * positions + settings.iterations * per_sweep) * (3.0 if settings.target_error else 1.0)
         + (1e-6 + 1e-7 * settings.residual_shapes**2) * positions * (settings.residual_shapes > 0),
         "write": 0.05 + 5e-6 * vertex_count * settings.max_influences + 1e-6 * frame_count * settings.bone_count,
+        **({"reduce": 0.1 + 2e-4 * frame_count * settings.bone_count + 3e-6 * positions} if key_tolerance else {}),
         "measure": 0.05 + 2e-3 * frame_count + 2e-7 * positions,
     }
 

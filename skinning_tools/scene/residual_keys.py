@@ -5,6 +5,7 @@ import bpy
 import numpy as np
 
 from . import actions
+from .eigenskin_drivers import value_path
 
 KEY_PREFIX = "Residual"
 CURVE_GROUP = "Residual Shapes"
@@ -47,5 +48,12 @@ def key_residual_values(mesh_object, names: tuple[str, ...], values: np.ndarray,
     """Key the shape keys ``names`` with ``values`` (F, R) at ``times`` (F,) in the action that they have."""
     container = actions.curve_container(mesh_object.data.shape_keys)
     for name, column in zip(names, values.T, strict=True):
-        path = f'key_blocks["{bpy.utils.escape_identifier(name)}"].value'
-        actions.write_channels(container, path, column[:, None], times, CURVE_GROUP)
+        actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)
+
+
+def value_curves(mesh_object, names: tuple[str, ...]) -> list:
+    """The curves of the values of the shape keys ``names``."""
+    if not names:
+        return []
+    paths = {value_path(name) for name in names}
+    return [curve for curve in actions.existing_curves(mesh_object.data.shape_keys) if curve.data_path in paths]

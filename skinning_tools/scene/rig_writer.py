@@ -10,8 +10,8 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from ..core import affine_chain
-from ..core.bone_placement import Placement, extents_along, place_bones
+from ..core.bone_channels import bone_channels
+from ..core.bone_placement import Placement, place_bones
 from . import actions
 from .error_display import ERROR_ATTRIBUTE
 from .object_transform import inherit_transform
@@ -21,6 +21,13 @@ from .temporary_scene import temporary_scene
 from .vertex_groups import write_weights
 
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09"}
+# Of the channels of a bone (core.bone_channels) and, where it is a chain, of its child.
+BONE_PROPERTIES = {
+    "location": "location",
+    "rotation": "rotation_quaternion",
+    "scale": "scale",
+    "child_rotation": "rotation_quaternion",
+}
 DEFORM_PREFIX, MECHANISM_PREFIX = "DEF-bone_", "MCH-bone_"
 
 
@@ -192,35 +199,41 @@ def _attach(mesh_object, armature_object) -> None:
     modifier.use_deform_preserve_volume = False
 
 
+def rest_matrices(armature_object, bone_names) -> np.ndarray:
+    """(P, 4, 4) float64: where the bones really are at rest, which in single precision is not quite where they were
+    asked to be."""
+    return np.array([armature_object.data.bones[name].matrix_local for name in bone_names], dtype=np.float64)
+
+
 def _write_motion(armature_object, bone_names, decomposition, times: np.ndarray) -> None:
-    """Key the bones. Their rest matrices are read back: in single precision they are not quite what was asked for."""
-    bones = [armature_object.data.bones[name] for name in bone_names]
-    rest = np.array([bone.matrix_local for bone in bones], dtype=np.float64)
-    matrices = affine_chain.in_rest_frame(decomposition.transforms, rest)
+    channels = bone_channels(decomposition, rest_matrices(armature_object, bone_names))
     writer = partial(_write_bones, actions.curve_container(armature_object), times=times)
-    if decomposition.bone_kind == "AFFINE":
-        extents = extents_along(
-            rest[:, :3, :3], decomposition.rest, decomposition.bones, decomposition.weights, len(bones)
-        )
-        chain = affine_chain.split(matrices, extents)
-        parents = [bone.parent.name for bone in bones]
-        writer(parents, location=chain.location, rotation_quaternion=chain.rotation, scale=chain.scale)
-        child_scale = np.broadcast_to(chain.child_scale, chain.scale.shape)
-        writer(bone_names, rotation_quaternion=chain.child_rotation, scale=child_scale)
-    elif decomposition.bone_kind == "SCALED":
-        location, rotation, scale = affine_chain.scaled_channels(matrices)
-        writer(bone_names, location=location, rotation_quaternion=rotation, scale=scale)
+    moving = channels.moving()
+    if channels.child_scale is not None:
+        child_scale = np.broadcast_to(channels.child_scale, channels.scale.shape)
+        parents = [armature_object.data.bones[name].parent.name for name in bone_names]
+        child_rotation = moving.pop("child_rotation")
+        writer(parents, **_properties(moving))
+        writer(bone_names, rotation_quaternion=child_rotation, scale=child_scale)
     else:
-        location, rotation = affine_chain.rigid_channels(matrices)
-        writer(bone_names, location=location, rotation_quaternion=rotation)
+        writer(bone_names, **_properties(moving))
+
+
+def _properties(channels: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Channels by the names of Blender's properties."""
+    return {BONE_PROPERTIES[name]: values for name, values in channels.items()}
+
+
+def bone_path(bone_name: str, property_name: str) -> str:
+    """The data path of a pose bone's property."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone_name)}"].{property_name}'
 
 
 def _write_bones(container, bone_names, *, times: np.ndarray, **channels: np.ndarray) -> None:
     """Key the properties ``channels``, each (F, P, D), of P bones."""
     for index, name in enumerate(bone_names):
         for channel, values in channels.items():
-            path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].{channel}'
-            actions.write_channels(container, path, values[:, index], times, name)
+            actions.write_channels(container, bone_path(name, channel), values[:, index], times, name)
 
 
 def _home_collection(context, source_object) -> bpy.types.Collection:

@@ -111,6 +111,15 @@ def setting_annotations(limit: str) -> dict:
             default="STANDARD",
             options={"SKIP_SAVE"},
         ),
+        "key_tolerance": FloatProperty(
+            name="Key Tolerance",
+            description="Leave out keyframes as long as no vertex moves by more than this, in per mille of the mesh's "
+            "size as the errors are. 0 keeps a key at every frame",
+            default=0.0,
+            soft_max=10.0,
+            options={"SKIP_SAVE"},
+            **{limit: 0.0},
+        ),
         "frame_start": IntProperty(
             name="Frame Start",
             description="First frame to convert",
