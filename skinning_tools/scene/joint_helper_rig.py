@@ -254,7 +254,7 @@ def add_bones(context, armature, specs: list[BoneSpec]) -> None:
 
     Mode, selection, pose and what else is in the armature stay.
     """
-    with _bones_edited(context, armature) as edit_bones:
+    with bones_edited(context, armature) as edit_bones:
         for spec in specs:
             bone = edit_bones.new(spec.name)
             bone.head, bone.tail = (0, 0, 0), (0, spec.length, 0)
@@ -280,7 +280,7 @@ def remove_bones(context, armature, names, clear_animation: bool) -> None:
     """
     for curve in drivers_of(armature, names):
         armature.animation_data.drivers.remove(curve)
-    with _bones_edited(context, armature) as edit_bones:
+    with bones_edited(context, armature) as edit_bones:
         for name in names:
             bone = edit_bones[name]
             for child in bone.children:
@@ -317,7 +317,7 @@ def mark_made_animation(armature, name: str) -> None:
 
 
 @contextmanager
-def _bones_edited(context, armature) -> Iterator[bpy.types.ArmatureEditBones]:
+def bones_edited(context, armature) -> Iterator[bpy.types.ArmatureEditBones]:
     """The edit bones; mode, visibility, mirroring and the bones' selection are put back, however that ends."""
     mode, hidden, mirrors = armature.mode, armature.hide_viewport, armature.data.use_mirror_x
     active = armature.data.bones.active.name if armature.data.bones.active is not None else ""
