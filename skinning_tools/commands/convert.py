@@ -5,8 +5,9 @@ from pathlib import Path
 
 import bpy
 
+from ..core.errors import BadScene
 from ..scene import background, conversion, dependencies
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
 
 
 def add(commands) -> None:
@@ -40,7 +41,31 @@ def add(commands) -> None:
         type=float,
         default=0.0,
         metavar="E",
-        help="E_RMS at which fewer bones are enough (default: not used)",
+        help="E_RMS to reach with as few bones as possible, at most --bones (default: not used)",
+    )
+    convert.add_argument(
+        "--curve", metavar="FILE.png", help="with --target-error: save the curve of error over bones as a picture"
+    )
+    convert.add_argument(
+        "--residual-shapes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of keyed shape keys that correct what the bones leave over (default: %(default)s)",
+    )
+    convert.add_argument(
+        "--key-tolerance",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",
+    )
+    convert.add_argument(
+        "--method",
+        choices=("STANDARD", "KAVAN2010"),
+        type=str.upper,
+        default="STANDARD",
+        help="KAVAN2010 is the published algorithm as it is written, to compare with (default: %(default)s)",
     )
     convert.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
     convert.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
@@ -54,6 +79,7 @@ def add(commands) -> None:
 
 def _run(options) -> None:
     output = output_path(options)
+    picture = _picture_path(options)
     dependencies.require_dependencies()
     from ..core.decomposition import Settings
 
@@ -65,6 +91,8 @@ def _run(options) -> None:
         iterations=options.iterations,
         optimize_rest_pose=not options.no_rest_pose,
         target_error=options.target_error,
+        residual_shapes=options.residual_shapes,
+        method=options.method,
     )
     steps = conversion.convert(
         context,
@@ -73,22 +101,54 @@ def _run(options) -> None:
         frame_start=options.frame_start,
         frame_end=options.frame_end,
         frame_step=options.frame_step,
+        key_tolerance=options.key_tolerance,
     )
     result = background.drain(steps, None if options.quiet else ProgressLines())
     save(output)
-    say(_figures(result, output))
+    if picture is not None:
+        _save_picture(result, picture)
+    say(_figures(result, output, picture))
 
 
-def _figures(result: conversion.Conversion, output: Path) -> str:
+def _picture_path(options) -> Path | None:
+    """Where the curve is to go, checked before the work."""
+    if options.curve is None:
+        return None
+    picture = Path(options.curve).expanduser().absolute()
+    if not options.target_error > 0:
+        raise UsageError("--curve needs --target-error: without one, a single count of bones is solved")
+    if picture.suffix.lower() != ".png":
+        raise UsageError(f"--curve must name a .png file, not {picture.name}")
+    if not picture.parent.is_dir():
+        raise UsageError(f"--curve names a folder that does not exist: {picture.parent}")
+    return picture
+
+
+def _save_picture(result: conversion.Conversion, picture: Path) -> None:
+    from ..core.curve_picture import curve_picture
+
+    try:
+        picture.write_bytes(curve_picture(result.curve, result.target_error, result.bone_count))
+    except OSError as error:
+        raise BadScene(f"The curve could not be saved to {picture}: {error}") from error
+
+
+def _figures(result: conversion.Conversion, output: Path, picture: Path | None) -> str:
     """The figures of a conversion as lines of name and value."""
     rows = [
         ("Object", result.source_name),
         ("Bones", str(result.bone_count)),
         ("Vertices", str(result.vertex_count)),
         ("Frames", f"{len(result.frame_numbers)} ({result.frame_numbers[0]:g} to {result.frame_numbers[-1]:g})"),
-        ("E_RMS", f"{result.meter.e_rms:.4f}"),
+        ("E_RMS", f"{result.meter.e_rms:.4f}{result.missed}"),
         ("Largest error", f"{result.meter.max_error:.4f}"),
+        *([("Keys", f"{result.keys.after} of {result.keys.before}")] if result.keys else []),
+        *(
+            (f"{point.bone_count} bones", f"{'' if point.solved else 'about '}{point.e_rms:.4g}")
+            for point in result.curve
+        ),
         *((f"Seconds to {name}", f"{value:.2f}") for name, value in result.seconds.items()),
         ("Saved to", str(output)),
+        *([("Curve", str(picture))] if picture else []),
     ]
     return table(rows)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panel of Convert Animation to Skinning: settings, button, progress, and the figures of the result."""
 
+from typing import NamedTuple
+
 import bpy
 
 from ..scene import background, error_display
@@ -52,6 +54,12 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
         result = result_of(context.view_layer.objects.active)
         figures = result.figures
         draw_rows(layout, figure_rows(figures, context.scene.unit_settings.system))
+        curve = curve_rows(figures)
+        if curve:
+            header, body = layout.panel("skinning_conversion_curve", default_closed=False)
+            header.label(text="Error over Bones")
+            if body is not None:
+                draw_curve(body, curve)
         header, body = layout.panel("skinning_conversion_time", default_closed=True)
         header.label(text=f"Time: {sum(figures['seconds'].values()):.1f} s")
         if body is not None:
@@ -91,19 +99,65 @@ def draw_settings(layout, scene) -> None:
         body.prop(settings, "iterations")
         body.prop(settings, "target_error")
         body.prop(settings, "optimize_rest_pose")
+        body.prop(settings, "residual_shapes")
+        body.prop(settings, "key_tolerance")
+        body.prop(settings, "method")
 
 
 def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
     """The figures of a conversion as (name, value) texts."""
     distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures["largest_distance"], precision=3)
     step = f", step {figures['frame_step']}" if figures["frame_step"] != 1 else ""
-    return [
-        ("E_RMS", f"{figures['e_rms']:.3f}"),
+    target = figures["settings"].get("target_error", 0.0)
+    missed = f"  (target {target:g} missed)" if 0 < target < figures["e_rms"] else ""
+    rows = [
+        ("E_RMS", f"{figures['e_rms']:.3f}{missed}"),
         ("Largest Error", f"{figures['max_error']:.3f}  ({distance})"),
         ("Bones", f"{figures['bone_count']} {figures['settings']['bone_kind'].title()}"),
         ("Vertices", f"{figures['vertex_count']:,}"),
         ("Frames", f"{figures['frame_start']:g} – {figures['frame_end']:g}{step}"),
     ]
+    shapes, keys = figures["settings"].get("residual_shapes", 0), figures.get("keys")
+    if shapes:
+        rows.append(("Residual Shapes", f"{shapes}"))
+    if keys:
+        rows.append(("Keys", f"{keys['after']:,} of {keys['before']:,}"))
+    return rows
+
+
+class CurveRow(NamedTuple):
+    """A bone count that was tried: its name, the length of its bar from 0 to 1, its error as text, whether it is the
+    one that was taken."""
+
+    name: str
+    length: float
+    text: str
+    taken: bool
+
+
+def curve_rows(figures: dict) -> list[CurveRow]:
+    """The curve of error over bones of a conversion, in order; empty where there was no target error."""
+    curve = figures.get("curve")
+    if not curve:
+        return []
+    largest = max(max(curve["e_rms"]), 1e-12)
+    return [
+        CurveRow(
+            f"{count} bone{'s' * (count != 1)}",
+            error / largest,
+            f"{error:.3g}" if solved else f"about {error:.2g}",
+            count == figures["bone_count"],
+        )
+        for count, error, solved in zip(curve["bone_count"], curve["e_rms"], curve["solved"], strict=True)
+    ]
+
+
+def draw_curve(layout, rows: list[CurveRow]) -> None:
+    column = layout.column(align=True)
+    for row in rows:
+        split = column.split(factor=0.4)
+        split.label(text=row.name, icon="CHECKMARK" if row.taken else "BLANK1")
+        split.progress(factor=row.length, text=row.text)
 
 
 registry = [SKINNING_PT_convert_animation, SKINNING_PT_conversion_result]

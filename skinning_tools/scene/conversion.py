@@ -47,14 +47,20 @@ class Conversion:
         """Largest distance of a vertex in any frame, in scene units."""
         return float(self.meter.vertex_error.max())
 
+    @property
+    def missed(self) -> str:
+        """What to say behind E_RMS where no count of bones up to the one given reached the target error, else ""."""
+        if not 0 < self.target_error < self.meter.e_rms:
+            return ""
+        return f" (target {self.target_error:g} not reached with up to {self.bone_count} bones)"
+
     def summary(self) -> str:
         """The result in one line."""
         meter, seconds = self.meter, sum(self.seconds.values())
-        missed = f" (target {self.target_error:g} not reached)" if 0 < self.target_error < meter.e_rms else ""
         keys = "" if self.keys is None else f", {self.keys.after:,} of {self.keys.before:,} keys"
         return (
             f"{self.source_name}: {self.bone_count} bones, {self.vertex_count} vertices, {len(self.frame_numbers)} "
-            f"frames{keys}, E_RMS {meter.e_rms:.3g}{missed}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
+            f"frames{keys}, E_RMS {meter.e_rms:.3g}{self.missed}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
         )
 
 
