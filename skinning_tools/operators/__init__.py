@@ -2,6 +2,7 @@
 """What the user can do: one file per task, each thin over the scene package."""
 
 from . import (
+    add_helper_bones,
     bake_rotation_centers,
     bind,
     bone_links,
@@ -19,11 +20,16 @@ from . import (
     partition_rigid,
     preview,
     show_result,
+    solve_transforms,
+    solve_weights,
     weight_view,
 )
 
 modules = [
     convert_animation,
+    solve_weights,
+    solve_transforms,
+    add_helper_bones,
     bake_rotation_centers,
     center_of_rotation_modifier,
     center_of_rotation_playback,

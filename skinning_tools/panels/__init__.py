@@ -8,6 +8,7 @@ from . import (
     export_centers,
     fit_weights,
     joint_helpers,
+    partial_solves,
     preview,
     rotation_centers,
     weight_view,
@@ -16,6 +17,7 @@ from . import (
 
 modules = [
     convert_animation,
+    partial_solves,
     bind,
     weights,
     weight_view,

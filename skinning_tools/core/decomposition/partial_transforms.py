@@ -54,6 +54,7 @@ def solve_transforms(
     bone_kind: str = "AFFINE",
     *,
     bone_axes: np.ndarray | None = None,
+    unscaled: np.ndarray | None = None,
     joints: Joints | None = None,
     given: np.ndarray | None = None,
     fixed: np.ndarray | None = None,
@@ -62,8 +63,9 @@ def solve_transforms(
     """The bone matrices (F, P, 3, 4) that bring given weights closest to ``animation``, in its object space.
 
     rest (N, 3); bones and weights (N, K), rows that sum to 1, or to 0 where no bone moves the vertex. SCALED bones
-    stretch along the columns of ``bone_axes`` (P, 3, 3), those of the object where not given. The bones ``fixed`` (P,)
-    keep the motion ``given`` (F, P, 3, 4); a bone without any weight follows its joint, or stands still.
+    stretch along the columns of ``bone_axes`` (P, 3, 3), those of the object where not given, but for the bones
+    ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4); a bone without
+    any weight follows its joint, or stands still.
     Kavan et al. 2010, section 4.2, for AFFINE; alternating weighted Procrustes for the others and along joints.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
     """
@@ -88,7 +90,10 @@ def solve_transforms(
         checkpoint(progress, 1.0, _STAGE)
     else:
         axes = np.tile(np.eye(3), (bone_count, 1, 1)) if bone_axes is None else bone_axes
-        hierarchy = _Hierarchy(equations, heads, parents, free, bone_kind, axes)
+        rigid_bones = np.full(bone_count, bone_kind == "RIGID")
+        if bone_kind == "SCALED" and unscaled is not None:
+            rigid_bones |= np.asarray(unscaled, bool)
+        hierarchy = _Hierarchy(equations, heads, parents, free, bone_kind, rigid_bones, axes)
         solved = hierarchy.solve(start, matrix.squared_norm, span(progress, 0.3, 1.0))
     solved = matrix.to_object_space(points, solved)[1]
     solved[:, fixed] = given[:, fixed]
@@ -178,10 +183,10 @@ class _Bone:
 class _Hierarchy:
     """The bones and their joints, in solver units."""
 
-    def __init__(self, equations: NormalEquations, heads, parents, free, kind: str, axes):
+    def __init__(self, equations: NormalEquations, heads, parents, free, kind: str, rigid_bones, axes):
         self._equations = equations
         self._heads, self._parents, self._free = heads, np.asarray(parents), free
-        self._kind, self._axes = kind, axes
+        self._kind, self._rigid, self._axes = kind, rigid_bones, axes
         self._order = parents_first(self._parents)
         self._bones = [bone for index in self._order if free[index] for bone in [self._bone(index)] if bone.weight > 0]
 
@@ -264,7 +269,7 @@ class _Hierarchy:
             else:
                 joint = result[:, index, :, :3] @ head + result[:, index, :, 3]
             if self._kind != "AFFINE":
-                axes = None if self._kind == "RIGID" else self._axes[index][None]
+                axes = None if self._rigid[index] else self._axes[index][None]
                 result[:, index] = rigid.nearest(result[:, index][:, None], axes)[:, 0]
             result[:, index, :, 3] = joint - result[:, index, :, :3] @ head
         return result
@@ -308,7 +313,7 @@ class _Hierarchy:
 
     def _fit(self, bone: _Bone, covariance, spread, current):
         hold = rigid.twist_hold(bone.weight, spread)
-        if self._kind == "RIGID":
+        if self._rigid[bone.index]:
             return rigid.best_rotation(covariance + hold * current)
         if self._kind == "SCALED":
             return rigid.rotation_and_scales(covariance, spread, bone.weight, hold, self._axes[bone.index], current)

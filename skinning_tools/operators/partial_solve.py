@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the operators of partial solves share: a job on a mesh, its armature and a target over a range of frames."""
+
+from ..scene import dependencies, partial_settings
+from ..scene.job_checks import active_object, reason_not_to_work
+from ..scene.partial_steps import Frames
+from .boundary import SkinningJob
+
+
+class PartialSolve(SkinningJob):
+    """Mix-in. Subclasses define ``solve``, a generator function of the scene package; ``names`` of their own
+    properties, which are its arguments, too; ``group``, where the scene's settings have them; and ``weighted``, whether
+    the mesh must have weights."""
+
+    weighted = True
+    names: tuple[str, ...] = ()
+    group = ""
+
+    @classmethod
+    def poll(cls, context):
+        # Names are properties of the operator, which are not known here: what they may stand for is checked later.
+        missing = reason_not_to_work(context, lambda context, object: None)
+        if missing:
+            cls.poll_message_set(missing)
+        return not missing
+
+    def prepare(self, context):
+        """Take what the caller did not give from the scene's settings, as the panel shows them."""
+        settings = context.scene.skinning_partial
+        self.fill(partial_settings.COMMON_NAMES, settings)
+        self.fill(self.names, getattr(settings, self.group))
+        self.fill(("frame_start", "frame_end"), context.scene if settings.use_scene_range else settings)
+
+    def steps(self, context):
+        dependencies.require_dependencies()
+        given = self.properties.is_property_set
+        frames = Frames(
+            self.frame_start if given("frame_start") else None,
+            self.frame_end if given("frame_end") else None,
+            self.frame_step,
+        )
+        own = {name: getattr(self, name) for name in self.names}
+        return (yield from self.solve(
+            context, active_object(context), armature=self.armature, target=self.target, frames=frames, **own
+        ))  # fmt: skip
+
+    def finish(self, context, result):
+        return result.summary()

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of partial solves: weights, motion or helper bones for a rig of which the rest is given."""
+
+import bpy
+
+from ..scene import background
+from ..scene.character import target_mesh
+from ..scene.partial_parts import reason_not_to_solve
+from ..scene.partial_steps import FIGURES_PROPERTY, PartialFigures
+from ..scene.records import read_record
+from .convert_animation import draw_frame_range, draw_rows, draw_text
+
+
+class SKINNING_PT_partial_solves(bpy.types.Panel):
+    bl_label = "Partial Solves"
+    bl_idname = "SKINNING_PT_partial_solves"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        settings = context.scene.skinning_partial
+        job = background.running_job()
+        column = layout.column()
+        column.enabled = job is None
+        column.prop_search(settings, "armature", context.scene, "objects", icon="ARMATURE_DATA")
+        column.prop_search(settings, "target", context.scene, "objects", icon="MESH_DATA")
+        draw_frame_range(column, context.scene, settings)
+        if job is not None:
+            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
+            layout.label(text="Press Esc to cancel")
+        mesh = target_mesh(context)
+        mesh = mesh if mesh is not None and mesh.type == "MESH" else None
+        _draw_weights(layout, context, settings.weights, mesh, job)
+        _draw_transforms(layout, context, settings.transforms, job)
+        _draw_helpers(layout, context, settings.helpers, mesh, job)
+        figures = read_record(mesh, FIGURES_PROPERTY, PartialFigures) if mesh is not None else None
+        if figures is not None:
+            _draw_figures(layout, figures)
+
+
+def _draw_weights(layout, context, settings, mesh, job) -> None:
+    header, body = layout.panel("skinning_partial_weights")
+    header.label(text="Weights")
+    if body is None:
+        return
+    column = body.column()
+    column.enabled = job is None
+    column.prop(settings, "max_influences")
+    column.prop(settings, "smoothness")
+    _draw_locked(column, settings, mesh)
+    _draw_button(body, context, "skinning.solve_weights", "Solve Weights", "MOD_VERTEX_WEIGHT", job, weighted=False)
+
+
+def _draw_transforms(layout, context, settings, job) -> None:
+    header, body = layout.panel("skinning_partial_transforms", default_closed=True)
+    header.label(text="Motion")
+    if body is None:
+        return
+    column = body.column()
+    column.enabled = job is None
+    column.prop(settings, "bone_kind")
+    column.prop(settings, "rotation_only")
+    _draw_button(body, context, "skinning.solve_transforms", "Solve Motion", "ACTION", job, weighted=True)
+
+
+def _draw_helpers(layout, context, settings, mesh, job) -> None:
+    header, body = layout.panel("skinning_partial_helpers", default_closed=True)
+    header.label(text="Helper Bones")
+    if body is None:
+        return
+    column = body.column()
+    column.enabled = job is None
+    column.prop(settings, "bone_count")
+    column.prop(settings, "bone_kind")
+    column.prop(settings, "max_influences")
+    column.prop(settings, "own_weights")
+    _draw_locked(column, settings, mesh)
+    _draw_button(body, context, "skinning.add_helper_bones", "Add Helper Bones", "BONE_DATA", job, weighted=True)
+
+
+def _draw_locked(column, settings, mesh) -> None:
+    if mesh is not None:
+        column.prop_search(settings, "locked_vertices", mesh, "vertex_groups", text="Locked Vertices")
+    else:
+        column.prop(settings, "locked_vertices")
+
+
+def _draw_button(layout, context, operator: str, text: str, icon: str, job, *, weighted: bool) -> None:
+    reason = "" if job is not None else reason_not_to_solve(context, weighted=weighted)
+    button = layout.row()
+    button.scale_y = 1.5
+    button.enabled = job is None and not reason
+    button.operator(operator, text=text, icon=icon)
+    if reason:
+        draw_text(layout, context, reason, "INFO")
+
+
+def _draw_figures(layout, figures: PartialFigures) -> None:
+    header, body = layout.panel("skinning_partial_figures")
+    header.label(text=f"Last Solve: {figures.title}")
+    if body is None:
+        return
+    before = [("Before", f"{figures.e_rms_before:.3f}")] if figures.e_rms_before >= 0 else []
+    draw_rows(
+        body,
+        [
+            ("E_RMS", f"{figures.e_rms:.3f}"),
+            *before,
+            ("Largest Error", f"{figures.max_error:.3f}"),
+            ("Target", figures.target),
+            ("Frames", f"{figures.frame_start:g} – {figures.frame_end:g}"),
+        ],
+    )
+
+
+registry = [SKINNING_PT_partial_solves]

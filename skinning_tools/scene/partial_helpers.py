@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Add Helper Bones: bones beside a rig's own, which stay as they are."""
+
+import time
+
+import numpy as np
+
+from ..core.errors import BadScene
+from . import actions, background
+from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX, NewBone, free_name
+from .bodies import deforming_bones
+from .bone_keys import WantedPoses, check_keyable
+from .bone_weights import BoneWeights, write_bone_weights
+from .joint_helper_rig import check_armature
+from .object_checks import object_label
+from .partial_parts import Parts, parts_of, plain_copy
+from .partial_steps import (
+    Frames,
+    apply_motion,
+    error_of,
+    finished,
+    locked_by_group,
+    matrices_in_armature_space,
+    new_motion,
+    part_of,
+    read_parts,
+)
+from .skin_reader import armature_of, check_even_scale, rest_positions
+from .weight_tools import check_unchanged, forget_figures
+from .wording import counted, vertices_text
+
+
+def add_helper_bones(
+    context,
+    object,
+    armature: str = "",
+    target: str = "",
+    frames: Frames | None = None,
+    bone_count: int = 4,
+    bone_kind: str = "RIGID",
+    max_influences: int = 8,
+    own_weights: str = "KEEP",
+    locked_vertices: str = "",
+) -> background.Steps:
+    """Generator: helper bones that bring the mesh closer to the target than the rig's own do; returns a PartialResult,
+    yields (fraction, stage).
+
+    The rig's own bones and their action stay as they are: helpers hang on those of them that share most vertices with
+    them, and are keyed in a copy of the action. Raises SkinningError, and then has changed nothing.
+    """
+    from ..core.bone_placement import place_bones
+    from ..core.decomposition.helper_bones import add_helper_bones as solve
+
+    begin, frames = time.perf_counter(), frames or Frames()
+    parts = parts_of(context, object, armature, target, weighted=True)
+    check_armature(parts.armature)
+    check_keyable(parts.armature, ())
+    if bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
+        check_even_scale(parts.mesh)
+    locked = locked_by_group(parts.mesh, locked_vertices)
+    reading = yield from read_parts(context, parts, frames, deforming_bones(parts.armature))
+    before = reading.weights
+    rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    solving = background.run_in_worker(
+        lambda progress: solve(
+            reading.animation,
+            rest,
+            matrices,
+            before.bones,
+            before.weights,
+            bone_count,
+            bone_kind=bone_kind,
+            max_influences=max_influences,
+            own_weights=own_weights,
+            locked_bones=before.locked,
+            locked_vertices=locked,
+            progress=progress,
+        )
+    )
+    helpers = yield from part_of(solving, 0.4, 0.7, "Solving for helper bones")
+    if not helpers.e_rms < helpers.e_rms_before:
+        raise BadScene(
+            f'No helper bone brings {object_label(parts.mesh)} closer to its target: "{parts.armature.name}" follows '
+            "it as closely as it can"
+        )
+    own_count = len(before.names)
+    kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=own_count + bone_count)[own_count:])
+    place = np.full(own_count + bone_count, 0, np.int64)
+    place[:own_count] = np.arange(own_count)
+    place[own_count + kept] = own_count + np.arange(len(kept))
+    bones, transforms = place[helpers.bones], helpers.transforms[:, kept]
+    to_armature = reading.motion.to_armature[0]
+    in_armature = rest @ to_armature[:3, :3].T + to_armature[:3, 3]
+    axes = _turned_axes(to_armature, helpers.bone_axes[kept]) if bone_kind == "SCALED" else None
+    own_part = np.where(bones >= own_count, helpers.weights, 0.0)
+    placement = place_bones(in_armature, np.maximum(bones - own_count, 0), own_part, len(kept), axes)
+    specs, chains = _helper_specs(parts, before.names, bones, helpers.weights, placement, bone_kind)
+    names = tuple(spec.name for spec in specs if spec.deforms)
+    rest_matrices = np.tile(np.eye(4), (len(kept), 1, 1))
+    rest_matrices[:, :3, :3], rest_matrices[:, :3, 3] = placement.axes, placement.heads
+    times = actions.key_times(context.scene, reading.animation.frame_numbers)
+    wanted = WantedPoses(
+        names,
+        matrices_in_armature_space(transforms, reading.motion) @ rest_matrices,
+        np.zeros(len(names), bool),
+        chains,
+        bone_kind == "AFFINE",
+    )
+    after = _with_helpers(before, names)
+    rows = np.flatnonzero(helpers.changed)
+    with new_motion(context, parts, specs, wanted, reading, times, None, "helpers") as (copy, action, _):
+        with plain_copy(parts) as probe:
+            meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85)
+        with plain_copy(parts, copy) as probe:
+            write_bone_weights(probe, after, bones[rows], helpers.weights[rows], rows)
+            meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
+        check_unchanged(parts.mesh, len(rest))
+        apply_motion(context, parts.armature, specs, action)
+    write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
+    forget_figures(parts.mesh)
+    parts.mesh.data.update()
+    notes = list(reading.notes)
+    if len(kept) < bone_count:
+        notes.append(f"{bone_count - len(kept)} more would not help")
+    done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '
+    done += f"{vertices_text(len(rows))} with new weights"
+    return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes)
+
+
+def _with_helpers(before: BoneWeights, names) -> BoneWeights:
+    return BoneWeights(
+        (*before.names, *names),
+        before.bones,
+        before.weights,
+        before.totals,
+        np.concatenate([before.locked, np.zeros(len(names), bool)]),
+    )
+
+
+def _turned_axes(to_armature: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    turned = to_armature[:3, :3] @ axes
+    return turned / np.linalg.norm(turned, axis=1, keepdims=True)
+
+
+def _helper_specs(parts: Parts, own_names, bones, weights, placement, bone_kind: str):
+    """The bones to add, a parent before each that may shear; and which they are."""
+    own_count, taken = len(own_names), {bone.name for bone in parts.armature.data.bones}
+    taken |= set(parts.mesh.vertex_groups.keys())
+    digits = max(2, len(str(len(placement.heads))))
+    specs, chains = [], {}
+    for helper in range(len(placement.heads)):
+        share = np.where(bones == own_count + helper, weights, 0.0).sum(axis=1)
+        beside = np.where(bones < own_count, weights, 0.0) * share[:, None]
+        common = np.bincount(np.minimum(bones, own_count - 1).ravel(), beside.ravel(), own_count)
+        parent = own_names[int(np.argmax(common))]
+        matrix = np.eye(4)
+        matrix[:3, :3], matrix[:3, 3] = placement.axes[helper], placement.heads[helper]
+        length = float(placement.lengths[helper])
+        name = free_name(taken, f"{HELPER_PREFIX}{parent.removeprefix(HELPER_PREFIX)}_{helper + 1:0{digits}}")
+        # What parents scale would shear helpers that cannot; those that can are exact as they are.
+        inherit = "FULL" if bone_kind == "AFFINE" else "NONE"
+        if bone_kind == "AFFINE":
+            upper = free_name(taken, f"{MECHANISM_PREFIX}{name}")
+            specs.append(NewBone(upper, parent, matrix, length, False))
+            chains[name] = parent = upper
+        specs.append(NewBone(name, parent, matrix, length, True, inherit_scale=inherit))
+    return specs, chains
