@@ -9,6 +9,7 @@ import bpy
 from .commands import (
     add_bone_links,
     add_bulge_bone,
+    add_helper_bones,
     bake_rotation_centers,
     bind,
     build_eigenskin,
@@ -20,6 +21,8 @@ from .commands import (
     remove_bulge_bone,
     remove_rogue_weights,
     smooth_weights,
+    solve_transforms,
+    solve_weights,
 )
 from .commands.common import UsageError, say_error
 from .core.errors import SkinningError
@@ -31,6 +34,9 @@ EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 # In the order of the help's list.
 COMMANDS = (
     convert,
+    solve_weights,
+    solve_transforms,
+    add_helper_bones,
     bake_rotation_centers,
     build_eigenskin,
     bind,
