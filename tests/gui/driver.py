@@ -27,6 +27,8 @@ from tests.blender import scenes
 OUTCOME, PICTURES = map(Path, sys.argv[sys.argv.index("--") + 1 :])
 STEP_SECONDS = 0.02
 PATIENCE_SECONDS = 60.0
+# Bytes, from which on a picture gets a palette: it may be one of the documentation.
+LARGE = 300_000
 
 passed: list[str] = []
 
@@ -69,7 +71,11 @@ def picture(name: str, area=None) -> None:
         place = f"{area.width}x{area.height}+{window().x + area.x}+{window().y + area.y}"
         # Blender counts from below.
         cut = ["-gravity", "SouthWest", "-crop", place, "+repage"]
-    subprocess.run(["import", "-window", "root", *cut, str(PICTURES / f"{name}.png")], check=True)
+    path = PICTURES / f"{name}.png"
+    take = ["import", "-window", "root", *cut]
+    subprocess.run([*take, str(path)], check=True)
+    if path.stat().st_size > LARGE:
+        subprocess.run([*take, "-dither", "None", "-colors", "256", f"png8:{path}"], check=True)
 
 
 # What a user does

@@ -40,6 +40,7 @@ DOCS_PICTURES = {
         "weights_1_bones.png": "binding_weight_view.png",
         "fit_4_adjoining.png": "binding_reachable.png",
     },
+    "joint_helpers_window.py": {"joint_helpers_6_bones.png": "binding_helpers.png"},
 }
 
 
