@@ -307,8 +307,8 @@ WHY = {
     ),
     CORRECTED.format(SAD): "as for SMA, keys and shapes are fitted to the error in the frames.",
     SVD: (
-        "next to nothing is left, which is decided by the single precision of the files and whether the mean of each "
-        "frame counts as a component."
+        "no 4P components leave less than these (Eckart & Young 1936), so the paper's counts or rounds otherwise; on "
+        "horse_gallop next to nothing is left, and the files' single precision decides."
     ),
     CPCA: "clusters start from cells spread over the rest pose and take turns with their components 30 times.",
     PAPER_METHOD: "see the notes of the method.",

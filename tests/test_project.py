@@ -301,3 +301,26 @@ def test_an_unknown_benchmark_is_answered_with_the_known_ones(monkeypatch, capsy
     monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
     assert commands.main(["bench", "speed"]) == 1
     assert "rotation-centers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("asked", "installed"), [((), 0), (("--rivals",), 1)])
+def test_rivals_of_a_benchmark_are_installed_where_asked_alone(monkeypatch, asked, installed):
+    calls = []
+    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
+    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
+    monkeypatch.setattr(environment, "pip", lambda python, *arguments: calls.append(arguments))
+    monkeypatch.setattr(commands, "_run", lambda *arguments: 0)
+    assert commands.main(["bench", "skinning-tables", *asked]) == 0
+    assert len(calls) == installed
+    assert all(rival in calls[0] for rival in requirements.RIVALS["skinning_tables"] if calls)
+
+
+def test_every_benchmark_with_rivals_is_there():
+    assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in requirements.RIVALS)
+
+
+def test_rivals_of_a_benchmark_that_has_none(monkeypatch, capsys):
+    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
+    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
+    assert commands.main(["bench", "eigenskin", "--rivals"]) == 1
+    assert "compares with nothing" in capsys.readouterr().out

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition.segmentation import farthest_points, fill_empty_regions
-from skinning_tools.core.dense import product, self_product
+from skinning_tools.core.dense import one_blas_thread, product, self_product
 
 from .approximations import LowRank, trajectories
 from .skinning_arbitrary_deformations import cells
@@ -20,6 +20,7 @@ COMPONENTS = 4
 _MOST_ROUNDS = 30
 
 
+@one_blas_thread()
 def approximate(animation: Animation, bone_count: int) -> LowRank:
     data, rest = trajectories(animation), animation.frames[0].astype(float)
     labels = cells(rest, farthest_points(rest, bone_count))
@@ -44,6 +45,6 @@ def _principal(members: np.ndarray) -> np.ndarray:
     values, vectors = values[::-1], vectors[:, ::-1]
     if small is members:
         kept = values > 1e-14 * values[0]
-        vectors = members.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+        vectors = product(members.T, vectors[:, kept] / np.sqrt(values[kept]))
     basis[:, : vectors.shape[1]] = vectors
     return basis
