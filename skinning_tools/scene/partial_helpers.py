@@ -29,6 +29,9 @@ from .skin_reader import armature_of, check_even_scale, rest_positions
 from .weight_tools import check_unchanged, forget_figures
 from .wording import counted, vertices_text
 
+# Of the sizes of a bone's pose, the smallest by the largest: flatter ones carry no helpers.
+_FLATTEST = 0.1
+
 
 def add_helper_bones(
     context,
@@ -79,10 +82,7 @@ def add_helper_bones(
     )
     helpers = yield from part_of(solving, 0.4, 0.7, "Solving for helper bones")
     if not helpers.e_rms < helpers.e_rms_before:
-        raise BadScene(
-            f'No helper bone brings {object_label(parts.mesh)} closer to its target: "{parts.armature.name}" follows '
-            "it as closely as it can"
-        )
+        raise _no_help(parts)
     own_count = len(before.names)
     kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=own_count + bone_count)[own_count:])
     place = np.full(own_count + bone_count, 0, np.int64)
@@ -94,7 +94,8 @@ def add_helper_bones(
     axes = _turned_axes(to_armature, helpers.bone_axes[kept]) if bone_kind == "SCALED" else None
     own_part = np.where(bones >= own_count, helpers.weights, 0.0)
     placement = place_bones(in_armature, np.maximum(bones - own_count, 0), own_part, len(kept), axes)
-    specs, chains = _helper_specs(parts, before.names, bones, helpers.weights, placement, bone_kind)
+    steady = _steady_bones(reading.motion, before.names)
+    specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, bone_kind)
     names = tuple(spec.name for spec in specs if spec.deforms)
     rest_matrices = np.tile(np.eye(4), (len(kept), 1, 1))
     rest_matrices[:, :3, :3], rest_matrices[:, :3, 3] = placement.axes, placement.heads
@@ -114,6 +115,8 @@ def add_helper_bones(
         with plain_copy(parts, copy) as probe:
             write_bone_weights(probe, after, bones[rows], helpers.weights[rows], rows)
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
+        if not meter.e_rms < meter_before.e_rms:
+            raise _no_help(parts)
         check_unchanged(parts.mesh, len(rest))
         apply_motion(context, parts.armature, specs, action)
     write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
@@ -125,6 +128,13 @@ def add_helper_bones(
     done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '
     done += f"{vertices_text(len(rows))} with new weights"
     return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes)
+
+
+def _no_help(parts: Parts) -> BadScene:
+    return BadScene(
+        f'No helper bone brings {object_label(parts.mesh)} closer to its target: "{parts.armature.name}" follows it '
+        "as closely as it can"
+    )
 
 
 def _with_helpers(before: BoneWeights, names) -> BoneWeights:
@@ -142,7 +152,15 @@ def _turned_axes(to_armature: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return turned / np.linalg.norm(turned, axis=1, keepdims=True)
 
 
-def _helper_specs(parts: Parts, own_names, bones, weights, placement, bone_kind: str):
+def _steady_bones(motion, names) -> np.ndarray:
+    """(P,) bool: the bones that other bones may hang on: what they flatten or mirror could not be undone below."""
+    linear = motion.pose[:, [motion.place[name] for name in names], :3, :3]
+    sizes = np.linalg.svd(linear, compute_uv=False)
+    upright = np.linalg.det(linear) > 0
+    return (upright & (sizes[..., 2] > _FLATTEST * sizes[..., 0])).all(axis=0)
+
+
+def _helper_specs(parts: Parts, own_names, steady, bones, weights, placement, bone_kind: str):
     """The bones to add, a parent before each that may shear; and which they are."""
     own_count, taken = len(own_names), {bone.name for bone in parts.armature.data.bones}
     taken |= set(parts.mesh.vertex_groups.keys())
@@ -153,6 +171,7 @@ def _helper_specs(parts: Parts, own_names, bones, weights, placement, bone_kind:
         beside = np.where(bones < own_count, weights, 0.0) * share[:, None]
         common = np.bincount(np.minimum(bones, own_count - 1).ravel(), beside.ravel(), own_count)
         parent = own_names[int(np.argmax(common))]
+        hangs = steady[int(np.argmax(common))]
         matrix = np.eye(4)
         matrix[:3, :3], matrix[:3, 3] = placement.axes[helper], placement.heads[helper]
         length = float(placement.lengths[helper])
@@ -161,7 +180,8 @@ def _helper_specs(parts: Parts, own_names, bones, weights, placement, bone_kind:
         inherit = "FULL" if bone_kind == "AFFINE" else "NONE"
         if bone_kind == "AFFINE":
             upper = free_name(taken, f"{MECHANISM_PREFIX}{name}")
-            specs.append(NewBone(upper, parent, matrix, length, False))
+            specs.append(NewBone(upper, parent if hangs else "", matrix, length, False))
             chains[name] = parent = upper
-        specs.append(NewBone(name, parent, matrix, length, True, inherit_scale=inherit))
+        hangs = hangs or name in chains
+        specs.append(NewBone(name, parent if hangs else "", matrix, length, True, inherit_scale=inherit))
     return specs, chains
