@@ -36,7 +36,7 @@ _WORTH_SMOOTHING = 1e-3
 # A vertex of which less than this is free keeps its weights.
 _LEAST_BUDGET = 1e-6
 # Bytes of inner products that are kept from sweep to sweep.
-_LARGEST_KEPT = 512 << 20
+LARGEST_KEPT = 512 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def solve_weights(
         problem.fit(rows, allowed, span(fit, done, done + len(rows) / len(problem.chosen)))
     if smoothness:
         neighbors = neighbor_weights(rest, animation.triangles, edges)
-        problem.smooth(neighbors, smoothness, span(progress, 0.3, 1.0))
+        problem.smooth(problem.balanced(neighbors, smoothness), span(progress, 0.3, 1.0))
     return problem.result()
 
 
@@ -202,14 +202,17 @@ class WeightProblem:
                 last = errors
             checkpoint(progress, (number + 1) / len(blocks), _STAGE)
 
-    def smooth(self, neighbors: sparse.csr_matrix, amount: float, progress: Progress) -> None:
-        """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""
+    def balanced(self, neighbors: sparse.csr_matrix, amount: float) -> Smoothness | None:
+        """As strong as an ``amount`` from 0 to 1 asks for, by what the weights are now: see ``Smoothness.balanced``."""
         errors = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
         elements = len(self.chosen) * self._matrix.height
-        smoothness = Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
+        return Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
+
+    def smooth(self, smoothness: Smoothness | None, progress: Progress) -> None:
+        """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""
         if smoothness is None:
             return
-        sets = independent_sets(neighbors, self.chosen)
+        sets = independent_sets(smoothness.strengths, self.chosen)
         last = np.inf
         for number in range(_SMOOTHING_SWEEPS):
             left = 0.0
@@ -260,7 +263,7 @@ class WeightProblem:
     def _products(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What ``choose_weights`` asks of the data, and ‖y‖² (n,): kept from sweep to sweep where that is little."""
         size = len(self._budget) * len(self._free) * 32
-        if size > _LARGEST_KEPT:
+        if size > LARGEST_KEPT:
             data = self.data(part)
             return self._model.data_products(data), np.einsum("ij,ij->i", data, data)
         if self._kept_products is None:

@@ -16,9 +16,11 @@ from ..progress import Progress, checkpoint, ignore, span
 from . import kavan2010
 from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
+from .partial import LARGEST_KEPT
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .residual import fit_residual_shapes, residual_memory
 from .segmentation import fill_empty_regions, grow_regions
+from .smooth_solution import smooth_solution
 from .split_merge import move_bones
 from .sweeps import MOST_WORKERS, alternate, collect_equations, vertex_blocks
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
@@ -63,7 +65,18 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
         solution, curve = _solve_for_target(prepared, settings, clock, solving)
     else:
         solution = _solver(settings)(prepared, settings, clock, solving)
+    if settings.smoothness:
+        with clock.stage("smoothing"):
+            solution = _smoothed(prepared, solution, settings, span(progress, solved, 0.5 * (solved + 1.0)))
+        solved = 0.5 * (solved + 1.0)
     return _finished(prepared, solution, settings, clock, curve, span(progress, solved, 1.0))
+
+
+def _smoothed(prepared: "_Prepared", solution: "_Solution", settings: Settings, progress: Progress) -> "_Solution":
+    matrix, triangles = prepared.matrix, prepared.animation.triangles
+    skin = solution.transforms, solution.axes, settings.bone_kind == "AFFINE", solution.state
+    transforms, state = smooth_solution(matrix, triangles, *skin, settings.smoothness, progress)
+    return replace(solution, transforms=transforms, state=state)
 
 
 def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) -> Reduction:
@@ -84,6 +97,8 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> 
     blocks = at_work * (height + 4 * columns)
     motions = 8 * columns * (height + columns)
     needed = 8 * int(reduced + state + blocks + motions) + (150 << 20)
+    if settings.smoothness:
+        needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:
         needed += residual_memory(frame_count, vertex_count, settings.residual_shapes)
     return needed

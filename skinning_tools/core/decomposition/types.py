@@ -29,6 +29,8 @@ class Settings:
     """KAVAN2010: the paper's algorithm as it is written, for comparison. Affine bones only."""
     residual_shapes: int = 0
     """Shapes that correct what the bones leave over; the target error counts without them."""
+    smoothness: float = 0.0
+    """From 0 to 1: how much of the error may be given for smooth weights; the target error counts without it."""
 
     def __post_init__(self):
         if self.bone_kind not in BONE_KINDS:
@@ -47,6 +49,8 @@ class Settings:
                 )
         if self.residual_shapes < 0:
             raise BadSettings(f"Residual shapes must be at least 0, not {self.residual_shapes}")
+        if not 0 <= self.smoothness <= 1:
+            raise BadSettings(f"Smoothness must be from 0 to 1, not {self.smoothness:g}")
         if not 0 <= self.target_error < math.inf:
             raise BadSettings(f"Target error must be a number from 0 on, not {self.target_error:g}")
 

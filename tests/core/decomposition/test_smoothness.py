@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
-from skinning_tools.core.decomposition import Settings, decompose, skin_frame, solve_weights
+from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame, solve_weights
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, independent_sets, neighbor_weights
+from skinning_tools.core.errors import BadSettings
 
 from .sequences import boxes, sheet
 
@@ -117,6 +118,47 @@ def test_meshes_of_all_sorts(case):
         assert np.array_equal(rows[0][1], rows[1][1])
     else:
         assert energies[1] <= energies[0]
+
+
+@pytest.mark.parametrize("kind", BONE_KINDS)
+def test_decompositions_get_smoother_at_a_known_error(shared_data, kind):
+    data = np.load(shared_data("horse_collapse.npz"))
+    animation = Animation(data["frames"][::2], data["triangles"])
+    energies, errors = [], []
+    for smoothness in (0.0, 0.25, 0.5, 1.0):
+        settings = Settings(bone_count=6, bone_kind=kind, iterations=6, smoothness=smoothness)
+        result = decompose(animation, settings)
+        neighbors = neighbor_weights(result.rest, animation.triangles)
+        energies.append(dirichlet_energy(neighbors, result.bones, result.weights, 6))
+        errors.append(result.e_rms)
+        assert result.e_rms == pytest.approx(
+            e_rms(animation, result.rest, result.bones, result.weights, result.transforms)
+        )
+        assert result.weights.min() >= 0
+        assert result.weights.shape[1] == 4
+        np.testing.assert_allclose(result.weights.sum(axis=1), 1, atol=1e-12)
+        if kind == "RIGID":
+            linear = result.transforms[..., :3]
+            np.testing.assert_allclose(linear.swapaxes(-1, -2) @ linear, np.tile(np.eye(3), (27, 6, 1, 1)), atol=1e-9)
+    assert np.all(np.diff(energies) < 0)
+    assert energies[1] < 0.7 * energies[0]
+    assert errors[1] < 1.05 * errors[0]
+    assert errors[-1] < 5 * errors[0]
+
+
+def test_decompositions_of_meshes_of_all_sorts_may_be_smooth():
+    for frames, triangles in (boxes(count=4), sheet(6, 8), (sheet(6, 8)[0], [])):
+        for kind in BONE_KINDS:
+            settings = Settings(bone_count=6, bone_kind=kind, iterations=3, smoothness=0.5)
+            result = decompose(Animation(frames, triangles), settings)
+            assert np.isfinite(result.transforms).all()
+            np.testing.assert_allclose(result.weights.sum(axis=1), 1, atol=1e-12)
+
+
+def test_bad_smoothness_of_a_decomposition():
+    for value in (-0.1, 1.1, np.nan):
+        with pytest.raises(BadSettings, match="Smoothness must be from 0 to 1"):
+            Settings(smoothness=value)
 
 
 def test_sets_are_independent_and_complete():

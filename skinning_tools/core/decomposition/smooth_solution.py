@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A solved decomposition with smooth weights: these, and the motion that fits them, in turn."""
+
+import numpy as np
+
+from ..progress import Progress, ignore, span
+from . import rigid
+from .partial import Given, WeightProblem
+from .partial_transforms import skin_equations
+from .reduction import AnimationMatrix
+from .smoothness import neighbor_weights
+from .transforms import from_rows, to_rows
+from .vertex_step import VertexState
+
+_ROUNDS = 2
+# Affine bones keep the motion that they have where the data say little.
+_HOLD = 1e-6
+_PASSES = 4
+
+
+def smooth_solution(
+    matrix: AnimationMatrix,
+    triangles: np.ndarray,
+    transforms: np.ndarray,
+    axes: np.ndarray | None,
+    affine: bool,
+    state: VertexState,
+    amount: float,
+    progress: Progress = ignore,
+) -> tuple[np.ndarray, VertexState]:
+    """``transforms`` (F, P, 3, 4) and ``state`` with weights smooth by ``amount``, from 0 to 1, in solver units.
+
+    axes: of SCALED bones, (P, 3, 3). Rest positions stay. Raises Cancelled.
+    """
+    bone_count, vertex_count = transforms.shape[1], len(state.points)
+    influences = state.bones.shape[1]
+    free = Given(state.bones, state.weights, np.zeros(bone_count, bool), np.zeros(vertex_count, bool))
+    rows = to_rows(transforms)
+    problem = WeightProblem.of(matrix, state.points, rows, influences, free)
+    problem.start_from(state.bones, state.weights)
+    strength = problem.balanced(neighbor_weights(state.points[:, :3], triangles), amount)
+    bones, weights = state.bones, state.weights
+    for number in range(_ROUNDS):
+        part = span(progress, number / _ROUNDS, (number + 1) / _ROUNDS)
+        problem.smooth(strength, span(part, 0.0, 0.9))
+        bones, weights = problem.result()
+        equations = skin_equations(matrix, state.points, bones, weights, bone_count, span(part, 0.9, 1.0))
+        if affine:
+            rows = equations.solve(rows, _HOLD)
+        else:
+            motion = from_rows(rows)
+            for _ in range(_PASSES):
+                motion = rigid.sweep(equations, motion, axes)
+            rows = to_rows(motion)
+        problem.move(rows)
+    return from_rows(rows), VertexState(state.points, bones, weights)
