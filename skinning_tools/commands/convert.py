@@ -67,6 +67,14 @@ def add(commands) -> None:
         default="STANDARD",
         help="KAVAN2010 is the published algorithm as it is written, to compare with (default: %(default)s)",
     )
+    convert.add_argument(
+        "--smoothness",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
+    )
+    convert.add_argument("--root-bone", action="store_true", help="put all bones under one at the object's origin")
     convert.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
     convert.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
     convert.add_argument("--frame-end", type=int, metavar="F", help="last frame (default: the scene's)")
@@ -93,6 +101,7 @@ def _run(options) -> None:
         target_error=options.target_error,
         residual_shapes=options.residual_shapes,
         method=options.method,
+        smoothness=options.smoothness,
     )
     steps = conversion.convert(
         context,
@@ -102,6 +111,7 @@ def _run(options) -> None:
         frame_end=options.frame_end,
         frame_step=options.frame_step,
         key_tolerance=options.key_tolerance,
+        root_bone=options.root_bone,
     )
     result = background.drain(steps, None if options.quiet else ProgressLines())
     save(output)

@@ -25,7 +25,7 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""
         chosen = context.scene.skinning_conversion
-        names = [*settings.SETTING_NAMES, "key_tolerance", "frame_step"]
+        names = [*settings.SETTING_NAMES, "root_bone", "key_tolerance", "frame_step"]
         if not chosen.use_scene_range:
             names += ["frame_start", "frame_end"]
         for name in names:
@@ -49,6 +49,7 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
             frame_end=self.frame_end if given("frame_end") else None,
             frame_step=self.frame_step,
             key_tolerance=self.key_tolerance,
+            root_bone=self.root_bone,
         ))  # fmt: skip
 
     def finish(self, context, result):

@@ -92,6 +92,7 @@ def draw_settings(layout, scene) -> None:
     column.prop(settings, "bone_count")
     column.prop(settings, "bone_kind")
     column.prop(settings, "max_influences")
+    column.prop(settings, "smoothness")
     draw_frame_range(layout, scene, settings)
     header, body = layout.panel("skinning_conversion_advanced", default_closed=True)
     header.label(text="Advanced")
@@ -100,6 +101,7 @@ def draw_settings(layout, scene) -> None:
         body.prop(settings, "target_error")
         body.prop(settings, "optimize_rest_pose")
         body.prop(settings, "residual_shapes")
+        body.prop(settings, "root_bone")
         body.prop(settings, "key_tolerance")
         body.prop(settings, "method")
 

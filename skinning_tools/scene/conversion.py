@@ -77,11 +77,13 @@ def convert(
     frame_end: int | None = None,
     frame_step: int = 1,
     key_tolerance: float = 0.0,
+    root_bone: bool = False,
 ) -> background.Steps:
     """Generator: turn the animation of ``object`` into a skinned mesh and its armature; returns a Conversion.
 
     Yields (fraction, stage). settings: core.decomposition.Settings. Frames: the scene's range where None.
-    key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them all.
+    key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them all. root_bone: all bones are under
+    one that stands still.
     Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
@@ -99,7 +101,7 @@ def convert(
     state = SceneState(context)
     made = _Made()
     try:
-        stages = _convert(context, object, settings, frame_start, frame_end, frame_step, key_tolerance, made)
+        stages = _convert(context, object, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made)
         steps = _spread(stages, stage_seconds(frame_count, vertex_count, settings, key_tolerance))
         conversion = yield from _while_there(steps, object)
         made.keep()
@@ -109,7 +111,9 @@ def convert(
         state.restore()
 
 
-def _convert(context, object, settings, frame_start, frame_end, frame_step, key_tolerance, made) -> background.Steps:
+def _convert(
+    context, object, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made
+) -> background.Steps:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
     from ..core.decomposition import decompose
     from .animation_reader import read_animation
@@ -130,7 +134,7 @@ def _convert(context, object, settings, frame_start, frame_end, frame_step, key_
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
-        rig = write_rig(context, source, decomposition)
+        rig = write_rig(context, source, decomposition, root_bone)
         made.add_rig(rig)
 
     keys = None

@@ -29,6 +29,9 @@ BONE_PROPERTIES = {
     "child_rotation": "rotation_quaternion",
 }
 DEFORM_PREFIX, MECHANISM_PREFIX = "DEF-bone_", "MCH-bone_"
+ROOT_NAME = "root"
+# Of the mesh's diagonal.
+_ROOT_LENGTH = 0.25
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,12 @@ class Rig:
         return blocks if self.shape_action in (None, self.action) else (*blocks, self.shape_action)
 
 
-def write_rig(context, source, decomposition) -> Rig:
+def write_rig(context, source, decomposition, root_bone: bool = False) -> Rig:
     """Write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the scene.
 
-    The skinned object takes over ``source.mesh``. Both new objects are where the source is in world space at every
-    frame of its animation, and neither depends on it. Selection, active object, mode and frame stay as they are.
+    root_bone: whether all bones are under one at the origin, which stands still. The skinned object takes over
+    ``source.mesh``. Both new objects are where the source is in world space at every frame of its animation, and
+    neither depends on it. Selection, active object, mode and frame stay as they are.
     All or nothing: where it raises, nothing but ``source.mesh`` is left. Raises BadScene where the transform of the
     source cannot be followed.
     """
@@ -74,7 +78,7 @@ def write_rig(context, source, decomposition) -> Rig:
         collection = bpy.data.collections.new(names["skinning"])
         made.append(collection)
 
-        bone_names = _make_bones(context, armature_object, decomposition)
+        bone_names = _make_bones(context, armature_object, decomposition, root_bone)
         _write_mesh(mesh_object, names["skinned"], decomposition, bone_names)
         _attach(mesh_object, armature_object)
         # What shaders and the viewport ask the object for, rather than its mesh.
@@ -115,7 +119,7 @@ def _new_object(name: str, data, made: list) -> bpy.types.Object:
     return ob
 
 
-def _make_bones(context, armature_object, decomposition) -> tuple[str, ...]:
+def _make_bones(context, armature_object, decomposition, root_bone: bool = False) -> tuple[str, ...]:
     """Make the bones, each with its mechanism bone at the same place where ``decomposition`` may shear."""
     placement = place_bones(
         decomposition.rest,
@@ -128,7 +132,10 @@ def _make_bones(context, armature_object, decomposition) -> tuple[str, ...]:
     chained = decomposition.bone_kind == "AFFINE"
     armature = armature_object.data
     with edit_bones_of(context, armature_object) as edit_bones:
-        names = tuple(_make_bone(edit_bones, number, placement, chained) for number in range(decomposition.bone_count))
+        root = _make_root(edit_bones, decomposition.rest) if root_bone else None
+        names = tuple(
+            _make_bone(edit_bones, number, placement, chained, root) for number in range(decomposition.bone_count)
+        )
     armature.display_type = "OCTAHEDRAL"
     armature_object.show_in_front = True
     _make_bone_collection(armature, "Deform", names)
@@ -155,10 +162,19 @@ def edit_bones_of(context, armature_object) -> Iterator[bpy.types.ArmatureEditBo
                 bpy.ops.object.mode_set(mode="OBJECT")
 
 
-def _make_bone(edit_bones, number: int, placement: Placement, chained: bool) -> str:
+def _make_root(edit_bones, rest: np.ndarray):
+    """A bone at the origin that nothing keys."""
+    bone = edit_bones.new(ROOT_NAME)
+    bone.head = (0.0, 0.0, 0.0)
+    bone.tail = (0.0, _ROOT_LENGTH * float(np.linalg.norm(np.ptp(rest, axis=0))), 0.0)
+    bone.use_deform = False
+    return bone
+
+
+def _make_bone(edit_bones, number: int, placement: Placement, chained: bool, root=None) -> str:
     """Returns the deforming bone's name."""
     digits = max(2, len(str(len(placement.heads))))
-    parent = None
+    parent = root
     for prefix in (MECHANISM_PREFIX, DEFORM_PREFIX) if chained else (DEFORM_PREFIX,):
         bone = edit_bones.new(f"{prefix}{number + 1:0{digits}}")
         bone.head = placement.heads[number]

@@ -38,7 +38,7 @@ METHOD_ITEMS = (
 # Where a function of these settings is named in the contract, so is its default: scripts rely on them.
 SETTING_NAMES = (
     *("bone_count", "bone_kind", "max_influences", "iterations", "target_error", "optimize_rest_pose"),
-    *("residual_shapes", "method"),
+    *("residual_shapes", "method", "smoothness"),
 )
 
 
@@ -109,6 +109,22 @@ def setting_annotations(limit: str) -> dict:
             description="How the bones are found",
             items=METHOD_ITEMS,
             default="STANDARD",
+            options={"SKIP_SAVE"},
+        ),
+        "smoothness": FloatProperty(
+            name="Smoothness",
+            description="How much of the error may be given for weights that are smooth over the surface: 0 is off, "
+            "0.25 takes out noise at next to no cost",
+            default=0.0,
+            soft_min=0.0,
+            soft_max=1.0,
+            subtype="FACTOR",
+            options={"SKIP_SAVE"},
+        ),
+        "root_bone": BoolProperty(
+            name="Root Bone",
+            description="Put all bones under one at the object's origin, to move the result as a whole",
+            default=False,
             options={"SKIP_SAVE"},
         ),
         "key_tolerance": FloatProperty(
