@@ -14,8 +14,25 @@ from .temporary_scene import evaluate_frame, temporary_scene
 _SINGULAR = 1e-7
 
 
+class RigMeter(ErrorMeter):
+    """The error of all vertices together; ``parts`` has that of each object's own, in the same scale."""
+
+    def __init__(self, scale: float, vertex_counts: list[int]):
+        super().__init__(scale, sum(vertex_counts))
+        self.parts = [ErrorMeter(scale, count) for count in vertex_counts] if len(vertex_counts) > 1 else [self]
+        self._counts = vertex_counts
+
+    def add(self, expected: np.ndarray, actual: np.ndarray, to_world: np.ndarray | None = None) -> None:
+        super().add(expected, actual, to_world)
+        start = 0
+        for part, count in zip(self.parts, self._counts, strict=True):
+            if part is not self:
+                part.add(expected[start : start + count], actual[start : start + count], to_world)
+            start += count
+
+
 def measure_rig(rig, source) -> Iterator[float]:
-    """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns an ErrorMeter.
+    """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns a RigMeter.
 
     Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and
     simulations, is not evaluated again and the user's frame stays; the scene is gone when the generator ends or is
@@ -25,13 +42,18 @@ def measure_rig(rig, source) -> Iterator[float]:
     Raises BadScene where the rig, or one of its parts, was removed meanwhile.
     """
     animation = source.animation
-    meter = ErrorMeter(unit_scale(animation.frames), animation.vertex_count)
     actual = np.empty((animation.vertex_count, 3), dtype=np.float32)
     try:
-        with temporary_scene(bpy.context.scene, [rig.armature, rig.object]) as scene:
+        counts = [len(ob.data.vertices) for ob in rig.objects]
+        meter = RigMeter(unit_scale(animation.frames), counts)
+        with temporary_scene(bpy.context.scene, [rig.armature, *rig.objects]) as scene:
             for row, frame in enumerate(animation.frame_numbers):
-                evaluated = rig.object.evaluated_get(evaluate_frame(scene, frame))
-                evaluated.data.attributes["position"].data.foreach_get("vector", actual.ravel())
+                depsgraph, start = evaluate_frame(scene, frame), 0
+                for ob, count in zip(rig.objects, counts, strict=True):
+                    evaluated = ob.evaluated_get(depsgraph)
+                    positions = actual[start : start + count]
+                    evaluated.data.attributes["position"].data.foreach_get("vector", positions.ravel())
+                    start += count
                 expected = animation.frames[row]
                 linear = np.array(evaluated.matrix_world, dtype=np.float64)[:3, :3]
                 meter.add(expected, _visible_part(actual, expected, linear), linear)

@@ -347,7 +347,7 @@ def _of_bones(armature, name: str) -> np.ndarray:
 def measured(probe, armature, animation: Animation) -> Iterator[float]:
     """Generator: the error of ``probe`` against the animation as Blender evaluates it; returns an ErrorMeter."""
     meter: ErrorMeter = yield from measure_rig(
-        SimpleNamespace(object=probe, armature=armature), SimpleNamespace(animation=animation)
+        SimpleNamespace(objects=(probe,), armature=armature), SimpleNamespace(animation=animation)
     )
     return meter
 

@@ -29,23 +29,30 @@ def add_residual_keys(mesh_object, shapes: np.ndarray) -> tuple[str, ...]:
     return tuple(names)
 
 
-def assign_residual_action(mesh_object, action, name: str) -> bpy.types.Action:
-    """Give the shape keys an action for their values; returns it.
+def assign_residual_action(mesh_objects, action, name: str) -> bpy.types.Action:
+    """Give the shape keys of all the objects, which play alike, one action for their values; returns it.
 
     That is ``action``, the armature's, where actions have slots, so that bones and shapes are exported as one
     animation; a new one called ``name`` where they have none.
     """
-    keys = mesh_object.data.shape_keys
-    if not hasattr(action, "slots"):
-        return actions.new_action(keys, name)
-    animation = keys.animation_data_create()
-    animation.action = action
-    animation.action_slot = action.slots.new(id_type=keys.id_type, name=mesh_object.name)
+    first, *others = (ob.data.shape_keys for ob in mesh_objects)
+    if hasattr(action, "slots"):
+        first.animation_data_create().action = action
+        first.animation_data.action_slot = action.slots.new(id_type=first.id_type, name=mesh_objects[0].name)
+    else:
+        action = actions.new_action(first, name)
+    for keys in others:
+        keys.animation_data_create().action = action
+        if hasattr(action, "slots"):
+            keys.animation_data.action_slot = first.animation_data.action_slot
     return action
 
 
 def key_residual_values(mesh_object, names: tuple[str, ...], values: np.ndarray, times: np.ndarray) -> None:
-    """Key the shape keys ``names`` with ``values`` (F, R) at ``times`` (F,) in the action that they have."""
+    """Key the shape keys ``names`` with ``values`` (F, R) at ``times`` (F,) in the action that they have.
+
+    So are those of other objects that have the same action.
+    """
     container = actions.curve_container(mesh_object.data.shape_keys)
     for name, column in zip(names, values.T, strict=True):
         actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write a decomposition as an ordinary Blender rig: skinned mesh, armature, vertex groups, shape keys and motion."""
+"""Write a decomposition as an ordinary Blender rig: skinned meshes, armature, vertex groups, shape keys and motion."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,7 +18,7 @@ from .object_transform import inherit_transform
 from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values
 from .result_names import free_names
 from .temporary_scene import temporary_scene
-from .vertex_groups import write_weights
+from .vertex_groups import put_weights, write_weights
 
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09"}
 # Of the channels of a bone (core.bone_channels) and, where it is a chain, of its child.
@@ -38,10 +38,10 @@ _ROOT_LENGTH = 0.25
 class Rig:
     """A written rig.
 
-    object: the skinned mesh object, child of ``armature``, the armature object, whose motion is ``action``.
-    collection holds both. bone_names: the deforming bones, in the order of the decomposition's; the vertex groups have
-    the same names. shape_names: the shape keys of the residual shapes, whose motion is ``shape_action``: None without,
-    and the same as ``action`` where actions have slots.
+    object: the skinned mesh object, child of ``armature``, the armature object, whose motion is ``action``. others:
+    those of the other sources, likewise children of it. collection holds all. bone_names: the deforming bones, in the
+    order of the decomposition's; the vertex groups have the same names. shape_names: the shape keys of the residual
+    shapes, whose motion is ``shape_action``: None without, and the same as ``action`` where actions have slots.
     """
 
     object: bpy.types.Object
@@ -51,38 +51,47 @@ class Rig:
     bone_names: tuple[str, ...]
     shape_names: tuple[str, ...] = ()
     shape_action: bpy.types.Action | None = None
+    others: tuple[bpy.types.Object, ...] = ()
+
+    @property
+    def objects(self) -> tuple[bpy.types.Object, ...]:
+        """All skinned objects, in the order of the source's parts."""
+        return self.object, *self.others
 
     @property
     def data_blocks(self) -> tuple[bpy.types.ID, ...]:
         """All that the rig consists of."""
-        blocks = self.object, self.object.data, self.armature, self.armature.data, self.action, self.collection
+        skinned = [block for ob in self.objects for block in (ob, ob.data)]
+        blocks = *skinned, self.armature, self.armature.data, self.action, self.collection
         return blocks if self.shape_action in (None, self.action) else (*blocks, self.shape_action)
 
 
 def write_rig(context, source, decomposition, root_bone: bool = False) -> Rig:
     """Write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the scene.
 
-    root_bone: whether all bones are under one at the origin, which stands still. The skinned object takes over
-    ``source.mesh``. Both new objects are where the source is in world space at every frame of its animation, and
-    neither depends on it. Selection, active object, mode and frame stay as they are.
-    All or nothing: where it raises, nothing but ``source.mesh`` is left. Raises BadScene where the transform of the
-    source cannot be followed.
+    root_bone: whether all bones are under one at the origin, which stands still. Each skinned object takes over the
+    mesh of its part of the source. They all have the transform of the armature, which is where the source's object is
+    in world space at every frame of its animation, and none depends on a source. Selection, active object, mode and
+    frame stay as they are. All or nothing: where it raises, nothing but the source's meshes is left. Raises BadScene
+    where the transform of the source cannot be followed.
     """
-    names = free_names(source.object.name)
+    names, other_names = free_names(source.object.name, [part.object.name for part in source.others])
     with ExitStack() as undo:
         made: list[bpy.types.ID] = []
         undo.callback(bpy.data.batch_remove, made)
         armature_object = _new_object(names["rig"], bpy.data.armatures.new(names["rig"]), made)
         made.append(armature_object.data)
-        mesh_object = _new_object(names["skinned"], source.mesh, made)
+        mesh_names = (names["skinned"], *other_names)
+        mesh_objects = [_new_object(name, part.mesh, made) for name, part in zip(mesh_names, source.parts, strict=True)]
         collection = bpy.data.collections.new(names["skinning"])
         made.append(collection)
 
         bone_names = _make_bones(context, armature_object, decomposition, root_bone)
-        _write_mesh(mesh_object, names["skinned"], decomposition, bone_names)
-        _attach(mesh_object, armature_object)
-        # What shaders and the viewport ask the object for, rather than its mesh.
-        mesh_object.color, mesh_object.pass_index = source.object.color, source.object.pass_index
+        for mesh_object, name, part in zip(mesh_objects, mesh_names, source.parts, strict=True):
+            _write_mesh(mesh_object, name, decomposition, part.vertices, bone_names)
+            _attach(mesh_object, armature_object)
+            # What shaders and the viewport ask the object for, rather than its mesh.
+            mesh_object.color, mesh_object.pass_index = part.object.color, part.object.pass_index
         action = inherit_transform(
             context, source.object, armature_object, names["skinning"], source.animation.frame_numbers
         )
@@ -91,26 +100,32 @@ def write_rig(context, source, decomposition, root_bone: bool = False) -> Rig:
         _write_motion(armature_object, bone_names, decomposition, times)
         shape_names, shape_action = (), None
         if decomposition.residual is not None:
-            shape_names = add_residual_keys(mesh_object, decomposition.residual.shapes)
-            shape_action = assign_residual_action(mesh_object, action, names["shapes"])
+            for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
+                shape_names = add_residual_keys(mesh_object, decomposition.residual.shapes[:, part.vertices])
+            shape_action = assign_residual_action(mesh_objects, action, names["shapes"])
             if shape_action != action:
                 made.append(shape_action)
-            key_residual_values(mesh_object, shape_names, decomposition.residual.values, times)
+            key_residual_values(mesh_objects[0], shape_names, decomposition.residual.values, times)
 
-        for ob in (armature_object, mesh_object):
+        for ob in (armature_object, *mesh_objects):
             collection.objects.link(ob)
         _home_collection(context, source.object).children.link(collection)
         undo.pop_all()
-    return Rig(mesh_object, armature_object, action, collection, bone_names, shape_names, shape_action)
+    first, *others = mesh_objects
+    return Rig(first, armature_object, action, collection, bone_names, shape_names, shape_action, tuple(others))
 
 
 def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
-    """Leave the largest error of each vertex over time, (N,) in scene units, as a point attribute."""
-    attributes = rig.object.data.attributes
-    if ERROR_ATTRIBUTE in attributes:
-        attributes.remove(attributes[ERROR_ATTRIBUTE])
-    attribute = attributes.new(ERROR_ATTRIBUTE, "FLOAT", "POINT")
-    attribute.data.foreach_set("value", np.ascontiguousarray(vertex_error, dtype=np.float32))
+    """Leave the largest error of each vertex over time, (N,) in scene units, as a point attribute of its object."""
+    start = 0
+    for ob in rig.objects:
+        attributes = ob.data.attributes
+        if ERROR_ATTRIBUTE in attributes:
+            attributes.remove(attributes[ERROR_ATTRIBUTE])
+        attribute = attributes.new(ERROR_ATTRIBUTE, "FLOAT", "POINT")
+        own = vertex_error[start : start + len(ob.data.vertices)]
+        attribute.data.foreach_set("value", np.ascontiguousarray(own, dtype=np.float32))
+        start += len(own)
 
 
 def _new_object(name: str, data, made: list) -> bpy.types.Object:
@@ -196,14 +211,16 @@ def _make_bone_collection(armature, name: str, bone_names) -> bpy.types.BoneColl
     return collection
 
 
-def _write_mesh(mesh_object, name: str, decomposition, bone_names) -> None:
+def _write_mesh(mesh_object, name: str, decomposition, vertices: slice, bone_names) -> None:
     mesh = mesh_object.data
     mesh.name = name
-    rest = np.ascontiguousarray(decomposition.rest, dtype=np.float32)
+    rest = np.ascontiguousarray(decomposition.rest[vertices], dtype=np.float32)
     mesh.attributes["position"].data.foreach_set("vector", rest.ravel())
     mesh.update()
     mesh_object.vertex_groups.clear()
-    write_weights(mesh_object, bone_names, decomposition.bones, decomposition.weights)
+    # One of several has only the groups that it uses: most bones belong to the others.
+    write = write_weights if len(rest) == len(decomposition.rest) else put_weights
+    write(mesh_object, bone_names, decomposition.bones[vertices], decomposition.weights[vertices])
 
 
 def _attach(mesh_object, armature_object) -> None:
