@@ -2,7 +2,7 @@
 """`blender -b file.blend --command skinning ...`: the extension's work, unattended."""
 
 import argparse
-import logging
+import sys
 
 import bpy
 
@@ -20,16 +20,12 @@ from .commands import (
     remove_bone_links,
     remove_bulge_bone,
     remove_rogue_weights,
+    running,
     smooth_weights,
     solve_transforms,
     solve_weights,
 )
-from .commands.common import UsageError, say_error
-from .core.errors import SkinningError
-
-logger = logging.getLogger(__name__)
-
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+from .commands.common import UsageError, add_common
 
 # In the order of the help's list.
 COMMANDS = (
@@ -53,38 +49,49 @@ COMMANDS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Run one subcommand; returns the exit status: 0 done, 1 it failed, 2 the command line is wrong."""
-    parser = _parser()
+    """Run one subcommand; returns the exit code (``commands.running.EXIT_CODES``)."""
     try:
-        options = parser.parse_args(arguments)
+        options = parser().parse_args(arguments)
     except SystemExit as stop:
-        # argparse has written its message; Blender is to end in its own way, with the exit status.
-        return stop.code or EXIT_DONE
-    try:
-        options.run(options)
+        # --help. Blender is to end in its own way, with the exit code.
+        return stop.code or running.EXIT_DONE
     except UsageError as error:
-        say_error(str(error))
-        return EXIT_USAGE
-    except SkinningError as error:
-        say_error(str(error))
-        return EXIT_FAILED
-    except Exception as error:
-        logger.exception("The work failed")
-        say_error(f"The work failed through a fault of its own ({type(error).__name__}: {error})")
-        return EXIT_FAILED
-    return EXIT_DONE
+        return running.refuse(_report_path(arguments), arguments[0] if arguments else "", str(error))
+    return running.perform(options)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="blender -b FILE.blend --command skinning",
-        description="Skinning Tools without a window.",
-        epilog="Exit status: 0 done, 1 it failed (the reason is on the error output), 2 the command line is wrong.",
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors go the way of all others, into the report."""
+
+    def error(self, message: str):
+        self.print_usage(sys.stderr)
+        raise UsageError(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All subcommands and their options."""
+    epilog = "Exit codes: " + ", ".join(f"{code} {meaning}" for code, meaning in running.EXIT_CODES) + "."
+    whole = _Parser(
+        prog="blender -b FILE.blend --command skinning", description="Skinning Tools without a window.", epilog=epilog
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add(commands)
-    return parser
+    for name, command in commands.choices.items():
+        add_common(command)
+        command.set_defaults(command=name)
+        command.epilog = epilog
+    return whole
+
+
+def _report_path(arguments: list[str]) -> str | None:
+    """Where the report of a command line is to go that cannot be understood as a whole."""
+    reader = _Parser(add_help=False, allow_abbrev=False, usage="")
+    reader.add_argument("--report", default=None)
+    try:
+        return reader.parse_known_args(arguments)[0].report
+    except UsageError:
+        return None
 
 
 _handles: list = []

@@ -5,11 +5,12 @@ import math
 
 import bpy
 
-from ..scene import background, bone_links, dependencies
+from ..scene import background, bone_links
 from ..scene.bone_selection import named_bones
 from ..scene.joint_helper_rig import TWIST
 from ..scene.joint_helper_settings import KIND_ITEMS
-from .common import ProgressLines, add_target, find_armature, output_path, save, say, table
+from .common import add_target, find_armature, progress_of
+from .outcome import Outcome, Row, each
 
 
 def add(commands) -> None:
@@ -55,9 +56,7 @@ def add(commands) -> None:
     links.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     context = bpy.context
     armature = find_armature(context.scene, options.object)
     given = bone_links.LinkSettings(
@@ -71,19 +70,18 @@ def _run(options) -> None:
     )
     names = [] if options.all_joints else named_bones(armature, options.joints)
     steps = bone_links.add_links(context, armature, names, given)
-    added = background.drain(steps, None if options.quiet else ProgressLines())
-    save(output)
+    added = background.drain(steps, progress_of(options))
     word = "Twist bones" if given.kind == TWIST else "Links"
-    say(
-        table(
-            [
-                ("Armature", added.armature_name),
-                *((f"{word} of {name}", str(count)) for name, count in added.counts.items()),
-                *((f"Turn of {name}", f"{math.degrees(turn):.0f}°, none") for name, turn in added.skipped.items()),
-                ("Meshes", str(added.mesh_count)),
-                ("Vertices", str(added.vertex_count)),
-                *(("Note", note) for note in added.notes),
-                ("Saved to", str(output)),
-            ]
-        )
-    )
+    rows = [
+        Row("Armature", added.armature_name),
+        *each(f"{word} of {{}}", added.counts, "added"),
+        *each(
+            "Turn of {}",
+            {name: math.degrees(turn) for name, turn in added.skipped.items()},
+            "skipped_degrees",
+            lambda degrees: f"{degrees:.0f}°, none",
+        ),
+        Row("Meshes", added.mesh_count),
+        Row("Vertices", added.vertex_count),
+    ]
+    return Outcome(rows, notes=added.notes)

@@ -5,10 +5,11 @@ import math
 
 import bpy
 
-from ..scene import background, bulge_bones, dependencies
+from ..scene import background, bulge_bones
 from ..scene.bulge_presets import PRESETS
 from ..scene.joint_helper_settings import MEASURE_ITEMS, MOTION_ITEMS
-from .common import ProgressLines, add_target, find_armature, output_path, save, say, table
+from .common import add_target, find_armature, progress_of
+from .outcome import Outcome, Row, each
 
 
 def add(commands) -> None:
@@ -67,9 +68,7 @@ def add(commands) -> None:
     bulge.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     context = bpy.context
     armature = find_armature(context.scene, options.object)
     preset = PRESETS[options.preset]
@@ -90,17 +89,11 @@ def _run(options) -> None:
         mirror=options.mirror,
     )
     steps = bulge_bones.add_bulges(context, armature, options.bone, given)
-    added = background.drain(steps, None if options.quiet else ProgressLines())
-    save(output)
-    say(
-        table(
-            [
-                ("Armature", added.armature_name),
-                *((f"Bone {name}", f"by {driver or 'its slider'}") for name, driver in added.drivers.items()),
-                ("Meshes", str(added.mesh_count)),
-                ("Vertices", str(added.vertex_count)),
-                *(("Note", note) for note in added.notes),
-                ("Saved to", str(output)),
-            ]
-        )
-    )
+    added = background.drain(steps, progress_of(options))
+    rows = [
+        Row("Armature", added.armature_name),
+        *each("Bone {}", added.drivers, "bones", lambda driver: f"by {driver or 'its slider'}"),
+        Row("Meshes", added.mesh_count),
+        Row("Vertices", added.vertex_count),
+    ]
+    return Outcome(rows, notes=added.notes)

@@ -4,6 +4,7 @@
 from ..scene import partial_helpers
 from ..scene.partial_settings import OWN_WEIGHT_ITEMS
 from . import partial_solve
+from .outcome import Outcome
 
 
 def add(commands) -> None:
@@ -34,8 +35,8 @@ def add(commands) -> None:
     helpers.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    partial_solve.run(
+def _run(options) -> Outcome:
+    return partial_solve.run(
         options,
         partial_helpers.add_helper_bones,
         bone_count=options.bones,

@@ -3,9 +3,10 @@
 
 import bpy
 
-from ..scene import background, crs_modifier, dependencies, rotation_centers
+from ..scene import background, crs_modifier, rotation_centers
 from ..scene.skin_reader import native_modifier
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from .common import add_target, find_object, progress_of
+from .outcome import Outcome, Row
 
 
 def add(commands) -> None:
@@ -42,9 +43,7 @@ def add(commands) -> None:
     bake.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     context = bpy.context
     object = find_object(context.scene, options.object)
     if options.add_modifier:
@@ -58,20 +57,17 @@ def _run(options) -> None:
         attribute_name=options.attribute,
         symmetrize=options.symmetrize,
     )
-    bake = background.drain(steps, None if options.quiet else ProgressLines())
+    bake = background.drain(steps, progress_of(options))
     if options.add_modifier:
         crs_modifier.add(context, object)
     else:
         crs_modifier.update(context, object)
-    save(output)
     modifier = native_modifier(object)
     rows = [
-        ("Object", bake.object_name),
-        ("Vertices", str(bake.vertex_count)),
-        ("With a center", str(bake.record.center_count)),
-        ("Without", str(bake.vertex_count - bake.record.center_count)),
-        *([("Modifier", modifier.name)] if modifier is not None else []),
-        ("Seconds", f"{bake.seconds:.2f}"),
-        ("Saved to", str(output)),
+        Row("Object", bake.object_name),
+        Row("Vertices", bake.vertex_count),
+        Row("With a center", bake.record.center_count),
+        Row("Without", bake.vertex_count - bake.record.center_count),
+        *([Row("Modifier", modifier.name)] if modifier is not None else []),
     ]
-    say(table(rows))
+    return Outcome(rows, bake.seconds)

@@ -4,11 +4,12 @@
 import bpy
 
 from ..core.errors import BadScene
-from ..scene import background, dependencies, rigid_objects
+from ..scene import background, rigid_objects
 from ..scene import bind as binding
 from ..scene.bind_settings import METHOD_ITEMS
 from ..scene.bind_targets import Targets, armature_for
-from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+from .common import UsageError, add_target, find_object, progress_of
+from .outcome import Outcome, Row, each
 
 
 def add(commands) -> None:
@@ -53,41 +54,36 @@ def add(commands) -> None:
     bind.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
+def _run(options) -> Outcome:
     if (options.whole_parts or options.as_objects) and options.method != "RIGID":
         raise UsageError("--whole-parts and --as-objects go with --method RIGID only")
-    dependencies.require_dependencies()
     context = bpy.context
     meshes = [find_object(context.scene, name) for name in dict.fromkeys(options.object)]
     for ob in meshes:
         if ob.type != "MESH":
             raise BadScene(f'The object "{ob.name}" is not a mesh')
     targets = Targets(tuple(meshes), armature_for(context, meshes[0], options.armature or ""))
-    progress = None if options.quiet else ProgressLines()
+    progress = progress_of(options)
     if options.as_objects:
         parented = background.drain(rigid_objects.parent_to_bones(context, targets), progress)
-        rows = [*((name, bone) for name, bone in parented.bones.items()), ("Seconds", f"{parented.seconds:.2f}")]
-    else:
-        settings = binding.BindSettings(
-            method=options.method,
-            max_influences=options.influences,
-            replace=options.replace,
-            whole_parts=options.whole_parts,
-            distance_limit=options.distance_limit,
-            use_envelopes=options.use_envelopes,
-        )
-        bound = background.drain(binding.bind(context, targets, settings), progress)
-        records = bound.records.values()
-        rows = [
-            ("Object", ", ".join(bound.records)),
-            ("Armature", targets.armature.name),
-            ("Vertices bound", str(sum(record.vertex_count for record in records))),
-            ("Vertices kept", str(sum(record.kept_count for record in records))),
-            ("Bones", str(bound.bone_count)),
-            ("Bones a vertex", f"up to {max(record.influences for record in records)}"),
-            *(("Note", note) for note in bound.notes),
-            ("Seconds", f"{bound.seconds:.2f}"),
-        ]
-    save(output)
-    say(table([*rows, ("Saved to", str(output))]))
+        return Outcome(each("{}", parented.bones, "bones"), parented.seconds)
+    settings = binding.BindSettings(
+        method=options.method,
+        max_influences=options.influences,
+        replace=options.replace,
+        whole_parts=options.whole_parts,
+        distance_limit=options.distance_limit,
+        use_envelopes=options.use_envelopes,
+    )
+    bound = background.drain(binding.bind(context, targets, settings), progress)
+    records = bound.records.values()
+    most = max(record.influences for record in records)
+    rows = [
+        Row("Object", list(bound.records), ", ".join(bound.records)),
+        Row("Armature", targets.armature.name),
+        Row("Vertices bound", sum(record.vertex_count for record in records)),
+        Row("Vertices kept", sum(record.kept_count for record in records)),
+        Row("Bones", bound.bone_count),
+        Row("Bones a vertex", most, f"up to {most}"),
+    ]
+    return Outcome(rows, bound.seconds, bound.notes)

@@ -5,8 +5,9 @@ import math
 
 import bpy
 
-from ..scene import background, dependencies, eigenskin, example_sources
-from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+from ..scene import background, eigenskin, example_sources
+from .common import UsageError, add_target, find_object, progress_of
+from .outcome import Outcome, Row
 
 
 def add(commands) -> None:
@@ -66,9 +67,7 @@ def add(commands) -> None:
     build.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     from ..core.eigenskin import EigenSkinSettings
 
     context = bpy.context
@@ -85,8 +84,8 @@ def _run(options) -> None:
     reads = (options.frame_start is not None, options.frame_end is not None, options.frame_step != 1)
     if any((*reads, options.all_frames)) and not options.examples_from:
         raise UsageError("Frames are read with --examples-from only: name the object that has the right shape")
-    progress = None if options.quiet else ProgressLines()
-    rows = []
+    progress = progress_of(options)
+    added_rows = []
     if options.examples_from:
         added = background.drain(
             example_sources.add_frames(
@@ -100,23 +99,20 @@ def _run(options) -> None:
             ),
             progress,
         )
-        rows.append(("Examples added", str(len(added.names))))
+        added_rows.append(Row("Examples added", len(added.names)))
     built = background.drain(eigenskin.build(context, object, settings, options.normals), progress)
-    save(output)
     name, vertex, distance = built.worst
-    say(
-        table(
-            [
-                ("Object", built.object_name),
-                *rows,
-                ("Examples", str(built.example_count)),
-                ("Shape keys", str(built.written.shape_key_count)),
-                ("Supports", str(built.written.support_count)),
-                ("Error left", f"{built.relative_error:.4f}"),
-                ("Worst vertex", f"{vertex} in {name}, {distance:.6g}"),
-                *(("Note", note) for note in built.notes),
-                ("Seconds", f"{built.seconds:.2f}"),
-                ("Saved to", str(output)),
-            ]
-        )
-    )
+    rows = [
+        Row("Object", built.object_name),
+        *added_rows,
+        Row("Examples", built.example_count),
+        Row("Shape keys", built.written.shape_key_count),
+        Row("Supports", built.written.support_count),
+        Row("Error left", built.relative_error, f"{built.relative_error:.4f}"),
+        Row(
+            "Worst vertex",
+            {"vertex": vertex, "example": name, "distance": distance},
+            f"{vertex} in {name}, {distance:.6g}",
+        ),
+    ]
+    return Outcome(rows, built.seconds, built.notes)

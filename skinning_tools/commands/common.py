@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the subcommands of the command line share: where to save, what to work on, and what they write."""
+"""What the subcommands of the command line share: their common options, what to work on, and what they say."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import bpy
 
 from ..core.errors import BadScene
 from ..scene.character import armature_at
+from .outcome import Row
 
 PROGRESS_STEP = 0.05
 
@@ -17,20 +19,56 @@ class UsageError(Exception):
 
 
 def add_target(command) -> None:
-    """What all commands that save share."""
+    """What all commands share that change a file and save it."""
+    command.add_argument(
+        "--input", metavar="FILE.blend", help="the file to work on (default: the one named before --command)"
+    )
     target = command.add_mutually_exclusive_group(required=True)
     target.add_argument("--output", metavar="FILE.blend", help="where to save the result")
     target.add_argument("--overwrite", action="store_true", help="save over the file that was opened")
-    command.add_argument("--quiet", action="store_true", help="no progress lines")
+    command.set_defaults(saves=True)
 
 
-def output_path(options) -> Path:
-    """Where to save, checked before the work: a result that cannot be saved is wasted."""
-    opened = Path(bpy.data.filepath) if bpy.data.filepath else None
-    if opened is None:
+def add_common(command) -> None:
+    """What all commands share, whatever they do."""
+    command.add_argument(
+        "--report", metavar="FILE.json", help="write settings, versions, figures and times to this file, failed or not"
+    )
+    command.add_argument(
+        "--progress",
+        choices=("lines", "openjd", "none"),
+        default="lines",
+        help="how progress is told: for people, by Open Job Description, or not (default: %(default)s)",
+    )
+    command.add_argument(
+        "--quiet", action="store_const", const="none", dest="progress", help="the same as --progress none"
+    )
+
+
+def open_input(path: Path) -> None:
+    """Open a .blend file. Raises BadScene."""
+    if not path.is_file():
+        raise BadScene(f"There is no file {path}")
+    try:
+        bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
+    except RuntimeError as error:
+        reason = " ".join(str(error).removeprefix("Error: ").split())
+        raise BadScene(f"The file {path} cannot be opened: {reason}") from error
+
+
+def input_path(options) -> Path:
+    """The file to work on. Raises UsageError where none is named."""
+    if options.input:
+        return Path(options.input).expanduser().absolute()
+    if not bpy.data.filepath:
         raise UsageError(
-            "No file is open. Name one before --command: blender -b FILE.blend --command skinning COMMAND ..."
+            "No file is open. Name one: blender -b FILE.blend --command skinning COMMAND ..., or --input FILE.blend"
         )
+    return Path(bpy.data.filepath)
+
+
+def output_path(options, opened: Path) -> Path:
+    """Where to save, checked before the work: a result that cannot be saved is wasted."""
     if options.overwrite:
         return opened
     output = Path(options.output).expanduser().absolute()
@@ -73,6 +111,11 @@ def save(output: Path) -> None:
         raise BadScene(f"The result could not be saved to {output}: {error}") from error
 
 
+def progress_of(options) -> Callable[[float, str], None] | None:
+    """The function to tell of progress, as it was asked for."""
+    return {"lines": ProgressLines, "openjd": OpenJobProgress, "none": lambda: None}[options.progress]()
+
+
 class ProgressLines:
     """A line on the terminal whenever the stage changes or another part of the work is done."""
 
@@ -86,23 +129,30 @@ class ProgressLines:
             say(f"{fraction:5.0%}  {stage}")
 
 
-def table(rows: list[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+class OpenJobProgress:
+    """The same for a render manager that understands Open Job Description (How Jobs Are Run, 2023-09)."""
+
+    def __init__(self):
+        self._stage = ""
+        self._percent = -1.0
+
+    def __call__(self, fraction: float, stage: str) -> None:
+        if stage and stage != self._stage:
+            self._stage = stage
+            say(f"openjd_status: {stage}")
+        percent = round(100 * min(max(fraction, 0.0), 1.0), 1)
+        if percent >= self._percent + 1.0 or (percent == 100.0 and percent > self._percent):
+            self._percent = percent
+            say(f"openjd_progress: {percent:.1f}")
 
 
-def say_removed(removed, output: Path) -> None:
-    """Print a ``scene.joint_helper_removal.Removed``."""
-    say(
-        table(
-            [
-                ("Armature", removed.armature_name),
-                ("Removed", ", ".join(removed.joints)),
-                ("Vertices painted since", str(removed.painted)),
-                ("Saved to", str(output)),
-            ]
-        )
-    )
+def rows_removed(removed) -> list[Row]:
+    """The lines of a ``scene.joint_helper_removal.Removed``."""
+    return [
+        Row("Armature", removed.armature_name),
+        Row("Removed", list(removed.joints), ", ".join(removed.joints)),
+        Row("Vertices painted since", removed.painted),
+    ]
 
 
 def say(text: str) -> None:

@@ -3,8 +3,9 @@
 
 import bpy
 
-from ..scene import background, dependencies, weight_compression
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from ..scene import background, weight_compression
+from .common import add_target, find_object, progress_of
+from .outcome import Outcome, Row
 
 
 def add(commands) -> None:
@@ -35,9 +36,7 @@ def add(commands) -> None:
     compress.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     context = bpy.context
     steps = weight_compression.compress(
         context,
@@ -49,24 +48,25 @@ def _run(options) -> None:
         frame_end=options.frame_end,
         frame_step=options.frame_step,
     )
-    compressed = background.drain(steps, None if options.quiet else ProgressLines())
-    save(output)
+    compressed = background.drain(steps, progress_of(options))
     figures = compressed.figures
     measured = [
-        ("Largest error", f"{figures.largest:.6g}"),
-        ("Mean error", f"{figures.mean:.6g}"),
-        ("Worst vertex", f"{figures.vertex} at frame {figures.frame}"),
+        Row("Largest error", figures.largest, f"{figures.largest:.6g}"),
+        Row("Mean error", figures.mean, f"{figures.mean:.6g}"),
+        Row(
+            "Worst vertex",
+            {"vertex": figures.vertex, "frame": figures.frame},
+            f"{figures.vertex} at frame {figures.frame}",
+        ),
     ]
     rows = [
-        ("Object", compressed.object_name),
-        ("Vertices", str(figures.vertex_count)),
-        ("Bits", str(figures.bits)),
-        ("Influences", str(figures.influences)),
-        ("Bytes per vertex", str(figures.byte_count)),
-        ("Over the limit", str(figures.cut)),
-        *(measured if figures.frames else [("Largest error", "not measured: the armature is at rest")]),
-        ("Frames measured", str(figures.frames)),
-        ("Seconds", f"{compressed.seconds:.2f}"),
-        ("Saved to", str(output)),
+        Row("Object", compressed.object_name),
+        Row("Vertices", figures.vertex_count),
+        Row("Bits", figures.bits),
+        Row("Influences", figures.influences),
+        Row("Bytes per vertex", figures.byte_count),
+        Row("Over the limit", figures.cut),
+        *(measured if figures.frames else [Row("Largest error", None, "not measured: the armature is at rest")]),
+        Row("Frames measured", figures.frames),
     ]
-    say(table(rows))
+    return Outcome(rows, compressed.seconds)

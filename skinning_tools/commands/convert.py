@@ -6,8 +6,9 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadScene
-from ..scene import background, conversion, dependencies
-from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+from ..scene import background, conversion
+from .common import UsageError, add_target, find_object, progress_of
+from .outcome import Outcome, Row
 
 
 def add(commands) -> None:
@@ -17,7 +18,13 @@ def add(commands) -> None:
         description="Turn the animation of a mesh into a skinned copy with an armature, weights and keyframes, "
         "and save the file.",
     )
-    convert.add_argument("--object", metavar="NAME", required=True, help="the mesh object that moves")
+    convert.add_argument(
+        "--object",
+        metavar="NAME",
+        required=True,
+        action="append",
+        help="the mesh object that moves; given several times: all of them to one armature, at the place of the first",
+    )
     convert.add_argument("--bones", type=int, default=20, metavar="N", help="number of bones (default: %(default)s)")
     convert.add_argument(
         "--kind",
@@ -85,10 +92,8 @@ def add(commands) -> None:
     convert.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
+def _run(options) -> Outcome:
     picture = _picture_path(options)
-    dependencies.require_dependencies()
     from ..core.decomposition import Settings
 
     context = bpy.context
@@ -103,21 +108,25 @@ def _run(options) -> None:
         method=options.method,
         smoothness=options.smoothness,
     )
+    first, *others = (find_object(context.scene, name) for name in options.object)
     steps = conversion.convert(
         context,
-        find_object(context.scene, options.object),
+        first,
         settings,
         frame_start=options.frame_start,
         frame_end=options.frame_end,
         frame_step=options.frame_step,
         key_tolerance=options.key_tolerance,
         root_bone=options.root_bone,
+        others=tuple(others),
     )
-    result = background.drain(steps, None if options.quiet else ProgressLines())
-    save(output)
-    if picture is not None:
-        _save_picture(result, picture)
-    say(_figures(result, output, picture))
+    result = background.drain(steps, progress_of(options))
+    return Outcome(
+        _rows(result),
+        result.seconds,
+        files={"curve": picture} if picture else {},
+        afterwards=(lambda: _save_picture(result, picture)) if picture else None,
+    )
 
 
 def _picture_path(options) -> Path | None:
@@ -143,22 +152,35 @@ def _save_picture(result: conversion.Conversion, picture: Path) -> None:
         raise BadScene(f"The curve could not be saved to {picture}: {error}") from error
 
 
-def _figures(result: conversion.Conversion, output: Path, picture: Path | None) -> str:
-    """The figures of a conversion as lines of name and value."""
-    rows = [
-        ("Object", result.source_name),
-        ("Bones", str(result.bone_count)),
-        ("Vertices", str(result.vertex_count)),
-        ("Frames", f"{len(result.frame_numbers)} ({result.frame_numbers[0]:g} to {result.frame_numbers[-1]:g})"),
-        ("E_RMS", f"{result.meter.e_rms:.4f}{result.missed}"),
-        ("Largest error", f"{result.meter.max_error:.4f}"),
-        *([("Keys", f"{result.keys.after} of {result.keys.before}")] if result.keys else []),
+def _object_rows(result: conversion.Conversion) -> list[Row]:
+    names = result.source_names
+    if len(names) == 1:
+        return [Row("Object", result.source_name)]
+    parts = zip(names, result.meter.parts, strict=True)
+    return [
+        Row("Objects", list(names), ", ".join(names)),
+        *(Row(f"E_RMS of {name}", part.e_rms, f"{part.e_rms:.4f}", ("objects_e_rms", name)) for name, part in parts),
+    ]
+
+
+def _rows(result: conversion.Conversion) -> list[Row]:
+    """The figures of a conversion."""
+    frames = {"count": len(result.frame_numbers), "first": result.frame_numbers[0], "last": result.frame_numbers[-1]}
+    return [
+        *_object_rows(result),
+        Row("Bones", result.bone_count),
+        Row("Vertices", result.vertex_count),
+        Row("Frames", frames, "{count} ({first:g} to {last:g})".format(**frames)),
+        Row("E_RMS", result.meter.e_rms, f"{result.meter.e_rms:.4f}{result.missed}"),
+        Row("Largest error", result.meter.max_error, f"{result.meter.max_error:.4f}"),
+        *([Row("Keys", result.keys._asdict(), f"{result.keys.after} of {result.keys.before}")] if result.keys else []),
         *(
-            (f"{point.bone_count} bones", f"{'' if point.solved else 'about '}{point.e_rms:.4g}")
+            Row(
+                f"{point.bone_count} bones",
+                {"e_rms": point.e_rms, "solved": point.solved},
+                f"{'' if point.solved else 'about '}{point.e_rms:.4g}",
+                ("curve", str(point.bone_count)),
+            )
             for point in result.curve
         ),
-        *((f"Seconds to {name}", f"{value:.2f}") for name, value in result.seconds.items()),
-        ("Saved to", str(output)),
-        *([("Curve", str(picture))] if picture else []),
     ]
-    return table(rows)

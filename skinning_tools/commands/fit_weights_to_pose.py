@@ -3,9 +3,10 @@
 
 import bpy
 
-from ..scene import background, dependencies, weight_fit
+from ..scene import background, weight_fit
 from ..scene.weight_fit_settings import CANDIDATE_ITEMS
-from .common import ProgressLines, UsageError, add_target, find_object, name_list, output_path, save, say, table
+from .common import UsageError, add_target, find_object, name_list, progress_of
+from .outcome import Outcome, Row
 
 # Selected bones are a matter of the window: here they are named.
 _CANDIDATES = tuple(item[0] for item in CANDIDATE_ITEMS if item[0] != "SELECTED")
@@ -62,9 +63,7 @@ def add(commands) -> None:
     fit.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     context = bpy.context
     object = find_object(context.scene, options.object)
     source = "OBJECT" if options.target else "SHAPE_KEY" if options.shape_key else "COPIES"
@@ -80,20 +79,14 @@ def _run(options) -> None:
         bones=options.bones,
         frames=tuple(options.frame),
     )
-    progress = None if options.quiet else ProgressLines()
-    result = background.drain(weight_fit.fit(context, object, settings), progress)
-    save(output)
-    say(
-        table(
-            [
-                ("Object", result.object_name),
-                ("Poses", str(result.poses)),
-                ("Vertices fitted", str(result.count)),
-                ("Out of reach", str(result.missed)),
-                ("Mean distance left", f"{result.mean:.6g}"),
-                ("Largest distance left", f"{result.largest:.6g}, vertex {result.worst}"),
-                *(("Note", note) for note in result.notes),
-                ("Saved to", str(output)),
-            ]
-        )
-    )
+    result = background.drain(weight_fit.fit(context, object, settings), progress_of(options))
+    rows = [
+        Row("Object", result.object_name),
+        Row("Poses", result.poses),
+        Row("Vertices fitted", result.count),
+        Row("Out of reach", result.missed),
+        Row("Mean distance left", result.mean, f"{result.mean:.6g}"),
+        Row("Largest distance left", result.largest, f"{result.largest:.6g}, vertex {result.worst}"),
+        Row("Worst vertex", result.worst),
+    ]
+    return Outcome(rows, notes=result.notes)

@@ -3,9 +3,10 @@
 
 import bpy
 
-from ..scene import background, dependencies
-from ..scene.partial_steps import Frames, PartialResult
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from ..scene import background
+from ..scene.partial_steps import Frames
+from .common import add_target, find_object, progress_of
+from .outcome import Outcome, Row
 
 KINDS = ("RIGID", "SCALED", "AFFINE")
 
@@ -42,10 +43,8 @@ def add_locked_vertices(command) -> None:
     )
 
 
-def run(options, solve, **own) -> None:
+def run(options, solve, **own) -> Outcome:
     """Run ``solve``, a generator function of the scene package, with its ``own`` arguments; save and say what came."""
-    output = output_path(options)
-    dependencies.require_dependencies()
     context = bpy.context
     object = find_object(context.scene, options.object)
     # What is selected in the file says nothing here: only the names count.
@@ -59,25 +58,18 @@ def run(options, solve, **own) -> None:
         frames=Frames(options.frame_start, options.frame_end, options.frame_step),
         **own,
     )
-    result = background.drain(steps, None if options.quiet else ProgressLines())
-    save(output)
-    say(_figures(result, output))
-
-
-def _figures(result: PartialResult, output) -> str:
+    result = background.drain(steps, progress_of(options))
     figures = result.figures
-    before = [("E_RMS before", f"{figures.e_rms_before:.4f}")] if figures.e_rms_before >= 0 else []
-    return table(
-        [
-            ("Object", result.object_name),
-            ("Armature", figures.armature),
-            ("Target", figures.target),
-            ("Frames", f"{figures.frame_start:g} to {figures.frame_end:g}"),
-            ("Done", result.done),
-            *before,
-            ("E_RMS", f"{figures.e_rms:.4f}"),
-            ("Largest error", f"{figures.max_error:.4f}"),
-            *(("Note", note) for note in result.notes),
-            ("Saved to", str(output)),
-        ]
-    )
+    frames = [figures.frame_start, figures.frame_end]
+    before = figures.e_rms_before
+    rows = [
+        Row("Object", result.object_name),
+        Row("Armature", figures.armature),
+        Row("Target", figures.target),
+        Row("Frames", frames, "{:g} to {:g}".format(*frames)),
+        Row("Done", result.done),
+        *([Row("E_RMS before", before, f"{before:.4f}")] if before >= 0 else []),
+        Row("E_RMS", figures.e_rms, f"{figures.e_rms:.4f}"),
+        Row("Largest error", figures.max_error, f"{figures.max_error:.4f}"),
+    ]
+    return Outcome(rows, notes=result.notes)

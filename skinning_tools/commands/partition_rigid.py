@@ -3,9 +3,10 @@
 
 import bpy
 
-from ..scene import background, dependencies, rigid_parts
+from ..scene import background, rigid_parts
 from ..scene.weight_tool_settings import OUTPUTS
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from .common import add_target, find_object, progress_of
+from .outcome import Outcome, Row, each
 
 
 def add(commands) -> None:
@@ -41,24 +42,20 @@ def add(commands) -> None:
     partition.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     context = bpy.context
     steps = rigid_parts.partition(
         context, find_object(context.scene, options.object), options.to, options.tolerance, options.least_faces
     )
-    partitioned = background.drain(steps, None if options.quiet else ProgressLines())
-    save(output)
+    partitioned = background.drain(steps, progress_of(options))
     figures = partitioned.figures
+    shares = dict(rigid_parts.share_rows(figures.shares))
+    skin_share = 1 - figures.rigid_share
     rows = [
-        ("Object", partitioned.object_name),
-        *((f"Vertices with {name}", f"{share:.1%}") for name, share in rigid_parts.share_rows(figures.shares)),
-        ("Rigid parts", str(figures.parts)),
-        ("Rigid faces", f"{figures.rigid_faces} ({figures.rigid_share:.1%})"),
-        ("Skin faces", f"{figures.skin_faces} ({1 - figures.rigid_share:.1%})"),
-        *(("Note", note) for note in partitioned.notes),
-        ("Seconds", f"{partitioned.seconds:.2f}"),
-        ("Saved to", str(output)),
+        Row("Object", partitioned.object_name),
+        *each("Vertices with {}", shares, "vertex_shares", lambda share: f"{share:.1%}"),
+        Row("Rigid parts", figures.parts),
+        Row("Rigid faces", figures.rigid_faces, f"{figures.rigid_faces} ({figures.rigid_share:.1%})"),
+        Row("Skin faces", figures.skin_faces, f"{figures.skin_faces} ({skin_share:.1%})"),
     ]
-    say(table(rows))
+    return Outcome(rows, partitioned.seconds, partitioned.notes)

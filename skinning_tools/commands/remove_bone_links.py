@@ -3,10 +3,10 @@
 
 import bpy
 
-from ..scene import dependencies
 from ..scene.bone_links import remove_links
 from ..scene.joint_helper_rig import bones_to_clear
-from .common import add_target, find_armature, output_path, save, say_removed
+from .common import add_target, find_armature, rows_removed
+from .outcome import Outcome
 
 
 def add(commands) -> None:
@@ -27,11 +27,8 @@ def add(commands) -> None:
     remove.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     armature = find_armature(bpy.context.scene, options.object)
     names = bones_to_clear(armature, options.joints, options.all_joints, options.mirror)
     removed = remove_links(bpy.context, armature, names)
-    save(output)
-    say_removed(removed, output)
+    return Outcome(rows_removed(removed))

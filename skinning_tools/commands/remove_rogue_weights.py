@@ -3,8 +3,9 @@
 
 import bpy
 
-from ..scene import background, dependencies, rogue_weights
-from .common import ProgressLines, add_target, find_object, output_path, save, say, table
+from ..scene import background, rogue_weights
+from .common import add_target, find_object, progress_of
+from .outcome import Outcome, Row
 
 
 def add(commands) -> None:
@@ -19,20 +20,15 @@ def add(commands) -> None:
     remove.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
-    dependencies.require_dependencies()
+def _run(options) -> Outcome:
     context = bpy.context
     object = find_object(context.scene, options.object)
-    removed = background.drain(rogue_weights.remove(context, object), None if options.quiet else ProgressLines())
-    save(output)
+    removed = background.drain(rogue_weights.remove(context, object), progress_of(options))
     rows = [
-        ("Object", removed.object_name),
-        ("Vertices corrected", str(removed.vertices)),
-        ("Islands", str(removed.islands)),
-        ("Bones", str(removed.bones)),
-        ("Locked islands", str(removed.locked)),
-        ("Seconds", f"{removed.seconds:.2f}"),
-        ("Saved to", str(output)),
+        Row("Object", removed.object_name),
+        Row("Vertices corrected", removed.vertices),
+        Row("Islands", removed.islands),
+        Row("Bones", removed.bones),
+        Row("Locked islands", removed.locked),
     ]
-    say(table(rows))
+    return Outcome(rows, removed.seconds)

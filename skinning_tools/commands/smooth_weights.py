@@ -3,8 +3,9 @@
 
 import bpy
 
-from ..scene import background, dependencies, weight_smoothing
-from .common import ProgressLines, UsageError, add_target, find_object, output_path, save, say, table
+from ..scene import background, weight_smoothing
+from .common import UsageError, add_target, find_object, progress_of
+from .outcome import Outcome, Row
 
 
 def add(commands) -> None:
@@ -37,11 +38,9 @@ def add(commands) -> None:
     smooth.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    output = output_path(options)
+def _run(options) -> Outcome:
     if options.invert and not options.vertex_group:
         raise UsageError("--invert goes with --vertex-group")
-    dependencies.require_dependencies()
     context = bpy.context
     steps = weight_smoothing.smooth(
         context,
@@ -53,13 +52,10 @@ def _run(options) -> None:
         invert_vertex_group=options.invert,
         keep_creases=not options.no_creases,
     )
-    smoothed = background.drain(steps, None if options.quiet else ProgressLines())
-    save(output)
+    smoothed = background.drain(steps, progress_of(options))
     rows = [
-        ("Object", smoothed.object_name),
-        ("Vertices smoothed", str(smoothed.changed)),
-        ("Largest change", f"{smoothed.largest:.4f}"),
-        ("Seconds", f"{smoothed.seconds:.2f}"),
-        ("Saved to", str(output)),
+        Row("Object", smoothed.object_name),
+        Row("Vertices smoothed", smoothed.changed),
+        Row("Largest change", smoothed.largest, f"{smoothed.largest:.4f}"),
     ]
-    say(table(rows))
+    return Outcome(rows, smoothed.seconds)

@@ -3,6 +3,7 @@
 
 from ..scene import partial_motion
 from . import partial_solve
+from .outcome import Outcome
 
 
 def add(commands) -> None:
@@ -20,7 +21,7 @@ def add(commands) -> None:
     solve.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    partial_solve.run(
+def _run(options) -> Outcome:
+    return partial_solve.run(
         options, partial_motion.solve_transforms, bone_kind=options.kind, rotation_only=options.rotation_only
     )

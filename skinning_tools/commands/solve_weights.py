@@ -3,6 +3,7 @@
 
 from ..scene import partial_weights
 from . import partial_solve
+from .outcome import Outcome
 
 
 def add(commands) -> None:
@@ -31,8 +32,8 @@ def add(commands) -> None:
     solve.set_defaults(run=_run)
 
 
-def _run(options) -> None:
-    partial_solve.run(
+def _run(options) -> Outcome:
+    return partial_solve.run(
         options,
         partial_weights.solve_weights,
         max_influences=options.influences,

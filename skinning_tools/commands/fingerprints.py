@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a report says of a file, so that a later run knows whether it is the same one."""
+
+import hashlib
+import os
+from pathlib import Path
+
+
+def fingerprint(path: Path) -> dict[str, object]:
+    """Path, size in bytes, time of change in nanoseconds, and SHA-256 of the content. Raises OSError."""
+    status = path.stat()
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"path": str(path), "size": status.st_size, "modified_ns": status.st_mtime_ns, "sha256": digest}
+
+
+def trace(path: Path) -> dict[str, object]:
+    """As ``fingerprint``, without the content: of files such as caches, which may be very large."""
+    try:
+        status = path.stat()
+    except OSError:
+        return {"path": str(path), "size": None, "modified_ns": None}
+    return {"path": str(path), "size": status.st_size, "modified_ns": status.st_mtime_ns}
+
+
+def is_same(path: Path, known: dict) -> bool:
+    """Whether the file is the one that a fingerprint or trace describes; where the time differs, the content decides."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return known.get("size") is None
+    if status.st_size != known.get("size"):
+        return False
+    if status.st_mtime_ns == known.get("modified_ns"):
+        return True
+    # A copy, or a file that was saved again without a change.
+    return "sha256" in known and fingerprint(Path(path))["sha256"] == known["sha256"]

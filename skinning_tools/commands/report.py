@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a subcommand as a JSON file, for the programs that start it (docs/command_line.md describes it)."""
+
+import json
+import math
+import os
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from .fingerprints import fingerprint, trace
+from .versions import versions
+
+SCHEMA, SCHEMA_VERSION = "skinning_tools.report", 1
+DONE, FAILED, STOPPED = "done", "failed", "stopped"
+
+# What says how a command is run, not what it makes.
+NOT_SETTINGS = {"run", "command", "saves", "input", "output", "overwrite", "report", "progress", "quiet"}
+
+
+class Report:
+    """Collects what happens; ``write`` leaves it as a file, whole or not at all."""
+
+    def __init__(self, path: Path, command: str, settings: dict):
+        self.path = path
+        self.command = command
+        self.settings = settings
+        self.input: dict | None = None  # of what the work starts from, even where it cannot be read
+        self.output: dict | None = None
+        self.figures: dict = {}
+        self.notes: list[str] = []
+        self.files: dict[str, str] = {}
+        self.stages: dict[str, float] = {}
+        self._started = datetime.now(UTC)
+        self._clock = time.perf_counter()
+
+    def check_writable(self) -> None:
+        """Raises OSError where the report could not be written: better before the work than after it."""
+        handle, name = _temporary(self.path)
+        os.close(handle)
+        os.unlink(name)
+
+    def add_input(self, path: Path) -> None:
+        """The open file, and the files that it refers to. Raises OSError."""
+        self.input = fingerprint(path)
+        others = {Path(other) for other in bpy.utils.blend_paths(absolute=True, packed=False, local=False)}
+        self.input["refers_to"] = [trace(other) for other in sorted(others) if other.name]
+
+    def add_output(self, path: Path) -> None:
+        self.output = trace(path)
+
+    def add_outcome(self, outcome) -> None:
+        """An ``outcome.Outcome``."""
+        self.figures, self.notes = outcome.figures(), list(outcome.notes)
+        self.files = {name: str(path) for name, path in outcome.files.items()}
+        seconds = outcome.seconds
+        self.stages = dict(seconds) if isinstance(seconds, dict) else {} if seconds is None else {"work": seconds}
+
+    def write(self, status: str, exit_code: int, message: str = "") -> None:
+        """Raises OSError; then the file is as it was."""
+        document = {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "command": self.command,
+            "status": status,
+            "exit_code": exit_code,
+            "message": message,
+            "settings": self.settings,
+            "input": self.input,
+            "output": self.output,
+            "files": self.files,
+            "figures": self.figures,
+            "notes": self.notes,
+            "times": {
+                "started": self._started.isoformat(timespec="milliseconds"),
+                "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "seconds": time.perf_counter() - self._clock,
+                "stages": self.stages,
+            },
+            "versions": versions(),
+        }
+        write_json(self.path, document)
+
+
+def settings_of(options) -> dict[str, object]:
+    """What a command was told, defaults included, by the names of its options."""
+    return plain({name: value for name, value in vars(options).items() if name not in NOT_SETTINGS})
+
+
+def read_report(path: Path) -> dict | None:
+    """The report in that file, or None where there is none that this version understands."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    known = isinstance(document, dict) and document.get("schema") == SCHEMA
+    return document if known and document.get("schema_version") == SCHEMA_VERSION else None
+
+
+def write_json(path: Path, document: dict) -> None:
+    """Write a temporary file beside ``path`` and rename it: a reader sees the old content or all of the new one.
+
+    Raises OSError; then ``path`` is as it was and nothing else is left.
+    """
+    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """As ``write_json``, for any text."""
+    handle, name = _temporary(path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # Temporary files are for their owner alone; this one is for whoever may read new files.
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def plain(value: object) -> object:
+    """Numbers of numpy, paths and tuples as JSON has them; what is no number becomes null."""
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, (np.generic, np.ndarray)):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def _temporary(path: Path) -> tuple[int, str]:
+    return tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The versions of all that has a say in a result."""
+
+import importlib.metadata
+import platform
+import tomllib
+from pathlib import Path
+
+import bpy
+
+MANIFEST = "blender_manifest.toml"
+
+
+def versions() -> dict[str, str]:
+    """Of Blender, the extension, Python, numpy and scipy; "" where one is missing."""
+    import numpy
+
+    return {
+        "blender": bpy.app.version_string,
+        "blender_build": _text(bpy.app.build_hash),
+        "extension": extension_version(),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "scipy": _scipy_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def extension_version() -> str:
+    """From the manifest, which lies in the package as it is installed and beside it in the source tree."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package, package.parent):
+        manifest = folder / MANIFEST
+        if manifest.is_file():
+            return tomllib.loads(manifest.read_text(encoding="utf-8")).get("version", "")
+    return ""
+
+
+def _scipy_version() -> str:
+    # Its metadata, as importing it takes longer than some commands do.
+    try:
+        return importlib.metadata.version("scipy")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _text(value) -> str:
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
