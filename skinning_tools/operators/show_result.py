@@ -64,10 +64,10 @@ class SKINNING_OT_show_error(bpy.types.Operator):
     @classmethod
     def poll(cls, context):
         result = result_of(context.view_layer.objects.active)
-        if result is None or not error_display.has_error(result.mesh):
+        if result is None or not _with_error(result):
             cls.poll_message_set("The active object is not part of a conversion that has its error stored")
             return False
-        if result.mesh.data.is_editmode:
+        if any(mesh.data.is_editmode for mesh in _with_error(result)):
             cls.poll_message_set("Go to Object Mode first")
             return False
         return True
@@ -75,7 +75,7 @@ class SKINNING_OT_show_error(bpy.types.Operator):
     def execute(self, context):
         with reported(self):
             result = result_of(context.view_layer.objects.active)
-            if error_display.shows_error(result.mesh):
+            if any(error_display.shows_error(mesh) for mesh in _with_error(result)):
                 self._show_materials(context, result)
             else:
                 self._show_colors(context, result)
@@ -83,21 +83,32 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         return {"CANCELLED"}
 
     def _show_colors(self, context, result) -> None:
-        largest = error_display.add_error_colors(result.mesh)
-        # The source lies where the result is, so that one would shine through the other.
-        if result.source is not None:
-            if result.source == context.view_layer.objects.active and result.mesh.visible_get():
-                _make_active(context, result.mesh)
-            _set_hidden(context, result.source, True)
+        meshes = _with_error(result)
+        # The same color is the same error on all.
+        largest = max(float(error_display.read_errors(mesh.data).max(initial=0.0)) for mesh in meshes)
+        for mesh in meshes:
+            error_display.add_error_colors(mesh, largest=largest)
+        # A source lies where its result is, so that one would shine through the other.
+        active = context.view_layer.objects.active
+        if active in result.sources and result.mesh is not None and result.mesh.visible_get():
+            _make_active(context, result.mesh)
+        for source in result.sources:
+            _set_hidden(context, source, True)
         error_display.show_colors(context, True)
         distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
-        self.report({"INFO"}, f"{result.mesh.name}: blue is no error, red the largest, {distance}")
+        names = ", ".join(mesh.name for mesh in meshes)
+        self.report({"INFO"}, f"{names}: blue is no error, red the largest, {distance}")
 
     def _show_materials(self, context, result) -> None:
-        error_display.remove_error_colors(result.mesh)
-        if result.source is not None:
-            _set_hidden(context, result.source, False)
+        for mesh in _with_error(result):
+            error_display.remove_error_colors(mesh)
+        for source in result.sources:
+            _set_hidden(context, source, False)
         error_display.show_colors(context, False)
+
+
+def _with_error(result) -> list:
+    return [mesh for mesh in result.meshes if error_display.has_error(mesh)]
 
 
 def _make_active(context, object) -> None:

@@ -7,7 +7,10 @@ import bpy
 
 from ..scene import background, error_display
 from ..scene.conversion import reason_not_to_convert
+from ..scene.job_checks import active_object
 from ..scene.result import result_of
+from ..scene.several_sources import other_sources
+from ..scene.wording import counted
 from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
 
 
@@ -30,10 +33,16 @@ class SKINNING_PT_convert_animation(bpy.types.Panel):
         if job is not None:
             draw_job(layout, job)
             return
-        reason = reason_not_to_convert(context)
+        several = context.scene.skinning_conversion.selected_objects
+        reason = reason_not_to_convert(context, several)
+        text = "Convert to Skinning"
+        if several and not reason:
+            count = 1 + len(other_sources(context, active_object(context)))
+            text = f"Convert {counted(count, 'Object')} to Skinning"
         button = layout.row()
         button.scale_y = 1.5
-        button.operator("skinning.convert_animation", text="Convert to Skinning", icon="ARMATURE_DATA")
+        button.enabled = not reason
+        button.operator("skinning.convert_animation", text=text, icon="ARMATURE_DATA")
         if reason:
             draw_text(layout, context, reason, "INFO")
 
@@ -54,6 +63,12 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
         result = result_of(context.view_layer.objects.active)
         figures = result.figures
         draw_rows(layout, figure_rows(figures, context.scene.unit_settings.system))
+        parts = part_rows(figures)
+        if parts:
+            header, body = layout.panel("skinning_conversion_parts", default_closed=False)
+            header.label(text="E_RMS of the Objects")
+            if body is not None:
+                draw_rows(body, parts)
         curve = curve_rows(figures)
         if curve:
             header, body = layout.panel("skinning_conversion_curve", default_closed=False)
@@ -80,7 +95,7 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
                 icon=icon,
                 depress=target is not None and target == context.view_layer.objects.active,
             ).part = part
-        shown = result.mesh is not None and error_display.shows_error(result.mesh)
+        shown = any(error_display.shows_error(mesh) for mesh in result.meshes)
         layout.operator(
             "skinning.show_error", text="Hide Error" if shown else "Show Error", icon="COLOR", depress=shown
         )
@@ -89,6 +104,7 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
 def draw_settings(layout, scene) -> None:
     settings = scene.skinning_conversion
     column = layout.column()
+    column.prop(settings, "selected_objects")
     column.prop(settings, "bone_count")
     column.prop(settings, "bone_kind")
     column.prop(settings, "max_influences")
@@ -125,6 +141,11 @@ def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
     if keys:
         rows.append(("Keys", f"{keys['after']:,} of {keys['before']:,}"))
     return rows
+
+
+def part_rows(figures: dict) -> list[tuple[str, str]]:
+    """Name and E_RMS of each object of a conversion of several; empty where there was one."""
+    return [(part["source"], f"{part['e_rms']:.3f}") for part in figures.get("parts", ())]
 
 
 class CurveRow(NamedTuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one pipeline from a moving mesh to a measured rig; operator and command line both drive this generator."""
+"""The one pipeline from moving meshes to a measured rig; operator and command line both drive this generator."""
 
 import time
 from collections.abc import Iterator
@@ -15,6 +15,8 @@ from .data_blocks import is_alive
 from .job_checks import reason_not_to_work
 from .object_checks import check_object
 from .scene_state import SceneState
+from .several_sources import check_sources, other_sources, sources_label
+from .wording import counted
 
 REPORT_PROPERTY = "skinning_report"
 
@@ -23,7 +25,8 @@ REPORT_PROPERTY = "skinning_report"
 class Conversion:
     """A finished conversion.
 
-    rig: the scene.rig_writer.Rig. meter: Blender's own evaluation of it against the source at every frame.
+    other_names: of the sources beside the one called ``source_name``. rig: the scene.rig_writer.Rig. meter: Blender's
+    own evaluation of it against the sources at every frame, a scene.measure.RigMeter.
     seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
     error (core.decomposition.CurvePoint). keys: where keys were reduced, the scene.key_reduction.KeyCounts.
     """
@@ -41,6 +44,12 @@ class Conversion:
     curve: tuple = ()
     keys: object = None
     key_tolerance: float = 0.0
+    other_names: tuple[str, ...] = ()
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names of all sources, in the order of the rig's objects."""
+        return self.source_name, *self.other_names
 
     @property
     def largest_distance(self) -> float:
@@ -58,15 +67,26 @@ class Conversion:
         """The result in one line."""
         meter, seconds = self.meter, sum(self.seconds.values())
         keys = "" if self.keys is None else f", {self.keys.after:,} of {self.keys.before:,} keys"
+        others = f" with {counted(len(self.other_names), 'other object')}" if self.other_names else ""
         return (
-            f"{self.source_name}: {self.bone_count} bones, {self.vertex_count} vertices, {len(self.frame_numbers)} "
-            f"frames{keys}, E_RMS {meter.e_rms:.3g}{self.missed}, largest error {meter.max_error:.3g}, {seconds:.1f} s"
+            f"{self.source_name}{others}: {self.bone_count} bones, {self.vertex_count} vertices, "
+            f"{len(self.frame_numbers)} frames{keys}, E_RMS {meter.e_rms:.3g}{self.missed}, "
+            f"largest error {meter.max_error:.3g}, {seconds:.1f} s"
         )
 
 
-def reason_not_to_convert(context) -> str:
-    """Why the active object cannot be converted now, for poll and panel, or ""."""
-    return reason_not_to_work(context, check_object)
+def reason_not_to_convert(context, selected_objects: bool = False) -> str:
+    """Why the active object, and with ``selected_objects`` the selected ones, cannot be converted now, or "".
+
+    For poll and panel.
+    """
+
+    def check(context, object) -> None:
+        check_object(context, object)
+        if selected_objects:
+            check_sources(context, other_sources(context, object))
+
+    return reason_not_to_work(context, check)
 
 
 def convert(
@@ -78,12 +98,13 @@ def convert(
     frame_step: int = 1,
     key_tolerance: float = 0.0,
     root_bone: bool = False,
+    others: tuple = (),
 ) -> background.Steps:
     """Generator: turn the animation of ``object`` into a skinned mesh and its armature; returns a Conversion.
 
-    Yields (fraction, stage). settings: core.decomposition.Settings. Frames: the scene's range where None.
-    key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them all. root_bone: all bones are under
-    one that stands still.
+    others: mesh objects that become a skinned mesh each, of the same armature. Yields (fraction, stage). settings:
+    core.decomposition.Settings. Frames: the scene's range where None. key_tolerance: how far fewer keys may move a
+    vertex, per mille; 0 keeps them all. root_bone: all bones are under one that stands still.
     Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
@@ -92,18 +113,21 @@ def convert(
 
     frame_start = context.scene.frame_start if frame_start is None else frame_start
     frame_end = context.scene.frame_end if frame_end is None else frame_end
-    check_object(context, object)
+    objects = tuple(dict.fromkeys((object, *others)))
+    check_sources(context, objects)
     check_tolerance(key_tolerance)
     frame_count = len(range(frame_start, frame_end + 1, frame_step)) if frame_step > 0 else 0
-    vertex_count = _vertex_count(context, object)
-    check_memory(object.name, frame_count, vertex_count, settings)
+    vertex_count = sum(_vertex_count(context, ob) for ob in objects)
+    check_memory(sources_label(objects), frame_count, vertex_count, settings)
 
     state = SceneState(context)
     made = _Made()
     try:
-        stages = _convert(context, object, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made)
+        stages = _convert(
+            context, objects, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made
+        )
         steps = _spread(stages, stage_seconds(frame_count, vertex_count, settings, key_tolerance))
-        conversion = yield from _while_there(steps, object)
+        conversion = yield from _while_there(steps, objects)
         made.keep()
         return conversion
     finally:
@@ -112,7 +136,7 @@ def convert(
 
 
 def _convert(
-    context, object, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made
+    context, objects, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made
 ) -> background.Steps:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
     from ..core.decomposition import decompose
@@ -122,11 +146,12 @@ def _convert(
     from .rig_writer import write_error_attribute, write_rig
 
     seconds: dict[str, float] = {}
+    object, *others = objects
 
     with _timed(seconds, "read"):
-        reading = read_animation(context, object, frame_start, frame_end, frame_step)
+        reading = read_animation(context, object, frame_start, frame_end, frame_step, tuple(others))
         source = yield from _stage("read", reading, "Reading the animation")
-    made.add_mesh(source.mesh)
+    made.add_meshes(source)
 
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(lambda progress: decompose(source.animation, settings, progress))
@@ -161,17 +186,19 @@ def _convert(
         curve=decomposition.curve,
         keys=keys,
         key_tolerance=key_tolerance,
+        other_names=tuple(ob.name for ob in others),
     )
     write_figures(conversion, settings, frame_step)
     return conversion
 
 
 def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
-    """Leave the figures on the skinned object (the contract's properties) and, for the panel, on both objects."""
+    """Leave the figures on each skinned object (the contract's properties) and, for the panel, on the armature, too."""
     rig, meter = conversion.rig, conversion.meter
-    rig.object["skinning_e_rms"] = meter.e_rms
-    rig.object["skinning_max_error"] = meter.max_error
-    rig.object["skinning_bone_count"] = conversion.bone_count
+    for ob in rig.objects:
+        ob["skinning_e_rms"] = meter.e_rms
+        ob["skinning_max_error"] = meter.max_error
+        ob["skinning_bone_count"] = conversion.bone_count
     report = {
         # Names, not pointers: a pointer would make the result a user of the source.
         "source": conversion.source_name,
@@ -200,11 +227,18 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
             "e_rms": [point.e_rms for point in conversion.curve],
             "solved": [int(point.solved) for point in conversion.curve],
         }
-    for ob in (rig.object, rig.armature):
-        ob[REPORT_PROPERTY] = report
+    sources = list(zip(conversion.source_names, rig.objects, strict=True))
+    if conversion.other_names:
+        report["parts"] = [
+            {"source": name, "object": ob.name, "e_rms": part.e_rms, "max_error": part.max_error}
+            for (name, ob), part in zip(sources, meter.parts, strict=True)
+        ]
+    for name, ob in sources:
+        ob[REPORT_PROPERTY] = {**report, "source": name, "object": ob.name}
+    rig.armature[REPORT_PROPERTY] = report
 
 
-def check_memory(name: str, frame_count: int, vertex_count: int, settings) -> None:
+def check_memory(label: str, frame_count: int, vertex_count: int, settings) -> None:
     """Raises NotEnoughMemory where the frames and their solve do not fit into the memory that is free."""
     from ..core.decomposition import memory_estimate
     from ..core.memory import available_memory
@@ -214,7 +248,7 @@ def check_memory(name: str, frame_count: int, vertex_count: int, settings) -> No
     free = available_memory()
     if free is not None and needed > free:
         raise NotEnoughMemory(
-            f'Converting object "{name}" ({vertex_count} vertices, {frame_count} frames) needs about '
+            f"Converting {label} ({vertex_count} vertices, {frame_count} frames) needs about "
             f"{_amount(needed)} of memory, and the machine has {_amount(free)} free. "
             "Choose a shorter frame range, a larger frame step or fewer bones"
         )
@@ -262,17 +296,20 @@ def _spread(stages: Iterator, seconds: dict[str, float]) -> background.Steps:
         stages.close()
 
 
-def _while_there(steps: Iterator, object) -> background.Steps:
-    """Generator: ``steps``, until the user deletes the object between two of them: then BadScene is raised."""
-    name = object.name
+def _while_there(steps: Iterator, objects) -> background.Steps:
+    """Generator: ``steps``, until the user deletes an object between two of them: then BadScene is raised."""
+    names = [ob.name for ob in objects]
     try:
         while True:
             try:
                 yield next(steps)
             except StopIteration as end:
                 return end.value
-            if not is_alive(object):
-                raise BadScene(f'The object "{name}" was deleted or undone while it was being converted. Start again')
+            for name, ob in zip(names, objects, strict=True):
+                if not is_alive(ob):
+                    raise BadScene(
+                        f'The object "{name}" was deleted or undone while it was being converted. Start again'
+                    )
     finally:
         steps.close()
 
@@ -304,8 +341,8 @@ class _Made:
     def __init__(self):
         self._blocks: list[bpy.types.ID] = []
 
-    def add_mesh(self, mesh) -> None:
-        self._blocks.append(mesh)
+    def add_meshes(self, source) -> None:
+        self._blocks += [part.mesh for part in source.parts]
 
     def add_rig(self, rig) -> None:
         self._blocks += [block for block in rig.data_blocks if block not in self._blocks]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Find a conversion's three objects (source, skinned mesh, rig) and its figures from any one of them."""
+"""Find a conversion's objects (sources, skinned meshes, rig) and its figures from any one of them."""
 
 from dataclasses import dataclass
 
@@ -10,17 +10,40 @@ from .result_names import with_ending
 
 
 @dataclass(frozen=True)
+class ResultPart:
+    """A source and the skinned mesh that was made from it, None where renamed or deleted."""
+
+    source: bpy.types.Object | None
+    mesh: bpy.types.Object | None
+
+
+@dataclass(frozen=True)
 class Result:
-    """The objects of a conversion, None where renamed or deleted, and the figures as plain values."""
+    """The objects of a conversion, None where renamed or deleted, and the figures as plain values.
+
+    source, mesh: what the result was asked for by, the active one's where that was the rig. parts: all of them, where
+    several were converted together.
+    """
 
     source: bpy.types.Object | None
     mesh: bpy.types.Object | None
     rig: bpy.types.Object | None
     figures: dict
+    parts: tuple[ResultPart, ...]
+
+    @property
+    def sources(self) -> list[bpy.types.Object]:
+        """All sources that are there."""
+        return [part.source for part in self.parts if part.source is not None]
+
+    @property
+    def meshes(self) -> list[bpy.types.Object]:
+        """All skinned meshes that are there."""
+        return [part.mesh for part in self.parts if part.mesh is not None]
 
 
 def result_of(object) -> Result | None:
-    """The conversion that ``object`` is the skinned mesh or the rig of, else the last that it is the source of.
+    """The conversion that ``object`` is a skinned mesh or the rig of, else the last that it is a source of.
 
     Cheap enough for a panel's draw.
     """
@@ -36,7 +59,13 @@ def result_of(object) -> Result | None:
     else:
         mesh = carrier
         rig = next((modifier.object for modifier in carrier.modifiers if modifier.type == "ARMATURE"), rig)
-    return Result(source, mesh, rig, figures)
+    # The carrier itself may have another name by now.
+    others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
+    parts = (
+        ResultPart(source, mesh),
+        *(ResultPart(*(bpy.data.objects.get(part[key]) for key in ("source", "object"))) for part in others),
+    )
+    return Result(source, mesh, rig, figures, parts)
 
 
 def _last_mesh_made_from(source) -> bpy.types.Object | None:

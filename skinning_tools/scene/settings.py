@@ -121,6 +121,12 @@ def setting_annotations(limit: str) -> dict:
             subtype="FACTOR",
             options={"SKIP_SAVE"},
         ),
+        "selected_objects": BoolProperty(
+            name="Selected Objects",
+            description="Convert all selected meshes to one armature, at the place of the active one",
+            default=False,
+            options={"SKIP_SAVE"},
+        ),
         "root_bone": BoolProperty(
             name="Root Bone",
             description="Put all bones under one at the object's origin, to move the result as a whole",
