@@ -2,6 +2,8 @@
 """`blender -b file.blend --command skinning ...`: the extension's work, unattended."""
 
 import argparse
+import importlib
+import os
 import sys
 
 import bpy
@@ -15,7 +17,9 @@ from .commands import (
     build_eigenskin,
     compress_weights,
     convert,
+    convert_shots,
     fit_weights_to_pose,
+    gather_reports,
     partition_rigid,
     remove_bone_links,
     remove_bulge_bone,
@@ -30,6 +34,8 @@ from .commands.common import UsageError, add_common
 # In the order of the help's list.
 COMMANDS = (
     convert,
+    convert_shots,
+    gather_reports,
     solve_weights,
     solve_transforms,
     add_helper_bones,
@@ -79,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
         command.add(commands)
     for name, command in commands.choices.items():
         add_common(command)
-        command.set_defaults(command=name)
+        command.set_defaults(command=name, parse=whole.parse_args)
         command.epilog = epilog
     return whole
 
@@ -103,3 +109,18 @@ def register() -> None:
 
 def unregister() -> None:
     bpy.utils.unregister_cli_command(_handles.pop())
+
+
+def _run_as_program() -> None:
+    """`python -m skinning_tools.command_line COMMAND ...`, where Blender is a module of Python and no program."""
+    if __package__ not in bpy.context.preferences.addons:
+        importlib.import_module(__package__).register()
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Blender's 4.2 module can crash while Python shuts down.
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    _run_as_program()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the subcommands of the command line share: their common options, what to work on, and what they say."""
 
+import fnmatch
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,20 @@ def find_object(scene, name: str, kinds=("MESH",)):
         known = ", ".join(ob.name for ob in scene.objects if ob.type in kinds) or "none"
         raise BadScene(f'There is no object "{name}" in scene "{scene.name}". Its {words}: {known}')
     return found
+
+
+def find_objects(scene, names: list[str]) -> list:
+    """The objects of those names; a name that no object has may be a pattern, which stands for all meshes that fit it.
+
+    Raises BadScene where there is none.
+    """
+    found = {}
+    for name in names:
+        fitting = [ob for ob in scene.objects if ob.type == "MESH" and fnmatch.fnmatchcase(ob.name, name)]
+        if name in scene.objects or not fitting:
+            fitting = [find_object(scene, name)]
+        found |= {ob.name: ob for ob in fitting}
+    return list(found.values())
 
 
 def find_armature(scene, name: str):

@@ -7,7 +7,7 @@ import bpy
 
 from ..core.errors import BadScene
 from ..scene import background, conversion
-from .common import UsageError, add_target, find_object, progress_of
+from .common import UsageError, add_target, find_objects, progress_of
 from .outcome import Outcome, Row
 
 
@@ -18,78 +18,84 @@ def add(commands) -> None:
         description="Turn the animation of a mesh into a skinned copy with an armature, weights and keyframes, "
         "and save the file.",
     )
+    add_settings(convert)
     convert.add_argument(
+        "--curve", metavar="FILE.png", help="with --target-error: save the curve of error over bones as a picture"
+    )
+    add_target(convert)
+    convert.set_defaults(run=_run)
+
+
+def add_settings(command) -> None:
+    """The options that say what is made, for one file or for many."""
+    command.add_argument(
         "--object",
         metavar="NAME",
         required=True,
         action="append",
-        help="the mesh object that moves; given several times: all of them to one armature, at the place of the first",
+        help="the mesh object that moves, or a pattern such as 'Flag*'; given several times, or where a pattern fits "
+        "several: all of them to one armature, at the place of the first",
     )
-    convert.add_argument("--bones", type=int, default=20, metavar="N", help="number of bones (default: %(default)s)")
-    convert.add_argument(
+    command.add_argument("--bones", type=int, default=20, metavar="N", help="number of bones (default: %(default)s)")
+    command.add_argument(
         "--kind",
         choices=("AFFINE", "SCALED", "RIGID"),
         type=str.upper,
         default="AFFINE",
         help="what the bones may do (default: %(default)s)",
     )
-    convert.add_argument(
+    command.add_argument(
         "--influences",
         type=int,
         default=4,
         metavar="N",
         help="most bones that may move one vertex (default: %(default)s)",
     )
-    convert.add_argument(
+    command.add_argument(
         "--iterations", type=int, default=15, metavar="N", help="rounds of improvement (default: %(default)s)"
     )
-    convert.add_argument(
+    command.add_argument(
         "--target-error",
         type=float,
         default=0.0,
         metavar="E",
         help="E_RMS to reach with as few bones as possible, at most --bones (default: not used)",
     )
-    convert.add_argument(
-        "--curve", metavar="FILE.png", help="with --target-error: save the curve of error over bones as a picture"
-    )
-    convert.add_argument(
+    command.add_argument(
         "--residual-shapes",
         type=int,
         default=0,
         metavar="N",
         help="number of keyed shape keys that correct what the bones leave over (default: %(default)s)",
     )
-    convert.add_argument(
+    command.add_argument(
         "--key-tolerance",
         type=float,
         default=0.0,
         metavar="T",
         help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",
     )
-    convert.add_argument(
+    command.add_argument(
         "--method",
         choices=("STANDARD", "KAVAN2010"),
         type=str.upper,
         default="STANDARD",
         help="KAVAN2010 is the published algorithm as it is written, to compare with (default: %(default)s)",
     )
-    convert.add_argument(
+    command.add_argument(
         "--smoothness",
         type=float,
         default=0.0,
         metavar="S",
         help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
     )
-    convert.add_argument("--root-bone", action="store_true", help="put all bones under one at the object's origin")
-    convert.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
-    convert.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
-    convert.add_argument("--frame-end", type=int, metavar="F", help="last frame (default: the scene's)")
-    convert.add_argument(
+    command.add_argument("--root-bone", action="store_true", help="put all bones under one at the object's origin")
+    command.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
+    command.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
+    command.add_argument("--frame-end", type=int, metavar="F", help="last frame (default: the scene's)")
+    command.add_argument(
         "--frame-step", type=int, default=1, metavar="N", help="convert every N-th frame (default: %(default)s)"
     )
-    add_target(convert)
-    convert.set_defaults(run=_run)
 
 
 def _run(options) -> Outcome:
@@ -108,7 +114,7 @@ def _run(options) -> Outcome:
         method=options.method,
         smoothness=options.smoothness,
     )
-    first, *others = (find_object(context.scene, name) for name in options.object)
+    first, *others = find_objects(context.scene, options.object)
     steps = conversion.convert(
         context,
         first,

@@ -24,7 +24,7 @@ def trace(path: Path) -> dict[str, object]:
 
 
 def is_same(path: Path, known: dict) -> bool:
-    """Whether the file is the one that a fingerprint or trace describes; where the time differs, the content decides."""
+    """Whether the file is the one that was described; where the time differs, the content decides, if it is known."""
     try:
         status = os.stat(path)
     except OSError:

@@ -19,7 +19,7 @@ SCHEMA, SCHEMA_VERSION = "skinning_tools.report", 1
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
 
 # What says how a command is run, not what it makes.
-NOT_SETTINGS = {"run", "command", "saves", "input", "output", "overwrite", "report", "progress", "quiet"}
+NOT_SETTINGS = {"run", "command", "parse", "saves", "input", "output", "overwrite", "report", "progress", "quiet"}
 
 
 class Report:
@@ -60,9 +60,9 @@ class Report:
         seconds = outcome.seconds
         self.stages = dict(seconds) if isinstance(seconds, dict) else {} if seconds is None else {"work": seconds}
 
-    def write(self, status: str, exit_code: int, message: str = "") -> None:
-        """Raises OSError; then the file is as it was."""
-        document = {
+    def document(self, status: str, exit_code: int, message: str = "") -> dict:
+        """The whole report, as the file has it."""
+        return {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             "command": self.command,
@@ -83,7 +83,10 @@ class Report:
             },
             "versions": versions(),
         }
-        write_json(self.path, document)
+
+    def write(self, status: str, exit_code: int, message: str = "") -> None:
+        """Raises OSError; then the file is as it was."""
+        write_json(self.path, self.document(status, exit_code, message))
 
 
 def settings_of(options) -> dict[str, object]:

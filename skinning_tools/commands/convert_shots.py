@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`convert-shots`: `convert` for many files, each in a Blender of its own."""
+
+import argparse
+import contextlib
+import shlex
+import time
+from collections import deque
+from pathlib import Path
+
+from . import convert
+from .blender_child import Child, end, end_text
+from .common import UsageError, progress_of, say, say_error
+from .fingerprints import is_same
+from .outcome import Outcome, Row
+from .report import DONE, FAILED, Report, read_report, settings_of, write_json
+from .shot_table import aligned, shot_row
+from .shots import Shot, add_shots, chosen, find_shots
+
+POLL_SECONDS = 0.05
+SKIPPED = "skipped"
+
+
+def add(commands) -> None:
+    convert_shots = commands.add_parser(
+        "convert-shots",
+        help="turn the animations of many files into bones, weights and keyframes",
+        description="Convert the same objects of many .blend files with the same settings, each in a Blender of its "
+        "own. Results, reports and the logs of what failed go into one folder. Shots whose report says that they are "
+        "done, with the same settings and from the same file, are skipped, so that the same command goes on where it "
+        "was stopped.",
+    )
+    add_shots(convert_shots)
+    convert_shots.add_argument("--output", metavar="FOLDER", required=True, help="where to save the results")
+    convert_shots.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
+    )
+    convert_shots.add_argument("--only", metavar="NUMBERS", help="only the shots of these numbers, such as 1-3,7")
+    convert_shots.add_argument("--list", action="store_true", help="only print the shots with their numbers")
+    convert_shots.add_argument("--again", action="store_true", help="convert finished shots, too")
+    convert_shots.add_argument(
+        "--on-failure",
+        choices=("fail", "report"),
+        default="fail",
+        help="where shots fail: end with exit code 1 after the others, or with 0, as the reports say it "
+        "(default: %(default)s)",
+    )
+    convert_shots.add_argument(
+        "--settings",
+        default="",
+        metavar="TEXT",
+        help="more options of convert in one text, for render managers that cannot leave an option out",
+    )
+    convert.add_settings(convert_shots.add_argument_group("what is made, as of convert"))
+    convert_shots.set_defaults(run=_run)
+
+
+def _run(options) -> Outcome:
+    if options.jobs < 1:
+        raise UsageError("--jobs must be at least 1")
+    folder = Path(options.output).expanduser().absolute()
+    shots = find_shots(options.shots, folder, options.recursive)
+    if options.list:
+        return Outcome([Row(f"{number}", str(shot.path)) for number, shot in enumerate(shots, 1)])
+    shots = chosen(shots, options.only)
+    settings = convert_arguments(options)
+    expected = settings_of(options.parse(["convert", *settings, "--overwrite"]))
+    with _told_as_usage():
+        for shot in shots:
+            shot.report.parent.mkdir(parents=True, exist_ok=True)
+
+    rows = {shot: shot_row(shot.name, None) for shot in shots}
+    waiting = deque()
+    for shot in shots:
+        report = None if options.again else read_report(shot.report)
+        if report is not None and is_finished(shot, report, expected):
+            rows[shot] = shot_row(shot.name, report, SKIPPED)
+        else:
+            waiting.append(shot)
+    converting = _Converting(options, settings, expected, len(waiting))
+    for shot, report in converting.run(waiting):
+        rows[shot] = shot_row(shot.name, report)
+    say(aligned(rows.values()))
+    return _outcome(options, rows)
+
+
+def convert_arguments(options) -> list[str]:
+    """The options of ``convert`` among the given ones, as its command line. Raises UsageError."""
+    parser = argparse.ArgumentParser(add_help=False)
+    convert.add_settings(parser)
+    arguments = []
+    # The only list of a parser's options that argparse has.
+    for action in parser._actions:
+        value, name = getattr(options, action.dest), action.option_strings[0]
+        if action.nargs == 0:
+            arguments += [name] if value != action.default else []
+        elif value is not None:
+            arguments += [f"{name}={item}" for item in (value if isinstance(value, list) else [value])]
+    try:
+        return arguments + shlex.split(options.settings)
+    except ValueError as error:
+        raise UsageError(f"--settings: {error}") from error
+
+
+def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
+    """Whether the report says that the shot is done, with these settings and from what is there now."""
+    source = report["input"] or {}
+    return (
+        (report["command"], report["status"], report["settings"]) == ("convert", DONE, settings)
+        and shot.output.is_file()
+        and shot.path.is_file()
+        and is_same(shot.path, source)
+        and all(is_same(Path(other["path"]), other) for other in source.get("refers_to", ()))
+    )
+
+
+class _Converting:
+    """Runs conversions, several at once."""
+
+    def __init__(self, options, settings: list[str], expected: dict, count: int):
+        self._settings, self._expected, self._count = settings, expected, count
+        self._jobs = max(1, min(options.jobs, count))
+        self._progress = progress_of(options)
+        self._says_lines = options.progress == "lines"
+        self._done = 0
+
+    def run(self, waiting: deque[Shot]):
+        """Generator: shot and report of each that has ended. Closing it, or an exception, ends those that run."""
+        running: dict[Shot, Child] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < self._jobs:
+                    self._start(waiting.popleft(), running)
+                for shot, child in list(running.items()):
+                    code = child.exit_code()
+                    if code is not None:
+                        report = self._finish(shot, child, code)
+                        del running[shot]
+                        yield shot, report
+                self._tell(running)
+                time.sleep(POLL_SECONDS)
+        finally:
+            end(list(running.values()))
+            for shot in running:
+                _remove_halves(shot)
+
+    def _start(self, shot: Shot, running: dict[Shot, Child]) -> None:
+        # The old report would be taken for that of this conversion.
+        shot.report.unlink(missing_ok=True)
+        arguments = [
+            "convert", *self._settings, "--input", str(shot.path), "--output", str(shot.output),
+            "--report", str(shot.report), "--progress", "openjd",
+        ]  # fmt: skip
+        running[shot] = Child(arguments, shot.log, self._jobs)
+
+    def _finish(self, shot: Shot, child: Child, code: int) -> dict:
+        report = read_report(shot.report)
+        if report is None:
+            report = self._report_of_crash(shot, child, code)
+        if report["status"] == DONE:
+            shot.log.unlink(missing_ok=True)
+        else:
+            _remove_halves(shot)
+        self._done += 1
+        if self._says_lines:
+            seconds = report["times"]["seconds"]
+            message = f": {report['message']}" if report["message"] else ""
+            say(f"[{self._done}/{self._count}] {shot.name}  {report['status']}, {seconds:.1f} s{message}")
+        return report
+
+    def _report_of_crash(self, shot: Shot, child: Child, code: int) -> dict:
+        """What Blender could not write any more."""
+        report = Report(shot.report, "convert", self._expected)
+        report.input = {"path": str(shot.path)}
+        words = child.last_words()
+        message = f"{end_text(code)}. Its log is {shot.log}" + (f", the end of it: {words}" if words else "")
+        document = report.document(FAILED, code if code > 0 else 128 - code, message)
+        try:
+            write_json(shot.report, document)
+        except OSError as error:
+            say_error(f"The report {shot.report} could not be written ({error.strerror or error})")
+        return document
+
+    def _tell(self, running: dict[Shot, Child]) -> None:
+        if self._progress is None or not running:
+            return
+        stage = ", ".join(f"{shot.name} {child.stage}".strip() for shot, child in running.items())
+        fraction = (self._done + sum(child.fraction for child in running.values())) / self._count
+        self._progress(fraction, stage)
+
+
+def _remove_halves(shot: Shot) -> None:
+    """What a Blender that was killed while it saved leaves behind."""
+    for path in (shot.output.with_name(f"{shot.output.name}@"), *shot.report.parent.glob(f".{shot.report.name}.*.tmp")):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _outcome(options, rows: dict[Shot, dict]) -> Outcome:
+    statuses = [row["status"] for row in rows.values()]
+    counts = {name: statuses.count(name) for name in (DONE, SKIPPED)}
+    failed = len(statuses) - sum(counts.values())
+    shots = {shot.name: row for shot, row in rows.items()}
+    return Outcome(
+        [
+            Row("Shots", shots, str(len(rows))),
+            Row("Converted", counts[DONE]),
+            Row("Skipped", counts[SKIPPED], f"{counts[SKIPPED]}, finished before"),
+            Row("Failed", failed),
+        ],
+        exit_code=1 if failed and options.on_failure == "fail" else 0,
+        message=f"{failed} of {len(rows)} shots failed" if failed else "",
+    )
+
+
+@contextlib.contextmanager
+def _told_as_usage():
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"The folder for the results cannot be made: {error}") from error

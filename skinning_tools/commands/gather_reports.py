@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`gather-reports`: the reports of many conversions in one table."""
+
+from pathlib import Path
+
+from ..core.errors import BadScene
+from .common import UsageError, say
+from .outcome import Outcome, Row
+from .report import DONE, read_report, write_text
+from .shot_table import aligned, comma_separated, shot_row
+from .shots import find_shots
+
+
+def add(commands) -> None:
+    gather = commands.add_parser(
+        "gather-reports",
+        help="put the reports of many conversions into one table",
+        description="Print the reports of convert that a folder has as one table. Ends with exit code 1 where one of "
+        "the shots failed or has no report.",
+    )
+    gather.add_argument("folder", metavar="FOLDER", help="where the reports are, as convert-shots leaves them")
+    gather.add_argument(
+        "--shots",
+        action="append",
+        default=[],
+        metavar="SHOTS",
+        help="the shots as given to convert-shots: those without a report are in the table, too",
+    )
+    gather.add_argument("--recursive", action="store_true", help="the folders within the folders, too")
+    gather.add_argument("--output", metavar="FILE.csv", help="save the table to this file, too")
+    gather.set_defaults(run=_run)
+
+
+def _run(options) -> Outcome:
+    folder = Path(options.folder).expanduser().absolute()
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}")
+    reports = dict(_reports(folder, options.recursive))
+    names = dict.fromkeys(shot.name for shot in find_shots(options.shots, folder, options.recursive))
+    rows = [shot_row(name, reports.get(name)) for name in names | dict.fromkeys(reports)]
+    if not rows:
+        raise BadScene(f"There are no reports of conversions in {folder}")
+    say(aligned(rows))
+    if options.output:
+        _save(Path(options.output).expanduser().absolute(), comma_separated(rows))
+    failed = sum(row["status"] != DONE for row in rows)
+    return Outcome(
+        [Row("Shots", {row["shot"]: row for row in rows}, str(len(rows))), Row("Failed", failed)],
+        files={"table": Path(options.output).expanduser().absolute()} if options.output else {},
+        exit_code=1 if failed else 0,
+        message=f"{failed} of {len(rows)} shots failed or have no report" if failed else "",
+    )
+
+
+def _reports(folder: Path, recursive: bool):
+    """Name and report of each conversion."""
+    for path in sorted(folder.rglob("*.json") if recursive else folder.glob("*.json")):
+        report = read_report(path)
+        if report is not None and report["command"] == "convert":
+            yield path.relative_to(folder).with_suffix("").as_posix(), report
+
+
+def _save(path: Path, text: str) -> None:
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise BadScene(f"The table could not be saved to {path}: {error.strerror or error}") from error

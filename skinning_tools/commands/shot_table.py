@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The reports of many conversions as one table."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+MISSING = "missing"
+
+COLUMNS = ("shot", "status", "object", "bones", "vertices", "frames", "e_rms", "largest_error", "seconds", "message")
+
+
+def shot_row(name: str, report: dict | None, status: str | None = None) -> dict[str, object]:
+    """One line, by ``COLUMNS``. report: of ``convert``, None where there is none. status: where it is another."""
+    if report is None:
+        return {"shot": name, "status": status or MISSING, "message": "there is no report"}
+    figures = report["figures"]
+    row = {column: figures.get(column) for column in ("object", "bones", "vertices", "e_rms", "largest_error")}
+    row |= {"shot": name, "status": status or report["status"], "message": report["message"] or None}
+    row |= {"frames": figures.get("frames", {}).get("count"), "seconds": report["times"]["seconds"]}
+    if isinstance(row["object"], list):
+        row["object"] = ", ".join(row["object"])
+    return {column: row[column] for column in COLUMNS}
+
+
+def aligned(rows: Iterable[dict]) -> str:
+    """For people: columns that nothing fills are left out."""
+    lines = [[_text(row.get(column)) for column in COLUMNS] for row in rows]
+    kept = [index for index in range(len(COLUMNS)) if any(line[index] for line in lines)]
+    lines = [[COLUMNS[index].replace("_", " ").replace("e rms", "E_RMS") for index in kept]] + [
+        [line[index] for index in kept] for line in lines
+    ]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(kept))]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def comma_separated(rows: Iterable[dict]) -> str:
+    """For programs, with the full numbers."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
