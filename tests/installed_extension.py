@@ -1,69 +1,107 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Install the built zip into a fresh Blender profile and convert an animation with the installed extension.
 
-python installed_extension.py ZIP, in a Python with bpy. Exit status 0 only where the conversion worked and neither the
-extension nor scipy came from anywhere but the profile.
+python installed_extension.py ZIP [--without-scipy], in a Python with bpy; or blender -b --python
+installed_extension.py -- ZIP [--without-scipy], with an empty folder in BLENDER_USER_RESOURCES. Exit status 0 only
+where the conversion worked and neither the extension nor scipy came from anywhere but the profile. Without scipy, its
+wheels are first taken out of the zip; then the extension must register, and say in one line what is missing.
 """
 
+import contextlib
 import os
+import re
 import sys
 import tempfile
 import traceback
+import zipfile
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 REPOSITORY, NAME = "user_default", "skinning_tools"
 
 
-def main(archive: Path, profile: Path) -> None:
+def main(archive: Path, profile: Path, without_scipy: bool) -> None:
     os.environ["BLENDER_USER_RESOURCES"] = str(profile)
     os.chdir(profile)
     source_tree = Path(__file__).resolve().parent.parent
     sys.path[:] = [
         entry for entry in sys.path if Path(entry or ".").resolve() not in (source_tree, source_tree / "tests")
     ]
-    sys.meta_path.insert(0, OnlyFrom(profile, "scipy"))
+    sys.meta_path[sys.meta_path.index(PathFinder)] = OnlyFrom(profile, "scipy")
     import bpy
 
     bpy.ops.preferences.addon_enable(module="bl_pkg")
+    if without_scipy:
+        archive = without_wheels(archive, profile)
     bpy.ops.extensions.package_install_files(filepath=str(archive), repo=REPOSITORY, enable_on_install=True)
     module = f"bl_ext.{REPOSITORY}.{NAME}"
     assert module in bpy.context.preferences.addons, "the extension is not enabled after its installation"
-
     source = moving_grid(bpy)
+    said = say_what_is_missing(bpy) if without_scipy else convert(bpy, source)
+
+    if not without_scipy:
+        import scipy
+
+        assert Path(scipy.__file__).resolve().is_relative_to(profile), f"scipy is {scipy.__file__}"
+        said = f"scipy {scipy.__version__}: {said}"
+    file = sys.modules[module].__file__
+    assert Path(file).resolve().is_relative_to(profile), f"the extension is {file}"
+    assert NAME not in sys.modules, "the source tree's package was loaded"
+    print(f"Blender {bpy.app.version_string}, {archive.name}, {said}")
+
+
+def convert(bpy, source) -> str:
+    """Convert, and compare the rig with the animation; the figures in a line."""
     bpy.ops.skinning.convert_animation(bone_count=4)
     skinned = bpy.data.objects[f"{source.name}_skinned"]
     figures = {key: skinned[key] for key in ("skinning_e_rms", "skinning_max_error", "skinning_bone_count")}
-    difference = largest_difference(bpy, source, skinned)
-
-    import scipy
-
-    for loaded in (sys.modules[module], scipy):
-        assert Path(loaded.__file__).resolve().is_relative_to(profile), f"{loaded.__name__} is {loaded.__file__}"
-    assert NAME not in sys.modules, "the source tree's package was loaded"
     assert figures["skinning_bone_count"] == 4, figures
+    difference = largest_difference(bpy, source, skinned)
     # The grid spans two units; were its motion lost, the difference would be its amplitude, 0.4.
     assert difference < 0.1, f"the rig is {difference} away from the animation"
-    print(
-        f"Blender {bpy.app.version_string}, scipy {scipy.__version__}: {archive.name} installed, "
-        f"{source.name} converted, "
-        f"E_RMS {figures['skinning_e_rms']:.3f}, largest difference {difference:.4f} of 2 units"
-    )
+    e_rms = figures["skinning_e_rms"]
+    return f"{source.name} converted, E_RMS {e_rms:.3f}, largest difference {difference:.4f} of 2 units"
+
+
+def say_what_is_missing(bpy) -> str:
+    """Try to convert; what is said instead."""
+    try:
+        bpy.ops.skinning.convert_animation(bone_count=4)
+    except RuntimeError as error:
+        (line,) = str(error).strip().splitlines()
+        assert "scipy is missing for Python {}.{}".format(*sys.version_info) in line, line
+        return line
+    raise AssertionError("converted without scipy")
+
+
+def without_wheels(archive: Path, folder: Path) -> Path:
+    """A copy of the package in ``folder`` that brings no libraries."""
+    target = folder / "no_wheels.zip"
+    with zipfile.ZipFile(archive) as full, zipfile.ZipFile(target, "w") as bare:
+        for name in full.namelist():
+            if not name.endswith(".whl"):
+                content = full.read(name)
+                if Path(name).name == "blender_manifest.toml":
+                    content = re.sub(rb"^wheels = \[[^]]*\]", b"", content, flags=re.MULTILINE)
+                bare.writestr(name, content)
+    return target
 
 
 class OnlyFrom:
-    """An import finder that sees one package in one folder only: the environment's own must not stand in for it."""
+    """Takes the place of the path finder: one package is seen in one folder only.
+
+    The environment's own must not stand in for it.
+    """
+
+    invalidate_caches = PathFinder.invalidate_caches
 
     def __init__(self, folder: Path, package: str):
         self.folder, self.package = folder, package
 
     def find_spec(self, name, path=None, target=None):
-        if name != self.package:
-            return None
-        spec = PathFinder.find_spec(name, [entry for entry in sys.path if Path(entry).is_relative_to(self.folder)])
-        if spec is None:
-            raise ModuleNotFoundError(f"there is no {name} in {self.folder}", name=name)
-        return spec
+        if name == self.package:
+            path = [entry for entry in sys.path if Path(entry).is_relative_to(self.folder)]
+        return PathFinder.find_spec(name, path, target)
 
 
 def moving_grid(bpy):
@@ -100,9 +138,12 @@ def largest_difference(bpy, first, second) -> float:
 
 if __name__ == "__main__":
     status = 1
-    with tempfile.TemporaryDirectory(prefix="blender_profile_") as folder:
+    given = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else sys.argv[1:]
+    with contextlib.ExitStack() as stack:
+        folder = os.environ.get("BLENDER_USER_RESOURCES")
+        folder = folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="blender_profile_"))
         try:
-            main(Path(sys.argv[1]).resolve(), Path(folder).resolve())
+            main(Path(given[0]).resolve(), Path(folder).resolve(), "--without-scipy" in given[1:])
             status = 0
         except Exception:  # noqa: BLE001
             traceback.print_exc()

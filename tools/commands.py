@@ -3,11 +3,12 @@
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from . import environment, package
+from . import blender_program, environment, package, suite
 from .environment import ROOT, Failure
 from .requirements import RIVALS
 
@@ -19,8 +20,11 @@ def main(arguments: list[str]) -> int:
     if rest and options.command not in ("test", "bench"):
         reader.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
-        blender = environment.choose_blender(options.blender)
+        program = options.blender if options.command == "test" and is_program(options.blender) else None
+        blender = environment.choose_blender(None if program else options.blender)
         python = environment.ensure(blender)
+        if program:
+            return blender_program.test(python, program, options.window, rest)
         return options.run(python, options, rest)
     except Failure as failure:
         print(f"build.py: {failure}", flush=True)
@@ -28,6 +32,11 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("\nbuild.py: stopped", flush=True)
         return 130
+
+
+def is_program(blender: str | None) -> bool:
+    """Whether ``--blender`` names a Blender program: its path, or what starts it, and no version."""
+    return blender is not None and not re.fullmatch(r"[\d.]+", blender)
 
 
 def argument_parser() -> argparse.ArgumentParser:
@@ -47,17 +56,26 @@ def argument_parser() -> argparse.ArgumentParser:
     for name, run, description in descriptions:
         command = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
         command.set_defaults(run=run)
+        also = "; or the path of a Blender program, to test the installed package in it" if name == "test" else ""
         command.add_argument(
-            "--blender", metavar="VERSION", help="4.2, 4.5 (Python 3.11) or 5.2 (Python 3.13); the newest if left out"
+            "--blender",
+            metavar="VERSION",
+            help=f"4.2, 4.5 (Python 3.11) or 5.2 (Python 3.13); the newest if left out{also}",
         )
+        if name == "test":
+            command.add_argument(
+                "--window",
+                metavar="PROGRAM",
+                help="with the path of a Blender program in --blender: what opens its window on a screen of its own",
+            )
         if name == "bench":
             command.add_argument("name", help="the benchmark: the file's name in benchmarks/, without .py")
             command.add_argument("--rivals", action="store_true", help="first install what it can compare with")
     return parser
 
 
-def _run(python: Path, *arguments: str) -> int:
-    return subprocess.run([str(python), *arguments], cwd=ROOT).returncode
+def _run(python: Path, *arguments: str, variables: dict[str, str] | None = None) -> int:
+    return subprocess.run([str(python), *arguments], cwd=ROOT, env=variables).returncode
 
 
 def _setup(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
@@ -73,7 +91,7 @@ def _test(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     checks = (("check", "."), ("format", "--check", "."))
     failed = [" ".join(check) for check in checks if _run(python, "-m", "ruff", *check)]
     # The tests run even where the style is wrong: one call tells everything that has to be mended.
-    status = _run(python, "-m", "pytest", *rest)
+    status = _run(python, "-m", "pytest", *suite.in_parallel(rest), variables=suite.one_thread_each())
     if failed:
         print(f"build.py: ruff found something to mend (ruff {', ruff '.join(failed)})", flush=True)
     return status or int(bool(failed))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .requirements import BLENDERS, DEFAULT_BLENDER, SYSTEM_LIBRARIES, Blender
+from .requirements import BLENDERS, DEFAULT_BLENDER, PROGRAM_TOOLS, SYSTEM_LIBRARIES
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".venv"
@@ -45,15 +45,33 @@ def ensure(name: str) -> Path:
     folder = ENVIRONMENTS / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "complete"
-    fingerprint = _fingerprint(BLENDERS[name])
-    if not (stamp.exists() and stamp.read_text() == fingerprint and python.exists()):
-        _install(name, folder, python)
+    interpreter, requirements = _fingerprint(sys.version, sys.base_prefix), _fingerprint(*BLENDERS[name].requirements)
+    made_by, *contents = stamp.read_text().split() if stamp.exists() and python.exists() else ("",)
+    if contents == [requirements] and made_by == interpreter:
         _check_system_libraries(folder)
-        _check_import(python)
-        stamp.write_text(fingerprint)
-    else:
-        _check_system_libraries(folder)
+        return python
+    # Where only the list of packages has changed, there is no need for another 400 MB; after an interruption, there is.
+    if made_by != interpreter or not contents:
+        _make(name, folder)
+    stamp.unlink(missing_ok=True)
+    pip(python, "install", "--only-binary=:all:", *BLENDERS[name].requirements)
+    _check_system_libraries(folder)
+    _check_import(python)
+    stamp.write_text(f"{interpreter}\n{requirements}\n")
     return python
+
+
+def ensure_program_tools(python: Path, version: str) -> Path:
+    """A folder with the test tools for the Python of a Blender program, 3.11 for one, for its PYTHONPATH."""
+    folder = ENVIRONMENTS / f"program-{version}"
+    stamp = folder / "complete"
+    requirements = _fingerprint(*PROGRAM_TOOLS)
+    if not (stamp.exists() and stamp.read_text() == requirements):
+        shutil.rmtree(folder, ignore_errors=True)
+        target = f"--target={folder}", f"--python-version={version}"
+        pip(python, "install", "--quiet", "--only-binary=:all:", *target, *PROGRAM_TOOLS)
+        stamp.write_text(requirements)
+    return folder
 
 
 def pip(python: Path, *arguments: str) -> None:
@@ -74,12 +92,12 @@ def pip(python: Path, *arguments: str) -> None:
     raise Failure(f"pip could not finish: {errors[-1]}")
 
 
-def _fingerprint(blender: Blender) -> str:
-    text = "\n".join([*blender.requirements, sys.version, sys.base_prefix])
-    return hashlib.sha256(text.encode()).hexdigest() + "\n"
+def _fingerprint(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _install(name: str, folder: Path, python: Path) -> None:
+def _make(name: str, folder: Path) -> None:
+    """An empty virtual environment."""
     missing = [module for module in ("venv", "ensurepip") if importlib.util.find_spec(module) is None]
     if missing:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -88,13 +106,12 @@ def _install(name: str, folder: Path, python: Path) -> None:
             f"apt-get install python{version}-venv"
         )
     if folder.exists():
-        print(f"The environment for Blender {name} is incomplete or out of date: making it anew", flush=True)
+        print(f"The environment for Blender {name} is incomplete or of another Python: making it anew", flush=True)
         shutil.rmtree(folder)
     print(f"Setting up Blender {name} in {folder.relative_to(ROOT)} (about 400 MB, once)", flush=True)
     result = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
     if result.returncode:
         raise Failure(f"No virtual environment can be made in {folder}: {(result.stderr or result.stdout).strip()}")
-    pip(python, "install", "--only-binary=:all:", *BLENDERS[name].requirements)
 
 
 def _check_system_libraries(folder: Path) -> None:

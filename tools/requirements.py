@@ -24,9 +24,14 @@ class Blender:
 TOOLS = (
     "matplotlib==3.10.9",  # the demo's plot of the error over time
     "pytest==9.2.0",  # runs the tests
+    "pytest-xdist==3.8.0",  # runs them in as many processes as there are processors, each with a Blender of its own
     "hypothesis==6.170.15",  # property tests of the core
     "ruff==0.17.5",  # style and likely mistakes
 )
+
+# For the Python of a Blender program, beside what that has: numpy is Blender's, scipy comes inside the extension.
+# pytest-blender starts the program and hands pytest's arguments to a pytest inside it.
+PROGRAM_TOOLS = ("pytest-blender==3.0.8", *(tool for tool in TOOLS if tool.startswith(("pytest==", "hypothesis=="))))
 
 # What a benchmark compares with, by the benchmark's file: installed by `build.py bench NAME --rivals` alone.
 RIVALS = {

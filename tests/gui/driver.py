@@ -23,6 +23,7 @@ from skinning_tools import panels
 from skinning_tools.scene import background
 from skinning_tools.scene.dependencies import REMEDY, MissingDependency, require_dependencies
 from tests.blender import scenes
+from tests.installed_package import INSTALLED
 
 OUTCOME, PICTURES = map(Path, sys.argv[sys.argv.index("--") + 1 :])
 STEP_SECONDS = 0.02
@@ -142,11 +143,26 @@ def press_button(code: str, across=0.45):
 # Beginnings
 
 
+def switch_on() -> None:
+    """The extension: as its switch in the preferences does where it is installed, else the source tree's."""
+    if skinning_tools.__name__ == INSTALLED:
+        bpy.ops.preferences.addon_enable(module=INSTALLED)
+    else:
+        skinning_tools.register()
+
+
+def switch_off() -> None:
+    if skinning_tools.__name__ == INSTALLED:
+        bpy.ops.preferences.addon_disable(module=INSTALLED)
+    else:
+        skinning_tools.unregister()
+
+
 def enable(*opened) -> None:
     """Enable the extension with these panels open alone, so that their buttons are in the window."""
     for cls in (cls for module in panels.modules for cls in module.registry):
         cls.bl_options = set() if cls in opened else {"DEFAULT_CLOSED"}
-    skinning_tools.register()
+    switch_on()
     bpy.context.preferences.view.show_splash = False
 
 
@@ -186,15 +202,15 @@ def run(name: str) -> None:
     """Run the test module ``name``, then end Blender with the outcome written."""
     try:
         require_dependencies()
-        drive(importlib.import_module(name).tests())
+        drive(importlib.import_module(name).tests(), name)
     except MissingDependency as error:
         end(str(error).replace(REMEDY, "Name a folder that has it for this Python in PYTHONPATH"))
     except Exception:  # noqa: BLE001 - whatever it is, the window must close and the runner be told
         end(traceback.format_exc())
 
 
-def drive(tests) -> None:
-    """Go through the generator ``tests`` by a timer."""
+def drive(tests, name: str) -> None:
+    """Go through the generator ``tests`` of a module by a timer."""
     waiting, since = None, 0.0
 
     def step():
@@ -209,7 +225,7 @@ def drive(tests) -> None:
         except StopIteration:
             end()
         except Exception:  # noqa: BLE001 - as above
-            picture("failure")
+            picture(f"failure_{name}")
             end(traceback.format_exc())
         return STEP_SECONDS
 

@@ -3,7 +3,10 @@
 
 BLENDER is any Blender with a window, or a command that starts one on a virtual screen, 4.2 or newer, whose Python has
 numpy and scipy (or a PYTHONPATH that has them). Events are simulated inside Blender, so that nothing outside it is
-touched. Pictures are taken with ImageMagick's `import` where Blender's process can start it.
+touched. Pictures are taken and compared with ImageMagick where Blender's process can start it.
+
+A test passes where its conditions hold and Blender has written no traceback, which is all it says of a panel that
+cannot be drawn.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -51,12 +55,26 @@ def main() -> int:
     parser.add_argument("--pictures", type=Path, help="folder for pictures of the window")
     parser.add_argument("--only", choices=TESTS, help="run one of the tests")
     parser.add_argument(
+        "--installed", metavar="PROFILE", type=Path,
+        help="test the extension that is installed there (BLENDER_USER_RESOURCES), instead of the source tree",
+    )  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=1, help="how many at once, where each has a screen of its own")
+    parser.add_argument(
         "--docs-pictures", action="store_true", help="no tests: make the windows' pictures in docs/images anew"
     )
     options = parser.parse_args()
     if options.docs_pictures:
         return make_docs_pictures(options.blender)
-    return max([run(options.blender, test, options.pictures) for test in TESTS if options.only in (None, test)])
+    tests = [test for test in TESTS if options.only in (None, test)]
+    failed = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        runs = pool.map(lambda test: run(options.blender, test, options.pictures, options.installed), tests)
+        for test, (status, report) in zip(tests, runs, strict=True):
+            sys.stdout.write(f"{test}\n{report}")
+            sys.stdout.flush()
+            failed += [test] if status else []
+    sys.stdout.write(f"FAILED: {', '.join(failed)}\n" if failed else f"{len(tests)} window tests passed\n")
+    return int(bool(failed))
 
 
 def make_docs_pictures(blender: str) -> int:
@@ -64,46 +82,59 @@ def make_docs_pictures(blender: str) -> int:
     status = 0
     for script, pictures in DOCS_PICTURES.items():
         with tempfile.TemporaryDirectory(prefix="skinning_tools_pictures_") as folder:
-            status = max(status, run(blender, script, Path(folder)))
+            failed, report = run(blender, script, Path(folder))
+            sys.stdout.write(report)
+            status = max(status, failed)
             for taken, name in pictures.items() if status == 0 else ():
                 shutil.copyfile(Path(folder) / taken, DOCS_IMAGES / name)
                 sys.stdout.write(f"{(DOCS_IMAGES / name).relative_to(ROOT)}\n")
     return status
 
 
-def run(blender: str, test: str, pictures: Path | None) -> int:
-    """One Blender that runs one test; 0 where it passed."""
+def run(blender: str, test: str, pictures: Path | None, installed: Path | None = None) -> tuple[int, str]:
+    """One Blender that runs one test: 0 where it passed, and what is to be said of it."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_gui_") as folder:
         pictures = pictures.resolve() if pictures else Path(folder)
         pictures.mkdir(parents=True, exist_ok=True)
-        outcome = Path(folder) / "outcome.json"
-        start = f"import sys; sys.path[:0] = {[str(HERE), str(ROOT)]}; import driver; driver.run({Path(test).stem!r})"
+        outcome, printed, profile = (Path(folder) / name for name in ("outcome.json", "printed.txt", "profile"))
+        if installed:
+            # Blender writes into its profile, and takes scipy out where a test disables the extension.
+            shutil.copytree(installed, profile, symlinks=True)
+        use = "from tests import installed_package; installed_package.use_it(); " if installed else ""
+        start = (
+            f"import sys; sys.path[:0] = {[str(HERE), str(ROOT)]}; {use}import driver; driver.run({Path(test).stem!r})"
+        )
         command = [blender, "--factory-startup", "--enable-event-simulate"]
         if "PYTHONPATH" in os.environ:
             command.append("--python-use-system-env")
         command += ["--python-exit-code", "1", "--python-expr", start, "--", str(outcome), str(pictures)]
         # Blender must not ask about, or load, what the user's profile has, nor leave files: it is ended abruptly.
-        environment = os.environ | {"BLENDER_USER_RESOURCES": str(Path(folder) / "profile"), "TMPDIR": folder}
+        environment = os.environ | {"BLENDER_USER_RESOURCES": str(profile), "TMPDIR": folder}
+        ended = start_and_wait(command, environment, printed)
+        text = printed.read_text(errors="replace")
+        result = json.loads(outcome.read_text()) if outcome.is_file() else {"passed": [], "failure": ended}
+    report = "".join(f"  passed  {line}\n" for line in result["passed"])
+    if not result["failure"] and "Traceback (most recent call last)" in text:
+        result["failure"] = "Blender has written a traceback"
+    if not result["failure"]:
+        return 0, report
+    return 1, f"{report}  FAILED  {result['failure']}\n{text}"
+
+
+def start_and_wait(command: list[str], environment: dict[str, str], printed: Path) -> str:
+    """Run Blender to its end, what it writes going to a file; how it ended."""
+    with printed.open("w") as output:
         # A group of its own: a command that starts Blender on a virtual screen has children that must end with it.
-        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            command, env=environment, start_new_session=True, stdout=output, stderr=subprocess.STDOUT
+        )
         try:
-            status = process.wait(LIMIT_SECONDS)
+            return f"Blender ended with status {process.wait(LIMIT_SECONDS)} before the tests did"
         except subprocess.TimeoutExpired:
-            sys.stderr.write(f"Blender did not end within {LIMIT_SECONDS} s\n")
-            return 1
+            return f"Blender did not end within {LIMIT_SECONDS} s"
         finally:
             if process.poll() is None:
                 stop(process)
-        if not outcome.is_file():
-            sys.stderr.write(f"Blender ended with status {status} before the tests did\n")
-            return 1
-        result = json.loads(outcome.read_text())
-    for line in result["passed"]:
-        sys.stdout.write(f"passed  {line}\n")
-    if result["failure"]:
-        sys.stdout.write(f"FAILED  {result['failure']}\n")
-        return 1
-    return 0
 
 
 def stop(process: subprocess.Popen) -> None:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How pytest runs the suite on all processors."""
+
+import os
+
+# A process with Blender in it takes up to about 2 GB; more processes than this gain little, as whole files go to each.
+MOST_PROCESSES = 4
+# What asks for one process: a debugger, or output as it comes.
+ALONE = ("--pdb", "--trace", "-s", "--capture=no")
+
+
+def process_count() -> int:
+    return min(os.cpu_count() or 1, MOST_PROCESSES)
+
+
+def in_parallel(arguments: list[str]) -> list[str]:
+    """Arguments for pytest, with the processes' number before the given ones, which may choose another.
+
+    A file's tests stay together, in order: the extension is registered once for each file.
+    """
+    if process_count() == 1 or set(arguments) & set(ALONE):
+        return arguments
+    return ["--numprocesses", str(process_count()), "--dist", "loadfile", *arguments]
+
+
+def one_thread_each() -> dict[str, str]:
+    """The environment with one thread of linear algebra a process: more would only wait for each other."""
+    return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | os.environ
