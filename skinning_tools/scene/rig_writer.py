@@ -32,6 +32,8 @@ DEFORM_PREFIX, MECHANISM_PREFIX = "DEF-bone_", "MCH-bone_"
 ROOT_NAME = "root"
 # Of the mesh's diagonal.
 _ROOT_LENGTH = 0.25
+# Weights up to this are the solver's rounding. They sum to one, and Blender divides by what is left.
+_NO_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -218,9 +220,12 @@ def _write_mesh(mesh_object, name: str, decomposition, vertices: slice, bone_nam
     mesh.attributes["position"].data.foreach_set("vector", rest.ravel())
     mesh.update()
     mesh_object.vertex_groups.clear()
-    # One of several has only the groups that it uses: most bones belong to the others.
-    write = write_weights if len(rest) == len(decomposition.rest) else put_weights
-    write(mesh_object, bone_names, decomposition.bones[vertices], decomposition.weights[vertices])
+    bones, weights = decomposition.bones[vertices], decomposition.weights[vertices]
+    if len(rest) == len(decomposition.rest):
+        write_weights(mesh_object, bone_names, bones, weights)
+    else:
+        # One of several has only the groups that it uses: most bones belong to the others, but for rounding.
+        put_weights(mesh_object, bone_names, bones, np.where(weights > _NO_WEIGHT, weights, 0.0))
 
 
 def _attach(mesh_object, armature_object) -> None:

@@ -1,0 +1,635 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several objects to one armature: each plays where its source is, whatever moves it there, and what is refused."""
+
+import re
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix
+from scipy.spatial import cKDTree
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.core import memory
+from skinning_tools.core.animation import ErrorMeter, unit_scale
+from skinning_tools.core.decomposition import Settings
+from skinning_tools.core.errors import BadScene
+from skinning_tools.panels.convert_animation import figure_rows, part_rows
+from skinning_tools.scene import actions, background, conversion, error_display
+from skinning_tools.scene.animation_reader import read_animation
+from skinning_tools.scene.result import result_of
+from tests.blender import moving_meshes, scenes
+
+FRAMES = range(1, 9)
+KINDS = ("AFFINE", "SCALED", "RIGID")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def scene():
+    return moving_meshes.fresh_scene()
+
+
+def select(active, *others):
+    bpy.context.view_layer.update()
+    for ob in bpy.context.view_layer.objects:
+        ob.select_set(ob == active or ob in others)
+    bpy.context.view_layer.objects.active = active
+
+
+def add(name: str, data) -> bpy.types.Object:
+    ob = bpy.data.objects.new(name, data)
+    bpy.context.scene.collection.objects.link(ob)
+    return ob
+
+
+def character():
+    """Body, clothes and eye: shape keys on a scaled object, a modifier on a turning child, a rigid mirrored part."""
+    body = moving_meshes.waving_grid("Body")
+    body.scale, body.rotation_euler = (2, 2, 2), (0.3, 0.2, 0.1)
+    scenes.key_property(body, "location", {1: (0, 0, 0), 8: (1, 0, 2)})
+    clothes = moving_meshes.twisting_bar("Clothes")
+    clothes.parent, clothes.location, clothes.scale = body, (0, 0, 0.2), (1, 0.5, 1)
+    scenes.key_property(clothes, "rotation_euler", {1: (0, 0, 0), 8: (0, 0.4, 0.5)})
+    eye = moving_meshes.add_object("Eye", *moving_meshes.grid(5, 4))
+    eye.scale = (-0.3, 0.2, 0.4)
+    scenes.key_property(eye, "location", {1: (1, 0, 1), 8: (1, 1, 3)})
+    select(body, clothes, eye)
+    return body, clothes, eye
+
+
+def convert(**given):
+    return bpy.ops.skinning.convert_animation(**{"bone_count": 8, "iterations": 5, "selected_objects": True} | given)
+
+
+def skinned_of(*sources):
+    return [bpy.data.objects[f"{ob.name}_skinned"] for ob in sources]
+
+
+def played(objects, frame: int) -> np.ndarray:
+    """(N, 3) world positions of all vertices of the objects."""
+    return np.concatenate([moving_meshes.world_positions(ob, frame) for ob in objects])
+
+
+def measured(sources, skinned) -> ErrorMeter:
+    """In world space, by the test's own way; in the scale of the first source at the first frame."""
+    frames = [(played(sources, frame), played(skinned, frame)) for frame in FRAMES]
+    meter = ErrorMeter(unit_scale(frames[0][0][None]), len(frames[0][0]))
+    for expected, actual in frames:
+        meter.add(expected, actual)
+    return meter
+
+
+def refused(*parts: str, **given) -> None:
+    """The operator raises a message that has all ``parts``, and the file is as before."""
+    before = moving_meshes.state()
+    with pytest.raises(RuntimeError) as raised:
+        convert(**given)
+    message = str(raised.value)
+    assert [part for part in parts if part not in message] == [], message
+    assert "fault of its own" not in message
+    assert moving_meshes.state() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_plays_where_its_source_is(scene, kind):
+    sources = character()
+    assert convert(bone_kind=kind) == {"FINISHED"}
+    skinned = skinned_of(*sources)
+    meter = measured(sources, skinned)
+    # The active object is scaled alike in all directions, so that its space and the world give the same figure.
+    assert skinned[0]["skinning_e_rms"] == pytest.approx(meter.e_rms, rel=1e-3)
+    assert 0 < meter.e_rms < (2 if kind == "AFFINE" else 20)
+    for ob in skinned:
+        assert ob["skinning_e_rms"] == skinned[0]["skinning_e_rms"]
+        assert ob["skinning_max_error"] == pytest.approx(meter.max_error, rel=1e-3)
+        assert ob["skinning_bone_count"] == 8
+    errors = np.concatenate([error_display.read_errors(ob.data) for ob in skinned])
+    np.testing.assert_allclose(errors, meter.vertex_error, rtol=1e-2, atol=1e-5)
+
+
+def test_one_armature_one_action_one_collection(scene):
+    sources = character()
+    names = scenes.data_blocks()
+    convert()
+    made = {kind: sorted(set(new) - set(names[kind])) for kind, new in scenes.data_blocks().items()}
+    assert {kind: new for kind, new in made.items() if new} == {
+        "actions": ["Body_skinning"],
+        "armatures": ["Body_rig"],
+        "collections": ["Body_skinning"],
+        "meshes": ["Body_skinned", "Clothes_skinned", "Eye_skinned"],
+        "objects": ["Body_rig", "Body_skinned", "Clothes_skinned", "Eye_skinned"],
+    }
+    rig = bpy.data.objects["Body_rig"]
+    assert set(bpy.data.collections["Body_skinning"].objects) == {rig, *skinned_of(*sources)}
+    deforming = {bone.name for bone in rig.data.bones if bone.use_deform}
+    assert len(deforming) == 8
+    used = []
+    for ob in skinned_of(*sources):
+        assert (ob.parent, ob.matrix_basis, ob.matrix_parent_inverse) == (rig, Matrix(), Matrix())
+        assert [modifier.object for modifier in ob.modifiers] == [rig]
+        totals = np.array([sum(group.weight for group in vertex.groups) for vertex in ob.data.vertices])
+        np.testing.assert_allclose(totals, 1, atol=1e-5)
+        filled = {ob.vertex_groups[group.group].name for vertex in ob.data.vertices for group in vertex.groups}
+        assert set(ob.vertex_groups.keys()) == filled <= deforming
+        used.append(filled)
+    assert set.union(*used) == deforming
+
+
+def test_parts_that_share_no_motion_share_no_groups(scene):
+    boxes = []
+    for number in range(3):
+        box = moving_meshes.add_object(f"Box {number}", *moving_meshes.grid(3, 3))
+        scenes.key_property(box, "rotation_euler", {1: (0, 0, 0), 8: (number, 1, -number)})
+        scenes.key_property(box, "location", {1: (3 * number, 0, 0), 8: (0, 4 * number, 3 - number)})
+        boxes.append(box)
+    still = moving_meshes.add_object("Still", *moving_meshes.grid(3, 3))
+    select(still, *boxes)
+    assert convert(bone_count=4, bone_kind="RIGID") == {"FINISHED"}
+    skinned = skinned_of(*boxes)
+    assert skinned[0]["skinning_e_rms"] < 1e-3
+    groups = [ob.vertex_groups.keys() for ob in skinned]
+    assert [len(names) for names in groups] == [1, 1, 1]
+    assert len({names[0] for names in groups}) == 3
+
+
+def test_materials_attributes_and_sources(scene):
+    sources = character()
+    for ob in sources:
+        ob.data.materials.append(bpy.data.materials.new(f"{ob.name} paint"))
+        layer = ob.data.uv_layers.new(name=f"{ob.name} UV")
+        layer.data.foreach_set("uv", np.linspace(0, 1, 2 * len(ob.data.loops), dtype=np.float32))
+        ob.color = (0.1, 0.2, 0.3, 1) if ob.name == "Eye" else (1, 1, 1, 1)
+    before = [(ob.data, ob.data.users, len(ob.modifiers), len(ob.vertex_groups), ob.parent) for ob in sources]
+    points = [played(sources, frame) for frame in FRAMES]
+    scene.frame_set(3, subframe=0.5)
+    state = scenes.ui_state()
+    convert()
+    assert scenes.ui_state() == state
+    assert before == [(ob.data, ob.data.users, len(ob.modifiers), len(ob.vertex_groups), ob.parent) for ob in sources]
+    for source, ob in zip(sources, skinned_of(*sources), strict=True):
+        assert ob.data.materials[:] == source.data.materials[:]
+        assert ob.data.uv_layers.keys() == [f"{source.name} UV"]
+        assert tuple(ob.color) == tuple(source.color)
+        assert len(ob.data.polygons) == len(source.data.polygons)
+    for frame, expected in zip(FRAMES, points, strict=True):
+        np.testing.assert_array_equal(played(sources, frame), expected)
+
+
+def test_the_outside_of_a_mirrored_part_stays_outside(scene):
+    sources = character()
+    convert(bone_count=20, iterations=20)
+    for source, ob in zip(sources, skinned_of(*sources), strict=True):
+        assert np.einsum("ij,ij->i", world_normals(source), world_normals(ob)).min() > 0.9
+
+
+def world_normals(ob) -> np.ndarray:
+    """(T, 3) as Blender shows them at frame 1: a mirrored object's faces are turned over."""
+    bpy.context.scene.frame_set(1)
+    evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    matrix = np.array(evaluated.matrix_world)[:3, :3]
+    normals = np.array([face.normal for face in evaluated.data.polygons]) @ np.linalg.inv(matrix)
+    return normals / np.linalg.norm(normals, axis=1, keepdims=True)
+
+
+def test_the_active_one_decides_about_place_and_name(scene):
+    body, clothes, eye = character()
+    select(eye, body, clothes)
+    convert(bone_count=12)
+    rig = bpy.data.objects["Eye_rig"]
+    for frame in FRAMES:
+        scene.frame_set(frame)
+        np.testing.assert_allclose(rig.matrix_world, eye.matrix_world, atol=1e-5)
+    meter = measured((body, clothes, eye), skinned_of(body, clothes, eye))
+    assert meter.e_rms < 2
+    assert rig["skinning_report"]["source"] == "Eye"
+
+
+def test_only_one_selected_is_as_usual(scene):
+    first = moving_meshes.twisting_bar()
+    add("Sun", bpy.data.lights.new("Sun", "SUN")).select_set(True)
+    convert()
+    convert(selected_objects=False)
+    one, other = skinned_of(first)[0], bpy.data.objects["Bar_skinned.001"]
+    assert "parts" not in one["skinning_report"]
+    assert one["skinning_e_rms"] == other["skinning_e_rms"]
+    assert one.vertex_groups.keys() == other.vertex_groups.keys()
+    for frame in FRAMES:
+        np.testing.assert_array_equal(
+            moving_meshes.world_positions(one, frame), moving_meshes.world_positions(other, frame)
+        )
+
+
+def test_without_the_option_the_others_are_left_alone(scene):
+    character()
+    assert convert(selected_objects=False) == {"FINISHED"}
+    assert [ob.name for ob in bpy.data.objects if "skinning_report" in ob] == ["Body_rig", "Body_skinned"]
+
+
+def test_what_shows_nothing_is_passed_over(scene):
+    character()
+    for data in (bpy.data.cameras.new("Eye"), bpy.data.lights.new("Sun", "SUN"), bpy.data.armatures.new("Bones"), None):
+        add("Other", data).select_set(True)
+    assert convert() == {"FINISHED"}
+    assert len(bpy.data.objects["Body_rig"]["skinning_report"]["parts"]) == 3
+
+
+@pytest.mark.parametrize("kind", ["CURVE", "FONT", "INSTANCE"])
+def test_what_has_a_shape_and_is_no_mesh_is_named(scene, kind):
+    character()
+    ob = add("Belt", None if kind == "INSTANCE" else bpy.data.curves.new("Belt", kind))
+    if kind == "INSTANCE":
+        ob.instance_type, ob.instance_collection = "COLLECTION", bpy.data.collections.new("Parts")
+    ob.select_set(True)
+    refused('"Belt"', "not a mesh", "Deselect it", "collection" if kind == "INSTANCE" else "type")
+    assert '"Belt"' in conversion.reason_not_to_convert(bpy.context, selected_objects=True)
+    assert conversion.reason_not_to_convert(bpy.context) == ""
+
+
+def test_vertices_that_change_in_number(scene):
+    _, clothes, _ = character()
+    modifier = clothes.modifiers.new("Array", "ARRAY")
+    scenes.key_property(modifier, "count", {4: 1, 5: 2})
+    refused('"Clothes"', "topology", "frame 5", "vertices change from 63 to 126")
+
+
+def test_without_vertices(scene):
+    sources = character()
+    select(sources[0], *sources[1:], moving_meshes.add_object("Nothing", np.zeros((0, 3))))
+    refused('"Nothing"', "no vertices")
+
+
+def test_hidden_at_a_frame(scene):
+    _, clothes, _ = character()
+    scenes.key_property(clothes, "hide_viewport", {1: False, 4: True, 5: False})
+    scene.frame_set(1)
+    refused('"Clothes"', "hidden at frame 4")
+
+
+def test_hidden(scene):
+    body, clothes, eye = character()
+    eye.hide_viewport = True
+    with pytest.raises(BadScene, match='"Eye" is hidden'):
+        background.drain(conversion.convert(bpy.context, body, Settings(), others=(clothes, eye)))
+    # What is hidden is not selected.
+    convert()
+    assert [part["source"] for part in bpy.data.objects["Body_rig"]["skinning_report"]["parts"]] == ["Body", "Clothes"]
+
+
+def test_in_edit_mode(scene):
+    body, clothes, _ = character()
+    select(body, clothes)
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert clothes.mode == "EDIT"
+    refused("Edit Mode")
+
+
+def test_not_a_number(scene):
+    _, clothes, _ = character()
+    moving_meshes.add_waving_keys(clothes)
+    clothes.data.shape_keys.key_blocks["Bend"].data[7].co.x = np.nan
+    refused('"Clothes"', "not a number", "vertex 7")
+
+
+def test_active_scaled_to_nothing(scene):
+    body, _, _ = character()
+    scenes.key_property(body, "scale", {1: (1, 1, 1), 3: (1, 1, 0), 5: (1, 1, 1)})
+    refused('"Body"', "scaled to nothing at frame 3", '"Clothes"', "active")
+
+
+def test_another_scaled_to_nothing_is_a_point_there(scene):
+    body, _, eye = character()
+    scenes.key_property(eye, "scale", {1: (0, 0, 0), 5: (1, 1, 1)})
+    select(body, eye)
+    assert convert(bone_count=16, iterations=15) == {"FINISHED"}
+    skinned = skinned_of(body, eye)
+    assert measured((body, eye), skinned).e_rms < 2
+    assert np.ptp(moving_meshes.world_positions(skinned[1], 1), axis=0).max() < 0.05
+
+
+def test_of_one_place_the_scale_does_not_matter(scene):
+    """Children of one parent that is scaled to nothing: there is nothing to bring from one space to the other."""
+    body, clothes = moving_meshes.waving_grid("Body"), moving_meshes.twisting_bar("Clothes")
+    parent = add("Parent", None)
+    scenes.key_property(parent, "scale", {1: (0, 0, 0), 4: (1, 1, 1)})
+    body.parent = clothes.parent = parent
+    select(body, clothes)
+    assert convert() == {"FINISHED"}
+    for frame in FRAMES:
+        difference = played((body, clothes), frame) - played(skinned_of(body, clothes), frame)
+        assert np.abs(difference).max() < 0.05
+
+
+def test_nothing_moves(scene):
+    first, second = (moving_meshes.add_object(name, *moving_meshes.grid()) for name in ("First", "Second"))
+    second.location.x = 3
+    select(first, second)
+    refused('Nothing moves: object "First" with 1 other has')
+
+
+def test_objects_that_only_move_against_each_other(scene):
+    first, second = (moving_meshes.add_object(name, *moving_meshes.grid()) for name in ("First", "Second"))
+    scenes.key_property(second, "location", {1: (0, 0, 0), 8: (5, 0, 1)})
+    select(first, second)
+    assert convert(bone_count=2, bone_kind="RIGID") == {"FINISHED"}
+    assert measured((first, second), skinned_of(first, second)).e_rms < 1e-2
+
+
+def test_objects_that_share_a_mesh(scene):
+    first = moving_meshes.waving_grid("First")
+    second = add("Second", first.data)
+    scenes.key_property(second, "location", {1: (0, 0, 2), 8: (2, 0, 3)})
+    select(first, second)
+    assert convert(bone_count=16) == {"FINISHED"}
+    skinned = skinned_of(first, second)
+    assert len({first.data, *(ob.data for ob in skinned)}) == 3
+    assert second.data == first.data
+    assert measured((first, second), skinned).e_rms < 1
+
+
+def test_names_that_are_taken(scene):
+    body, clothes, _ = character()
+    add("Clothes_skinned", None)
+    select(body, clothes)
+    convert()
+    convert()
+    rigs = [ob for ob in bpy.data.objects if ob.type == "ARMATURE"]
+    assert [ob.name for ob in rigs] == ["Body_rig.001", "Body_rig.002"]
+    for number, rig in enumerate(rigs, start=1):
+        assert sorted(ob.name for ob in rig.children) == [
+            f"Body_skinned.{number:03}", f"Clothes_skinned.{number:03}"
+        ]  # fmt: skip
+        assert rig.animation_data.action.name == f"Body_skinning.{number:03}"
+    assert result_of(clothes).rig == rigs[1]
+
+
+@pytest.mark.parametrize("name", ["Flag", "Ü" * 200])
+def test_names_that_clash_with_each_other(scene, tmp_path, name):
+    """A linked object may have the name of a local one, and long names are shortened to the same."""
+    moving_meshes.twisting_bar(name)
+    library = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    scene = moving_meshes.fresh_scene()
+    local = moving_meshes.waving_grid(name)
+    with bpy.data.libraries.load(str(library), link=True) as (_, wanted):
+        wanted.objects = list(wanted.objects) or [local.name]
+    linked = next(ob for ob in wanted.objects if ob.type == "MESH")
+    scene.collection.objects.link(linked)
+    select(local, linked)
+    assert convert(bone_count=16, iterations=15) == {"FINISHED"}
+    (rig,) = (ob for ob in bpy.data.objects if ob.type == "ARMATURE")
+    skinned = sorted(rig.children, key=lambda ob: ob.name)
+    assert len({ob.name for ob in skinned}) == len({ob.data.name for ob in skinned}) == 2
+    assert all(ob.data.library is None and ob.library is None for ob in skinned)
+    assert measured((local, linked), skinned).e_rms < 2
+
+
+def test_with_a_library_override(scene, tmp_path):
+    override = scenes.overridden([moving_meshes.twisting_bar()], tmp_path / "character.blend")["MESH"]
+    override.location.z = 1
+    bpy.context.scene.frame_end = 8
+    local = moving_meshes.waving_grid("Local")
+    select(local, override)
+    assert convert(bone_count=12) == {"FINISHED"}
+    assert measured((local, override), skinned_of(local, override)).e_rms < 2
+
+
+@pytest.mark.skipif(not bpy.app.build_options.alembic, reason="this Blender has no Alembic")
+def test_cache_simulation_and_shape_keys_together(scene, tmp_path):
+    moving_meshes.twisting_bar("Cached")
+    scenes.export_cache(tmp_path / "bar.abc", 1, 8)
+    scene = moving_meshes.fresh_scene()
+    cached = scenes.import_cache(tmp_path / "bar.abc")
+    keys = moving_meshes.waving_grid("Keys")
+    flag = moving_meshes.add_object("Cloth", *moving_meshes.grid())
+    flag.location.z = 4
+    scenes.cloth(flag)
+    select(keys, cached, flag)
+    scene.frame_start, scene.frame_end = 1, 8
+    expected = [played((keys, cached, flag), frame) for frame in FRAMES]
+    scene.frame_set(1)
+    assert convert(bone_count=30, frame_start=2) == {"FINISHED"}
+    skinned = skinned_of(keys, cached, flag)
+    assert skinned[0]["skinning_report"]["method"] == "Evaluated mesh, simulated from frame 1"
+    for frame in FRAMES[1:]:
+        assert np.abs(played(skinned, frame) - expected[frame - 1]).max() < 0.05
+
+
+def test_read_in_the_active_ones_space(scene):
+    body, clothes, eye = character()
+    source, steps = scenes.drain(read_animation(bpy.context, body, 1, 8, others=(clothes, eye)))
+    assert len(steps) == 8
+    assert [part.object for part in source.parts] == [body, clothes, eye]
+    assert [part.vertices for part in source.parts] == [slice(0, 63), slice(63, 126), slice(126, 146)]
+    assert source.animation.frames.dtype == np.float32
+    for row, frame in enumerate(FRAMES):
+        expected = played((body, clothes, eye), frame)
+        matrix = np.array(body.matrix_world)
+        actual = source.animation.frames[row] @ matrix[:3, :3].T + matrix[:3, 3]
+        np.testing.assert_allclose(actual, expected, atol=1e-5)
+    for part in source.parts:
+        triangles = source.animation.triangles
+        own = triangles[(triangles >= part.vertices.start).all(axis=1) & (triangles < part.vertices.stop).all(axis=1)]
+        assert len(own) == len(part.mesh.loop_triangles)
+
+
+def test_an_object_with_the_same_transform_is_read_as_it_is(scene):
+    body, clothes = moving_meshes.waving_grid("Body"), moving_meshes.twisting_bar("Clothes")
+    for ob in (body, clothes):
+        ob.location, ob.rotation_euler, ob.scale = (1, 2, 3), (0.3, 0.4, 0.5), (1.1, 0.7, 1.3)
+    alone, _ = scenes.drain(read_animation(bpy.context, clothes, 1, 8))
+    both, _ = scenes.drain(read_animation(bpy.context, body, 1, 8, others=(clothes,)))
+    np.testing.assert_array_equal(both.animation.frames[:, 63:], alone.animation.frames)
+
+
+@pytest.mark.parametrize("stage", ["Reading", "Solving", "Writing", "Reducing", "Measuring"])
+def test_cancelled_in_any_stage_leaves_nothing(scene, stage):
+    body, *others = character()
+    scene.frame_set(3, subframe=0.5)
+    before = moving_meshes.state()
+    settings = Settings(bone_count=5, iterations=3, residual_shapes=2)
+    steps = conversion.convert(bpy.context, body, settings, key_tolerance=1.0, others=tuple(others))
+    assert any(text.startswith(stage) for _, text in steps)
+    steps.close()
+    assert moving_meshes.state() == before
+
+
+def test_one_of_them_deleted_is_said(scene):
+    body, clothes, eye = character()
+    steps = conversion.convert(bpy.context, body, Settings(bone_count=5), others=(clothes, eye))
+    assert any(text.startswith("Solving") for _, text in steps)
+    bpy.data.objects.remove(eye)
+    before = scenes.data_blocks()
+    del before["meshes"]
+    with pytest.raises(BadScene, match='"Eye" was deleted'):
+        background.drain(steps)
+    after = scenes.data_blocks()
+    assert [name for name in after.pop("meshes") if "skinned" in name] == []
+    assert after == before
+
+
+def test_memory_is_that_of_all(scene, monkeypatch):
+    character()
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    refused('"Body" with 2 others (146 vertices, 8 frames)')
+
+
+@pytest.mark.parametrize("kind", ["AFFINE", "RIGID"])
+def test_residual_shapes_fewer_keys_and_a_root(scene, kind):
+    sources = character()
+    convert(bone_count=4, bone_kind=kind)
+    plain = skinned_of(*sources)[0]["skinning_e_rms"]
+    assert convert(bone_count=4, bone_kind=kind, residual_shapes=4, key_tolerance=5.0, root_bone=True) == {"FINISHED"}
+    skinned = [bpy.data.objects[f"{ob.name}_skinned.001"] for ob in sources]
+    meter = measured(sources, skinned)
+    assert skinned[2]["skinning_e_rms"] == pytest.approx(meter.e_rms, rel=1e-3)
+    assert meter.e_rms < 0.6 * plain
+    report = skinned[1]["skinning_report"].to_dict()
+    assert report["keys"]["after"] < report["keys"]["before"]
+    curves = [[curve.data_path for curve in actions.existing_curves(ob.data.shape_keys)] for ob in skinned]
+    assert curves == [[f'key_blocks["Residual {number}"].value' for number in range(1, 5)]] * 3
+    assert len({ob.data.shape_keys.animation_data.action for ob in skinned}) == 1
+    assert "root" in bpy.data.objects["Body_rig.001"].data.bones
+
+
+def test_target_error_and_smoothness(scene):
+    sources = character()
+    assert convert(bone_count=20, target_error=3.0, smoothness=0.25) == {"FINISHED"}
+    skinned = skinned_of(*sources)
+    assert skinned[0]["skinning_e_rms"] <= 3.0
+    assert skinned[0]["skinning_bone_count"] < 20
+    assert skinned[2]["skinning_report"]["curve"]["bone_count"]
+
+
+def test_plays_without_the_extension_and_the_sources(scene, tmp_path):
+    sources = character()
+    convert(residual_shapes=2)
+    expected = [played(skinned_of(*sources), frame) for frame in FRAMES]
+    names = [ob.name for ob in skinned_of(*sources)]
+    for ob in sources:
+        bpy.data.objects.remove(ob)
+    skinning_tools.unregister()
+    try:
+        scenes.reopened(tmp_path / "alone.blend")
+        for frame, positions in zip(FRAMES, expected, strict=True):
+            np.testing.assert_allclose(played([bpy.data.objects[name] for name in names], frame), positions, atol=1e-5)
+    finally:
+        skinning_tools.register()
+
+
+@pytest.mark.skipif(not hasattr(bpy.ops.export_scene, "gltf"), reason="this Blender has no glTF export")
+def test_an_exported_file_shows_the_same(scene, tmp_path):
+    """Out and in again: one skin, all meshes, their morph targets."""
+    sources = character()
+    convert(residual_shapes=2, bone_kind="RIGID")
+    expected = {ob.name: [moving_meshes.world_positions(ob, n) for n in FRAMES] for ob in skinned_of(*sources)}
+    for ob in sources:
+        bpy.data.objects.remove(ob)
+    path = tmp_path / "body.glb"
+    mode = {} if hasattr(bpy.types.Action, "slots") else {"export_animation_mode": "ACTIVE_ACTIONS"}
+    fps = scene.render.fps
+    bpy.ops.export_scene.gltf(filepath=str(path), **mode)
+    scene = moving_meshes.fresh_scene()
+    scene.render.fps = fps
+    bpy.ops.import_scene.gltf(filepath=str(path))
+    imported = {ob.name.partition(".")[0]: ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature()}
+    assert set(imported) == set(expected)
+    assert len({ob.find_armature() for ob in imported.values()}) == 1
+    for name, frames in expected.items():
+        for block in imported[name].data.shape_keys.key_blocks:
+            block.slider_min = -1
+        curves = actions.existing_curves(imported[name].data.shape_keys)
+        start = round(min(point.co[0] for curve in curves for point in curve.keyframe_points))
+        for number, positions in enumerate(frames):
+            found = moving_meshes.world_positions(imported[name], start + number)
+            assert cKDTree(found).query(positions)[0].max() < 1e-4
+
+
+def test_found_and_shown_from_each_of_them(scene):
+    sources = character()
+    assert result_of(sources[1]) is None
+    convert()
+    skinned, rig = skinned_of(*sources), bpy.data.objects["Body_rig"]
+    for source, ob in zip(sources, skinned, strict=True):
+        for asked in (source, ob):
+            result = result_of(asked)
+            assert (result.source, result.mesh, result.rig) == (source, ob, rig)
+            assert {(part.source, part.mesh) for part in result.parts} == set(zip(sources, skinned, strict=True))
+    assert (result_of(rig).source, result_of(rig).mesh) == (sources[0], skinned[0])
+
+    meter = measured(sources, skinned)
+    largest = meter.vertex_error.max()
+    for asked in (rig, *skinned, *sources):
+        select(asked)
+        bpy.ops.skinning.show_error()
+        assert [ob.visible_get() for ob in (*sources, *skinned)] == [False] * 3 + [True] * 3
+        for ob in skinned:
+            colors = np.empty((len(ob.data.vertices), 4), np.float32)
+            ob.data.color_attributes[error_display.COLOR_ATTRIBUTE].data.foreach_get("color", colors.ravel())
+            errors = error_display.read_errors(ob.data)
+            np.testing.assert_allclose(colors, error_display.error_colors(errors, largest), atol=0.01)
+        bpy.ops.skinning.show_error()
+        assert all(ob.visible_get() for ob in sources)
+        assert not any(error_display.shows_error(ob) for ob in skinned)
+
+
+def test_figures_in_the_panel(scene):
+    sources = character()
+    convert()
+    figures = result_of(sources[2]).figures
+    rows = dict(figure_rows(figures, "METRIC"))
+    assert rows["Vertices"] == "146"
+    assert [name for name, _ in part_rows(figures)] == ["Body", "Clothes", "Eye"]
+    parts = np.array([part["e_rms"] for part in figures["parts"]])
+    counts = [len(ob.data.vertices) for ob in sources]
+    # Squares of errors per vertex add up.
+    assert np.sqrt(np.average(parts**2, weights=counts)) == pytest.approx(figures["e_rms"], rel=1e-4)
+    assert max(part["max_error"] for part in figures["parts"]) == pytest.approx(figures["max_error"])
+
+
+def test_one_undo_step(scene):
+    character()
+    bpy.ops.ed.undo_push(message="Character")
+    before = scenes.data_blocks()
+    convert()
+    bpy.ops.ed.undo_push(message="Converted")
+    assert "Eye_skinned" in bpy.data.objects
+    bpy.ops.ed.undo()
+    assert scenes.data_blocks() == before
+
+
+@pytest.mark.parametrize("names", [("Body", "Clothes", "Eye"), ("Eye", "Body"), ("Clothes", "Clothes")])
+def test_on_the_command_line(scene, tmp_path, capsys, names):
+    character()
+    select(bpy.data.objects["Eye"])
+    path, output = tmp_path / "shot.blend", tmp_path / "out.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    objects = [part for name in names for part in ("--object", name)]
+    arguments = ["convert", *objects, "--bones", "6", "--iterations", "3", "--quiet", "--output", str(output)]
+    assert command_line.main(arguments) == 0
+    printed = capsys.readouterr().out
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    rig = bpy.data.objects[f"{names[0]}_rig"]
+    assert {ob.name for ob in rig.children} == {f"{name}_skinned" for name in names}
+    if len(set(names)) > 1:
+        assert re.search(rf"^Objects +{', '.join(names)}$", printed, re.MULTILINE)
+        for part in rig["skinning_report"]["parts"]:
+            assert re.search(rf"^E_RMS of {part['source']} +{part['e_rms']:.4f}$", printed, re.MULTILINE)
+    else:
+        assert "E_RMS of" not in printed
+
+
+def test_an_unknown_name_on_the_command_line(scene, tmp_path, capsys):
+    character()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    output = tmp_path / "out.blend"
+    assert command_line.main(["convert", "--object", "Body", "--object", "Hat", "--output", str(output)]) == 1
+    assert 'no object "Hat"' in capsys.readouterr().err
+    assert not output.exists()
