@@ -49,11 +49,12 @@ class Animation:
         return f"{self.frame_numbers[row]:g}"
 
 
-def check_animation(animation: Animation) -> None:
+def check_animation(animation: Animation, *, may_stand_still: bool = False) -> None:
     """Refuse what no skinning can be solved from.
 
     Raises BadMesh (no vertices, zero size, triangles that name missing vertices) and BadAnimation (fewer than two
-    frames, NaN or infinite positions, nothing moves), each naming the object and, where it applies, frame and vertex.
+    frames, NaN or infinite positions; nothing moves, unless it may), each naming the object and, where it applies,
+    frame and vertex.
     """
     frames, name = animation.frames, animation.name
     if animation.vertex_count == 0:
@@ -69,7 +70,7 @@ def check_animation(animation: Animation) -> None:
             f"{name} has no size at frame {animation.frame_label(0)}: all of its vertices lie at one point. "
             "Start the range at a frame where the mesh has its shape"
         )
-    if all(np.array_equal(positions, frames[0]) for positions in frames[1:]):
+    if not may_stand_still and all(np.array_equal(positions, frames[0]) for positions in frames[1:]):
         raise BadAnimation(
             f"Nothing moves: {name} has the same shape from frame {animation.frame_label(0)} to "
             f"{animation.frame_label(len(frames) - 1)}. Check the frame range, or that the animation is on the mesh "

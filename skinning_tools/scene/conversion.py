@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import bpy
 
-from ..core.animation import ErrorMeter
+from ..core.animation import ErrorMeter, check_animation
 from ..core.errors import BadScene, NotEnoughMemory
 from . import background, dependencies
 from .data_blocks import is_alive
@@ -153,8 +153,13 @@ def _convert(
         source = yield from _stage("read", reading, "Reading the animation")
     made.add_meshes(source)
 
+    def solve(progress):
+        # What stands still could be solved, but is not what anyone wants.
+        check_animation(source.animation)
+        return decompose(source.animation, settings, progress)
+
     with _timed(seconds, "solve"):
-        solving = background.run_in_worker(lambda progress: decompose(source.animation, settings, progress))
+        solving = background.run_in_worker(solve)
         decomposition = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):

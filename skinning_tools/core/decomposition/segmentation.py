@@ -41,7 +41,7 @@ def grow_regions(
         part = slice(start, start + _BLOCK_VERTICES)
         costs[part] = model.squared_distances(homogeneous(rest[part]), reduction.rows(part))
         checkpoint(progress, 0.5 * start / len(rest), _STAGE)
-    labels = _grow(costs, _neighbors(triangles, len(rest)), seeds, progress)
+    labels = _grow(costs, surface_neighbors(triangles, len(rest)), seeds, progress)
     return fill_empty_regions(labels, rest, bone_count)
 
 
@@ -107,7 +107,8 @@ def _edge_frames(corners):
     return np.stack([first, second, normal], axis=-1)
 
 
-def _neighbors(triangles: np.ndarray, vertex_count: int) -> scipy.sparse.csr_matrix:
+def surface_neighbors(triangles: np.ndarray, vertex_count: int) -> scipy.sparse.csr_matrix:
+    """(N, N) bool: which vertices share a side of a triangle."""
     ends = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
     ends = np.concatenate([ends, ends[:, ::-1]])
     ones = np.ones(len(ends), dtype=bool)

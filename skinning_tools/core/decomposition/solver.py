@@ -16,12 +16,13 @@ from ..progress import Progress, checkpoint, ignore, span
 from . import kavan2010
 from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
+from .error_seeds import parts_of, regions_by_error
 from .partial import LARGEST_KEPT
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .residual import fit_residual_shapes, residual_memory
 from .segmentation import fill_empty_regions, grow_regions
 from .smooth_solution import smooth_solution
-from .split_merge import move_bones
+from .split_merge import move_bones, squared_error
 from .sweeps import MOST_WORKERS, alternate, collect_equations, vertex_blocks
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
 from .transforms import NormalEquations, from_rows
@@ -40,10 +41,11 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
     """Bones, weights and a rest pose whose linear blend skinning comes closest to ``animation``.
 
     Kavan, Sloan & O'Sullivan 2010, with influences picked by a convex fit and extrapolated sweeps. Deterministic.
-    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings (more bones than vertices), Cancelled.
+    A mesh that stands still is solved as any other. Raises BadAnimation and BadMesh (see ``check_animation``),
+    BadSettings (more bones than vertices), Cancelled.
     """
     settings = settings or Settings()
-    check_animation(animation)
+    check_animation(animation, may_stand_still=True)
     if settings.bone_count > animation.vertex_count:
         raise BadSettings(
             f"{animation.name} has {animation.vertex_count} vertices, too few for {settings.bone_count} bones. "
@@ -224,8 +226,15 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
             labels = fill_empty_regions(labels, rest, bone_count)
         return labels
 
-    labels = grow_regions(matrix, reduction, rest, prepared.animation.triangles, bone_count, span(progress, 0.0, 0.3))
-    labels = reassigned(labels, 2, 0.3)
+    triangles = prepared.animation.triangles
+    labels = grow_regions(matrix, reduction, rest, triangles, bone_count, span(progress, 0.0, 0.25))
+    labels = reassigned(labels, 2, 0.25)
+    parts = parts_of(triangles, len(rest))
+    if parts is not None:
+        part = span(progress, 0.25, 0.3)
+        others = regions_by_error(matrix, reduction, rest, triangles, parts, bone_count, part)
+        starts = labels, reassigned(others, 2, 0.3)
+        labels = min(starts, key=lambda each: squared_error(points, reduction.coefficients, each, bone_count))
     for i in range(_MOVE_ROUNDS if bone_count > 2 else 0):
         done = 0.3 + 0.7 * i / _MOVE_ROUNDS
         checkpoint(progress, done, "Segmenting")

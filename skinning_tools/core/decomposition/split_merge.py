@@ -49,8 +49,7 @@ def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_co
 
     points (N, 4) homogeneous rest positions, data (N, d), labels (N,). Returns new labels and the number of moves.
     """
-    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=bone_count))[:-1])
-    sums = _stack([_sums(points[rows], data[rows]) for rows in members])
+    members, sums = _of_regions(points, data, labels, bone_count)
     errors = sums.errors()
     pairs = _neighboring(sums)
     costs = (sums[pairs[:, 0]] + sums[pairs[:, 1]]).errors() - errors[pairs[:, 0]] - errors[pairs[:, 1]]
@@ -73,6 +72,16 @@ def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_co
         touched[[kept, freed, split]] = True
         moves += 1
     return labels, moves
+
+
+def squared_error(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int) -> float:
+    """Of all regions together, each under the affine motion that fits it best; arguments as those of ``move_bones``."""
+    return float(_of_regions(points, data, labels, bone_count)[1].errors().sum())
+
+
+def _of_regions(points, data, labels, bone_count) -> tuple[list[np.ndarray], _Sums]:
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=bone_count))[:-1])
+    return members, _stack([_sums(points[rows], data[rows]) for rows in members])
 
 
 def _sums(points, data) -> _Sums:

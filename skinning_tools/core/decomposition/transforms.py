@@ -4,12 +4,15 @@
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+from scipy.linalg.lapack import dpocon
 
 from ..dense import product, self_product
 
 # Above this many columns X is worth storing sparse: four influences fill sixteen of them.
 _WIDEST_DENSE = 640
 _LARGEST_PSEUDO_INVERSE = 1200
+# Of the largest eigenvalue: smaller ones count as zero.
+_SINGULAR = 1e-12
 
 
 def design_matrix(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int):
@@ -92,10 +95,12 @@ class NormalEquations:
         right = self.products - product(self.moments, prior)
         try:
             factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
+            if hold == 0 and _is_singular(factor[0], system):
+                raise np.linalg.LinAlgError("singular but for rounding")
         except np.linalg.LinAlgError:
             if len(system) > _LARGEST_PSEUDO_INVERSE and hold > 0:
                 return self.solve(prior, 100.0 * hold)
-            return prior + product(scipy.linalg.pinvh(system, rtol=1e-12), right)
+            return prior + product(scipy.linalg.pinvh(system, rtol=_SINGULAR), right)
         return prior + scipy.linalg.cho_solve(factor, right, check_finite=False)
 
     def _regions(self) -> np.ndarray:
@@ -114,6 +119,12 @@ class NormalEquations:
         regions[:, :3, 3] = regions[:, 3, :3] = mass[:, None] * center
         regions[:, 3, 3] = mass
         return regions
+
+
+def _is_singular(factor: np.ndarray, system: np.ndarray) -> bool:
+    """Whether a Cholesky ``factor``, lower, is of a ``system`` that only rounding keeps from being singular."""
+    norm = np.abs(system).sum(axis=0).max()
+    return dpocon(factor, norm, uplo="L")[0] < _SINGULAR
 
 
 def to_rows(transforms: np.ndarray) -> np.ndarray:
