@@ -2,6 +2,7 @@
 """What the subcommands of the command line share: their common options, what to work on, and what they say."""
 
 import fnmatch
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -53,8 +54,7 @@ def open_input(path: Path) -> None:
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
     except RuntimeError as error:
-        reason = " ".join(str(error).removeprefix("Error: ").split())
-        raise BadScene(f"The file {path} cannot be opened: {reason}") from error
+        raise BadScene(f"The file {path} cannot be opened: {_reason(error)}") from error
 
 
 def input_path(options) -> Path:
@@ -71,6 +71,7 @@ def input_path(options) -> Path:
 def output_path(options, opened: Path) -> Path:
     """Where to save, checked before the work: a result that cannot be saved is wasted."""
     if options.overwrite:
+        _check_writable(opened)
         return opened
     output = Path(options.output).expanduser().absolute()
     if output.suffix != ".blend":
@@ -79,7 +80,14 @@ def output_path(options, opened: Path) -> Path:
         raise UsageError(f"--output names a folder that does not exist: {output.parent}")
     if output.exists() and output.samefile(opened):
         raise UsageError("--output is the file that was opened. Use --overwrite to save over it")
+    _check_writable(output)
     return output
+
+
+def _check_writable(output: Path) -> None:
+    """Blender writes a new file beside the old one first, so both must be writable."""
+    if not os.access(output.parent, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
+        raise UsageError(f"The result cannot be saved to {output}: it or its folder is read-only")
 
 
 def find_object(scene, name: str, kinds=("MESH",)):
@@ -123,7 +131,12 @@ def save(output: Path) -> None:
     try:
         bpy.ops.wm.save_as_mainfile(filepath=str(output), check_existing=False)
     except RuntimeError as error:
-        raise BadScene(f"The result could not be saved to {output}: {error}") from error
+        raise BadScene(f"The result could not be saved to {output}: {_reason(error)}") from error
+
+
+def _reason(error: RuntimeError) -> str:
+    """Of a failed operator, in one line."""
+    return " ".join(str(error).removeprefix("Error: ").split())
 
 
 def progress_of(options) -> Callable[[float, str], None] | None:

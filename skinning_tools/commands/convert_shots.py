@@ -35,7 +35,6 @@ def add(commands) -> None:
     convert_shots.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
     )
-    convert_shots.add_argument("--only", metavar="NUMBERS", help="only the shots of these numbers, such as 1-3,7")
     convert_shots.add_argument("--list", action="store_true", help="only print the shots with their numbers")
     convert_shots.add_argument("--again", action="store_true", help="convert finished shots, too")
     convert_shots.add_argument(
@@ -143,6 +142,7 @@ class _Converting:
             end(list(running.values()))
             for shot in running:
                 _remove_halves(shot)
+                shot.log.unlink(missing_ok=True)
 
     def _start(self, shot: Shot, running: dict[Shot, Child]) -> None:
         # The old report would be taken for that of this conversion.

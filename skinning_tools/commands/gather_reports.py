@@ -8,7 +8,7 @@ from .common import UsageError, say
 from .outcome import Outcome, Row
 from .report import DONE, read_report, write_text
 from .shot_table import aligned, comma_separated, shot_row
-from .shots import find_shots
+from .shots import add_choice, chosen, find_shots
 
 
 def add(commands) -> None:
@@ -24,9 +24,9 @@ def add(commands) -> None:
         action="append",
         default=[],
         metavar="SHOTS",
-        help="the shots as given to convert-shots: those without a report are in the table, too",
+        help="the shots as given to convert-shots: the table has these alone, also those without a report",
     )
-    gather.add_argument("--recursive", action="store_true", help="the folders within the folders, too")
+    add_choice(gather)
     gather.add_argument("--output", metavar="FILE.csv", help="save the table to this file, too")
     gather.set_defaults(run=_run)
 
@@ -35,11 +35,14 @@ def _run(options) -> Outcome:
     folder = Path(options.folder).expanduser().absolute()
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}")
+    if options.only and not options.shots:
+        raise UsageError("--only goes with --shots")
     reports = dict(_reports(folder, options.recursive))
-    names = dict.fromkeys(shot.name for shot in find_shots(options.shots, folder, options.recursive))
-    rows = [shot_row(name, reports.get(name)) for name in names | dict.fromkeys(reports)]
-    if not rows:
+    shots = chosen(find_shots(options.shots, folder, options.recursive), options.only)
+    names = [shot.name for shot in shots] or list(reports)
+    if not names:
         raise BadScene(f"There are no reports of conversions in {folder}")
+    rows = [shot_row(name, reports.get(name)) for name in names]
     say(aligned(rows))
     if options.output:
         _save(Path(options.output).expanduser().absolute(), comma_separated(rows))

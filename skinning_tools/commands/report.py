@@ -38,11 +38,15 @@ class Report:
         self._started = datetime.now(UTC)
         self._clock = time.perf_counter()
 
-    def check_writable(self) -> None:
-        """Raises OSError where the report could not be written: better before the work than after it."""
+    def begin(self) -> None:
+        """Remove an older report, which must not speak for this run should it end without one.
+
+        Raises OSError where no report could be written: better before the work than after it.
+        """
         handle, name = _temporary(self.path)
         os.close(handle)
         os.unlink(name)
+        self.path.unlink(missing_ok=True)
 
     def add_input(self, path: Path) -> None:
         """The open file, and the files that it refers to. Raises OSError."""

@@ -47,6 +47,8 @@ def perform(options) -> int:
     with stopped_by_signals():
         exit_code, message = _attempt(options, report)
         _ignore_signals()
+        if message and options.progress == "openjd":
+            say(f"{'openjd_fail' if exit_code else 'openjd_status'}: {message}")
         return conclude(report, exit_code, message)
 
 
@@ -85,7 +87,7 @@ def _report(path: str | None, command: str, settings: dict) -> Report | None:
     if report.path.is_dir():
         raise UsageError(f"--report names a folder, not a file: {report.path}")
     try:
-        report.check_writable()
+        report.begin()
     except OSError as error:
         raise UsageError(
             f"No report can be written to {report.path.parent} ({error.strerror or error}). Nothing was done"

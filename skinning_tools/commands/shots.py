@@ -2,6 +2,7 @@
 """Which shots there are, and where what belongs to each of them is kept."""
 
 import glob
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,13 @@ def add_shots(command) -> None:
         help="a folder of .blend files, a file, a pattern such as 'shots/sc01_*.blend', or a .txt file with a path a "
         "line; several may be given",
     )
+    add_choice(command)
+
+
+def add_choice(command) -> None:
+    """The options that say more of them."""
     command.add_argument("--recursive", action="store_true", help="the folders within the folders, too")
+    command.add_argument("--only", metavar="NUMBERS", help="only the shots of these numbers, such as 1-3,7")
 
 
 def find_shots(given: Iterable[str], folder: Path, recursive: bool = False) -> list[Shot]:
@@ -65,19 +72,18 @@ def find_shots(given: Iterable[str], folder: Path, recursive: bool = False) -> l
 
 
 def chosen(shots: list[Shot], numbers: str | None) -> list[Shot]:
-    """Those of the given numbers, such as "1-3,7", which begin with 1. Raises UsageError."""
+    """Those of the given numbers, from 1 on, such as "1-3,7" or, every other one, "1-9:2". Raises UsageError."""
     if numbers is None:
         return shots
     wanted: dict[int, None] = {}
     for part in numbers.split(","):
-        first, _, last = part.strip().partition("-")
-        try:
-            low, high = int(first), int(last or first)
-        except ValueError:
-            raise UsageError(f"--only takes numbers such as 1-3,7, not {numbers}") from None
-        if not 1 <= low <= high <= len(shots):
+        match = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+)(?:\s*:\s*(\d+))?)?\s*", part)
+        if match is None:
+            raise UsageError(f"--only takes numbers such as 1-3,7, not {numbers}")
+        low, high, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if not (1 <= low <= high <= len(shots) and step):
             raise UsageError(f"--only {numbers}: there are {len(shots)} shots, numbered from 1")
-        wanted |= dict.fromkeys(range(low, high + 1))
+        wanted |= dict.fromkeys(range(low, high + 1, step))
     return [shots[number - 1] for number in wanted]
 
 
