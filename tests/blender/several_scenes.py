@@ -52,7 +52,7 @@ def played(objects, frame: int) -> np.ndarray:
 
 
 def measured(sources, skinned) -> ErrorMeter:
-    """In world space, by the test's own way; in the scale of the first source at the first frame."""
+    """In world space, by the test's own way; in the scale of all sources at the first frame."""
     frames = [(played(sources, frame), played(skinned, frame)) for frame in FRAMES]
     meter = ErrorMeter(unit_scale(frames[0][0][None]), len(frames[0][0]))
     for expected, actual in frames:

@@ -206,3 +206,49 @@ def tests():
     yield idle
     assert not [ob for ob in bpy.data.objects if "Flag" in ob.name]
     passes("a deleted source ends the job")
+
+    yield from several()
+
+
+def several():
+    """Generator: three objects to one armature by the panel's check box, looked at, and undone in one step."""
+    flag = yield from new_flag(39, 29, 40)
+    for number, name in enumerate(("Sail", "Pennant")):
+        other = scenes.grid(20, 10, name=name)
+        other.data.transform(Matrix.Scale(0.1, 4))
+        other.location = (-1, -1.4 + number, 1 + number)
+        scenes.wave(other, height=0.3, narrowness=1.5, speed=0.1)
+        scenes.key_property(other, "rotation_euler", {1: (0, 0, 0), 40: (0.5, 0, 1 + number)})
+    bpy.context.view_layer.objects.active = flag
+    bpy.context.scene.frame_set(30)
+    chosen = bpy.context.scene.skinning_conversion
+    chosen.selected_objects, chosen.bone_count, chosen.use_scene_range = True, 30, True
+    with in_window():
+        bpy.ops.ed.undo_push(message="Three")
+    before = census()
+    press("N")
+    yield lambda: region("UI").width > 10
+    yield from open_tab("Skinning")
+    views()[0].spaces.active.show_region_toolbar = False
+    press("NUMPAD_PERIOD")
+    yield after(1)
+    picture("8_several")
+    yield from press_button("skinning.convert_animation")
+    while idle():
+        yield after(0)
+    yield idle
+    yield after(0.5)
+    rig = bpy.data.objects["Flag_rig"]
+    assert sorted(ob.name for ob in rig.children) == ["Flag_skinned", "Pennant_skinned", "Sail_skinned"]
+    bpy.context.view_layer.objects.active = bpy.data.objects["Sail_skinned"]
+    yield after(0.3)
+    picture("9_several_converted")
+    yield from press_button("skinning.show_error")
+    yield after(0.5)
+    picture("10_several_error")
+    assert not any(bpy.data.objects[name].visible_get() for name in ("Flag", "Sail", "Pennant"))
+    for _ in range(2):
+        press("Z", ctrl=True)
+        yield after(0.5)
+    assert census() == before
+    passes("all selected meshes become one armature; one undo for the colors, one for the rest")
