@@ -26,6 +26,7 @@ TOOLS = (
     "pytest==9.2.0",  # runs the tests
     "pytest-xdist==3.8.0",  # runs them in as many processes as there are processors, each with a Blender of its own
     "hypothesis==6.170.15",  # property tests of the core
+    "openjd-cli==0.8.0",  # runs the template of farm/ as a render manager does
     "ruff==0.17.5",  # style and likely mistakes
 )
 

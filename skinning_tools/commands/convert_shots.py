@@ -138,6 +138,8 @@ class _Converting:
                         yield shot, report
                 self._tell(running)
                 time.sleep(POLL_SECONDS)
+            if self._progress is not None and not self._says_lines:
+                self._progress(1.0, "finished")
         finally:
             end(list(running.values()))
             for shot in running:

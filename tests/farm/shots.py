@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shots for the tests of many machines: small files, and what starts Blender for them."""
+
+import os
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+import bpy
+
+from tests.blender import moving_meshes
+
+MODULE = Path(__file__).with_name("blender_module.py")
+
+
+def make_shots(folder: Path, count: int, broken: tuple[int, ...] = ()) -> list[Path]:
+    """Files "shot_01.blend" ... with a moving mesh "Flag"; those of the numbers in ``broken`` end in their middle."""
+    folder.mkdir()
+    moving_meshes.fresh_scene()
+    moving_meshes.waving_grid()
+    first = folder / "shot_01.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(first), compress=False)
+    content = first.read_bytes()
+    paths = [folder / f"shot_{number:02}.blend" for number in range(1, count + 1)]
+    for number, path in enumerate(paths, 1):
+        path.write_bytes(content[: len(content) // 2] if number in broken else content)
+    return paths
+
+
+def blender_program(folder: Path) -> str:
+    """This Blender's program; where it is a module of Python, a program in ``folder`` that stands in for it."""
+    if bpy.app.binary_path:
+        return bpy.app.binary_path
+    program = folder / "blender"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(MODULE))} "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
+
+
+def one_thread() -> dict[str, str]:
+    """The environment for a program that is started beside others."""
+    return os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""farm/skinning_convert.js: its settings, and the tasks that it makes of them, in a stand-in for Flamenco's Manager."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from skinning_tools import command_line
+from skinning_tools.commands.convert_shots import convert_arguments
+
+JOB_TYPE = Path(__file__).resolve().parents[2] / "farm" / "skinning_convert.js"
+MANAGER = Path(__file__).with_name("flamenco_manager.js")
+SETTINGS = {"shot_folder": "/farm/shots", "shots": "a.blend|b c.blend", "output_folder": "/farm/out", "object": "Flag"}
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+
+
+def compiled(**settings) -> subprocess.CompletedProcess:
+    command = ["node", str(MANAGER), str(JOB_TYPE), json.dumps(SETTINGS | settings)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def job(**settings) -> dict:
+    result = compiled(**settings)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def options_of(task: dict):
+    """What the command line understands of a task's only command, as the worker starts it."""
+    (command,) = task["commands"]
+    parameters = command["parameters"]
+    assert command["name"] == "blender-render"
+    assert (parameters["exe"], parameters["exeArgs"]) == ("{blender}", "{blenderArgs}")
+    assert (parameters["argsBefore"], parameters["blendfile"]) == ([], "")
+    assert parameters["args"][:2] == ["--command", "skinning"]
+    assert all(isinstance(argument, str) for argument in parameters["args"])
+    return command_line.parser().parse_args(parameters["args"][2:])
+
+
+def test_one_task_a_shot_and_then_the_table():
+    *tasks, last = job(bones=7, kind="RIGID", more_settings="--smoothness 0.2")["tasks"]
+    assert [task["name"] for task in tasks] == ["convert a", "convert b c"]
+    assert {task["type"] for task in [*tasks, last]} == {"blender"}
+    for task, name in zip(tasks, ("a.blend", "b c.blend"), strict=True):
+        options = options_of(task)
+        assert (options.command, options.shots) == ("convert-shots", [f"/farm/shots/{name}"])
+        assert (options.output, options.on_failure) == ("/farm/out", "report")
+        assert (options.object, options.bones, options.kind) == (["Flag"], 7, "RIGID")
+        assert convert_arguments(options)[-2:] == ["--smoothness", "0.2"]
+        assert not task["dependencies"]
+    options = options_of(last)
+    assert (options.command, options.folder, options.output) == ("gather-reports", "/farm/out", "/farm/out/table.csv")
+    assert options.shots == ["/farm/shots/a.blend", "/farm/shots/b c.blend"]
+    assert last["dependencies"] == ["convert a", "convert b c"]
+
+
+def test_its_defaults_and_choices_are_those_of_the_command():
+    made = job()
+    settings = {setting["key"]: setting for setting in made["jobType"]["settings"]}
+    plain = command_line.parser().parse_args(["convert-shots", "x", "--output=x", "--object=Flag"])
+    assert convert_arguments(options_of(made["tasks"][0])) == convert_arguments(plain)
+    for kind in settings["kind"]["choices"]:
+        options_of(job(kind=kind)["tasks"][0])
+    for choice in settings["on_failure"]["choices"]:
+        assert options_of(job(on_failure=choice)["tasks"][0]).on_failure == choice
+
+
+def test_settings_are_as_flamenco_knows_them():
+    for setting in job()["jobType"]["settings"]:
+        assert setting.keys() <= {
+            "key", "type", "subtype", "choices", "propargs", "description", "label", "default", "eval", "evalInfo",
+            "visible", "required", "editable",
+        }  # fmt: skip
+        assert setting["type"] in {"string", "int32", "float", "bool"}
+        assert setting.get("subtype", "") in {"", "file_path", "dir_path", "hashed_file_path"}
+        assert "choices" not in setting or setting["type"] == "string"
+
+
+def test_the_list_of_shots_is_made_by_the_add_on(tmp_path):
+    """The expression runs in Blender, with these names at hand."""
+    for name in ("b.blend", "a.blend", "a.blend1", "notes.txt"):
+        (tmp_path / name).touch()
+    settings = {setting["key"]: setting for setting in job()["jobType"]["settings"]}
+    values = type("Settings", (), {"shot_folder": str(tmp_path)})
+    assert eval(settings["shots"]["eval"], {}, {"settings": values, "abspath": Path, "Path": Path}) == "a.blend|b.blend"
+
+
+@pytest.mark.parametrize("names", ["", " | "])
+def test_no_shots_are_refused(names):
+    result = compiled(shots=names)
+    assert result.returncode != 0
+    assert "There are no shots" in result.stderr
+
+
+def test_a_shot_that_is_named_twice_is_converted_once():
+    names = [task["name"] for task in job(shots="a.blend| a.blend |b.blend")["tasks"]]
+    assert names == ["convert a", "convert b", "gather reports"]
+
+
+def test_paths_are_arguments_of_their_own():
+    """Flamenco replaces the beginnings of paths, which it would not find behind an option's name."""
+    for task in job()["tasks"]:
+        for argument in task["commands"][0]["parameters"]["args"]:
+            assert "/farm" not in argument or PurePosixPath(argument).is_absolute(), argument
