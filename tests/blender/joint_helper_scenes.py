@@ -2,14 +2,13 @@
 """Limbs for the tests of bone links and bulge bones, and all that must be as before once these are gone."""
 
 import subprocess
-import sys
 
 import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
 
 from skinning_tools.scene.vertex_groups import write_weights
-from tests.blender import scenes
+from tests.blender import another_process, scenes
 from tests.core.skinned_shapes import chain_weights, cuboid
 
 COLUMNS, ROWS = 60, 12
@@ -149,4 +148,4 @@ np.save({str(output)!r}, np.array([vertex.co for vertex in ob.data.vertices], np
 sys.stdout.flush()
 os._exit(0)
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run(another_process.command(code), check=True)

@@ -3,7 +3,6 @@
 
 import os
 import subprocess
-import sys
 
 import bpy
 import numpy as np
@@ -16,7 +15,7 @@ from skinning_tools.scene.crs_record import CRS_PROPERTY, native_modifier, set_i
 from skinning_tools.scene.rotation_centers import bake_record, read_centers
 from skinning_tools.scene.skin_reader import armature_modifier, bone_matrices, read_skin
 from skinning_tools.scene.vertex_groups import write_weights
-from tests.blender import moving_meshes, scenes
+from tests.blender import another_process, moving_meshes, scenes
 from tests.blender.skinned_meshes import animate, diagonal, expected, half_turn, mirror, random_rolls, rigged_tube
 
 pytestmark = pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on")
@@ -254,12 +253,10 @@ def test_plays_without_the_extension_and_scripts(tmp_path):
     path, out = tmp_path / "shot.blend", tmp_path / "played.npy"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     script = PLAY.replace("ARGUMENTS", repr((str(path), str(out), FRAMES)))
-    if bpy.app.binary_path:
-        command = [bpy.app.binary_path, "-b", "--factory-startup", "--disable-autoexec", "--python-expr", script]
-    else:
-        command = [sys.executable, "-c", script]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False)
+    subprocess.run(
+        another_process.command(script), cwd=tmp_path, env=environment, capture_output=True, timeout=120, check=False
+    )
     for frame, positions in zip(FRAMES, np.load(out), strict=True):
         bpy.context.scene.frame_set(frame)
         assert np.abs(positions - expected(ob)).max() < TOLERANCE * diagonal(ob)

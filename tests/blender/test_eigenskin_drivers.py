@@ -4,7 +4,6 @@
 import json
 import math
 import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 
@@ -19,8 +18,8 @@ from skinning_tools.core.eigenskin.pose_space import SAME_ROTATION
 from skinning_tools.scene import eigenskin_drivers
 from skinning_tools.scene.eigenskin_examples import read_rig
 from skinning_tools.scene.eigenskin_writer import eigenskin_record, write_eigenskin
+from tests.blender import another_process, scenes
 from tests.blender import eigenskin_models as models
-from tests.blender import scenes
 from tests.blender.eigenskin_scenes import limb
 
 UPPER, LOWER = 2, 3
@@ -294,9 +293,8 @@ def test_a_file_plays_without_the_extension_and_without_scripts(rigged, tmp_path
         expected.append(models.expected_values(ob, joints, model))
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "limb.blend"))
     (tmp_path / "poses.json").write_text(json.dumps({"poses": poses, "keys": written_keys(ob)}), encoding="utf-8")
-    script = tmp_path / "play.py"
-    script.write_text(textwrap.dedent(PLAY), encoding="utf-8")
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    command = another_process.command(textwrap.dedent(PLAY))
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (tmp_path / "values.json").is_file(), done.stdout + done.stderr
     values = json.loads((tmp_path / "values.json").read_text())
     np.testing.assert_allclose(values, expected, atol=1e-5, rtol=0)

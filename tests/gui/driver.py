@@ -17,6 +17,7 @@ import traceback
 from pathlib import Path
 
 import bpy
+import numpy as np
 
 import skinning_tools
 from skinning_tools import panels
@@ -28,6 +29,8 @@ from tests.installed_package import INSTALLED
 OUTCOME, PICTURES = map(Path, sys.argv[sys.argv.index("--") + 1 :])
 STEP_SECONDS = 0.02
 PATIENCE_SECONDS = 60.0
+# Of 255, and a share of the pixels: text and lines may be smoothed a little differently, a button is larger.
+VISIBLE, SAME = 16, 0.002
 # Bytes, from which on a picture gets a palette: it may be one of the documentation.
 LARGE = 300_000
 
@@ -67,16 +70,51 @@ def picture(name: str, area=None) -> None:
     """Of the screen, or of an ``area`` alone; none where Blender's process cannot take one."""
     if not can_take_pictures():
         return
-    cut = []
-    if area is not None:
-        place = f"{area.width}x{area.height}+{window().x + area.x}+{window().y + area.y}"
-        # Blender counts from below.
-        cut = ["-gravity", "SouthWest", "-crop", place, "+repage"]
     path = PICTURES / f"{name}.png"
-    take = ["import", "-window", "root", *cut]
+    take = ["import", "-window", "root", *_cut(area)]
     subprocess.run([*take, str(path)], check=True)
     if path.stat().st_size > LARGE:
         subprocess.run([*take, "-dither", "None", "-colors", "256", f"png8:{path}"], check=True)
+
+
+def look(area=None, kind=None):
+    """What the screen shows now, (H, W, 3) 0 to 255, at a quarter of its size; None where no picture can be taken.
+
+    area, kind: of an area, or of a region of it, alone.
+    """
+    if not can_take_pictures():
+        return None
+    place = region(kind, area) if kind else area
+    take = ["import", "-window", "root", *_cut(place), "-resize", "25%", "-depth", "8", "ppm:-"]
+    # P6, width and height, 255, and the pixels.
+    data = subprocess.run(take, check=True, capture_output=True).stdout
+    width, height = data.split(maxsplit=4)[1:3]
+    count = int(width) * int(height) * 3
+    return np.frombuffer(data[-count:], np.uint8).reshape(int(height), int(width), 3).astype(float)
+
+
+def changed(before, after) -> float:
+    """The share of the pixels that two looks differ in by more than a step of shading."""
+    return float((np.abs(before - after).max(axis=-1) > VISIBLE).mean())
+
+
+def looks_like(before, area=None, kind=None) -> bool:
+    """Whether the same place looks as it did; said to be so where no picture can be taken."""
+    return before is None or changed(before, look(area, kind)) < SAME
+
+
+def looks_unlike(before, area=None, kind=None) -> bool:
+    """Whether the same place shows something else than before; said to be so where no picture can be taken."""
+    return before is None or changed(before, look(area, kind)) > 4 * SAME
+
+
+def _cut(place) -> list[str]:
+    """ImageMagick's arguments for an area's or region's part of the screen."""
+    if place is None:
+        return []
+    # Blender counts from below.
+    size = f"{place.width}x{place.height}+{window().x + place.x}+{window().y + place.y}"
+    return ["-gravity", "SouthWest", "-crop", size, "+repage"]
 
 
 # What a user does

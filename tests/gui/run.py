@@ -30,6 +30,7 @@ TESTS = (
     "eigenskin_window.py",
     "fit_weights_window.py",
     "joint_helpers_window.py",
+    "lifecycle_window.py",
     "partial_solves_window.py",
     "preview_window.py",
     "rotation_centers_window.py",

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A second Blender, for what must be so without the extension: this program again, or the module in this Python."""
+
+import sys
+
+import bpy
+
+
+def command(code: str) -> list[str]:
+    """What starts it without a window, with factory settings and scripts off, to run ``code`` in it."""
+    if bpy.app.binary_path:
+        return [bpy.app.binary_path, "-b", "--factory-startup", "--disable-autoexec", "--python-expr", code]
+    return [sys.executable, "-c", code]
