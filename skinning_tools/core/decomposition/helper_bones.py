@@ -340,19 +340,31 @@ class _Helpers:
                 break
             last = left
             bones, weights = problem.result()
+            self.shares = matrix[:, own_count:].toarray() / np.maximum(self._budget, _LEAST_BUDGET)[:, None]
             equations = skin_equations(self._matrix, self._points, bones, weights, len(locked), ignore)
-            part = reduced_equations(equations, from_rows(rows), free)
-            self._motion_step(part)
+            self._adapted_motion_step(reduced_equations(equations, from_rows(rows), free))
             rows = np.vstack([self._own_rows, self.rows])
             problem.move(rows)
         self._adapted = problem.result()
+
+    def _adapted_motion_step(self, equations: NormalEquations) -> None:
+        """``_motion_step`` that keeps helpers near what they move, and changes nothing where that is not better."""
+        held = NormalEquations(equations.bone_count, equations.products.shape[1])
+        held += equations
+        for block in vertex_blocks(len(self._chosen)):
+            part = self._chosen[block]
+            self._keep_near(held, part, self._targets(part)[0])
+        before, error = self.rows, equations.squared_error(self.rows)
+        self._motion_step(held)
+        if not equations.squared_error(self.rows) <= error:
+            self.rows = before
 
     def _whole(self):
         """Bones and weights (N, K) of rig and helpers, and which vertices (N,) helpers take part in."""
         own_count, helper_count = len(self._locked), self.shares.shape[1]
         shares = np.where(self.shares > _LEAST_WEIGHT, self.shares, 0.0)
         changed = shares.any(axis=1)
-        left = 1.0 - shares.sum(axis=1)
+        left = np.maximum(1.0 - shares.sum(axis=1), 0.0)
         own = self._weights * np.where(self._locked[self._bones], 1.0, left[:, None])
         total = weight_matrix(self._bones, own, own_count)
         total.resize(len(own), own_count + helper_count)
@@ -370,6 +382,9 @@ class _Helpers:
             changed[self._chosen] = True
         motion = self._matrix.to_object_space(self._points[:, :3], from_rows(self.rows))[1]
         before, after = self._measured(bones, weights, motion, progress)
+        if not after.e_rms <= before.e_rms:
+            # What helpers gain can be less than rounding.
+            bones, weights, changed, after = self._bones, self._weights, np.zeros(len(bones), bool), before
         return HelperBones(
             motion,
             np.tile(np.eye(3), (helper_count, 1, 1)) if self._axes is None else self._axes,

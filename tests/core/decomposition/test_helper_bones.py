@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Helpers beside a rig's own bones: they cut its error, and leave its weights and limits as they are asked to."""
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
-from skinning_tools.core.animation import Animation
+from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
 from skinning_tools.core.decomposition.helper_bones import add_helper_bones
 from skinning_tools.core.deform.influences import weight_matrix
@@ -195,3 +198,53 @@ def test_bad_input(collapse):
 def test_cancelled(collapse, limit):
     with pytest.raises(Cancelled):
         add_helper_bones(*collapse, 2, own_weights="ADAPT", progress=lambda fraction, _: fraction < limit)
+
+
+def random_rig(seed, bone_count, vertex_count, frame_count, flat, noise):
+    """Any rig, and an animation that is near what it does: the arguments of add_helper_bones."""
+    random = np.random.default_rng(seed)
+    rest = random.normal(size=(vertex_count, 3)) * [1, 1, 0 if flat else 1]
+    turns = Rotation.from_rotvec(0.6 * random.normal(size=(frame_count * bone_count, 3))).as_matrix()
+    places = random.normal(size=(frame_count, bone_count, 3, 1))
+    transforms = np.concatenate([turns.reshape(frame_count, bone_count, 3, 3), places], axis=3)
+    bones = np.tile(np.arange(bone_count, dtype=np.int32), (vertex_count, 1))
+    weights = random.dirichlet(np.full(bone_count, 0.3), vertex_count)
+    frames = np.array([skin_frame(rest, bones, weights, matrices) for matrices in transforms])
+    frames += noise * random.normal(size=frames.shape)
+    return Animation(frames, []), rest, transforms, bones, weights
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(
+    seed=st.integers(0, 10**6),
+    sizes=st.tuples(st.integers(1, 5), st.integers(3, 40), st.integers(2, 6)),
+    flat=st.booleans(),
+    noise=st.sampled_from([0.0, 1e-3, 0.3, 3.0]),
+    kind=st.sampled_from(BONE_KINDS),
+    own_weights=st.sampled_from(["KEEP", "ADAPT"]),
+    helpers=st.integers(1, 4),
+)
+def test_the_error_of_any_rig_never_rises(seed, sizes, flat, noise, kind, own_weights, helpers):
+    rig = random_rig(seed, *sizes, flat, noise)
+    options = {"bone_kind": kind, "own_weights": own_weights, "max_influences": 8, "iterations": 6}
+    result = add_helper_bones(*rig, helpers, **options)
+    assert result.e_rms <= result.e_rms_before
+    assert np.isfinite(result.transforms).all()
+    assert result.weights.min() >= 0
+    np.testing.assert_allclose(result.weights.sum(axis=1), 1, atol=1e-12)
+    everything = np.concatenate([rig[2], result.transforms], axis=1)
+    meter = ErrorMeter(unit_scale(rig[0].frames), len(rig[1]))
+    for positions, matrices in zip(rig[0].frames, everything, strict=True):
+        meter.add(positions, skin_frame(rig[1], result.bones, result.weights, matrices))
+    assert meter.e_rms == pytest.approx(result.e_rms)
+
+
+@pytest.mark.parametrize("own_weights", ["KEEP", "ADAPT"])
+def test_helpers_with_next_to_no_weight_do_not_leap(own_weights):
+    """Three vertices and three helpers, which weights of a millionth would send to where numbers lose their digits."""
+    frames, _ = sheet(5, 8)
+    animation = Animation(frames[:, [0, 20, 39]], [])
+    rig = decompose(animation, Settings(1, "RIGID", iterations=2))
+    result = add_helper_bones(animation, rig.rest, rig.transforms, rig.bones, rig.weights, 3, own_weights=own_weights)
+    assert result.e_rms <= result.e_rms_before
+    assert np.abs(result.transforms).max() < 100
