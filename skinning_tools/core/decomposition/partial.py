@@ -20,15 +20,18 @@ from .transforms import to_rows
 from .vertex_step import (
     Pull,
     VertexState,
-    best_single_bones,
     choose_weights,
+    fit_strongest,
     improve_vertices,
     predictions_gram,
 )
+from .weights import descend
 
 # Each pass lets other bones compete for a vertex's influences; few vertices change after the third.
 _PASSES = 8
 _SETTLED = 1e-12
+# Bones whose best fit all together shows which of them matter, and the steps towards that fit.
+_LOOKED_AT, _DESCENT_STEPS = 24, 60
 _STAGE = "Weights"
 # Sweeps over all vertices that smooth, and what one has to gain, of what is left, for another one to follow.
 _SMOOTHING_SWEEPS = 40
@@ -85,6 +88,8 @@ def solve_weights(
             f"All weights of {animation.name} are locked, so there is nothing to solve for. Unlock some vertex groups, "
             "or lock fewer vertices"
         )
+    if given is not None:
+        problem.start_from(given.bones, given.weights)
     fit = span(progress, 0.0, 0.3 if smoothness else 1.0)
     for done, allowed, rows in problem.groups():
         problem.fit(rows, allowed, span(fit, done, done + len(rows) / len(problem.chosen)))
@@ -185,22 +190,63 @@ class WeightProblem:
         return data / self._budget[part, None]
 
     def fit(self, rows: np.ndarray, allowed: int, progress: Progress) -> None:
-        """Each vertex alone."""
-        state = VertexState(self._state.points, self._state.bones[:, :allowed], self._state.weights[:, :allowed])
-        state.weights[rows, 0] = 1.0
+        """Each vertex alone: from its best bone, from the strongest of many bones together, and from the weights that
+        it has, if any; the best of what these lead to is kept, so that no vertex gets worse."""
         blocks = vertex_blocks(len(rows))
         for number, block in enumerate(blocks):
             part = rows[block]
             data = self.data(part)
-            state.bones[part] = best_single_bones(self._model, data, state.points[part])[:, None]
+            points = self._state.points[part]
             own_norms = np.einsum("ij,ij->i", data, data)
-            last = np.full(len(data), np.inf)
-            for _ in range(_PASSES):
-                errors = improve_vertices(self._model, data, state, part, optimize_rest_pose=False) + own_norms
-                if np.all(last - errors <= _SETTLED * own_norms):
-                    break
-                last = errors
+            bones, weights, least = None, None, np.full(len(part), np.inf)
+            for start in self._starts(part, data, allowed):
+                state = VertexState(points, *start)
+                errors = self._settled(state, data, own_norms)
+                better = errors < least
+                least[better] = errors[better]
+                bones = state.bones if bones is None else np.where(better[:, None], state.bones, bones)
+                weights = state.weights if weights is None else np.where(better[:, None], state.weights, weights)
+            self._state.bones[part], self._state.weights[part] = bones[:, :1], 0.0
+            self._state.bones[part, :allowed], self._state.weights[part, :allowed] = bones, weights
             checkpoint(progress, (number + 1) / len(blocks), _STAGE)
+
+    def _starts(self, part, data, allowed: int):
+        """Bones and weights (n, allowed) from which to look for better ones."""
+        present = self._state.bones[part, :allowed].copy(), self._state.weights[part, :allowed].copy()
+        points, shape = self._state.points[part], (len(part), allowed)
+        first = np.zeros(shape)
+        first[:, 0] = 1.0
+        distances = self._model.squared_distances(points, data)
+        yield np.repeat(np.argmin(distances, axis=1)[:, None], allowed, axis=1).astype(np.int32), first.copy()
+        size = min(_LOOKED_AT, self._model.bone_count)
+        if allowed > 1 and size > allowed + 1:
+            yield self._strongest_of_many(points, data, np.argpartition(distances, size - 1, axis=1)[:, :size], allowed)
+        sums = present[1].sum(axis=1, keepdims=True)
+        if sums.any():
+            bones, weights = present
+            yield bones, np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), first)
+
+    def _strongest_of_many(self, points, data, candidates, allowed: int):
+        """Bones and weights (n, allowed) of the strongest among ``candidates`` (n, m) in the fit of them all."""
+        products = np.einsum("npi,ni->np", self._model.data_products(data), points)
+        products = np.ascontiguousarray(np.take_along_axis(products, candidates, axis=1).T)
+        gram = predictions_gram(self._model, candidates, monomials(points))
+        rough = np.full(products.shape, 1.0 / len(products))
+        kept, weights, _ = fit_strongest(gram, products, descend(gram, products, rough, _DESCENT_STEPS), allowed)
+        order = np.argsort(-weights, axis=0, kind="stable")
+        bones = np.take_along_axis(candidates, np.take_along_axis(kept, order, axis=0).T, axis=1).astype(np.int32)
+        weights = np.take_along_axis(weights, order, axis=0).T
+        return np.where(weights > 0, bones, bones[:, :1]), weights / weights.sum(axis=1, keepdims=True)
+
+    def _settled(self, state: VertexState, data, own_norms) -> np.ndarray:
+        """Let other bones compete for the influences of ``state``, in place, until nothing changes: errors (n,)."""
+        last, everything = np.full(len(data), np.inf), slice(None)
+        for _ in range(_PASSES):
+            errors = improve_vertices(self._model, data, state, everything, optimize_rest_pose=False) + own_norms
+            if np.all(last - errors <= _SETTLED * own_norms):
+                break
+            last = errors
+        return errors
 
     def balanced(self, neighbors: sparse.csr_matrix, amount: float) -> Smoothness | None:
         """As strong as an ``amount`` from 0 to 1 asks for, by what the weights are now: see ``Smoothness.balanced``."""

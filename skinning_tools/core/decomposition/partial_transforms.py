@@ -185,7 +185,9 @@ class _Hierarchy:
 
     def __init__(self, equations: NormalEquations, heads, parents, free, kind: str, rigid_bones, axes):
         self._equations = equations
-        self._heads, self._parents, self._free = heads, np.asarray(parents), free
+        self._parents, self._free = np.asarray(parents), free
+        # A bone without a joint turns about its vertices: about a far point, digits would be lost.
+        self._heads = np.where(self._parents[:, None] < 0, rigid.centers(equations.bone_moments), heads)
         self._kind, self._rigid, self._axes = kind, rigid_bones, axes
         self._order = parents_first(self._parents)
         self._bones = [bone for index in self._order if free[index] for bone in [self._bone(index)] if bone.weight > 0]

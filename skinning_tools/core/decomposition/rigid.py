@@ -78,6 +78,11 @@ def _procrustes(data, moment, axes, current):
     return motion
 
 
+def centers(moments: np.ndarray) -> np.ndarray:
+    """The mean rest position (P, 3) of each bone's vertices, of which ``moments`` (P, 4, 4) are the sums; 0 without."""
+    return _mass_center_and_spread(moments)[1]
+
+
 def _mass_center_and_spread(moments):
     """Weight (P,), 1 where there is none, mean (P, 3) and Σ w (v − mean)(v − mean)ᵀ (P, 3, 3) of ``moments``."""
     mass = np.where(moments[:, 3, 3] > 0, moments[:, 3, 3], 1.0)

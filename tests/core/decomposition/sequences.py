@@ -42,3 +42,14 @@ def boxes(count=20, frames=10, motion="rigid"):
                 linear = linear @ (np.eye(3) + stretch * f)
             result[f, 8 * i : 8 * i + 8] = (_CUBE - 0.5) @ linear.T + [3 * i, 0, 0] + drift * f
     return result, triangles
+
+
+def random_rig(seed, bone_count, vertex_count, frame_count, flat=False):
+    """Rigid bones that turn and move at random, and any weights: rest (N, 3), bones and weights (N, P), transforms."""
+    random = np.random.default_rng(seed)
+    rest = random.normal(size=(vertex_count, 3)) * [1, 1, 0 if flat else 1]
+    turns = Rotation.from_rotvec(0.6 * random.normal(size=(frame_count * bone_count, 3))).as_matrix()
+    places = random.normal(size=(frame_count, bone_count, 3, 1))
+    transforms = np.concatenate([turns.reshape(frame_count, bone_count, 3, 3), places], axis=3)
+    bones = np.tile(np.arange(bone_count, dtype=np.int32), (vertex_count, 1))
+    return rest, bones, random.dirichlet(np.full(bone_count, 0.3), vertex_count), transforms

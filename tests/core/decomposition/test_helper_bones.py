@@ -5,7 +5,6 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
@@ -13,7 +12,7 @@ from skinning_tools.core.decomposition.helper_bones import add_helper_bones
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadAnimation, BadSettings, BadWeights, Cancelled
 
-from .sequences import sheet
+from .sequences import random_rig, sheet
 
 
 @pytest.fixture(scope="module")
@@ -200,20 +199,6 @@ def test_cancelled(collapse, limit):
         add_helper_bones(*collapse, 2, own_weights="ADAPT", progress=lambda fraction, _: fraction < limit)
 
 
-def random_rig(seed, bone_count, vertex_count, frame_count, flat, noise):
-    """Any rig, and an animation that is near what it does: the arguments of add_helper_bones."""
-    random = np.random.default_rng(seed)
-    rest = random.normal(size=(vertex_count, 3)) * [1, 1, 0 if flat else 1]
-    turns = Rotation.from_rotvec(0.6 * random.normal(size=(frame_count * bone_count, 3))).as_matrix()
-    places = random.normal(size=(frame_count, bone_count, 3, 1))
-    transforms = np.concatenate([turns.reshape(frame_count, bone_count, 3, 3), places], axis=3)
-    bones = np.tile(np.arange(bone_count, dtype=np.int32), (vertex_count, 1))
-    weights = random.dirichlet(np.full(bone_count, 0.3), vertex_count)
-    frames = np.array([skin_frame(rest, bones, weights, matrices) for matrices in transforms])
-    frames += noise * random.normal(size=frames.shape)
-    return Animation(frames, []), rest, transforms, bones, weights
-
-
 @hypothesis.settings(deadline=None, max_examples=40)
 @hypothesis.given(
     seed=st.integers(0, 10**6),
@@ -225,7 +210,10 @@ def random_rig(seed, bone_count, vertex_count, frame_count, flat, noise):
     helpers=st.integers(1, 4),
 )
 def test_the_error_of_any_rig_never_rises(seed, sizes, flat, noise, kind, own_weights, helpers):
-    rig = random_rig(seed, *sizes, flat, noise)
+    rest, bones, weights, transforms = random_rig(seed, *sizes, flat)
+    frames = np.array([skin_frame(rest, bones, weights, matrices) for matrices in transforms])
+    frames += noise * np.random.default_rng(seed).normal(size=frames.shape)
+    rig = Animation(frames, []), rest, transforms, bones, weights
     options = {"bone_kind": kind, "own_weights": own_weights, "max_influences": 8, "iterations": 6}
     result = add_helper_bones(*rig, helpers, **options)
     assert result.e_rms <= result.e_rms_before

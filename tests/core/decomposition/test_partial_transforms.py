@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Motion for given weights: ground truth, joints that hold, bones that are given, and bad input."""
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
 from skinning_tools.core.decomposition.partial_transforms import Joints, parents_first, solve_transforms
 from skinning_tools.core.errors import BadAnimation, BadSettings, BadWeights, Cancelled
+
+from .sequences import random_rig
 
 
 def e_rms(animation, rest, bones, weights, transforms) -> float:
@@ -191,3 +195,43 @@ def test_cancelled(wolf):
             solve_transforms(
                 animation, rest, bones, weights, 21, kind, progress=lambda fraction, stage: fraction < 0.31
             )
+
+
+RIGS = st.tuples(st.integers(0, 10**6), st.integers(1, 5), st.integers(2, 40), st.integers(2, 6), st.booleans())
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(rig=RIGS, noise=st.sampled_from([0.0, 1e-3, 1.0]))
+def test_no_affine_motion_is_better(rig, noise):
+    """Not the one that the animation was made by, either."""
+    rest, bones, weights, transforms = random_rig(*rig)
+    frames = np.array([skin_frame(rest, bones, weights, matrices) for matrices in transforms])
+    animation = Animation(frames + noise * np.random.default_rng(0).normal(size=frames.shape), [])
+    solved = solve_transforms(animation, rest, bones, weights, bones.shape[1])
+    true = e_rms(animation, rest, bones, weights, transforms)
+    # What the hold of directions that the vertices leave open may cost.
+    assert e_rms(animation, rest, bones, weights, solved) <= true * (1 + 1e-6) + 0.1
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(rig=RIGS, kind=st.sampled_from(BONE_KINDS))
+def test_bones_that_share_no_vertex_are_exact(rig, kind):
+    rest, bones, weights, transforms = random_rig(*rig)
+    weights = (weights == weights.max(axis=1, keepdims=True)).astype(float)
+    animation = Animation([skin_frame(rest, bones, weights, matrices) for matrices in transforms], [])
+    solved = solve_transforms(animation, rest, bones, weights, bones.shape[1], kind)
+    assert e_rms(animation, rest, bones, weights, solved) < 1e-2
+
+
+@pytest.mark.parametrize("kind", BONE_KINDS)
+def test_far_from_the_origin_as_at_it(kind):
+    animation, rest, bones, weights, _, _ = tree(6, vertex_count=200, noise=0.05)
+    axes = np.tile(Rotation.from_rotvec([0.3, 0.5, 0.1]).as_matrix(), (6, 1, 1))
+    errors = []
+    for offset in (0.0, 2.0**17):
+        # In steps that single precision holds there, too.
+        frames = np.round(animation.frames * 64) / 64 + np.float32(offset)
+        moved = Animation(frames, [])
+        parts = np.round(rest * 64) / 64 + offset, bones, weights
+        errors.append(e_rms(moved, *parts, solve_transforms(moved, *parts, 6, kind, bone_axes=axes)))
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights for given motion: what stays where it is locked, limits of influences, and bad input."""
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
-from skinning_tools.core.decomposition import skin_frame, solve_weights
+from skinning_tools.core.decomposition import Settings, decompose, skin_frame, solve_weights
 from skinning_tools.core.decomposition.partial import Given
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadAnimation, BadSettings, BadWeights, Cancelled
+
+from .sequences import random_rig
 
 BONES = 21
 
@@ -49,6 +53,51 @@ def assert_tidy(bones, weights):
     assert weights.min() >= 0
     assert np.all(np.diff(weights, axis=1) <= 0)
     assert np.all((bones == bones[:, :1])[weights == 0])
+
+
+RIGS = st.tuples(st.integers(0, 10**6), st.integers(1, 9), st.integers(2, 30), st.integers(2, 8), st.booleans())
+
+
+def animated(rest, bones, weights, transforms, noise=0.0):
+    """What the rig does, with noise."""
+    frames = np.array([skin_frame(rest, bones, weights, matrices) for matrices in transforms])
+    return Animation(frames + noise * np.random.default_rng(0).normal(size=frames.shape), [])
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(rig=RIGS)
+def test_exact_skinning_by_any_rig_is_found(rig):
+    rest, bones, weights, transforms = random_rig(*rig)
+    animation = animated(rest, bones, weights, transforms)
+    result = solve_weights(animation, rest, transforms, bones.shape[1])
+    assert_tidy(*result)
+    assert e_rms((animation, rest, transforms, None), *result) < 1e-2
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(rig=RIGS, most=st.integers(1, 5), noise=st.sampled_from([0.0, 0.1, 2.0]))
+def test_no_worse_than_the_weights_that_there_are(rig, most, noise):
+    rest, bones, weights, transforms = random_rig(*rig)
+    animation = animated(rest, bones, weights, transforms, noise)
+    order = np.argsort(-weights, axis=1)[:, :most]
+    present = np.take_along_axis(bones, order, axis=1), np.take_along_axis(weights, order, axis=1)
+    present[1][:] /= present[1].sum(axis=1, keepdims=True)
+    unlocked = Given(*present, np.zeros(bones.shape[1], bool), np.zeros(len(rest), bool))
+    result = solve_weights(animation, rest, transforms, most, given=unlocked)
+    assert_tidy(*result)
+    parts = animation, rest, transforms, None
+    assert e_rms(parts, *result) <= e_rms(parts, *present) * (1 + 1e-9) + 1e-4
+
+
+def test_nearly_as_good_as_weights_that_took_turns_with_the_bones(shared_data):
+    """Those of a decomposition, of which only rest pose and motion are given: which four of thirty bones move a vertex
+    has to be found anew."""
+    data = np.load(shared_data("horse_gallop.npz"))
+    animation = Animation(data["frames"][::2, ::3], [])
+    result = decompose(animation, Settings(30))
+    parts = animation, result.rest, result.transforms, None
+    found = solve_weights(animation, result.rest, result.transforms)
+    assert e_rms(parts, *found) < 1.13 * result.e_rms
 
 
 def test_locked_bones_keep_their_weights_and_the_others_come_back(wolf):
@@ -129,7 +178,7 @@ def test_vertices_without_weights_get_some(wolf):
     bare[:50] = 0
     with_given = solve_weights(animation, rest, transforms, given=given(bare))
     without = solve_weights(animation, rest, transforms)
-    np.testing.assert_allclose(dense(*with_given), dense(*without), atol=1e-12)
+    np.testing.assert_allclose(dense(*with_given)[:50], dense(*without)[:50], atol=1e-12)
 
 
 def test_more_influences_than_bones(wolf):
