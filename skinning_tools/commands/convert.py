@@ -90,6 +90,11 @@ def add_settings(command) -> None:
         help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
     )
     command.add_argument("--root-bone", action="store_true", help="put all bones under one at the object's origin")
+    command.add_argument(
+        "--joint-hierarchy",
+        action="store_true",
+        help="parent bones to those that they turn about, to pose them by hand",
+    )
     command.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
     command.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
     command.add_argument("--frame-end", type=int, metavar="F", help="last frame (default: the scene's)")
@@ -124,6 +129,7 @@ def _run(options) -> Outcome:
         frame_step=options.frame_step,
         key_tolerance=options.key_tolerance,
         root_bone=options.root_bone,
+        joint_hierarchy=options.joint_hierarchy,
         others=tuple(others),
     )
     result = background.drain(steps, progress_of(options))

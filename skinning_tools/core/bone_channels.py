@@ -7,6 +7,32 @@ import numpy as np
 
 from . import affine_chain, quaternions
 from .bone_placement import extents_along
+from .joint_hierarchy import JointHierarchy, inverse_motion, rigid_motion
+
+JOINT_CHANNELS = ("joint_location", "joint_rotation")
+_CONSTANT = ("child_scale", "tree")
+
+
+@dataclass(frozen=True, eq=False)
+class JointTree:
+    """P joints, one for each bone: hierarchy, and rest (P, 4, 4), their matrices at rest.
+
+    bare: whether the bones are the joints themselves, as rigid ones may be; else each hangs from its joint.
+    """
+
+    hierarchy: JointHierarchy
+    rest: np.ndarray
+    bare: bool
+
+    def posed(self, local: np.ndarray) -> np.ndarray:
+        """(..., P, 4, 4) object-space motion of the joints from ``local`` (..., P, 4, 4), in their rest frames and
+        relative to their parents."""
+        motion = self.rest @ local @ np.linalg.inv(self.rest)
+        for bone in self.hierarchy.order():
+            parent = self.hierarchy.parents[bone]
+            if parent >= 0:
+                motion[..., bone, :, :] = motion[..., parent, :, :] @ motion[..., bone, :, :]
+        return motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,22 +41,39 @@ class BoneChannels:
 
     location (F, P, 3), rotation (F, P, 4), scale (F, P, 3) or None; for chains of two bones those of the parents, with
     child_rotation (F, P, 4) and child_scale (P, 3), the same in all frames, of their children; else None.
+    Where the bones hang from joints: tree, and the joints' joint_location (F, P, 3) and joint_rotation (F, P, 4); the
+    others are relative to the joints, and None where the bones are the joints.
     """
 
-    location: np.ndarray
-    rotation: np.ndarray
+    location: np.ndarray | None = None
+    rotation: np.ndarray | None = None
     scale: np.ndarray | None = None
     child_rotation: np.ndarray | None = None
     child_scale: np.ndarray | None = None
+    joint_location: np.ndarray | None = None
+    joint_rotation: np.ndarray | None = None
+    tree: JointTree | None = None
 
     def moving(self) -> dict[str, np.ndarray]:
         """The channels that change over time, by name: (F, P, …)."""
         named = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: values for name, values in named if values is not None and name != "child_scale"}
+        return {name: values for name, values in named if values is not None and name not in _CONSTANT}
 
-    def matrices(self) -> np.ndarray:
-        """(F, P, 3, 4) in the rest frames; quaternions of any length, as between two keys."""
-        return rest_frame_matrices(self.child_scale, **self.moving())
+    def object_matrices(self, bone_rest: np.ndarray) -> np.ndarray:
+        """(F, P, 3, 4) of bones at rest at ``bone_rest`` (P, 4, 4), in object space: M = rest · L · rest⁻¹.
+
+        Quaternions may be of any length, as between two keys.
+        """
+        moving = self.moving()
+        joints = {name: moving.pop(name) for name in JOINT_CHANNELS if name in moving}
+        matrices = None
+        if moving:
+            local = square(rest_frame_matrices(self.child_scale, **moving))
+            matrices = bone_rest @ local @ np.linalg.inv(bone_rest)
+        if joints:
+            carried = self.tree.posed(square(joint_frame_matrices(**joints)))
+            matrices = carried if matrices is None else carried @ matrices
+        return matrices[..., :3, :]
 
     def at_keys(self, rows: dict, times: np.ndarray) -> "BoneChannels":
         """The channels as they are with keys at the frames ``rows[name][bone]`` only, linear in between.
@@ -45,8 +88,26 @@ class BoneChannels:
         return replace(self, **channels)
 
 
-def bone_channels(decomposition, rest: np.ndarray) -> BoneChannels:
-    """The channels of a core.decomposition.Decomposition on bones whose rest matrices are ``rest`` (P, 4, 4)."""
+def bone_channels(decomposition, rest: np.ndarray, tree: JointTree | None = None) -> BoneChannels:
+    """The channels of a core.decomposition.Decomposition on bones whose rest matrices are ``rest`` (P, 4, 4).
+
+    tree: the joints that the bones hang from; they move rigidly, as nearly as their bones do.
+    """
+    if tree is None:
+        return _free_channels(decomposition, rest)
+    skin = decomposition.rest, decomposition.bones, decomposition.weights
+    motion = square(rigid_motion(decomposition.transforms, *skin))
+    parents = tree.hierarchy.parents
+    relative = np.where((parents >= 0)[:, None, None], inverse_motion(motion[:, parents]) @ motion, motion)
+    location, rotation = affine_chain.rigid_channels(affine_chain.in_rest_frame(relative[..., :3, :], tree.rest))
+    if tree.bare:
+        return BoneChannels(joint_location=location, joint_rotation=rotation, tree=tree)
+    left = (inverse_motion(motion) @ square(decomposition.transforms))[..., :3, :]
+    channels = _free_channels(replace(decomposition, transforms=left), rest)
+    return replace(channels, joint_location=location, joint_rotation=rotation, tree=tree)
+
+
+def _free_channels(decomposition, rest: np.ndarray) -> BoneChannels:
     matrices = affine_chain.in_rest_frame(decomposition.transforms, rest)
     if decomposition.bone_kind == "AFFINE":
         extents = extents_along(
@@ -57,6 +118,17 @@ def bone_channels(decomposition, rest: np.ndarray) -> BoneChannels:
     if decomposition.bone_kind == "SCALED":
         return BoneChannels(*affine_chain.scaled_channels(matrices))
     return BoneChannels(*affine_chain.rigid_channels(matrices))
+
+
+def square(matrices: np.ndarray) -> np.ndarray:
+    """(..., 4, 4) of ``matrices`` (..., 3, 4)."""
+    last = np.broadcast_to([0.0, 0.0, 0.0, 1.0], (*matrices.shape[:-2], 1, 4))
+    return np.concatenate([matrices, last], axis=-2)
+
+
+def joint_frame_matrices(*, joint_location, joint_rotation) -> np.ndarray:
+    """(..., 3, 4) of joints, relative to their parents, from channels (..., 3) and (..., 4)."""
+    return rest_frame_matrices(None, location=joint_location, rotation=joint_rotation)
 
 
 def rest_frame_matrices(child_scale, *, location, rotation, scale=None, child_rotation=None) -> np.ndarray:

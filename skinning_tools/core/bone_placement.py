@@ -51,6 +51,33 @@ def place_bones(
     return Placement(heads, axes, lengths)
 
 
+def place_at_joints(placement: Placement, hierarchy) -> Placement:
+    """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, as a skeleton is drawn.
+
+    placement: what ``place_bones`` gave: heads in the middle of what the bones move. A bone points to the joint of the
+    child that most bones hang from, or through the middle of its vertices; as it did where it has no parent, or where
+    it would be too short.
+    """
+    heads = np.where(hierarchy.parents[:, None] >= 0, hierarchy.joints, placement.heads)
+    tips = 2.0 * placement.heads - heads
+    below = hierarchy.descendant_counts()
+    # The last written of several is the heaviest child.
+    children = np.argsort(below, kind="stable")
+    children = children[hierarchy.parents[children] >= 0]
+    tips[hierarchy.parents[children]] = heads[children]
+    along = tips - heads
+    lengths = np.linalg.norm(along, axis=1)
+    turned = (hierarchy.parents >= 0) & (lengths > 0.1 * placement.lengths)
+    y = np.where(turned[:, None], along / np.where(turned, lengths, 1.0)[:, None], placement.axes[:, :, 1])
+    # The old axis that is the most across gives the roll.
+    across = np.abs(np.einsum("pij,pi->pj", placement.axes, y))
+    side = np.take_along_axis(placement.axes, np.argmin(across, axis=1)[:, None, None], axis=2)[:, :, 0]
+    side = np.where((across[:, 2] < 0.7)[:, None], placement.axes[:, :, 2], side)
+    z = side - np.einsum("pi,pi->p", side, y)[:, None] * y
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    return Placement(heads, np.stack([np.cross(y, z), y, z], axis=-1), np.where(turned, lengths, placement.lengths))
+
+
 def extents_along(
     axes: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
 ) -> np.ndarray:

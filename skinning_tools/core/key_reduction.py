@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bone_channels import BoneChannels, rest_frame_matrices
+from .bone_channels import JOINT_CHANNELS, BoneChannels, joint_frame_matrices, rest_frame_matrices
 from .deform import skin_frame
 from .progress import Progress, checkpoint, ignore, span
 
@@ -26,7 +26,7 @@ _ROUNDS, _GROWING_ROUNDS = 12, 5
 _LARGEST_RAISE = 1.7
 _AIM = 0.95
 # Components of each channel, which have one curve each.
-_CURVES = {"location": 3, "rotation": 4, "scale": 3, "child_rotation": 4}
+_CURVES = {"location": 3, "rotation": 4, "scale": 3, "child_rotation": 4, "joint_location": 3, "joint_rotation": 4}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +60,11 @@ def reduce_keys(
     """
     motion = _Motion(decomposition, channels, bone_rest, np.asarray(times, dtype=np.float64))
     best = motion.all_keys()
-    leeway = np.where(motion.has_vertices(), tolerance / len(channels.moving()), np.inf)
+    leeways = [np.where(layer.has_vertices(), tolerance / len(channels.moving()), np.inf) for layer in motion.layers]
     for_shapes = _SHARE_OF_SHAPES * tolerance
     for number in range(_ROUNDS):
         part = span(progress, number / _ROUNDS, (number + 1) / _ROUNDS)
-        choice = motion.choose(leeway, for_shapes, span(part, 0.0, 0.6))
+        choice = motion.choose(leeways, for_shapes, span(part, 0.0, 0.6))
         errors = motion.changes(choice, span(part, 0.6, 1.0))
         if errors.max() <= tolerance:
             best = min(best, choice, key=KeyChoice.key_count)
@@ -75,21 +75,74 @@ def reduce_keys(
         def factor(error, raised=raised):
             return np.minimum(_AIM * tolerance / np.maximum(error, _AIM * tolerance / _LARGEST_RAISE), raised)
 
-        leeway *= factor(motion.by_bone(errors))
+        for leeway, layer in zip(leeways, motion.layers, strict=True):
+            leeway *= factor(layer.by_bone(errors))
         for_shapes *= factor(errors.max())
     return best
 
 
+class _Layer:
+    """One channel or several of each bone whose effect is seen at the corners of one region: the bone's own vertices;
+    for the channels of a joint, those of all bones that hang from it. What it hangs from itself is rigid, and does not
+    change how far a corner moves."""
+
+    def __init__(self, channels: dict, matrices, rest: np.ndarray, members, frames: np.ndarray):
+        """matrices(bones, **channels) in the rest frames ``frames`` (P, 4, 4); members: see ``_members``."""
+        self.names, self._channels, self._matrices = tuple(channels), channels, matrices
+        self._members = members
+        self._corners = _corners(rest, members, np.linalg.inv(frames))
+        self._places = _applied(matrices(slice(None), **channels), self._corners)
+
+    def distances_of(self, name: str):
+        def distances(members, rows, first, last, share):
+            here = {other: values[rows, members] for other, values in self._channels.items() if other != name}
+            here[name] = _mixed(self._channels[name][first, members], self._channels[name][last, members], share)
+            places = _applied(self._matrices(members, **here), self._corners[members])
+            return np.linalg.norm(places - self._places[rows, members], axis=-1).max(axis=1)
+
+        return distances
+
+    def has_vertices(self) -> np.ndarray:
+        """(P,) bool."""
+        return np.bincount(self._members[0], minlength=len(self._corners)) > 0
+
+    def by_bone(self, errors: np.ndarray) -> np.ndarray:
+        """(P,) the largest of ``errors`` (N,) among each bone's vertices; 0 without any."""
+        bones, vertices = self._members
+        largest = np.zeros(len(self._corners))
+        np.maximum.at(largest, bones, errors[vertices])
+        return largest
+
+
+def _layers(skin, channels: BoneChannels, bone_rest: np.ndarray) -> list[_Layer]:
+    """The bones' own channels, then those of the joints; either may be missing."""
+    moving, members = channels.moving(), _members(skin)
+    joints = {name: moving.pop(name) for name in JOINT_CHANNELS if name in moving}
+    child_scale = channels.child_scale
+    layers = []
+    if moving:
+
+        def own(bones, **here):
+            return rest_frame_matrices(None if child_scale is None else child_scale[bones], **here)
+
+        layers.append(_Layer(moving, own, skin.rest, members, bone_rest))
+    if joints:
+        parents = channels.tree.hierarchy.parents
+        above = _with_ancestors(members, parents)
+        layers.append(
+            _Layer(joints, lambda _, **here: joint_frame_matrices(**here), skin.rest, above, channels.tree.rest)
+        )
+    return layers
+
+
 class _Motion:
-    """What is to be kept, seen at the corners of each bone's region."""
+    """What is to be kept."""
 
     def __init__(self, decomposition, channels, bone_rest, times):
         self._skin, self._channels, self._times = decomposition, channels, times
-        self._to_object, self._to_bone = bone_rest, np.linalg.inv(bone_rest)
-        self._members = _members(decomposition)
-        self._corners = _corners(decomposition.rest, self._members, self._to_bone)
-        self._places = _applied(channels.matrices(), self._corners)
-        self._matrices = self._in_object_space(channels)
+        self._bone_rest = bone_rest
+        self.layers = _layers(decomposition, channels, bone_rest)
+        self._matrices = channels.object_matrices(bone_rest)
         residual = decomposition.residual
         if residual is not None:
             effects = np.linalg.norm(residual.shapes, axis=2)
@@ -98,17 +151,18 @@ class _Motion:
 
     def all_keys(self) -> KeyChoice:
         every = np.arange(len(self._times))
-        bones = {name: (every,) * len(self._corners) for name in self._channels.moving()}
+        bones = {name: (every,) * len(self._bone_rest) for name in self._channels.moving()}
         return self._choice(bones, None if self._skin.residual is None else every)
 
-    def choose(self, leeway: np.ndarray, for_shapes: float, progress: Progress) -> KeyChoice:
-        """Keys by which no corner of a bone's region moves by more than ``leeway`` (P,) where one channel alone is
-        interpolated, and no vertex by more than ``for_shapes`` at rest by the residual shapes."""
-        names = list(self._channels.moving())
+    def choose(self, leeways: list[np.ndarray], for_shapes: float, progress: Progress) -> KeyChoice:
+        """Keys by which no corner of a bone's region moves by more than its layer's leeway (P,) where one channel alone
+        is interpolated, and no vertex by more than ``for_shapes`` at rest by the residual shapes."""
+        pairs = zip(self.layers, leeways, strict=True)
+        channels = [(name, layer, leeway) for layer, leeway in pairs for name in layer.names]
         bones = {}
-        for number, name in enumerate(names):
-            part = span(progress, 0.8 * number / len(names), 0.8 * (number + 1) / len(names))
-            bones[name] = _longest_spans(self._distances_of(name), leeway, self._times, part)
+        for number, (name, layer, leeway) in enumerate(channels):
+            part = span(progress, 0.8 * number / len(channels), 0.8 * (number + 1) / len(channels))
+            bones[name] = _longest_spans(layer.distances_of(name), leeway, self._times, part)
         if self._skin.residual is None:
             return self._choice(bones, None)
         values = self._skin.residual.values
@@ -123,22 +177,10 @@ class _Motion:
     def _choice(self, bones, shapes) -> KeyChoice:
         return KeyChoice(bones, shapes, 0 if shapes is None else len(self._skin.residual.shapes))
 
-    def _distances_of(self, name: str):
-        channels, child_scale = self._channels.moving(), self._channels.child_scale
-
-        def distances(members, rows, first, last, share):
-            here = {other: values[rows, members] for other, values in channels.items() if other != name}
-            here[name] = _mixed(channels[name][first, members], channels[name][last, members], share)
-            matrices = rest_frame_matrices(None if child_scale is None else child_scale[members], **here)
-            places = _applied(matrices, self._corners[members])
-            return np.linalg.norm(places - self._places[rows, members], axis=-1).max(axis=1)
-
-        return distances
-
     def changes(self, choice: KeyChoice, progress: Progress) -> np.ndarray:
         """(N,) the largest distance of each vertex in any frame from where it was with all keys."""
         skin, largest = self._skin, np.zeros(len(self._skin.rest))
-        matrices = self._in_object_space(self._channels.at_keys(choice.bones, self._times))
+        matrices = self._channels.at_keys(choice.bones, self._times).object_matrices(self._bone_rest)
         for frame, (reduced, full) in enumerate(zip(matrices, self._matrices, strict=True)):
             if skin.residual is None:
                 change = skin_frame(skin.rest, skin.bones, skin.weights, reduced - full)
@@ -151,26 +193,9 @@ class _Motion:
             checkpoint(progress, (frame + 1) / len(matrices), _STAGE)
         return largest
 
-    def has_vertices(self) -> np.ndarray:
-        """(P,) bool."""
-        return np.bincount(self._members[0], minlength=len(self._corners)) > 0
-
-    def by_bone(self, errors: np.ndarray) -> np.ndarray:
-        """(P,) the largest of ``errors`` (N,) among each bone's vertices; 0 without any."""
-        bones, vertices = self._members
-        largest = np.zeros(len(self._corners))
-        np.maximum.at(largest, bones, errors[vertices])
-        return largest
-
     def _values_at(self, rows: np.ndarray, frame: int) -> np.ndarray:
         times, values = self._times, self._skin.residual.values
         return np.array([np.interp(times[frame], times[rows], column[rows]) for column in values.T])
-
-    def _in_object_space(self, channels: BoneChannels) -> np.ndarray:
-        """(F, P, 3, 4): M = rest · L · rest⁻¹."""
-        local = channels.matrices()
-        whole = np.concatenate([local, np.broadcast_to([0.0, 0.0, 0.0, 1.0], (*local.shape[:2], 1, 4))], axis=2)
-        return (self._to_object @ whole @ self._to_bone)[..., :3, :]
 
 
 def _mixed(first: np.ndarray, last: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -190,6 +215,18 @@ def _members(skin) -> tuple[np.ndarray, np.ndarray]:
     chosen = (skin.weights > 0) & (skin.weights >= np.minimum(_LEAST_WEIGHT, strongest[skin.bones]))
     bones = skin.bones[chosen]
     vertices = np.broadcast_to(np.arange(len(skin.rest))[:, None], skin.bones.shape)[chosen]
+    order = np.argsort(bones, kind="stable")
+    return bones[order], vertices[order]
+
+
+def _with_ancestors(members, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``members``, the vertices of each bone also with all bones that it hangs from."""
+    bones, vertices = [members[0]], [members[1]]
+    while len(bones[-1]):
+        above = parents[bones[-1]]
+        bones.append(above[above >= 0])
+        vertices.append(vertices[-1][above >= 0])
+    bones, vertices = np.concatenate(bones), np.concatenate(vertices)
     order = np.argsort(bones, kind="stable")
     return bones[order], vertices[order]
 

@@ -26,7 +26,8 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""
         chosen = context.scene.skinning_conversion
-        names = [*settings.SETTING_NAMES, "selected_objects", "root_bone", "key_tolerance", "frame_step"]
+        names = [*settings.SETTING_NAMES, "selected_objects", "root_bone", "joint_hierarchy"]
+        names += ["key_tolerance", "frame_step"]
         if not chosen.use_scene_range:
             names += ["frame_start", "frame_end"]
         for name in names:
@@ -51,6 +52,7 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
             frame_step=self.frame_step,
             key_tolerance=self.key_tolerance,
             root_bone=self.root_bone,
+            joint_hierarchy=self.joint_hierarchy,
             others=other_sources(context, context.active_object) if self.selected_objects else (),
         ))  # fmt: skip
 

@@ -118,6 +118,7 @@ def draw_settings(layout, scene) -> None:
         body.prop(settings, "optimize_rest_pose")
         body.prop(settings, "residual_shapes")
         body.prop(settings, "root_bone")
+        body.prop(settings, "joint_hierarchy")
         body.prop(settings, "key_tolerance")
         body.prop(settings, "method")
 
@@ -138,6 +139,8 @@ def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
     shapes, keys = figures["settings"].get("residual_shapes", 0), figures.get("keys")
     if shapes:
         rows.append(("Residual Shapes", f"{shapes}"))
+    if "joint_count" in figures:
+        rows.append(("Joints", f"{figures['joint_count']}"))
     if keys:
         rows.append(("Keys", f"{keys['after']:,} of {keys['before']:,}"))
     return rows

@@ -7,7 +7,7 @@ import numpy as np
 from mathutils import Matrix
 
 from .joint_helper_rig import bones_edited
-from .rig_writer import BONE_COLORS
+from .rig_bones import BONE_COLORS
 
 HELPERS, MECHANISM = "Helper Bones", "Mechanism"
 HELPER_PREFIX, MECHANISM_PREFIX = "HLP-", "MCH-"

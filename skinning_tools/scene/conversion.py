@@ -98,6 +98,7 @@ def convert(
     frame_step: int = 1,
     key_tolerance: float = 0.0,
     root_bone: bool = False,
+    joint_hierarchy: bool = False,
     others: tuple = (),
 ) -> background.Steps:
     """Generator: turn the animation of ``object`` into a skinned mesh and its armature; returns a Conversion.
@@ -105,6 +106,7 @@ def convert(
     others: mesh objects that become a skinned mesh each, of the same armature. Yields (fraction, stage). settings:
     core.decomposition.Settings. Frames: the scene's range where None. key_tolerance: how far fewer keys may move a
     vertex, per mille; 0 keeps them all. root_bone: all bones are under one that stands still.
+    joint_hierarchy: bones hang from those that they turn about.
     Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
@@ -124,7 +126,16 @@ def convert(
     made = _Made()
     try:
         stages = _convert(
-            context, objects, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made
+            context,
+            objects,
+            settings,
+            frame_start,
+            frame_end,
+            frame_step,
+            key_tolerance,
+            root_bone,
+            joint_hierarchy,
+            made,
         )
         steps = _spread(stages, stage_seconds(frame_count, vertex_count, settings, key_tolerance))
         conversion = yield from _while_there(steps, objects)
@@ -136,10 +147,9 @@ def convert(
 
 
 def _convert(
-    context, objects, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, made
+    context, objects, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, joint_hierarchy, made
 ) -> background.Steps:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
-    from ..core.decomposition import decompose
     from .animation_reader import read_animation
     from .key_reduction import reduce_rig_keys
     from .measure import measure_rig
@@ -153,18 +163,15 @@ def _convert(
         source = yield from _stage("read", reading, "Reading the animation")
     made.add_meshes(source)
 
-    def solve(progress):
-        # What stands still could be solved, but is not what anyone wants.
-        check_animation(source.animation)
-        return decompose(source.animation, settings, progress)
-
     with _timed(seconds, "solve"):
-        solving = background.run_in_worker(solve)
-        decomposition = yield from _stage("solve", solving, "Solving")
+        solving = background.run_in_worker(
+            lambda progress: _solve(source.animation, settings, joint_hierarchy, progress)
+        )
+        decomposition, hierarchy = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
-        rig = write_rig(context, source, decomposition, root_bone)
+        rig = write_rig(context, source, decomposition, root_bone, hierarchy)
         made.add_rig(rig)
 
     keys = None
@@ -197,6 +204,19 @@ def _convert(
     return conversion
 
 
+def _solve(animation, settings, joint_hierarchy: bool, progress):
+    """The decomposition, and the hierarchy of its joints or None."""
+    from ..core.decomposition import decompose
+    from ..core.joint_hierarchy import find_joint_hierarchy
+
+    # What stands still could be solved, but is not what anyone wants.
+    check_animation(animation)
+    found = decompose(animation, settings, progress)
+    if not joint_hierarchy:
+        return found, None
+    return found, find_joint_hierarchy(found.rest, found.bones, found.weights, found.transforms)
+
+
 def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
     """Leave the figures on each skinned object (the contract's properties) and, for the panel, on the armature, too."""
     rig, meter = conversion.rig, conversion.meter
@@ -223,6 +243,8 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
         "solver_seconds": conversion.solver_seconds,
         "settings": asdict(settings),
     }
+    if rig.bones.hierarchy is not None:
+        report["joint_count"] = int((rig.bones.hierarchy.parents >= 0).sum())
     if conversion.keys is not None:
         report["keys"] = {**conversion.keys._asdict(), "tolerance": conversion.key_tolerance}
     if conversion.curve:

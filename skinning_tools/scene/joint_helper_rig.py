@@ -14,7 +14,7 @@ from ..core.errors import BadScene
 from .bone_selection import named_bones, selectable
 from .character import armature_at
 from .records import read_record, write_record
-from .rig_writer import edit_bones_of
+from .rig_bones import edit_bones_of
 from .skin_reader import armature_of
 from .temporary_scene import temporary_scene
 

@@ -9,7 +9,8 @@ from ..core.animation import unit_scale
 from ..core.errors import BadSettings
 from . import actions, background
 from .residual_keys import value_curves
-from .rig_writer import BONE_PROPERTIES, bone_path, rest_matrices
+from .rig_bones import rest_matrices
+from .rig_motion import bone_path, keyed_on, rig_channels
 
 
 class KeyCounts(NamedTuple):
@@ -31,15 +32,15 @@ def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.
     tolerance > 0: how far any vertex may move in any frame, in per mille of the unit ball as the largest error is.
     Yields (fraction, stage).
     """
-    from ..core.bone_channels import bone_channels
     from ..core.key_reduction import reduce_keys
 
     rest = rest_matrices(rig.armature, rig.bone_names)
+    channels = rig_channels(rig.armature, rig.bones, decomposition)
     times = np.asarray(source.animation.frame_numbers, dtype=np.float64)
     distance = tolerance / 1000.0 / unit_scale(source.animation.frames)
 
     def choose(progress):
-        return reduce_keys(decomposition, bone_channels(decomposition, rest), rest, times, distance, progress)
+        return reduce_keys(decomposition, channels, rest, times, distance, progress)
 
     choice = yield from background.run_in_worker(choose)
     curves = actions.existing_curves(rig.armature)
@@ -58,12 +59,10 @@ def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.
 
 def _rows_by_path(rig, choice):
     """Yield (data path, rows to keep) of all of the bones' curves."""
-    bones = rig.armature.data.bones
-    chained = "child_rotation" in choice.bones
-    for name, rows in choice.bones.items():
-        for bone_name, kept in zip(rig.bone_names, rows, strict=True):
-            owner = bones[bone_name].parent.name if chained and name != "child_rotation" else bone_name
-            yield bone_path(owner, BONE_PROPERTIES[name]), kept
+    for channel, rows in choice.bones.items():
+        owners, property_name = keyed_on(rig.bones, channel)
+        for bone_name, kept in zip(owners, rows, strict=True):
+            yield bone_path(bone_name, property_name), kept
 
 
 def _key_count(curves) -> int:

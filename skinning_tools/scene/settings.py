@@ -133,6 +133,13 @@ def setting_annotations(limit: str) -> dict:
             default=False,
             options={"SKIP_SAVE"},
         ),
+        "joint_hierarchy": BoolProperty(
+            name="Joint Hierarchy",
+            description="Parent bones to those that they turn about, so that the result can be posed by hand. "
+            "It plays the same. Bones that turn about no other stay free",
+            default=False,
+            options={"SKIP_SAVE"},
+        ),
         "key_tolerance": FloatProperty(
             name="Key Tolerance",
             description="Leave out keyframes as long as no vertex moves by more than this, in per mille of the mesh's "

@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene import actions, object_transform, rig_writer
+from skinning_tools.scene import actions, object_transform, rig_bones, rig_writer
 from skinning_tools.scene.rig_writer import write_error_attribute, write_rig
 from skinning_tools.scene.vertex_groups import read_weights
 from tests.blender import rig_samples, scenes
@@ -300,11 +300,11 @@ def test_only_the_result_is_left():
 @pytest.mark.parametrize(
     "place",
     [
-        (rig_writer, "place_bones"),
+        (rig_bones, "place_bones"),
         (rig_writer, "_write_mesh"),
         (object_transform, "_copy_drivers"),
         (object_transform, "_mismatch"),
-        (rig_writer, "_write_motion"),
+        (rig_writer, "write_motion"),
         (rig_writer, "_home_collection"),
     ],
     ids=lambda place: place[1],
@@ -332,14 +332,14 @@ def test_failing_in_the_middle_of_the_bones_leaves_edit_mode(monkeypatch):
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
     source.mesh.name = "Flag_skinned"
     before = scenes.data_blocks()
-    original = rig_writer._make_bone
+    original = rig_bones._add
 
-    def fail_at_the_second(edit_bones, number, *arguments):
-        if number == 1:
+    def fail_at_the_second(edit_bones, prefix, *arguments):
+        if prefix == rig_bones.DEFORM_PREFIX:
             raise RuntimeError("on purpose")
-        return original(edit_bones, number, *arguments)
+        return original(edit_bones, prefix, *arguments)
 
-    monkeypatch.setattr(rig_writer, "_make_bone", fail_at_the_second)
+    monkeypatch.setattr(rig_bones, "_add", fail_at_the_second)
     with pytest.raises(RuntimeError, match="on purpose"):
         write_rig(bpy.context, source, result)
     assert scenes.data_blocks() == before

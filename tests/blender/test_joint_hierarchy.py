@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Conversions whose bones hang from those that they turn about."""
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.core.decomposition import BONE_KINDS
+from skinning_tools.scene.skin_reader import rest_positions
+from tests.blender import moving_meshes, scenes
+from tests.blender.partial_scenes import select
+from tests.core.skinned_shapes import chain_weights, cuboid
+
+FRAMES = range(1, 9)
+JOINTS = (0.0, 2.0, 4.0)
+PREFIX = {"RIGID": "DEF-bone_", "SCALED": "CTL-bone_", "AFFINE": "CTL-bone_"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+def turn_about_joint(bone, frame):
+    """(4, 4): of one part of the arm against the part before, about their joint."""
+    turn, joint = 0.5 * np.sin(frame * (bone + 1)), [JOINTS[bone], 0, 0]
+    step = np.eye(4)
+    step[:2, :2] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
+    step[:3, 3] = joint - step[:3, :3] @ joint
+    return step
+
+
+@pytest.fixture
+def arm():
+    """A bar of three parts that bend against each other in every frame."""
+    moving_meshes.fresh_scene()
+    rest, triangles = cuboid()
+    bones, weights = chain_weights(rest[:, 0], JOINTS[1:], reach=0.1)
+    ob = moving_meshes.add_object("Arm", rest, triangles.tolist())
+    ob.shape_key_add(name="Basis")
+    for frame in FRAMES:
+        moved, place = np.zeros_like(rest), np.eye(4)
+        for bone in range(3):
+            place = place @ turn_about_joint(bone, frame)
+            moved += weights[:, bones[0] == bone] * (rest @ place[:3, :3].T + place[:3, 3])
+        key = ob.shape_key_add(name=f"frame {frame}")
+        key.data.foreach_set("co", moved.ravel())
+        for time, value in ((frame - 1, 0), (frame, 1), (frame + 1, 0)):
+            key.value = value
+            key.keyframe_insert("value", frame=time)
+    return ob
+
+
+def convert(ob, **given):
+    select(ob)
+    assert bpy.ops.skinning.convert_animation(**{"bone_count": 3, **given}) == {"FINISHED"}
+    mesh = max((other for other in bpy.data.objects if "_skinned" in other.name), key=lambda other: other.name)
+    return mesh, mesh.parent
+
+
+def size_of(ob):
+    return np.linalg.norm(np.ptp(rest_positions(ob.data), axis=0))
+
+
+@pytest.mark.parametrize("root", [False, True])
+@pytest.mark.parametrize("kind", BONE_KINDS)
+def test_it_plays_as_without(arm, kind, root):
+    plain, _ = convert(arm, bone_kind=kind)
+    jointed, rig = convert(arm, bone_kind=kind, joint_hierarchy=True, root_bone=root)
+    np.testing.assert_allclose(scenes.played(jointed, FRAMES), scenes.played(plain, FRAMES), atol=1e-5 * size_of(plain))
+    controls = [bone for bone in rig.data.bones if bone.name.startswith(PREFIX[kind])]
+    assert len(controls) == 3
+    tops = [bone for bone in controls if bone.parent is None or bone.parent.name == "root"]
+    assert len(tops) == 1
+    assert (rig.data.bones.get("root") is not None) == root
+    assert jointed["skinning_report"]["joint_count"] == 2
+    heads = sorted(tuple(bone.head_local) for bone in controls if bone not in tops)
+    # The rest pose is near the first frame, in which the arm is bent already.
+    first = turn_about_joint(0, 1)
+    second = first @ turn_about_joint(1, 1)
+    expected = [(first @ [2, 0, 0, 1])[:3], (second @ [4, 0, 0, 1])[:3]]
+    np.testing.assert_allclose(heads, sorted(map(tuple, expected)), atol=0.1)
+
+
+@pytest.mark.parametrize("kind", BONE_KINDS)
+def test_turning_a_bone_turns_what_hangs_from_it_about_the_joint(arm, kind):
+    jointed, rig = convert(arm, bone_kind=kind, joint_hierarchy=True, root_bone=True)
+    rig.animation_data_clear()
+    for bone in rig.pose.bones:
+        bone.matrix_basis.identity()
+    before = scenes.played(jointed, [1])[0]
+    middle = next(b for b in rig.data.bones if b.name.startswith(PREFIX[kind]) and b.parent.name == "root")
+    child = next(b for b in middle.children if b.name.startswith(PREFIX[kind]))
+    rig.pose.bones[child.name].rotation_mode = "XYZ"
+    rig.pose.bones[child.name].rotation_euler = (0.7, 0.0, 0.4)
+    after = scenes.played(jointed, [1])[0]
+    moved = np.linalg.norm(after - before, axis=1)
+    assert moved.max() > 0.3
+    head = np.array(child.head_local)
+    far = np.linalg.norm(before - head, axis=1)
+    # A turn keeps distances from the joint; the other side stays.
+    own = moved > 0.2
+    np.testing.assert_allclose(np.linalg.norm(after[own] - head, axis=1), far[own], rtol=0.05, atol=0.02)
+    group = jointed.vertex_groups[f"DEF-bone_{child.name[-2:]}"].index
+    shares = [sum(entry.weight for entry in v.groups if entry.group == group) for v in jointed.data.vertices]
+    assert np.all(moved[np.array(shares) == 0] < 1e-5)
+    assert (np.array(shares) == 0).sum() > 300
+
+
+def test_it_is_shown_as_a_skeleton(arm):
+    _, rig = convert(arm, joint_hierarchy=True)
+    visible = {collection.name for collection in rig.data.collections if collection.is_visible}
+    assert visible == {"Control"}
+    assert {bone.name for bone in rig.data.bones if bone.use_deform} == {f"DEF-bone_{i:02}" for i in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("kind", BONE_KINDS)
+def test_fewer_keys_keep_the_tolerance(arm, kind):
+    full, _ = convert(arm, bone_kind=kind, joint_hierarchy=True)
+    fewer, _ = convert(arm, bone_kind=kind, joint_hierarchy=True, key_tolerance=20.0)
+    keys = fewer["skinning_report"]["keys"]
+    assert keys["after"] < keys["before"]
+    radius = 0.5 * size_of(arm)
+    moved = np.linalg.norm(scenes.played(fewer, FRAMES) - scenes.played(full, FRAMES), axis=-1).max()
+    assert moved < 0.021 * radius
+
+
+def test_residual_shapes_go_with_it(arm):
+    plain, _ = convert(arm, bone_kind="RIGID", residual_shapes=2)
+    jointed, _ = convert(arm, bone_kind="RIGID", residual_shapes=2, joint_hierarchy=True)
+    assert jointed["skinning_e_rms"] == pytest.approx(plain["skinning_e_rms"], rel=1e-3, abs=1e-4)
+
+
+def test_on_the_command_line(arm, tmp_path):
+    start, output = tmp_path / "arm.blend", tmp_path / "out.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(start))
+    arguments = ["convert", "--object", "Arm", "--bones", "3", "--kind", "RIGID", "--joint-hierarchy"]
+    assert command_line.main([*arguments, "--output", str(output), "--quiet"]) == 0
+    assert bpy.data.objects["Arm_skinned"]["skinning_report"]["joint_count"] == 2
