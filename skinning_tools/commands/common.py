@@ -12,6 +12,7 @@ import bpy
 from ..core.errors import BadScene
 from ..scene.character import armature_at
 from .outcome import Row
+from .saving import reason
 
 PROGRESS_STEP = 0.05
 
@@ -54,7 +55,7 @@ def open_input(path: Path) -> None:
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
     except RuntimeError as error:
-        raise BadScene(f"The file {path} cannot be opened: {_reason(error)}") from error
+        raise BadScene(f"The file {path} cannot be opened: {reason(error)}") from error
 
 
 def input_path(options) -> Path:
@@ -85,7 +86,7 @@ def output_path(options, opened: Path) -> Path:
 
 
 def _check_writable(output: Path) -> None:
-    """Blender writes a new file beside the old one first, so both must be writable."""
+    """A new file is written beside the old one first, so both must be writable."""
     if not os.access(output.parent, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
         raise UsageError(f"The result cannot be saved to {output}: it or its folder is read-only")
 
@@ -125,18 +126,6 @@ def find_armature(scene, name: str):
 def name_list(text: str) -> tuple[str, ...]:
     """For argparse: names that are separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def save(output: Path) -> None:
-    try:
-        bpy.ops.wm.save_as_mainfile(filepath=str(output), check_existing=False)
-    except RuntimeError as error:
-        raise BadScene(f"The result could not be saved to {output}: {_reason(error)}") from error
-
-
-def _reason(error: RuntimeError) -> str:
-    """Of a failed operator, in one line."""
-    return " ".join(str(error).removeprefix("Error: ").split())
 
 
 def progress_of(options) -> Callable[[float, str], None] | None:

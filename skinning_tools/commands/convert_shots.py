@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import glob
 import shlex
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from .common import UsageError, progress_of, say, say_error
 from .fingerprints import is_same
 from .outcome import Outcome, Row
 from .report import DONE, FAILED, Report, read_report, settings_of, write_json
+from .saving import remove_part
 from .shot_table import aligned, shot_row
 from .shots import Shot, add_shots, chosen, find_shots
 
@@ -193,7 +195,8 @@ class _Converting:
 
 def _remove_halves(shot: Shot) -> None:
     """What a Blender that was killed while it saved leaves behind."""
-    for path in (shot.output.with_name(f"{shot.output.name}@"), *shot.report.parent.glob(f".{shot.report.name}.*.tmp")):
+    remove_part(shot.output)
+    for path in shot.report.parent.glob(f".{glob.escape(shot.report.name)}.*.tmp"):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ..core.errors import SkinningError
 from ..scene import dependencies
-from .common import UsageError, input_path, open_input, output_path, save, say, say_error
+from .common import UsageError, input_path, open_input, output_path, say, say_error
 from .outcome import table
 from .report import DONE, FAILED, STOPPED, Report, settings_of
+from .saving import save
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ def _work(options, report: Report | None) -> tuple[int, str]:
         report.add_outcome(outcome)
     lines = outcome.lines()
     if saves:
-        save(output)
+        save(output, options.overwrite)
         if report is not None:
             report.add_output(output)
         lines.append(("Saved to", str(output)))

@@ -92,8 +92,8 @@ def _named(text: str, folder: Path, recursive: bool) -> list[tuple[Path, str]]:
     path = Path(text).expanduser().absolute()
     if path.is_dir():
         found = sorted(path.rglob("*.blend") if recursive else path.glob("*.blend"))
-        # Results may lie in a folder within that of the shots.
-        found = [file for file in found if not file.is_relative_to(folder)] if folder != path else found
+        # Results may lie in a folder within that of the shots; a hidden file is one that is being written.
+        found = [file for file in found if file.name[0] != "." and (folder == path or not file.is_relative_to(folder))]
         named = [(file, file.relative_to(path).with_suffix("").as_posix()) for file in found]
     elif path.suffix.lower() == LIST_SUFFIX:
         named = [(file, file.stem) for file in _listed(path)]

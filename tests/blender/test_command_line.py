@@ -7,9 +7,8 @@ import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools import command_line
 from skinning_tools.scene.conversion import REPORT_PROPERTY
-from tests.blender import moving_meshes
+from tests.blender import command_runs, moving_meshes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +30,7 @@ def shot(tmp_path):
 
 
 def run(*arguments) -> int:
-    return command_line.main([str(argument) for argument in arguments])
+    return command_runs.run(*arguments)
 
 
 def test_converts_and_saves(shot, tmp_path, capsys):

@@ -7,7 +7,7 @@ import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools import command_line
+from tests.blender import command_runs
 from tests.blender.binding_scenes import armature_of_segments, check_bound, cube, tube
 
 
@@ -32,7 +32,7 @@ def shot(tmp_path):
 
 
 def run(*arguments) -> int:
-    return command_line.main(["bind", *map(str, arguments)])
+    return command_runs.run("bind", *arguments)
 
 
 def test_binds_and_saves(shot, tmp_path, capsys):

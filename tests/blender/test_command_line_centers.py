@@ -7,10 +7,9 @@ import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools import command_line
 from skinning_tools.scene.rotation_centers import FRESH, bake_record, bake_state
 from skinning_tools.scene.skin_reader import native_modifier
-from tests.blender import moving_meshes
+from tests.blender import command_runs, moving_meshes
 from tests.blender.skinned_meshes import rigged_tube
 
 
@@ -30,7 +29,7 @@ def shot(tmp_path):
 
 
 def run(*arguments) -> int:
-    return command_line.main(["bake-rotation-centers", *map(str, arguments)])
+    return command_runs.run("bake-rotation-centers", *arguments)
 
 
 def test_bakes_and_saves(shot, tmp_path, capsys):

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import skinning_tools
-from skinning_tools import command_line
 from skinning_tools.scene.eigenskin_record import eigenskin_record
-from tests.blender import eigenskin_scenes, scenes
+from tests.blender import command_runs, eigenskin_scenes, scenes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +38,7 @@ def shot(tmp_path):
 
 
 def run(*arguments) -> int:
-    return command_line.main(["build-eigenskin", *map(str, arguments)])
+    return command_runs.run("build-eigenskin", *arguments)
 
 
 def misses(frame: int) -> float:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import skinning_tools
-from skinning_tools import command_line
 from skinning_tools.scene.vertex_groups import put_weights, read_weights
-from tests.blender import eigenskin_scenes, scenes
+from tests.blender import command_runs, eigenskin_scenes, scenes
 
 NAMES = ["trunk", "upper", "lower"]
 
@@ -45,7 +44,7 @@ def shot(tmp_path):
 
 
 def run(*arguments) -> int:
-    return command_line.main(["fit-weights-to-pose", *map(str, arguments)])
+    return command_runs.run("fit-weights-to-pose", *arguments)
 
 
 def misses(frame: int) -> float:

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import skinning_tools
-from skinning_tools import command_line
 from skinning_tools.scene.joint_helper_rig import find_helpers
+from tests.blender import command_runs, scenes
 from tests.blender import joint_helper_scenes as limbs
-from tests.blender import scenes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,7 +34,7 @@ def shot(tmp_path):
 
 
 def run(*arguments) -> int:
-    return command_line.main([*map(str, arguments)])
+    return command_runs.run(*arguments)
 
 
 def test_links_of_all_joints_that_need_them(shot, tmp_path, capsys):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import skinning_tools
-from skinning_tools import command_line
-from tests.blender import binding_scenes, skinned_meshes
+from tests.blender import binding_scenes, command_runs, skinned_meshes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,7 +31,7 @@ def shot(tmp_path):
 
 
 def run(command: str, *arguments) -> int:
-    return command_line.main([command, *map(str, arguments)])
+    return command_runs.run(command, *arguments)
 
 
 def weights() -> np.ndarray:

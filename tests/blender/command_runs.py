@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Subcommands of the command line as the tests run them: each with a report, which is looked at as well."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import bpy
+
+from skinning_tools import command_line
+
+STATUS = {0: "done", 1: "failed", 2: "failed", 3: "failed", 130: "stopped", 143: "stopped"}
+
+
+def run(*arguments) -> int:
+    """Exit code of a subcommand. Raises AssertionError where its report does not say the same."""
+    given = [str(argument) for argument in arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.json"
+        code = command_line.main([*given, "--report", str(path)])
+        assert [entry.name for entry in Path(folder).iterdir()] == ([] if "--help" in given else [path.name])
+        if path.exists():
+            check(json.loads(path.read_text("utf-8"), parse_constant=_no_constant), code)
+    return code
+
+
+def check(report: dict, code: int) -> None:
+    """What holds for every report."""
+    assert (report["schema"], report["schema_version"]) == ("skinning_tools.report", 1)
+    assert (report["exit_code"], report["status"]) == (code, STATUS[code])
+    assert bool(report["message"]) == (code != 0)
+    assert report["versions"]["blender"] == bpy.app.version_string
+    assert report["versions"]["extension"]
+    assert report["times"]["seconds"] >= sum(report["times"]["stages"].values())
+    if code == 0:
+        assert report["figures"]
+        assert report["output"]["size"] == Path(report["output"]["path"]).stat().st_size
+        assert len(report["input"]["sha256"]) == 64
+
+
+def _no_constant(name: str):
+    raise AssertionError(f"{name} is not JSON")

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""--report: what it says, also of failures, and that neither it nor the result is ever there in part."""
+
+import errno
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.commands import report as reports
+from skinning_tools.commands import running
+from tests.blender import moving_meshes, scenes
+
+CONVERT = ("convert", "--object", "Flag", "--bones", "4", "--iterations", "2")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def shot(tmp_path):
+    moving_meshes.fresh_scene()
+    moving_meshes.waving_grid()
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+def run(*arguments) -> int:
+    return command_line.main([str(argument) for argument in arguments])
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text("utf-8"))
+
+
+def test_says_what_was_done(shot, tmp_path):
+    report, output = tmp_path / "report.json", tmp_path / "out.blend"
+    assert run(*CONVERT, "--output", output, "--report", report) == 0
+    said = read(report)
+    flag = bpy.data.objects["Flag_skinned"]
+    assert (said["command"], said["status"], said["exit_code"], said["message"]) == ("convert", "done", 0, "")
+    assert said["figures"]["e_rms"] == flag["skinning_e_rms"]
+    assert said["figures"]["largest_error"] == flag["skinning_max_error"]
+    assert said["figures"]["bones"] == 4
+    assert said["figures"]["frames"] == {"count": 8, "first": 1, "last": 8}
+    assert (said["settings"]["object"], said["settings"]["iterations"]) == (["Flag"], 2)
+    assert said["settings"]["influences"] == 4  # defaults, too
+    assert not {"report", "output", "run", "parse", "progress"} & said["settings"].keys()
+    assert said["input"]["sha256"] == hashlib.sha256(shot.read_bytes()).hexdigest()
+    assert (said["input"]["path"], said["input"]["size"]) == (str(shot), shot.stat().st_size)
+    assert (said["output"]["path"], said["output"]["size"]) == (str(output), output.stat().st_size)
+    assert set(said["times"]["stages"]) == {"read", "solve", "write", "measure"}
+    assert said["times"]["started"] < said["times"]["ended"]
+    assert said["versions"]["numpy"] == np.__version__
+    assert said["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_says_which_files_the_input_refers_to(tmp_path):
+    moving_meshes.fresh_scene()
+    ob = moving_meshes.waving_grid()
+    cache = tmp_path / "flag.pc2"
+    rest = np.array([vertex.co for vertex in ob.data.vertices])
+    scenes.write_pc2(cache, rest + np.random.default_rng(1).normal(size=(9, *rest.shape)))
+    scenes.point_cache(ob, cache, "PC2")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    assert run(*CONVERT, "--overwrite", "--report", tmp_path / "report.json") == 0
+    (other,) = read(tmp_path / "report.json")["input"]["refers_to"]
+    assert (other["path"], other["size"]) == (str(cache), cache.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("convert", "--object", "Fleg", "--output", "out.blend"), 1, 'no object "Fleg"'),
+        (("convert", "--object", "Flag", "--output", "out.glb"), 2, ".blend file"),
+        (("convert", "--object", "Flag", "--bones", "many", "--output", "out.blend"), 2, "invalid int value"),
+        (("convert", "--objects", "Flag", "--output", "out.blend"), 2, "--object"),
+        (("convert", "--input", "none.blend", "--object", "Flag", "--output", "out.blend"), 1, "no file"),
+    ],
+)
+def test_failures_are_reported(shot, tmp_path, monkeypatch, capsys, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments, "--report", "report.json") == code
+    said = read(tmp_path / "report.json")
+    assert (said["command"], said["status"], said["exit_code"]) == ("convert", "failed", code)
+    assert message in said["message"]
+    assert message in capsys.readouterr().err
+    assert (said["output"], said["figures"]) == (None, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "shot.blend"]
+
+
+def test_faults_of_our_own_are_reported(shot, tmp_path, monkeypatch):
+    monkeypatch.setattr("skinning_tools.scene.conversion.convert", lambda *_, **__: 1 // 0)
+    assert run(*CONVERT, "--overwrite", "--report", tmp_path / "report.json") == 1
+    assert "ZeroDivisionError" in read(tmp_path / "report.json")["message"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it(shot, tmp_path, monkeypatch, number):
+    before = moving_meshes.state()
+
+    def stop(fraction, stage):
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr("skinning_tools.commands.common.ProgressLines", lambda: stop)
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    code = run(*CONVERT, "--output", tmp_path / "out.blend", "--report", tmp_path / "report.json")
+    assert code == 128 + number
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert (read(tmp_path / "report.json")["status"], read(tmp_path / "report.json")["exit_code"]) == ("stopped", code)
+    assert not (tmp_path / "out.blend").exists()
+    assert moving_meshes.state() == before
+
+
+def test_an_older_report_does_not_speak_for_this_run(shot, tmp_path, monkeypatch):
+    report = tmp_path / "report.json"
+    assert run(*CONVERT, "--overwrite", "--report", report) == 0
+
+    def power_cut(*_, **__):
+        assert not report.exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skinning_tools.scene.conversion.convert", power_cut)
+    with pytest.raises(KeyboardInterrupt):
+        run(*CONVERT, "--overwrite", "--report", report)
+
+
+def test_a_disk_that_is_full_for_the_report(shot, tmp_path, monkeypatch, capsys):
+    """The result is saved first; the exit code tells the rest."""
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("skinning_tools.commands.report.os.fsync", full)
+    output = tmp_path / "out.blend"
+    assert run(*CONVERT, "--output", output, "--report", tmp_path / "report.json") == 3
+    message = capsys.readouterr().err
+    assert "No space left on device" in message
+    assert f"The result is saved: {output}" in message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.blend", "shot.blend"]
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    assert "Flag_skinned" in bpy.data.objects
+
+
+@pytest.mark.skipif(bool(bpy.app.binary_path) or sys.platform == "win32", reason="Python sets the limit and starts it")
+def test_a_disk_that_is_full_for_the_result(shot, tmp_path):
+    """A real limit to the size of files: an older result stays as it was, and nothing in part is left."""
+    import resource
+
+    output, report = tmp_path / "out.blend", tmp_path / "report.json"
+    output.write_bytes(b"an older result")
+    command = [sys.executable, "-m", "skinning_tools.command_line", *CONVERT, "--progress", "none"]
+    command += ["--input", str(shot), "--output", str(output), "--report", str(report)]
+    result = subprocess.run(
+        command,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        cwd=Path(skinning_tools.__file__).parents[1],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert f"could not be saved to {output}" in result.stderr
+    said = read(report)
+    assert (said["status"], said["output"]) == ("failed", None)
+    assert output.read_bytes() == b"an older result"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.blend", "report.json", "shot.blend"]
+
+
+def test_a_folder_that_is_read_only_for_the_report(shot, tmp_path, monkeypatch, capsys):
+    """Said before the work, of which nothing is done."""
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("skinning_tools.commands.report.tempfile.mkstemp", refuse)
+    before = moving_meshes.state()
+    assert run(*CONVERT, "--output", tmp_path / "out.blend", "--report", tmp_path / "report.json") == 2
+    message = capsys.readouterr().err
+    assert "Read-only file system" in message
+    assert "Nothing was done" in message
+    assert moving_meshes.state() == before
+
+
+def test_a_folder_that_is_read_only_for_the_result(shot, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("skinning_tools.commands.common.os.access", lambda *_: False)
+    before = moving_meshes.state()
+    assert run(*CONVERT, "--output", tmp_path / "out.blend") == 2
+    assert "read-only" in capsys.readouterr().err
+    assert moving_meshes.state() == before
+
+
+@pytest.mark.parametrize("path", ["missing/report.json", "."])
+def test_where_no_report_can_be(shot, tmp_path, path, capsys):
+    assert run(*CONVERT, "--output", tmp_path / "out.blend", "--report", tmp_path / path) == 2
+    assert "--report names a folder" in capsys.readouterr().err
+    assert not (tmp_path / "out.blend").exists()
+
+
+def test_numbers_are_as_json_has_them(tmp_path):
+    path = tmp_path / "report.json"
+    values = {"a": np.float32(0.5), "b": np.arange(2), "c": float("nan"), "d": (1, Path("x")), "e": np.bool_(True)}
+    reports.write_json(path, values)
+    assert read(path) == {"a": 0.5, "b": [0, 1], "c": None, "d": [1, "x"], "e": True}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
+def test_reports_may_be_read_as_other_new_files(tmp_path):
+    reports.write_json(tmp_path / "report.json", {})
+    (tmp_path / "other").touch()
+    assert (tmp_path / "report.json").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": "other"}', '{"schema": "skinning_tools.report"}'])
+def test_what_is_no_report_is_not_read_as_one(tmp_path, content):
+    (tmp_path / "report.json").write_text(content)
+    assert reports.read_report(tmp_path / "report.json") is None
+
+
+def test_every_command_has_the_common_options():
+    commands = command_line.parser()._subparsers._group_actions[0].choices
+    assert len(commands) == len(command_line.COMMANDS)
+    for command in commands.values():
+        text = command.format_help()
+        for option in ("--report FILE.json", "--progress", "--quiet"):
+            assert option in text
+        for code, meaning in running.EXIT_CODES:
+            assert f"{code} {meaning}" in " ".join(text.split())
+
+
+def test_progress_as_open_job_description_has_it(shot, tmp_path, capsys):
+    assert run(*CONVERT, "--output", tmp_path / "out.blend", "--progress", "openjd") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("openjd_")]
+    percents = [float(line.split(": ")[1]) for line in lines if line.startswith("openjd_progress: ")]
+    assert percents == sorted(percents)
+    assert 0 <= percents[0] <= percents[-1] <= 100
+    assert "openjd_status: Writing the rig" in lines
+    assert len(percents) > 3
+
+
+def test_failures_as_open_job_description_has_them(shot, tmp_path, capsys):
+    assert run("convert", "--object", "Fleg", "--overwrite", "--progress", "openjd") == 1
+    assert re_line("openjd_fail: There is no object", capsys.readouterr().out)
+
+
+def re_line(start: str, text: str) -> bool:
+    return any(line.startswith(start) for line in text.splitlines())

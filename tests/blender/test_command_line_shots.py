@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""convert-shots and gather-reports: many files, of which some fail, crash, are finished already or are stopped."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.commands import blender_child
+from skinning_tools.commands import convert_shots as converting
+from skinning_tools.commands.common import UsageError
+from skinning_tools.commands.report import read_report, write_json
+from skinning_tools.commands.shots import Shot, chosen, find_shots
+from tests.farm import shots
+
+ROOT = Path(skinning_tools.__file__).parents[1]
+SETTINGS = ("--object", "Flag", "--bones", "4", "--iterations", "2")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+def run(*arguments) -> int:
+    return command_line.main([str(argument) for argument in arguments])
+
+
+def statuses(folder: Path) -> dict[str, str]:
+    return {path.stem: json.loads(path.read_text("utf-8"))["status"] for path in sorted(folder.glob("*.json"))}
+
+
+def test_one_bad_file_does_not_stop_the_rest(tmp_path, capfd):
+    paths = shots.make_shots(tmp_path / "in", 4, broken=(2,))
+    bpy.ops.wm.open_mainfile(filepath=str(paths[2]))
+    bpy.data.objects["Flag"].name = "Banner"
+    bpy.ops.wm.save_mainfile()
+    report = tmp_path / "all.json"
+    given = ("convert-shots", tmp_path / "in", "--output", tmp_path / "out", *SETTINGS, "--jobs", 2)
+    assert run(*given, "--report", report) == 1
+    out = capfd.readouterr()
+    expected = {"shot_01": "done", "shot_02": "failed", "shot_03": "failed", "shot_04": "done"}
+    assert statuses(tmp_path / "out") == expected
+    assert "2 of 4 shots failed" in out.err
+    for name, status in expected.items():
+        assert re.search(rf"^\[\d/4\] {name}  {status}", out.out, re.MULTILINE)
+        assert re.search(rf"^{name} +{status}", out.out, re.MULTILINE)
+        assert (tmp_path / "out" / f"{name}.blend").exists() == (status == "done")
+        assert (tmp_path / "out" / f"{name}.log").exists() == (status == "failed")
+    third = read_report(tmp_path / "out" / "shot_03.json")
+    assert 'There is no object "Flag" in scene "Scene". Its meshes: Banner' in third["message"]
+    said = read_report(report)
+    assert (said["exit_code"], said["figures"]["converted"], said["figures"]["failed"]) == (1, 2, 2)
+    assert said["figures"]["shots"]["shot_01"]["e_rms"] > 0
+
+    # Again, where a pattern finds the object of the third, too: what is done with other settings is done anew.
+    times = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    assert run(*given, "--on-failure", "report") == 0
+    assert re.search("^Skipped +2, finished before$", capfd.readouterr().out, re.MULTILINE)
+    assert statuses(tmp_path / "out") == expected
+    for name in ("shot_01.blend", "shot_01.json", "shot_04.blend", "shot_04.json"):
+        assert (tmp_path / "out" / name).stat().st_mtime_ns == times[name]
+    anew = ("convert-shots", paths[2], "--output", tmp_path / "out", "--object", "B*er", *SETTINGS[2:])
+    assert run(*anew) == 0
+    assert read_report(tmp_path / "out" / "shot_03.json")["figures"]["object"] == "Banner"
+
+    # The same folder as a table.
+    capfd.readouterr()
+    table = tmp_path / "table.csv"
+    assert run("gather-reports", tmp_path / "out", "--shots", tmp_path / "in", "--output", table) == 1
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["shot"], row["status"]) for row in rows] == list((expected | {"shot_03": "done"}).items())
+    assert "1 of 4 shots failed" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_a_crash_stays_with_its_shot(tmp_path, monkeypatch, capfd):
+    shots.make_shots(tmp_path / "in", 2)
+    real = blender_child.blender_command
+    crash = "import os, signal; print('about to crash', flush=True); os.kill(os.getpid(), signal.SIGSEGV)"
+
+    def command(arguments):
+        return [sys.executable, "-c", crash] if any("shot_01" in text for text in arguments) else real(arguments)
+
+    monkeypatch.setattr(blender_child, "blender_command", command)
+    assert run("convert-shots", tmp_path / "in", "--output", tmp_path / "out", *SETTINGS) == 1
+    assert statuses(tmp_path / "out") == {"shot_01": "failed", "shot_02": "done"}
+    said = read_report(tmp_path / "out" / "shot_01.json")
+    assert "SIGSEGV" in said["message"]
+    assert "about to crash" in said["message"]
+    assert said["exit_code"] == 128 + signal.SIGSEGV
+    assert (tmp_path / "out" / "shot_01.log").read_text("utf-8") == "about to crash\n"
+
+
+@pytest.mark.skipif(bool(bpy.app.binary_path) or sys.platform == "win32", reason="started as Blender's module")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_stops_cleanly(tmp_path, number):
+    """Ctrl-C goes to all processes of a terminal, a signal to end to the first one alone: no child stays behind."""
+    shots.make_shots(tmp_path / "in", 3)
+    command = [
+        sys.executable,
+        "-m",
+        "skinning_tools.command_line",
+        "convert-shots",
+        str(tmp_path / "in"),
+        "--jobs",
+        "2",
+    ]
+    command += ["--output", str(tmp_path / "out"), "--object", "Flag", "--bones", "6", "--iterations", "1000000"]
+    process = subprocess.Popen(
+        [*command, "--progress", "openjd"], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
+    )
+    for line in process.stdout:
+        if line.count("Solving") == 2:
+            break
+    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+    rest = process.communicate(timeout=60)[0]
+    assert process.returncode == 128 + number, rest
+    with pytest.raises(ProcessLookupError):  # nobody is left in its group
+        os.killpg(process.pid, 0)
+    assert statuses(tmp_path / "out") == {"shot_01": "stopped", "shot_02": "stopped"}
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".json"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Shot:
+    """One converted shot."""
+    folder = tmp_path_factory.mktemp("finished")
+    (path,) = shots.make_shots(folder / "in", 1)
+    assert run("convert-shots", path, "--output", folder / "out", *SETTINGS) == 0
+    return Shot(path, "shot_01", folder / "out")
+
+
+def is_finished(shot: Shot, **changed) -> bool:
+    report = read_report(shot.report)
+    return converting.is_finished(shot, report, report["settings"] | changed)
+
+
+def test_what_is_finished(finished, tmp_path):
+    assert is_finished(finished)
+    assert not is_finished(finished, bones=5)
+    content = finished.path.read_bytes()
+    # The same content at another time: a copy.
+    os.utime(finished.path, (1, 1))
+    assert is_finished(finished)
+    finished.path.write_bytes(content[:-1] + b"\1")
+    assert not is_finished(finished)
+    finished.path.write_bytes(content + b"\1")
+    assert not is_finished(finished)
+    finished.path.write_bytes(content)
+    assert is_finished(finished)
+    moved = finished.output.rename(tmp_path / "elsewhere.blend")
+    assert not is_finished(finished)
+    moved.rename(finished.output)
+    report = read_report(finished.report)
+    for change in ({"status": "failed"}, {"status": "stopped"}, {"command": "bind"}, {"input": None}):
+        assert not converting.is_finished(finished, report | change, report["settings"])
+
+
+def test_a_cache_that_changed_is_converted_anew(finished, tmp_path):
+    cache = tmp_path / "cache.abc"
+    cache.write_bytes(b"frames")
+    report = read_report(finished.report)
+    status = cache.stat()
+    known = {"path": str(cache), "size": status.st_size, "modified_ns": status.st_mtime_ns}
+    report["input"]["refers_to"] = [known]
+    assert converting.is_finished(finished, report, report["settings"])
+    os.utime(cache, ns=(0, status.st_mtime_ns + 1_000_000_000))
+    assert not converting.is_finished(finished, report, report["settings"])
+    cache.unlink()
+    assert not converting.is_finished(finished, report, report["settings"])
+    known |= {"size": None, "modified_ns": None}  # it was missing then, too
+    assert converting.is_finished(finished, report, report["settings"])
+
+
+def test_nothing_is_started_where_all_is_finished(finished, monkeypatch, capfd):
+    monkeypatch.setattr(blender_child, "blender_command", lambda _: pytest.fail("Blender was started"))
+    given = ("convert-shots", finished.path, "--output", finished.folder, *SETTINGS)
+    assert run(*given, "--jobs", 4) == 0
+    assert re.search("^shot_01 +skipped", capfd.readouterr().out, re.MULTILINE)
+
+
+def test_list_prints_numbers_and_does_nothing(tmp_path, capsys):
+    shots.make_shots(tmp_path / "in", 3, broken=(1, 2, 3))
+    capsys.readouterr()
+    assert run("convert-shots", tmp_path / "in", "--output", tmp_path / "out", "--object", "Flag", "--list") == 0
+    lines = capsys.readouterr().out.split()
+    assert lines == [part for n in (1, 2, 3) for part in (str(n), str(tmp_path / "in" / f"shot_0{n}.blend"))]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--object=Flag"],
+        ["--object=Flag", "--object=B*", "--bones=7", "--kind=rigid", "--root-bone", "--frame-start=-5"],
+        ["--object=-x", "--smoothness=0.25", "--no-rest-pose", "--target-error=1.5", "--method=KAVAN2010"],
+    ],
+)
+def test_settings_reach_the_conversion(given):
+    parser = command_line.parser()
+    options = parser.parse_args(["convert-shots", "in", "--output=out", *given])
+    forwarded = parser.parse_args(["convert", "--overwrite", *converting.convert_arguments(options)])
+    direct = parser.parse_args(["convert", "--overwrite", *given])
+    assert vars(forwarded) == vars(direct) | {"parse": forwarded.parse}
+
+
+def test_more_settings_in_one_text(tmp_path, capsys):
+    parser = command_line.parser()
+    given = ["convert-shots", "in", "--output=out", "--object=Flag"]
+    options = parser.parse_args([*given, "--settings", "--bones 9 --object 'Long name'"])
+    forwarded = parser.parse_args(["convert", "--overwrite", *converting.convert_arguments(options)])
+    assert (forwarded.bones, forwarded.object) == (9, ["Flag", "Long name"])
+    (tmp_path / "a.blend").touch()
+    for wrong in ("--bone-count-of 3", "--object 'x"):
+        given = ("convert-shots", tmp_path, "--output", tmp_path / "out", "--object", "Flag", "--settings", wrong)
+        assert run(*given) == 2
+        assert capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+
+
+def test_blender_is_started_as_it_was(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["blender", "-b", "-y", "a.blend", "-t", "2", "--command", "skinning", "convert"])
+    assert blender_child._blender_options(sys.argv) == ["-b", "-y", "-t", "2"]
+    assert blender_child._blender_options(["blender", "--command", "skinning"]) == ["-b"]
+
+
+def test_cores_are_shared(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
+    assert blender_child._environment(3)["OMP_NUM_THREADS"] == "4"
+    assert blender_child._environment(3)["OPENBLAS_NUM_THREADS"] == "5"
+    assert "OMP_NUM_THREADS" not in blender_child._environment(1)
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    for name in ("b.blend", "a.blend", "a.blend1", "deep/c.blend", "deep/out/d.blend"):
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "in" / "list.txt").write_text("# the good ones\nb.blend\n\ndeep/c.blend\n", encoding="utf-8")
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize(
+    ("given", "recursive", "names"),
+    [
+        (["."], False, ["a", "b"]),
+        (["."], True, ["a", "b", "deep/c"]),
+        (["list.txt"], False, ["b", "c"]),
+        (["*.blend", "deep/*.blend"], False, ["a", "b", "c"]),
+        (["b.blend", "."], False, ["b", "a"]),
+        (["missing.blend"], False, ["missing"]),
+    ],
+)
+def test_which_shots_are_meant(tree, monkeypatch, given, recursive, names):
+    monkeypatch.chdir(tree)
+    found = find_shots(given, tree / "deep" / "out", recursive)
+    assert [shot.name for shot in found] == names
+    assert all(shot.output.is_relative_to(tree / "deep" / "out") for shot in found)
+
+
+def test_brackets_in_a_name_are_no_pattern(tmp_path):
+    path = tmp_path / "shot [old].blend"
+    path.touch()
+    assert [shot.path for shot in find_shots([str(path)], tmp_path / "out")] == [path]
+
+
+@pytest.mark.parametrize(
+    ("given", "folder", "message"),
+    [
+        (["a.blend", "deep/a.blend"], "out", "Two shots would be saved"),
+        (["a.blend"], ".", "would replace it"),
+        (["none/*.blend"], "out", "There are no .blend files"),
+        (["none.txt"], "out", "cannot be read"),
+    ],
+)
+def test_shots_that_are_refused(tree, monkeypatch, given, folder, message):
+    monkeypatch.chdir(tree)
+    with pytest.raises(UsageError, match=message):
+        find_shots(given, (tree / folder).absolute())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"), [(None, [1, 2, 3, 4, 5]), ("2", [2]), ("4-5, 1", [4, 5, 1]), ("1-5:2", [1, 3, 5])]
+)
+def test_shots_by_number(numbers, expected):
+    assert chosen([1, 2, 3, 4, 5], numbers) == expected
+
+
+@pytest.mark.parametrize("numbers", ["0", "6", "3-2", "a", "", "1-", "1-5:0", "-1"])
+def test_numbers_that_no_shot_has(numbers):
+    with pytest.raises(UsageError):
+        chosen([1, 2, 3, 4, 5], numbers)
+
+
+def test_gathering_tells_of_shots_without_a_report(tree, tmp_path, capsys):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    figures = {"object": "Flag", "bones": 4, "frames": {"count": 8}, "e_rms": 0.123456789, "largest_error": 1.0}
+    report = {
+        "schema": "skinning_tools.report", "schema_version": 1, "command": "convert", "status": "done", "message": "",
+        "figures": figures, "times": {"seconds": 2.0},
+    }  # fmt: skip
+    write_json(folder / "a.json", report)
+    write_json(folder / "z.json", report | {"command": "convert-shots"})
+    write_json(folder / "y.json", {"something": "else"})
+    assert run("gather-reports", folder) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()][:2] == ["shot", "a"]
+    assert run("gather-reports", folder, "--shots", tree) == 1
+    out = capsys.readouterr().out
+    assert re.search(r"^a +done +Flag +4 +8 +0\.1235 +1 +2$", out, re.MULTILINE)
+    assert re.search(r"^b +missing +there is no report$", out, re.MULTILINE)
+    assert run("gather-reports", folder, "--shots", tree, "--only", "1") == 0
+    assert run("gather-reports", folder, "--only", "1") == 2
+    assert run("gather-reports", tree) == 1
+    assert "There are no reports" in capsys.readouterr().err
+    assert run("gather-reports", folder / "none") == 2
