@@ -61,6 +61,31 @@ def to_space_of(first, other, frame: float) -> np.ndarray | None:
 
 def move_mesh(mesh, matrix: np.ndarray) -> None:
     """Bring a mesh with all that has directions into another space, its faces' outsides still outside."""
+    size = np.linalg.det(matrix[:3, :3])
+    normals = None
+    if size and mesh.has_custom_normals:
+        normals, order = _corner_normals(mesh) @ np.linalg.inv(matrix[:3, :3]), _corner_order(mesh)
     mesh.transform(Matrix(matrix.tolist()))
-    if np.linalg.det(matrix[:3, :3]) < 0:
+    if size < 0:
         mesh.flip_normals()
+    if normals is not None:
+        # Blender keeps them relative to the corner's own frame, which a flip or an uneven scale has changed.
+        moved = np.empty_like(normals)
+        moved[_corner_order(mesh)] = normals[order]
+        mesh.normals_split_custom_set(moved / np.linalg.norm(moved, axis=1, keepdims=True))
+
+
+def _corner_normals(mesh) -> np.ndarray:
+    """(L, 3) float64."""
+    normals = np.empty((len(mesh.loops), 3), np.float32)
+    mesh.corner_normals.foreach_get("vector", normals.ravel())
+    return normals.astype(np.float64)
+
+
+def _corner_order(mesh) -> np.ndarray:
+    """(L,) the corners in an order that stays when faces turn over: by their faces, then by their vertices."""
+    counts = np.empty(len(mesh.polygons), np.int32)
+    mesh.polygons.foreach_get("loop_total", counts)
+    vertices = np.empty(len(mesh.loops), np.int32)
+    mesh.loops.foreach_get("vertex_index", vertices)
+    return np.lexsort((vertices, np.repeat(np.arange(len(counts)), counts)))

@@ -125,6 +125,37 @@ def test_the_outside_of_a_mirrored_part_stays_outside(scene):
         assert np.einsum("ij,ij->i", world_normals(source), world_normals(ob)).min() > 0.9
 
 
+@pytest.mark.parametrize("scale", [(1, 1, 1), (-1, 1, 1), (1, -3, 0.5), (-1, -1, -2)])
+def test_custom_normals_go_along(scene, scale):
+    body = moving_meshes.waving_grid("Body")
+    body.rotation_euler = (0.3, 0.4, 0.5)
+    part = moving_meshes.add_object("Part", *moving_meshes.grid(5, 4))
+    part.scale, part.rotation_euler = scale, (1, 2, 3)
+    scenes.key_property(part, "location", {1: (0, 0, 1), 8: (2, 1, 0)})
+    random = np.random.default_rng(1)
+    normals = np.array([0, 0, 1]) + 0.4 * random.normal(size=(len(part.data.loops), 3))
+    part.data.normals_split_custom_set(normals / np.linalg.norm(normals, axis=1, keepdims=True))
+    select(body, part)
+    convert(bone_count=12, iterations=15)
+    expected, found = corner_normals(part), corner_normals(skinned_of(part)[0])
+    assert set(expected) == set(found)
+    for corner, normal in expected.items():
+        assert normal @ found[corner] > 0.999
+
+
+def corner_normals(ob) -> dict[tuple[int, int], np.ndarray]:
+    """The directions in the world at frame 1 of the normals by face and vertex."""
+    bpy.context.scene.frame_set(1)
+    evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    mesh, matrix = evaluated.data, np.array(evaluated.matrix_world)[:3, :3]
+    normals = np.array([normal.vector for normal in mesh.corner_normals]) @ np.linalg.inv(matrix)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    corners = [
+        (face.index, mesh.loops[loop].vertex_index, loop) for face in mesh.polygons for loop in face.loop_indices
+    ]
+    return {(face, vertex): normals[loop] for face, vertex, loop in corners}
+
+
 def world_normals(ob) -> np.ndarray:
     """(T, 3) as Blender shows them at frame 1: a mirrored object's faces are turned over."""
     bpy.context.scene.frame_set(1)
