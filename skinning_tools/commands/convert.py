@@ -164,27 +164,25 @@ def _save_picture(result: conversion.Conversion, picture: Path) -> None:
         raise BadScene(f"The curve could not be saved to {picture}: {error}") from error
 
 
-def _object_rows(result: conversion.Conversion) -> list[Row]:
-    names = result.source_names
-    if len(names) == 1:
-        return [Row("Object", result.source_name)]
-    parts = zip(names, result.meter.parts, strict=True)
-    return [
-        Row("Objects", list(names), ", ".join(names)),
-        *(Row(f"E_RMS of {name}", part.e_rms, f"{part.e_rms:.4f}", ("objects_e_rms", name)) for name, part in parts),
-    ]
+def _part_rows(result: conversion.Conversion) -> list[Row]:
+    """The error of each object, where there are several."""
+    names = result.source_names if result.other_names else ()
+    parts = zip(names, result.meter.parts if names else (), strict=True)
+    return [Row(f"E_RMS of {name}", part.e_rms, f"{part.e_rms:.4f}", ("objects_e_rms", name)) for name, part in parts]
 
 
 def _rows(result: conversion.Conversion) -> list[Row]:
     """The figures of a conversion."""
+    names = result.source_names
     frames = {"count": len(result.frame_numbers), "first": result.frame_numbers[0], "last": result.frame_numbers[-1]}
     return [
-        *_object_rows(result),
+        Row("Objects", list(names), ", ".join(names)) if len(names) > 1 else Row("Object", names[0]),
         Row("Bones", result.bone_count),
         Row("Vertices", result.vertex_count),
         Row("Frames", frames, "{count} ({first:g} to {last:g})".format(**frames)),
         Row("E_RMS", result.meter.e_rms, f"{result.meter.e_rms:.4f}{result.missed}"),
         Row("Largest error", result.meter.max_error, f"{result.meter.max_error:.4f}"),
+        *_part_rows(result),
         *([Row("Keys", result.keys._asdict(), f"{result.keys.after} of {result.keys.before}")] if result.keys else []),
         *(
             Row(

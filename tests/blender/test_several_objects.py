@@ -244,6 +244,17 @@ def test_residual_shapes_fewer_keys_and_a_root(scene, kind):
     assert "root" in bpy.data.objects["Body_rig.001"].data.bones
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_joint_hierarchy(scene, kind):
+    sources = character()
+    convert(bone_kind=kind)
+    assert convert(bone_kind=kind, joint_hierarchy=True) == {"FINISHED"}
+    skinned = [bpy.data.objects[f"{ob.name}_skinned.001"] for ob in sources]
+    before, after = (measured(sources, found).e_rms for found in (skinned_of(*sources), skinned))
+    assert after == pytest.approx(before, rel=0.05, abs=0.05)
+    assert bpy.data.objects["Body_rig.001"]["skinning_report"]["joint_count"] > 0
+
+
 def test_target_error_and_smoothness(scene):
     sources = character()
     assert convert(bone_count=20, target_error=3.0, smoothness=0.25) == {"FINISHED"}
