@@ -25,6 +25,9 @@ _PASSES = 12
 _WORTHWHILE = 1e-2
 _RIDGE = 1e-10
 _BLOCK_BYTES = 32 << 20
+# Up to this many frames the start is exact: the eigenvectors of a matrix of frames by frames.
+_LARGEST_GRAM = 1500
+_OVERSAMPLING, _ITERATIONS = 20, 4
 # Row and column of the entries of a symmetric 3 × 3 matrix.
 _ROWS, _COLUMNS = np.triu_indices(3)
 
@@ -44,7 +47,8 @@ class ResidualShapes:
 
 def residual_memory(frame_count: int, vertex_count: int, count: int) -> int:
     """Bytes that ``fit_residual_shapes`` needs, at the most."""
-    return 8 * (3 * frame_count**2 + 8 * vertex_count * count + 2 * frame_count * count**2) + 4 * _BLOCK_BYTES
+    exact = 3 * min(frame_count, _LARGEST_GRAM) ** 2 + 6 * frame_count * (2 * count + _OVERSAMPLING)
+    return 8 * (exact + 8 * vertex_count * count + 2 * frame_count * count**2) + 4 * _BLOCK_BYTES
 
 
 def fit_residual_shapes(
@@ -87,7 +91,7 @@ class _Blocks:
 
     def __init__(self, frames, rest, bones, weights, transforms, count):
         self._frames, self._rest, self._transforms = frames, rest, transforms
-        self.vertex_count = len(rest)
+        self.frame_count, self.vertex_count = len(frames), len(rest)
         self._weights = weight_matrix(bones, weights, transforms.shape[1])
         # Matrices, their squares and inverses of each frame, and the equations of each vertex.
         self._step = max(1, _BLOCK_BYTES // (8 * (36 * len(frames) + 9 * count**2)))
@@ -98,6 +102,14 @@ class _Blocks:
             metric = np.einsum("fnij,fnik->fjkn", linear, linear)[:, _ROWS, _COLUMNS]
             mapped = np.einsum("fnij,fni->fjn", linear, residuals)
             yield part, metric, mapped, float(np.vdot(residuals, residuals))
+
+    def at_rest(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield a slice of n vertices and the residuals mapped to the rest pose (F, 3 n), as large as they show."""
+        for part, linear, residuals in self.skinned():
+            inverses = damped_inverse(linear.reshape(-1, 3, 3))[0].reshape(linear.shape)
+            at_rest = np.einsum("fnij,fnj->fni", inverses, residuals)
+            size = np.sqrt(np.einsum("fnij,fnij->n", linear, linear) / (3 * len(linear)))
+            yield part, (at_rest * size[:, None]).reshape(len(linear), -1)
 
     def skinned(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield a slice of n vertices, L (F, n, 3, 3) and the residuals r (F, n, 3) in object space."""
@@ -112,16 +124,27 @@ class _Blocks:
 
 
 def _first_values(blocks: _Blocks, count: int, progress: Progress) -> np.ndarray:
-    """(F, count) orthonormal: the principal components over time of the residuals at rest."""
-    gram = 0.0
-    for part, linear, residuals in blocks.skinned():
-        inverses = damped_inverse(linear.reshape(-1, 3, 3))[0].reshape(linear.shape)
-        at_rest = np.einsum("fnij,fnj->fni", inverses, residuals)
-        # How large a displacement at rest is when it is seen.
-        size = np.sqrt(np.einsum("fnij,fnij->n", linear, linear) / (3 * len(linear)))
-        gram = gram + self_product((at_rest * size[:, None]).reshape(len(linear), -1).T)
-        checkpoint(progress, part.stop / blocks.vertex_count / (1 + _PASSES), _STAGE)
-    return np.ascontiguousarray(scipy.linalg.eigh(gram)[1][:, ::-1][:, :count])
+    """(F, count) orthonormal: the principal components over time of the residuals at rest.
+
+    Of long animations by subspace iteration (Halko, Martinsson & Tropp 2011, Algorithm 4.4): linear in F.
+    """
+    if blocks.frame_count <= _LARGEST_GRAM:
+        gram = 0.0
+        for part, at_rest in blocks.at_rest():
+            gram = gram + self_product(at_rest.T)
+            checkpoint(progress, part.stop / blocks.vertex_count / (1 + _PASSES), _STAGE)
+        return np.ascontiguousarray(scipy.linalg.eigh(gram)[1][:, ::-1][:, :count])
+    size = min(2 * count + _OVERSAMPLING, blocks.frame_count)
+    sums = np.random.default_rng(0).normal(size=(blocks.frame_count, size))
+    for number in range(_ITERATIONS):
+        vectors = scipy.linalg.qr(sums, mode="economic")[0]
+        sums = np.zeros(vectors.shape)
+        for part, at_rest in blocks.at_rest():
+            sums += product(at_rest, product(at_rest.T, vectors))
+            done = (number + part.stop / blocks.vertex_count) / _ITERATIONS
+            checkpoint(progress, done / (1 + _PASSES), _STAGE)
+    directions = scipy.linalg.eigh(product(vectors.T, sums))[1][:, ::-1][:, :count]
+    return product(vectors, directions)
 
 
 def _fit_shapes(values: np.ndarray, metric: np.ndarray, mapped: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Settings, decompose, memory_estimate
-from skinning_tools.core.decomposition.residual import fit_residual_shapes
+from skinning_tools.core.decomposition.residual import fit_residual_shapes, residual_memory
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadSettings, Cancelled
 
@@ -171,3 +171,33 @@ def test_counts_that_make_no_sense():
 def test_memory_counts_the_shapes():
     plain, shaped = (memory_estimate(500, 100_000, Settings(residual_shapes=count)) for count in (0, 10))
     assert shaped > plain + 8 * 3 * 100_000 * 10
+
+
+@pytest.mark.parametrize("count", [1, 3, 10])
+def test_long_animations_start_as_well_without_a_matrix_of_frames_by_frames(shared_data, monkeypatch, count):
+    data = np.load(shared_data("horse_collapse.npz"))
+    animation = Animation(data["frames"][:, ::5], [])
+    result = decompose(animation, Settings(6, iterations=3))
+    parts = result.rest, result.bones, result.weights, result.transforms
+    exact = fit_residual_shapes(animation.frames, *parts, count)
+    monkeypatch.setattr("skinning_tools.core.decomposition.residual._LARGEST_GRAM", 10)
+    found = fit_residual_shapes(animation.frames, *parts, count)
+    again = fit_residual_shapes(animation.frames, *parts, count)
+    assert error(animation.frames, parts, found) == pytest.approx(error(animation.frames, parts, exact), rel=1e-5)
+    np.testing.assert_array_equal(found.shapes, again.shapes)
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_long_animations_with_nothing_left_or_a_shape_for_each_frame(monkeypatch, count):
+    monkeypatch.setattr("skinning_tools.core.decomposition.residual._LARGEST_GRAM", 3)
+    rest, bones, weights, transforms = parts = rig()
+    frames = np.array([skin_frame(rest, bones, weights, matrices) for matrices in transforms])
+    assert np.abs(fit_residual_shapes(frames, *parts, count).shapes).max() < 1e-9
+    frames = frames + np.random.default_rng(0).normal(size=frames.shape)
+    assert error(frames, parts, fit_residual_shapes(frames, *parts, 12)) < 1e-6 * error(frames, parts)
+
+
+def test_memory_of_shapes_is_linear_in_the_frames():
+    short, long, longer = (residual_memory(count, 1000, 10) for count in (2_000, 20_000, 38_000))
+    assert longer - long == long - short
+    assert long < 500e6
