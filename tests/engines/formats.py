@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skinned meshes out through Blender's exporters and in again, with the settings that docs/engines.md tells to use."""
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from skinning_tools.scene import actions
+from tests.blender import moving_meshes
+
+# What differs from the exporters' defaults, and those defaults that a result depends on.
+GLTF = {
+    "use_selection": True,
+    "export_animation_mode": "ACTIVE_ACTIONS",
+    "export_force_sampling": True,
+    "export_optimize_animation_size": False,
+    "export_def_bones": False,
+    "export_attributes": True,
+    "export_apply": False,
+}
+FBX = {
+    "use_selection": True,
+    "use_mesh_modifiers": False,
+    "use_armature_deform_only": False,
+    "add_leaf_bones": False,
+    "bake_anim_use_nla_strips": False,
+    "bake_anim_use_all_actions": False,
+    "bake_anim_simplify_factor": 0.0,
+}
+USD = {
+    "selected_objects_only": True,
+    "export_animation": True,
+    "export_armatures": True,
+    "only_deform_bones": False,
+    "export_shapekeys": True,
+}
+# A custom attribute that glTF carries: which vertex of the mesh a vertex of the file is. Exact below 2^24.
+VERTEX = "_VERTEX"
+
+
+def number_vertices(ob) -> None:
+    """Store each vertex's index in the attribute VERTEX."""
+    attribute = ob.data.attributes.get(VERTEX) or ob.data.attributes.new(VERTEX, "FLOAT", "POINT")
+    attribute.data.foreach_set("value", np.arange(len(ob.data.vertices), dtype=np.float32))
+
+
+def export(ob, path: Path, **changes) -> Path:
+    """Write ``ob`` and its armature in the format of the path's ending; ``changes`` to the settings above."""
+    bpy.ops.object.select_all(action="DESELECT")
+    for member in (ob, ob.find_armature()):
+        member.select_set(True)
+    bpy.context.view_layer.objects.active = ob
+    writers = {
+        ".glb": (bpy.ops.export_scene.gltf, GLTF),
+        ".fbx": (bpy.ops.export_scene.fbx, FBX),
+        ".usdc": (bpy.ops.wm.usd_export, USD),
+        ".usda": (bpy.ops.wm.usd_export, USD),
+    }
+    write, settings = writers[path.suffix]
+    assert write(filepath=str(path), **(settings | changes)) == {"FINISHED"}
+    return path
+
+
+def reimport(path: Path, fps: int, *, new_fbx: bool = False) -> bpy.types.Object:
+    """The skinned mesh of a file, in a new scene without anything else. Shape keys may be negative, as they were.
+
+    new_fbx: read FBX by the importer that Blender has from 4.5 on.
+    """
+    scene = moving_meshes.fresh_scene()
+    scene.render.fps = fps
+    readers = {
+        ".glb": bpy.ops.import_scene.gltf,
+        ".fbx": bpy.ops.wm.fbx_import if new_fbx else bpy.ops.import_scene.fbx,
+        ".usdc": bpy.ops.wm.usd_import,
+        ".usda": bpy.ops.wm.usd_import,
+    }
+    assert readers[path.suffix](filepath=str(path)) == {"FINISHED"}
+    (ob,) = (ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature())
+    if ob.data.shape_keys is not None:
+        for block in ob.data.shape_keys.key_blocks:
+            block.slider_min = -10  # importers leave it at 0, and Blender cuts off what is below
+    return ob
+
+
+def first_frame(ob) -> int:
+    """Where the imported animation starts."""
+    owners = [ob.find_armature(), ob.data.shape_keys]
+    curves = [curve for owner in owners if owner and owner.animation_data for curve in actions.existing_curves(owner)]
+    return round(min(point.co[0] for curve in curves for point in curve.keyframe_points))
+
+
+def played(ob, start: int, count: int) -> np.ndarray:
+    """(F, N, 3) float32 positions in the world at ``count`` frames from ``start`` on."""
+    return np.array([moving_meshes.world_positions(ob, start + number) for number in range(count)])
+
+
+def to_z_up(positions: np.ndarray) -> np.ndarray:
+    """From the axes of glTF, Y up, to Blender's. positions (…, 3)"""
+    x, y, z = np.moveaxis(positions, -1, 0)
+    return np.stack([x, -z, y], axis=-1)
+
+
+def diagonal(frames: np.ndarray) -> float:
+    """Of the box around the first of ``frames`` (F, N, 3)."""
+    return float(np.linalg.norm(np.ptp(frames[0], axis=0)))
+
+
+def largest_distance(found: np.ndarray, expected: np.ndarray) -> float:
+    """Of a vertex in any frame, in parts of the diagonal. Both (F, N, 3)."""
+    return float(np.linalg.norm(found - expected, axis=-1).max()) / diagonal(expected)

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Plays the file that /job names in three.js, and posts where each vertex is at each of the job's times.
+
+import * as THREE from "three";
+import { FBXLoader } from "three/addons/loaders/FBXLoader.js";
+import { GLTFLoader } from "three/addons/loaders/GLTFLoader.js";
+import { USDLoader } from "three/addons/loaders/USDLoader.js";
+
+const LOADERS = { glb: GLTFLoader, fbx: FBXLoader, usdc: USDLoader };
+
+const messages = [];
+for (const kind of ["warn", "error"]) {
+  const shown = console[kind];
+  console[kind] = (...parts) => {
+    messages.push(parts.join(" "));
+    shown(...parts);
+  };
+}
+
+async function main() {
+  const job = await (await fetch("/job")).json();
+  const loaded = await new LOADERS[job.format]().loadAsync(`/model.${job.format}`);
+  const root = loaded.scene ?? loaded;
+  const scene = new THREE.Scene();
+  scene.add(root);
+  const meshes = [];
+  root.traverse((node) => node.isMesh && meshes.push(node));
+  const clips = loaded.animations ?? root.animations;
+  const mixer = new THREE.AnimationMixer(root);
+  const actions = clips.map((clip) => mixer.clipAction(clip));
+
+  const rest = meshes.map(rowsAtRest);
+  const count = rest.reduce((sum, rows) => sum + rows.length / 3, 0);
+  const positions = new Float32Array(3 * count * job.times.length);
+  let filled = 0;
+  for (const time of job.times) {
+    showAt(scene, mixer, actions, time);
+    for (const mesh of meshes) filled = writePositions(mesh, positions, filled);
+  }
+  const answer = {
+    three: THREE.REVISION,
+    messages,
+    rows: count,
+    skinned: meshes.every((mesh) => mesh.isSkinnedMesh),
+    bones: meshes[0]?.skeleton?.bones.length ?? 0,
+    morphs: meshes[0]?.morphTargetInfluences?.length ?? 0,
+    attributes: Object.keys(meshes[0]?.geometry.attributes ?? {}),
+    clips: clips.map((clip) => clip.name),
+    duration: Math.max(0, ...clips.map((clip) => clip.duration)),
+    arrays: ["rest", "positions"],
+  };
+  const parts = [merged(rest), positions];
+  if (job.attribute && meshes.every((mesh) => mesh.geometry.attributes[job.attribute])) {
+    answer.arrays.push("attribute");
+    parts.push(merged(meshes.map((mesh) => attributeRows(mesh, job.attribute))));
+  }
+  if (job.picture) {
+    showAt(scene, mixer, actions, job.picture.time);
+    await post("/picture", await drawn(scene, root, job.picture));
+  }
+  const head = new TextEncoder().encode(`${JSON.stringify(answer)}\n`);
+  await post("/result", new Blob([head, ...parts]));
+}
+
+function showAt(scene, mixer, actions, time) {
+  // Played once and held, since a loop shows its first frame again at its last time.
+  for (const action of actions) {
+    action.reset().setLoop(THREE.LoopOnce, 1).play();
+    action.clampWhenFinished = true;
+  }
+  mixer.setTime(time);
+  scene.updateMatrixWorld(true);
+}
+
+function rowsAtRest(mesh) {
+  return attributeRows(mesh, "position");
+}
+
+function attributeRows(mesh, name) {
+  const attribute = mesh.geometry.attributes[name];
+  const rows = new Float32Array(attribute.count * attribute.itemSize);
+  for (let row = 0; row < attribute.count; row++) {
+    for (let axis = 0; axis < attribute.itemSize; axis++) {
+      rows[row * attribute.itemSize + axis] = attribute.getComponent(row, axis);
+    }
+  }
+  return rows;
+}
+
+// three.js's own morph targets and skin, on the processor.
+function writePositions(mesh, into, start) {
+  const point = new THREE.Vector3();
+  const count = mesh.geometry.attributes.position.count;
+  for (let row = 0; row < count; row++) {
+    mesh.getVertexPosition(row, point).applyMatrix4(mesh.matrixWorld);
+    point.toArray(into, start + 3 * row);
+  }
+  return start + 3 * count;
+}
+
+function merged(arrays) {
+  const all = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
+  let start = 0;
+  for (const array of arrays) {
+    all.set(array, start);
+    start += array.length;
+  }
+  return all;
+}
+
+async function drawn(scene, root, { width, height, eye, target, span }) {
+  const canvas = document.createElement("canvas");
+  const renderer = new THREE.WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: true });
+  renderer.setSize(width, height, false);
+  renderer.setClearColor(0xffffff);
+  const half = span / 2;
+  const tall = (half * height) / width;
+  const camera = new THREE.OrthographicCamera(-half, half, tall, -tall, 0.01 * span, 20 * span);
+  camera.position.fromArray(eye);
+  camera.lookAt(...target);
+  const sun = new THREE.DirectionalLight(0xffffff, 2.5);
+  sun.position.copy(camera.position).add(new THREE.Vector3(-0.6 * span, 1.2 * span, 0));
+  sun.target.position.fromArray(target);
+  scene.add(sun, sun.target, new THREE.AmbientLight(0xffffff, 0.7));
+  root.traverse((node) => {
+    if (node.isMesh) {
+      node.material = new THREE.MeshStandardMaterial({ color: 0x5b8fd6, roughness: 0.6, side: THREE.DoubleSide });
+      node.frustumCulled = false;
+    }
+  });
+  renderer.render(scene, camera);
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+}
+
+async function post(path, body) {
+  await fetch(path, { method: "POST", body });
+}
+
+main().catch((error) => post("/failure", `${error?.stack ?? error}\n${messages.join("\n")}`));
