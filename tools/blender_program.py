@@ -3,6 +3,7 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def test(python: Path, program: str, window: str | None, rest: list[str]) -> int
             for what, run in (
                 ("the installed extension", lambda: installed_extension(program, archive, Path(folder))),
                 ("the background suite", lambda: background_suite(python, program, profile, tools, rest)),
-                ("the window suite", lambda: window_suite(python, program, window, profile)),
+                ("the window suite", lambda: window_suite(python, program, window, profile, tools)),
             )
             if run()
         ]
@@ -125,13 +126,13 @@ def background_suite(python: Path, program: str, profile: Path, tools: Path, res
             command = [str(python), "-m", "pytest", "-p", "tests.installed_package", "-p", "no:cacheprovider"]
             command += ["-W", "ignore:config.inicfg", "--blender-executable", program, *rest, *parts[number]]
             command += ["--", "--factory-startup", "--python-use-system-env"]
-            return _run(command, own, suite.one_thread_each() | {"PYTHONPATH": path, "CI_PROGRAM": "1"})
+            return _run(command, own, suite.one_thread_each() | {"PYTHONPATH": path})
 
         status = 0
         with ThreadPoolExecutor(processes) as pool:
             for number, result in enumerate(pool.map(run, range(len(parts))), start=1):
-                lines = result.stdout.strip().splitlines() or [""]
-                print(f"-- part {number} of {len(parts)}: {lines[-1].strip('= ')}", flush=True)
+                summary = re.findall(r"^(?:=+ )?(.*\d in [\d.]+s\b.*?)(?: =+)?$", result.stdout, re.MULTILINE)
+                print(f"-- part {number} of {len(parts)}: {summary[-1] if summary else 'ended early'}", flush=True)
                 # 5: no test was chosen, which -k does to a part.
                 if result.returncode not in (0, 5):
                     status = 1
@@ -139,7 +140,7 @@ def background_suite(python: Path, program: str, profile: Path, tools: Path, res
     return status
 
 
-def window_suite(python: Path, program: str, window: str | None, profile: Path) -> int:
+def window_suite(python: Path, program: str, window: str | None, profile: Path, tools: Path) -> int:
     """tests/gui, where there is a screen; 0 where all passed or there is none."""
     if not (window or sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
         print("There is no screen here: the window suite is left out", flush=True)
@@ -149,7 +150,7 @@ def window_suite(python: Path, program: str, window: str | None, profile: Path) 
         # Each has a screen of its own.
         command += ["--jobs", str(suite.process_count())]
     command += ["--pictures", str(ROOT / "build" / "pictures")]
-    return subprocess.run(command, cwd=ROOT).returncode
+    return subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tools)}).returncode
 
 
 def _run(command: list[str], profile: Path | None = None, variables: dict[str, str] | None = None):

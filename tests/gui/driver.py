@@ -29,6 +29,7 @@ from tests.installed_package import INSTALLED
 OUTCOME, PICTURES = map(Path, sys.argv[sys.argv.index("--") + 1 :])
 STEP_SECONDS = 0.02
 PATIENCE_SECONDS = 60.0
+SCREENFULS = 3
 # Of 255, and a share of the pixels: text and lines may be smoothed a little differently, a button is larger.
 VISIBLE, SAME = 16, 0.002
 # Bytes, from which on a picture gets a palette: it may be one of the documentation.
@@ -151,23 +152,28 @@ def open_tab(category: str):
 def find_button(code: str, across=0.45):
     """Generator: the place of the sidebar's button that runs ``code``, found by moving the pointer over it.
 
-    across: how far to the right in the sidebar to look, as a share of its width.
+    across: how far to the right in the sidebar to look, as a share of its width. The sidebar is scrolled down where
+    the button is not in it.
     """
     main, ui = region("WINDOW"), region("UI")
-    # The button that was pressed last counts as the one under the pointer until that has been elsewhere.
-    event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + main.height // 3)
-    yield after(0.3)
-    for y in range(ui.y + ui.height - 30, ui.y, -8):
-        x = ui.x + ui.width * across
-        event("MOUSEMOVE", "NOTHING", x, y)
-        yield after(2 * STEP_SECONDS)
-        with in_window(kind="UI"):
-            bpy.context.window_manager.clipboard = ""
-            if not bpy.ops.ui.copy_python_command_button.poll():
-                continue
-            bpy.ops.ui.copy_python_command_button()
-        if code in bpy.context.window_manager.clipboard:
-            return int(x), y
+    for _ in range(SCREENFULS):
+        # The button that was pressed last counts as the one under the pointer until that has been elsewhere.
+        event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + main.height // 3)
+        yield after(0.3)
+        for y in range(ui.y + ui.height - 30, ui.y, -8):
+            x = ui.x + ui.width * across
+            event("MOUSEMOVE", "NOTHING", x, y)
+            yield after(2 * STEP_SECONDS)
+            with in_window(kind="UI"):
+                bpy.context.window_manager.clipboard = ""
+                if not bpy.ops.ui.copy_python_command_button.poll():
+                    continue
+                bpy.ops.ui.copy_python_command_button()
+            if code in bpy.context.window_manager.clipboard:
+                return int(x), y
+        for _ in range(10):
+            press("WHEELDOWNMOUSE", ui.x + 5, ui.y + ui.height // 2)
+            yield after(STEP_SECONDS)
     raise AssertionError(f"no button runs {code}")
 
 

@@ -16,11 +16,11 @@ from driver import (
     passes,
     picture,
     press_button,
+    switch_off,
     views,
 )
 from mathutils import Quaternion, Vector
 
-import skinning_tools
 from skinning_tools.panels.joint_helpers import (
     SKINNING_PT_bone_links,
     SKINNING_PT_bulge_bones,
@@ -162,7 +162,7 @@ def tests():
     passes("removing is undone")
 
     # The sidebar has no room for the panels of both.
-    skinning_tools.unregister()
+    switch_off()
     enable(SKINNING_PT_joint_helpers, SKINNING_PT_bulge_bones)
     yield from new_scene()
     yield from open_tab("Skinning")

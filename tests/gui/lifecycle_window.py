@@ -208,9 +208,11 @@ def reloaded():
         bpy.context.view_layer.objects.active = bpy.data.objects["Flag_skinned"]
     look_from_front()
     path = bpy.app.tempdir + "reloaded.blend"
+    yield from open_tab(CATEGORY)
     with in_window():
         bpy.ops.wm.save_as_mainfile(filepath=path)
-    yield from open_tab(CATEGORY)
+    main = region("WINDOW")
+    event("MOUSEMOVE", "NOTHING", main.x + 20, main.y + 20)
     yield after(1.0)
     saved, view, at_rest = scenes.data_blocks(), look(views()[0]), traces()
     positions = scenes.played(bpy.data.objects["Flag_skinned"], range(1, 6))
@@ -221,7 +223,6 @@ def reloaded():
     with in_window():
         bpy.ops.wm.open_mainfile(filepath=path)
     yield after(1.5)
-    main = region("WINDOW")
     event("MOUSEMOVE", "NOTHING", main.x + 20, main.y + 20)
     yield after(0.5)
     assert scenes.data_blocks() == saved

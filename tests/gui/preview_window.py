@@ -15,11 +15,11 @@ from driver import (
     picture,
     press,
     press_button,
+    switch_off,
     views,
     window,
 )
 
-import skinning_tools
 from skinning_tools.core.deform import METHODS
 from skinning_tools.panels.preview import SKINNING_PT_preview
 from skinning_tools.preview import session
@@ -237,7 +237,7 @@ def tests():
     preview(mode="LBS")
     yield after(0.3)
     assert shows("LBS")
-    skinning_tools.unregister()
+    switch_off()
     yield after(0.3)
     assert shows()
     assert not session._draw_handlers
