@@ -51,7 +51,7 @@ def argument_parser() -> argparse.ArgumentParser:
         ("test", _test, "style checks, then the whole suite; further arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
         ("bench", _bench, "run a benchmark of benchmarks/; further arguments go to it"),
-        ("docs", _docs, "make the pictures of docs/images anew"),
+        ("docs", _docs, "make the pictures of docs/images and the reference of the command line anew"),
     )
     for name, run, description in descriptions:
         command = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
@@ -126,4 +126,5 @@ def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
             print(f"docs/images/{name}", flush=True)
     for script in ("demos/rotation_centers.py", "demos/eigenskin.py", "demos/binding.py"):
         status = status or _run(python, script, "--output", str(images))
+    status = status or _run(python, "-m", "tools.command_line_docs")
     return status

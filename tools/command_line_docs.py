@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The reference in docs/command_line.md, made from the command line's own help.
+
+python -m tools.command_line_docs, in a Python with bpy, writes it anew.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "command_line.md"
+BEGIN, END = "<!-- reference, made by tools/command_line_docs.py -->\n", "<!-- end of the reference -->\n"
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8", newline="\n")
+    print(f"{PAGE.relative_to(PAGE.parents[1])}", flush=True)
+
+
+def page() -> str:
+    """The page with its reference made anew."""
+    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{head}{BEGIN}\n{reference()}\n{END}{rest.partition(END)[2]}"
+
+
+def reference() -> str:
+    """All exit codes and subcommands, as Markdown."""
+    from skinning_tools import command_line
+    from skinning_tools.commands.running import EXIT_CODES
+
+    commands = _subcommands(command_line.parser())
+    options = {name: {_form(action): _meaning(action) for action in _actions(each)} for name, each in commands.items()}
+    common = dict(set.intersection(*(set(own.items()) for own in options.values())))
+    shared = {form: common[form] for form in options["convert"] if form in common}
+    codes = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
+    parts = [
+        ["### Exit codes", "", "| code | meaning |", "|---|---|", *codes],
+        ["### Options of all commands", "", *_table(shared)],
+    ]
+    for name, command in commands.items():
+        own = {form: meaning for form, meaning in options[name].items() if common.get(form) != meaning}
+        parts.append([f"### {name}", "", command.description, "", *_table(own)])
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _table(options: dict[str, str]) -> list[str]:
+    return ["| option | meaning |", "|---|---|", *(f"| {form} | {meaning} |" for form, meaning in options.items())]
+
+
+def _form(action: argparse.Action) -> str:
+    value = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+    )
+    value = "" if action.nargs == 0 else value
+    return f"`{' '.join(filter(None, (*action.option_strings[-1:], value)))}`".replace("|", "\\|")
+
+
+def _meaning(action: argparse.Action) -> str:
+    text = action.help % {**vars(action), "default": action.default}
+    return (text + (" **(required)**" if action.required else "")).replace("|", "\\|")
+
+
+def _actions(command: argparse.ArgumentParser) -> list[argparse.Action]:
+    # The only list of a parser's options that argparse has.
+    return [action for action in command._actions if not isinstance(action, argparse._HelpAction)]
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    (group,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return group.choices
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(PAGE.parents[1]))
+    main()
