@@ -17,6 +17,7 @@ from .partial_parts import Parts, parts_of, plain_copy
 from .partial_steps import (
     Frames,
     apply_motion,
+    bare_notes,
     error_of,
     finished,
     locked_by_group,
@@ -24,6 +25,7 @@ from .partial_steps import (
     new_motion,
     part_of,
     read_parts,
+    standstill_notes,
 )
 from .skin_reader import armature_of, check_even_scale, rest_positions
 from .weight_tools import check_unchanged, forget_figures
@@ -122,7 +124,7 @@ def add_helper_bones(
     write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
     forget_figures(parts.mesh)
     parts.mesh.data.update()
-    notes = list(reading.notes)
+    notes = [*reading.notes, *standstill_notes(parts, reading), *bare_notes(before)]
     if len(kept) < bone_count:
         notes.append(f"{bone_count - len(kept)} more would not help")
     done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '

@@ -18,6 +18,7 @@ from .partial_steps import (
     Frames,
     Reading,
     apply_motion,
+    bare_notes,
     error_of,
     finished,
     matrices_in_armature_space,
@@ -26,7 +27,7 @@ from .partial_steps import (
     read_parts,
 )
 from .skin_reader import armature_of, check_even_scale, rest_positions
-from .wording import counted, vertices_text
+from .wording import counted
 
 
 def solve_transforms(
@@ -104,11 +105,7 @@ def solve_transforms(
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         apply_motion(context, parts.armature, missing, action)
     notes = list(reading.notes)
-    missed = int(np.count_nonzero(~weights.bound))
-    if missed:
-        first = int(np.argmin(weights.bound))
-        verb = "have" if missed > 1 else "has"
-        notes.append(f"{vertices_text(missed)} (the first: {first}) {verb} no weights and no bone to move them")
+    notes += bare_notes(weights)
     stiff = int(np.count_nonzero(problem.unscaled[: len(names)])) if bone_kind == "SCALED" else 0
     if stiff:
         notes.append(

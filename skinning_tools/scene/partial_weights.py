@@ -12,7 +12,7 @@ from .bone_weights import write_bone_weights
 from .fit_poses import differ
 from .object_checks import object_label
 from .partial_parts import Parts, parts_of, plain_copy
-from .partial_steps import Frames, Reading, error_of, finished, locked_by_group, part_of, read_parts
+from .partial_steps import Frames, Reading, error_of, finished, locked_by_group, part_of, read_parts, standstill_notes
 from .skin_reader import armature_of, rest_positions
 from .weight_tools import check_unchanged, forget_figures
 from .wording import counted, vertices_text
@@ -46,7 +46,7 @@ def solve_weights(
     locked = locked_by_group(parts.mesh, locked_vertices)
     reading = yield from read_parts(context, parts, frames, deforming_bones(parts.armature))
     _check_motion(parts, reading)
-    before, notes = reading.weights, list(reading.notes)
+    before, notes = reading.weights, [*reading.notes, *standstill_notes(parts, reading)]
     if before.locked.all() or locked.all():
         raise BadWeights(
             f"All weights of {object_label(parts.mesh)} are locked, so there is nothing to solve for. Unlock some "
