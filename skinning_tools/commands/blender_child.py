@@ -16,6 +16,8 @@ import bpy
 END_SECONDS = 10.0
 LAST_LINES = 3
 
+_COMMAND = (["-c", "skinning"], ["--command", "skinning"])
+
 # Libraries that would use all cores in each of several children.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -35,7 +37,7 @@ def blender_command(arguments: list[str]) -> list[str]:
 
 def _blender_options(argv: list[str]) -> list[str]:
     """What Blender itself was told, without the file: -b, -y, --offline-mode, -t and the like."""
-    end = next((index for index, text in enumerate(argv) if text in ("-c", "--command")), 1)
+    end = next((index for index in range(len(argv)) if argv[index : index + 2] in _COMMAND), 1)
     options = [text for text in argv[1:end] if not text.endswith(".blend")]
     return options if {"-b", "--background"} & set(options) else ["-b", *options]
 

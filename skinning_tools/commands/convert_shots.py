@@ -9,6 +9,7 @@ import time
 from collections import deque
 from pathlib import Path
 
+from ..core.errors import BadScene
 from . import convert
 from .blender_child import Child, end, end_text
 from .common import UsageError, progress_of, say, say_error
@@ -149,13 +150,16 @@ class _Converting:
                 shot.log.unlink(missing_ok=True)
 
     def _start(self, shot: Shot, running: dict[Shot, Child]) -> None:
-        # The old report would be taken for that of this conversion.
-        shot.report.unlink(missing_ok=True)
         arguments = [
             "convert", *self._settings, "--input", str(shot.path), "--output", str(shot.output),
             "--report", str(shot.report), "--progress", "openjd",
         ]  # fmt: skip
-        running[shot] = Child(arguments, shot.log, self._jobs)
+        try:
+            # The old report would be taken for that of this conversion.
+            shot.report.unlink(missing_ok=True)
+            running[shot] = Child(arguments, shot.log, self._jobs)
+        except OSError as error:
+            raise BadScene(f"The conversion of {shot.path} cannot be started: {error}") from error
 
     def _finish(self, shot: Shot, child: Child, code: int) -> dict:
         report = read_report(shot.report)

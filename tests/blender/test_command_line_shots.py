@@ -22,6 +22,8 @@ from skinning_tools.commands.report import read_report, write_json
 from skinning_tools.commands.shots import Shot, chosen, find_shots
 from tests.farm import shots
 
+started_with = blender_child._blender_options
+
 ROOT = Path(skinning_tools.__file__).parents[1]
 SETTINGS = ("--object", "Flag", "--bones", "4", "--iterations", "2")
 
@@ -31,6 +33,15 @@ def extension():
     skinning_tools.register()
     yield
     skinning_tools.unregister()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def children():
+    """In a Blender program, those that it starts find scipy where these tests have it from, the Python path."""
+    with pytest.MonkeyPatch.context() as patch:
+        if bpy.app.binary_path:
+            patch.setattr(blender_child, "_blender_options", lambda argv: ["-b", "--python-use-system-env"])
+        yield
 
 
 def run(*arguments) -> int:
@@ -231,10 +242,12 @@ def test_more_settings_in_one_text(tmp_path, capsys):
         assert not (tmp_path / "out").exists()
 
 
-def test_blender_is_started_as_it_was(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["blender", "-b", "-y", "a.blend", "-t", "2", "--command", "skinning", "convert"])
-    assert blender_child._blender_options(sys.argv) == ["-b", "-y", "-t", "2"]
-    assert blender_child._blender_options(["blender", "--command", "skinning"]) == ["-b"]
+def test_blender_is_started_as_it_was():
+    given = ["blender", "-b", "-y", "a.blend", "-t", "2", "--command", "skinning", "convert"]
+    assert started_with(given) == ["-b", "-y", "-t", "2"]
+    assert started_with(["blender", "--command", "skinning"]) == ["-b"]
+    # A script that calls the command line from inside is not to start once more.
+    assert started_with(["blender", "-b", "--python", "script.py", "--", "-c", "file"]) == ["-b"]
 
 
 def test_cores_are_shared(monkeypatch):
