@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Plays the file that /job names in three.js, and posts where each vertex is at each of the job's times.
+// Plays the files of one /job after another in three.js, and posts where each vertex is at each of the job's times: as
+// three.js computes it on the processor, for picking and bounds, and as its shaders do, for the picture.
 
 import * as THREE from "three";
 import { FBXLoader } from "three/addons/loaders/FBXLoader.js";
@@ -8,7 +9,7 @@ import { USDLoader } from "three/addons/loaders/USDLoader.js";
 
 const LOADERS = { glb: GLTFLoader, fbx: FBXLoader, usdc: USDLoader };
 
-const messages = [];
+let messages = [];
 for (const kind of ["warn", "error"]) {
   const shown = console[kind];
   console[kind] = (...parts) => {
@@ -16,10 +17,23 @@ for (const kind of ["warn", "error"]) {
     shown(...parts);
   };
 }
+const renderer = new THREE.WebGLRenderer({ antialias: true, preserveDrawingBuffer: true });
 
 async function main() {
-  const job = await (await fetch("/job")).json();
-  const loaded = await new LOADERS[job.format]().loadAsync(`/model.${job.format}`);
+  for (;;) {
+    const job = await (await fetch("/job")).json();
+    if (job === null) continue;
+    messages = [];
+    try {
+      await play(job);
+    } catch (error) {
+      await post(`/${job.number}/failure`, `${error?.stack ?? error}\n${messages.join("\n")}`);
+    }
+  }
+}
+
+async function play(job) {
+  const loaded = await new LOADERS[job.format]().loadAsync(`/${job.number}/model`);
   const root = loaded.scene ?? loaded;
   const scene = new THREE.Scene();
   scene.add(root);
@@ -31,11 +45,16 @@ async function main() {
 
   const rest = meshes.map(rowsAtRest);
   const count = rest.reduce((sum, rows) => sum + rows.length / 3, 0);
+  const shaders = meshes.map((mesh) => new VertexReader(mesh));
   const positions = new Float32Array(3 * count * job.times.length);
+  const shaded = new Float32Array(positions.length);
   let filled = 0;
   for (const time of job.times) {
     showAt(scene, mixer, actions, time);
-    for (const mesh of meshes) filled = writePositions(mesh, positions, filled);
+    meshes.forEach((mesh, index) => {
+      shaders[index].write(shaded, filled);
+      filled = writePositions(mesh, positions, filled);
+    });
   }
   const answer = {
     three: THREE.REVISION,
@@ -47,19 +66,19 @@ async function main() {
     attributes: Object.keys(meshes[0]?.geometry.attributes ?? {}),
     clips: clips.map((clip) => clip.name),
     duration: Math.max(0, ...clips.map((clip) => clip.duration)),
-    arrays: ["rest", "positions"],
+    arrays: ["rest", "positions", "shaded"],
   };
-  const parts = [merged(rest), positions];
+  const parts = [merged(rest), positions, shaded];
   if (job.attribute && meshes.every((mesh) => mesh.geometry.attributes[job.attribute])) {
     answer.arrays.push("attribute");
     parts.push(merged(meshes.map((mesh) => attributeRows(mesh, job.attribute))));
   }
   if (job.picture) {
     showAt(scene, mixer, actions, job.picture.time);
-    await post("/picture", await drawn(scene, root, job.picture));
+    await post(`/${job.number}/picture`, await drawn(scene, root, job.picture));
   }
   const head = new TextEncoder().encode(`${JSON.stringify(answer)}\n`);
-  await post("/result", new Blob([head, ...parts]));
+  await post(`/${job.number}/result`, new Blob([head, ...parts]));
 }
 
 function showAt(scene, mixer, actions, time) {
@@ -98,6 +117,59 @@ function writePositions(mesh, into, start) {
   return start + 3 * count;
 }
 
+// What three.js's shaders make of a mesh: each vertex is drawn as a pixel whose color is its place in the scene.
+class VertexReader {
+  constructor(mesh) {
+    const count = mesh.geometry.attributes.position.count;
+    const width = Math.min(count, 1024);
+    const height = Math.ceil(count / width);
+    mesh.geometry.setAttribute("row", new THREE.BufferAttribute(Float32Array.from({ length: count }, (_, i) => i), 1));
+    const material = new THREE.ShaderMaterial({
+      uniforms: { size: { value: new THREE.Vector2(width, height) } },
+      vertexShader: `
+        #include <morphtarget_pars_vertex>
+        #include <skinning_pars_vertex>
+        attribute float row;
+        uniform vec2 size;
+        varying vec3 place;
+        void main() {
+          #include <skinbase_vertex>
+          #include <begin_vertex>
+          #include <morphtarget_vertex>
+          #include <skinning_vertex>
+          place = (modelMatrix * vec4(transformed, 1.0)).xyz;
+          vec2 pixel = vec2(mod(row, size.x), floor(row / size.x)) + 0.5;
+          gl_Position = vec4(2.0 * pixel / size - 1.0, 0.0, 1.0);
+          gl_PointSize = 1.0;
+        }`,
+      fragmentShader: "varying vec3 place; void main() { gl_FragColor = vec4(place, 1.0); }",
+      depthTest: false,
+    });
+    const points = new THREE.Points(mesh.geometry, material);
+    points.frustumCulled = false;
+    points.matrixWorldAutoUpdate = false;
+    points.morphTargetInfluences = mesh.morphTargetInfluences;
+    if (mesh.isSkinnedMesh) {
+      // Points have no skin of their own; the renderer looks at these alone.
+      const { skeleton, bindMatrix, bindMatrixInverse } = mesh;
+      Object.assign(points, { isSkinnedMesh: true, skeleton, bindMatrix, bindMatrixInverse });
+    }
+    const target = new THREE.WebGLRenderTarget(width, height, { type: THREE.FloatType, depthBuffer: false });
+    Object.assign(this, { mesh, points, target, count, pixels: new Float32Array(4 * width * height) });
+  }
+
+  write(into, start) {
+    this.points.matrixWorld.copy(this.mesh.matrixWorld);
+    renderer.setRenderTarget(this.target);
+    renderer.render(this.points, new THREE.Camera());
+    renderer.readRenderTargetPixels(this.target, 0, 0, this.target.width, this.target.height, this.pixels);
+    renderer.setRenderTarget(null);
+    for (let row = 0; row < this.count; row++) {
+      into.set(this.pixels.subarray(4 * row, 4 * row + 3), start + 3 * row);
+    }
+  }
+}
+
 function merged(arrays) {
   const all = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
   let start = 0;
@@ -109,8 +181,6 @@ function merged(arrays) {
 }
 
 async function drawn(scene, root, { width, height, eye, target, span }) {
-  const canvas = document.createElement("canvas");
-  const renderer = new THREE.WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: true });
   renderer.setSize(width, height, false);
   renderer.setClearColor(0xffffff);
   const half = span / 2;
@@ -129,11 +199,11 @@ async function drawn(scene, root, { width, height, eye, target, span }) {
     }
   });
   renderer.render(scene, camera);
-  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  return new Promise((resolve) => renderer.domElement.toBlob(resolve, "image/png"));
 }
 
 async function post(path, body) {
   await fetch(path, { method: "POST", body });
 }
 
-main().catch((error) => post("/failure", `${error?.stack ?? error}\n${messages.join("\n")}`));
+main();

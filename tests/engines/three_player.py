@@ -8,12 +8,13 @@ what the page posts. There is no driver between: the browser runs until the answ
 import contextlib
 import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -34,7 +35,8 @@ class Playback:
     """What three.js made of a file with R vertices. Its axes are the file's: glTF has Y up."""
 
     rest: np.ndarray  # (R, 3) as in the file
-    positions: np.ndarray  # (F, R, 3) in the scene
+    positions: np.ndarray  # (F, R, 3) in the scene, computed on the processor
+    shaded: np.ndarray  # (F, R, 3) the same, computed by the shaders that draw the mesh
     attribute: np.ndarray | None  # (R, width) of the custom attribute that was asked for
     facts: dict  # version of three.js, its warnings, names of clips and attributes, counts of bones and morph targets
 
@@ -48,33 +50,60 @@ def missing() -> str | None:
     return None
 
 
-def play(path: Path, times, *, attribute: str | None = None, picture: dict | None = None, timeout=120.0) -> Playback:
-    """Play the .glb, .fbx or .usdc file at ``path``.
+class Player:
+    """A browser with three.js in it, which plays one file after another. A context manager."""
 
-    times: seconds. attribute: name of a custom attribute of the vertices, as three.js spells it: in small letters.
-    picture: {"path", "time", "width", "height", "eye", "target", "span"} of a picture to write, in the file's axes.
-    Raises PlayerFailed.
-    """
-    settings = {key: value for key, value in (picture or {}).items() if key != "path"}
-    job = {
-        "format": path.suffix[1:],
-        "times": np.float32(times).tolist(),
-        "attribute": attribute,
-        "picture": settings or None,
-    }
-    with (
-        _server(path, job) as (server, answers),
-        _chromium(f"http://127.0.0.1:{server.server_port}/player.html") as log,
-    ):
-        if not answers["done"].wait(timeout):
-            raise PlayerFailed(
-                f"no answer in {timeout:g} s; the browser says: {log.read_text('utf-8', 'replace')[-2000:]}"
-            )
-    if "failure" in answers:
-        raise PlayerFailed(answers["failure"].decode("utf-8"))
-    if picture:
-        Path(picture["path"]).write_bytes(answers["picture"])
-    return _read(answers["result"], len(job["times"]))
+    def __init__(self, timeout: float = 120.0):
+        """timeout: seconds that one file may take."""
+        self._timeout = timeout
+        self._jobs: queue.Queue[_Job] = queue.Queue()
+        self._served: dict[int, _Job] = {}
+
+    def __enter__(self) -> "Player":
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(_server(self._jobs, self._served))
+            self._log = stack.enter_context(_chromium(f"http://127.0.0.1:{server.server_port}/player.html"))
+            self._running = stack.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self._running.close()
+
+    def play(self, path: Path, times, *, attribute: str | None = None, picture: dict | None = None) -> Playback:
+        """Play the .glb, .fbx or .usdc file at ``path``.
+
+        times: seconds. attribute: name of a custom attribute of the vertices, as three.js spells it: in small letters.
+        picture: {"path", "time", "width", "height", "eye", "target", "span"} of a picture to write, in the file's axes.
+        Raises PlayerFailed.
+        """
+        number = len(self._served)
+        settings = {key: value for key, value in (picture or {}).items() if key != "path"}
+        times = np.float32(times).tolist()
+        text = {
+            "number": number,
+            "format": path.suffix[1:],
+            "times": times,
+            "attribute": attribute,
+            "picture": settings or None,
+        }
+        job = self._served[number] = _Job(path, json.dumps(text))
+        self._jobs.put(job)
+        if not job.done.wait(self._timeout):
+            said = self._log.read_text("utf-8", "replace")[-2000:]
+            raise PlayerFailed(f"no answer in {self._timeout:g} s; the browser says: {said}")
+        if "failure" in job.answers:
+            raise PlayerFailed(job.answers["failure"].decode("utf-8"))
+        if picture:
+            Path(picture["path"]).write_bytes(job.answers["picture"])
+        return _read(job.answers["result"], len(times))
+
+
+@dataclass(frozen=True)
+class _Job:
+    model: Path
+    text: str
+    answers: dict[str, bytes] = field(default_factory=dict)
+    done: threading.Event = field(default_factory=threading.Event)
 
 
 def _read(result: bytes, frame_count: int) -> Playback:
@@ -82,30 +111,37 @@ def _read(result: bytes, frame_count: int) -> Playback:
     facts = json.loads(head)
     values = np.frombuffer(binary, "<f4")
     rows = facts["rows"]
-    rest, positions, rest_of_it = np.split(values, [3 * rows, 3 * rows * (1 + frame_count)])
-    attribute = rest_of_it.reshape(rows, -1) if "attribute" in facts["arrays"] else None
-    return Playback(rest.reshape(rows, 3), positions.reshape(frame_count, rows, 3), attribute, facts)
+    moving = 3 * rows * frame_count
+    rest, positions, shaded, others = np.split(values, np.cumsum([3 * rows, moving, moving]))
+    attribute = others.reshape(rows, -1) if "attribute" in facts["arrays"] else None
+    shape = (frame_count, rows, 3)
+    return Playback(rest.reshape(rows, 3), positions.reshape(shape), shaded.reshape(shape), attribute, facts)
 
 
 @contextlib.contextmanager
-def _server(model: Path, job: dict):
-    answers = {"done": threading.Event()}
+def _server(jobs: queue.Queue, served: dict[int, _Job]):
+    """GET /job waits for the next of ``jobs``; /N/model is the file of job N, /N/result or /N/failure its answer."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            path = self.path.partition("?")[0]
-            if path == "/job":
-                self._answer(json.dumps(job).encode(), "application/json")
-            elif path == f"/model{model.suffix}":
-                self._answer(model.read_bytes(), "application/octet-stream")
+            number, _, name = self.path[1:].partition("/")
+            if self.path == "/job":
+                try:
+                    self._answer(jobs.get(timeout=5).text.encode(), "application/json")
+                except queue.Empty:
+                    self._answer(b"null", "application/json")
+            elif name == "model":
+                self._answer(served[int(number)].model.read_bytes(), "application/octet-stream")
             else:
-                self._send_file(path)
+                self._send_file(self.path)
 
         def do_POST(self):
-            answers[self.path[1:]] = self.rfile.read(int(self.headers["Content-Length"]))
+            number, name = self.path[1:].split("/")
+            job = served[int(number)]
+            job.answers[name] = self.rfile.read(int(self.headers["Content-Length"]))
             self._answer(b"", "text/plain")
-            if self.path in ("/result", "/failure"):
-                answers["done"].set()
+            if name in ("result", "failure"):
+                job.done.set()
 
         def _send_file(self, path):
             file = THREE / path[len("/three/") :] if path.startswith("/three/") else HERE / path[1:]
@@ -115,11 +151,12 @@ def _server(model: Path, job: dict):
                 self.send_error(404)
 
         def _answer(self, body, kind):
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with contextlib.suppress(ConnectionError):  # the browser was ended while it waited for a job
+                self.send_response(200)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, *_):
             pass
@@ -129,7 +166,7 @@ def _server(model: Path, job: dict):
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield server, answers
+        yield server
     finally:
         server.shutdown()
         thread.join()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Results in an engine: exported to glTF, skinned by three.js in a browser, compared with Blender at every frame."""
+
+import os
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from tests.blender import skinned_meshes
+from tests.engines import formats, samples, three_player
+
+# Parts of the diagonal. The first is what an engine may lose of the source; the second is single precision, carried
+# through a chain of joints.
+FROM_SOURCE = 1e-4
+EXACT = 5e-6
+FRAMES = range(1, samples.FRAME_COUNT + 1)
+
+
+@pytest.fixture(scope="module")
+def player():
+    reason = three_player.missing()
+    if reason and os.environ.get("CI"):
+        pytest.fail(reason)
+    if reason:
+        pytest.skip(reason)
+    with three_player.Player() as player:
+        yield player
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+def in_three(player, ob, path, **settings) -> tuple[np.ndarray, np.ndarray, three_player.Playback]:
+    """Positions (F, R, 3) that three.js has at FRAMES, in Blender's axes, and the vertex (R,) that each row is."""
+    formats.number_vertices(ob)
+    formats.export(ob, path, **settings)
+    times = np.array(FRAMES) / bpy.context.scene.render.fps
+    playback = player.play(path, times, attribute=formats.VERTEX.lower())
+    vertices = playback.attribute[:, 0].astype(np.int64)
+    assert set(vertices) == set(range(len(ob.data.vertices)))
+    assert playback.facts["skinned"]
+    assert len(playback.facts["clips"]) == 1
+    assert playback.facts["messages"] == []
+    return formats.to_z_up(playback.positions), vertices, playback
+
+
+def played(ob) -> np.ndarray:
+    return formats.played(ob, FRAMES[0], len(FRAMES))
+
+
+def check_exact(player, ob, path, **settings) -> three_player.Playback:
+    """Processor and shaders of three.js have the mesh where Blender has it."""
+    expected = played(ob)
+    found, vertices, playback = in_three(player, ob, path, **settings)
+    assert formats.largest_distance(found, expected[:, vertices]) < EXACT
+    assert formats.largest_distance(formats.to_z_up(playback.shaded), expected[:, vertices]) < EXACT
+    # It does move, so that a file played at other times would be seen.
+    assert np.linalg.norm(np.diff(expected, axis=0), axis=-1).max(axis=1).min() > 1e3 * EXACT
+    return playback
+
+
+@pytest.mark.parametrize("shapes", [0, 3])
+@pytest.mark.parametrize("kind", ["AFFINE", "SCALED", "RIGID"])
+def test_a_conversion_plays_as_in_blender(player, tmp_path, kind, shapes):
+    ob = samples.convert(samples.waving_flag(), bone_kind=kind, residual_shapes=shapes)
+    playback = check_exact(player, ob, tmp_path / "flag.glb")
+    assert playback.facts["morphs"] == shapes
+    assert playback.facts["bones"] == (12 if kind == "AFFINE" else 6)
+
+
+def test_affine_bones_play_the_source(player, tmp_path):
+    source = samples.affine_bands(tmp_path)
+    expected = played(source)
+    ob = samples.convert(source, residual_shapes=6, iterations=60)
+    found, vertices, _ = in_three(player, ob, tmp_path / "bands.glb")
+    assert formats.largest_distance(found, expected[:, vertices]) < FROM_SOURCE
+
+
+def test_eigenskin_corrections_play_as_in_blender(player, tmp_path):
+    ob = samples.corrected_limb()
+    expected = played(ob)
+    playback = check_exact(player, ob, tmp_path / "limb.glb")
+    assert playback.facts["morphs"] == 6
+    bpy.ops.skinning.unbake_eigenskin()
+    bpy.ops.skinning.mute_eigenskin(mute=True)
+    assert formats.largest_distance(played(ob), expected) > 1e3 * EXACT
+
+
+@pytest.mark.parametrize(("kind", "plays"), [("AFFINE", False), ("SCALED", True), ("RIGID", True)])
+def test_affine_bones_need_all_bones_in_the_file(player, tmp_path, kind, plays):
+    """The exporter's option Export Deformation Bones Only drops the bones that carry affine ones."""
+    ob = samples.convert(samples.waving_flag(), bone_kind=kind)
+    expected = played(ob)
+    found, vertices, _ = in_three(player, ob, tmp_path / "flag.glb", export_def_bones=True)
+    assert (formats.largest_distance(found, expected[:, vertices]) < EXACT) == plays
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_more_than_four_influences(player, tmp_path, every):
+    """three.js, as most engines, has four; the exporter's option writes more, which it leaves out."""
+    ob = samples.convert(samples.waving_flag(), max_influences=8)
+    expected = played(ob)
+    found, vertices, playback = in_three(player, ob, tmp_path / "flag.glb", export_all_influences=every)
+    assert formats.largest_distance(found, expected[:, vertices]) > 1e2 * EXACT
+    assert playback.facts["attributes"].count("skinWeight") == 1
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_small_meshes_keep_their_motion_without_optimized_animation(player, tmp_path, optimize):
+    """The exporter takes values that change by less than 0.0001 units for still."""
+    source = samples.waving_flag()
+    source.scale = (1e-3, 1e-3, 1e-3)
+    ob = samples.convert(source, bone_kind="RIGID")
+    expected = played(ob)
+    found, vertices, _ = in_three(player, ob, tmp_path / "flag.glb", export_optimize_animation_size=optimize)
+    assert (formats.largest_distance(found, expected[:, vertices]) < EXACT) == (not optimize)
+
+
+def test_a_root_bone_and_a_joint_hierarchy(player, tmp_path):
+    ob = samples.convert(samples.waving_flag(), bone_kind="RIGID", root_bone=True)
+    check_exact(player, ob, tmp_path / "flag.glb")
+
+
+def test_centers_of_rotation_arrive(player, tmp_path):
+    ob, _ = skinned_meshes.rigged_tube()
+    bpy.ops.skinning.bake_rotation_centers(sigma=0.3)
+    bpy.ops.skinning.prepare_centers_for_export()
+    expected = np.array([value.vector for value in ob.data.attributes["_COR"].data])
+    formats.number_vertices(ob)
+    formats.export(ob, tmp_path / "tube.glb")
+    numbers = player.play(tmp_path / "tube.glb", [0], attribute=formats.VERTEX.lower()).attribute[:, 0].astype(np.int64)
+    found = player.play(tmp_path / "tube.glb", [0], attribute="_cor").attribute
+    np.testing.assert_array_equal(found, expected[numbers])
+
+
+def test_what_cannot_be_played_is_said(player, tmp_path):
+    (tmp_path / "broken.glb").write_bytes(b"nothing that three.js knows")
+    with pytest.raises(three_player.PlayerFailed, match="Unexpected|Unsupported|JSON"):
+        player.play(tmp_path / "broken.glb", [0])
