@@ -207,7 +207,7 @@ def _convert(
 def _solve(animation, settings, joint_hierarchy: bool, progress):
     """The decomposition, and the hierarchy of its joints or None."""
     from ..core.decomposition import decompose
-    from ..core.joint_hierarchy import find_joint_hierarchy
+    from ..core.joint_search import find_joint_hierarchy
 
     # What stands still could be solved, but is not what anyone wants.
     check_animation(animation)

@@ -6,7 +6,8 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.bone_channels import JointTree, bone_channels, square
 from skinning_tools.core.bone_placement import place_at_joints, place_bones
 from skinning_tools.core.decomposition import BONE_KINDS, Decomposition
-from skinning_tools.core.joint_hierarchy import find_joint_hierarchy, inverse_motion, rigid_motion
+from skinning_tools.core.joint_hierarchy import inverse_motion, rigid_motion
+from skinning_tools.core.joint_search import find_joint_hierarchy
 from skinning_tools.core.key_reduction import reduce_keys
 from tests.core import skinned_shapes
 

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which bones turn about which others: a tree found from their motion.
+
+Two bones are joined where a point of the rest pose is carried to nearly the same place by both in every frame:
+the c that minimizes Σ_f |M_i c − M_j c|² (after Le & Deng 2014, "Robust and accurate skeletal rigging from mesh
+sequences", section 4). With X (3F × 4P) all matrices side by side, everything asked of a pair is in XᵀX, so that all
+pairs are solved together and their number of frames no longer counts.
+"""
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+from scipy.spatial import cKDTree
+
+from .joint_hierarchy import JointHierarchy, moments, rigid_motion
+
+# Radians of turning against each other, root mean square, below which the place where two bones meet decides about the
+# joint: hinges leave it open along their axis, and bones that hardly turn everywhere.
+_FAINT_TURN = 0.03
+# A joint farther from its bones by one unit must slip less by this much.
+_DISTANCE_SHARE = 0.3
+# All of the mesh's diagonal. A link holds where its joint is near its bones and slips little: next to nothing, or much
+# less than the bones move against each other.
+_FARTHEST = 0.08
+_SLIP = 0.002
+_LARGEST_SLIP = 0.06
+_SLIP_SHARE = 0.25
+# Sum of the products of weights up to which two bones have no vertex in common.
+_SHARED = 1e-3
+# Vertices of a bone by which its distance from others is measured.
+_SAMPLES = 48
+# Where there are very many bones, only so many near ones may be each one's parent.
+_NEAR_BONES = 64
+
+
+def find_joint_hierarchy(
+    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, transforms: np.ndarray
+) -> JointHierarchy:
+    """The tree of joints that explains how bones move against each other.
+
+    rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's. Of all trees the one with the least
+    sum of costs; a link is as costly as its joint slips, and more where the joint is far from either bone. Links whose
+    joint does not hold are left out, so that what moves by itself is a root of its own. A tree's root is its bone of
+    the least mean distance, in links, from the vertices.
+    """
+    bone_count = transforms.shape[1]
+    center = rest.mean(axis=0)
+    size = float(np.linalg.norm(np.ptp(rest, axis=0))) or 1.0
+    points = (rest - center) / size
+    regions = _Regions(points, bones, weights, bone_count)
+    first, second = _candidates(regions)
+    meeting, shared = _meeting_places(points, bones, weights, bone_count, regions, first, second)
+    gram = _gram(rigid_motion(transforms, rest, bones, weights), center, size)
+    joints, slips = _joints(gram, first, second, meeting, len(transforms))
+    distance, apart = _distances(regions, first, second, joints, meeting, shared)
+    motion = _relative_motion(gram, regions.moments, first, second, len(transforms))
+    holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * motion, _LARGEST_SLIP))
+    holds &= apart < _FARTHEST
+    costs = slips + _DISTANCE_SHARE * distance
+    # A cost of nothing would be no link at all.
+    ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
+    graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))
+    parents = _rooted(minimum_spanning_tree(graph), regions.mass)
+    return _assembled(parents, first, second, joints, slips, regions.means, center, size)
+
+
+class _Regions:
+    """What each bone moves: the vertices that it moves most, or, where it is nowhere the strongest, any."""
+
+    def __init__(self, points, bones, weights, bone_count):
+        strongest = bones[np.arange(len(bones)), np.argmax(weights, axis=1)]
+        order = np.argsort(strongest, kind="stable")
+        bounds = np.searchsorted(strongest[order], np.arange(bone_count + 1))
+        self.vertices = [order[bounds[bone] : bounds[bone + 1]] for bone in range(bone_count)]
+        for bone in np.flatnonzero(np.diff(bounds) == 0):
+            share = np.where(bones == bone, weights, 0.0).max(axis=1)
+            self.vertices[bone] = np.flatnonzero(share > 0) if share.max() > 0 else np.arange(0)
+        self.points = points
+        self.mass = np.bincount(bones.ravel(), weights.ravel(), bone_count)
+        self.moments = moments(points, bones, weights, bone_count)
+        self.means = self.moments[:, 3, :3]
+        self.count = bone_count
+
+    def samples(self, bone: int) -> np.ndarray:
+        """(≤ _SAMPLES, 3) evenly from the list of a bone's vertices; its middle where it has none."""
+        mine = self.vertices[bone]
+        if len(mine) == 0:
+            return self.means[bone : bone + 1]
+        return self.points[mine[np.linspace(0, len(mine) - 1, min(len(mine), _SAMPLES)).astype(int)]]
+
+    def distance(self, bones: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """(C,) from each of ``places`` (C, 3) to the nearest vertex of the bone beside it in ``bones`` (C,)."""
+        result = np.empty(len(bones))
+        order = np.argsort(bones, kind="stable")
+        bounds = np.searchsorted(bones[order], np.arange(self.count + 1))
+        for bone in range(self.count):
+            asked = order[bounds[bone] : bounds[bone + 1]]
+            if len(asked):
+                mine = self.vertices[bone]
+                tree = cKDTree(self.points[mine] if len(mine) else self.means[bone : bone + 1])
+                result[asked] = tree.query(places[asked])[0]
+        return result
+
+
+def _candidates(regions: _Regions) -> tuple[np.ndarray, np.ndarray]:
+    """(C,), (C,): pairs of bones that may be joined, the first the lower."""
+    first, second = np.triu_indices(regions.count, 1)
+    if regions.count > _NEAR_BONES + 1:
+        _, near = cKDTree(regions.means).query(regions.means, _NEAR_BONES + 1)
+        allowed = np.zeros((regions.count, regions.count), dtype=bool)
+        allowed[np.arange(regions.count)[:, None], near] = True
+        kept = (allowed | allowed.T)[first, second]
+        first, second = first[kept], second[kept]
+    return first, second
+
+
+def _meeting_places(points, bones, weights, bone_count, regions, first, second):
+    """(C, 3) where the bones of a pair meet: the middle of what both move, (C,) bool, or of the gap between them."""
+    shared = np.zeros(bone_count * bone_count)
+    places = np.zeros((bone_count * bone_count, 3))
+    influences = bones.shape[1]
+    for i in range(influences):
+        for j in range(influences):
+            low, high = bones[:, i].astype(np.int64), bones[:, j]
+            both = weights[:, i] * weights[:, j] * (low < high)
+            keys = low * bone_count + high
+            shared += np.bincount(keys, both, len(shared))
+            for axis in range(3):
+                places[:, axis] += np.bincount(keys, both * points[:, axis], len(shared))
+    keys = first * bone_count + second
+    amount = shared[keys]
+    result = places[keys] / np.where(amount > 0, amount, 1.0)[:, None]
+    samples = [regions.samples(bone) for bone in range(bone_count)]
+    for pair in np.flatnonzero(amount <= _SHARED):
+        one, other = samples[first[pair]], samples[second[pair]]
+        distances = np.square(one[:, None] - other[None]).sum(axis=-1)
+        i, j = np.unravel_index(np.argmin(distances), distances.shape)
+        result[pair] = 0.5 * (one[i] + other[j])
+    return result, amount > _SHARED
+
+
+def _distances(regions, first, second, joints, meeting, shared) -> tuple[np.ndarray, np.ndarray]:
+    """(C,) how far each joint is from the farther of its bones' vertices; and (C,) how much farther than the place
+    where they meet, as what both move may be thick, with its joint inside."""
+    distances = np.array([regions.distance(bones, joints) for bones in (first, second)])
+    thickness = np.array([np.where(shared, regions.distance(bones, meeting), 0.0) for bones in (first, second)])
+    return distances.max(axis=0), (distances - thickness).max(axis=0)
+
+
+def _gram(transforms, center, size) -> np.ndarray:
+    """(P, P, 4, 4) of matrices that act on (v − center) / size and give it, frames summed up."""
+    moved = np.asarray(transforms, dtype=np.float64).copy()
+    moved[..., 3] += moved[..., :3] @ center - center
+    moved[..., 3] /= size
+    frame_count, bone_count = moved.shape[:2]
+    rows = moved.transpose(0, 2, 1, 3).reshape(3 * frame_count, 4 * bone_count)
+    return (rows.T @ rows).reshape(bone_count, 4, bone_count, 4).transpose(0, 2, 1, 3)
+
+
+def _difference(gram, first, second) -> np.ndarray:
+    """(C, 4, 4): Σ_f DᵀD of the differences D = M_i − M_j."""
+    cross = gram[first, second]
+    return gram[first, first] + gram[second, second] - cross - np.swapaxes(cross, -1, -2)
+
+
+def _joints(gram, first, second, meeting, frame_count) -> tuple[np.ndarray, np.ndarray]:
+    """Joints (C, 3) of the pairs, and how far they slip (C,), root mean square over the frames."""
+    difference = _difference(gram, first, second)
+    faint = frame_count * _FAINT_TURN**2
+    matrix = difference[:, :3, :3] + faint * np.eye(3)
+    right = faint * meeting - difference[:, :3, 3]
+    joints = np.linalg.solve(matrix, right[..., None])[..., 0]
+    homogeneous = np.concatenate([joints, np.ones((len(joints), 1))], axis=1)
+    squares = np.einsum("ci,cij,cj->c", homogeneous, difference, homogeneous)
+    return joints, np.sqrt(np.maximum(squares, 0.0) / frame_count)
+
+
+def _relative_motion(gram, moments, first, second, frame_count) -> np.ndarray:
+    """(C,) how differently the bones of a pair carry the vertices of both, root mean square."""
+    difference = _difference(gram, first, second)
+    both = 0.5 * (moments[first] + moments[second])
+    return np.sqrt(np.maximum(np.einsum("cij,cij->c", difference, both), 0.0) / frame_count)
+
+
+def _rooted(tree, mass) -> np.ndarray:
+    """(P,) parents of a forest, each tree hanging from the bone nearest to the mass."""
+    bone_count = len(mass)
+    parents = np.full(bone_count, -1, dtype=np.int32)
+    links = (tree + tree.T).tocsr()
+    count, labels = connected_components(links, directed=False)
+    for label in range(count):
+        members = np.flatnonzero(labels == label)
+        root = members[0]
+        if len(members) > 1:
+            root = _center_of_mass(links, members, mass)
+        order, predecessors = breadth_first_order(links, root, directed=False)
+        parents[order[1:]] = predecessors[order[1:]]
+    return parents
+
+
+def _center_of_mass(links, members, mass) -> int:
+    """The bone of a tree from which the vertices are the fewest links away in the mean."""
+    order, predecessors = breadth_first_order(links, members[0], directed=False)
+    below = mass.copy()
+    for bone in order[:0:-1]:
+        below[predecessors[bone]] += below[bone]
+    total = below[members[0]]
+    bone = members[0]
+    # From a root downwards, the heavier side wins as long as there is one.
+    while True:
+        children = order[1:][predecessors[order[1:]] == bone]
+        heavy = children[2 * below[children] > total] if len(children) else children
+        if len(heavy) == 0:
+            return int(bone)
+        bone = heavy[0]
+
+
+def _assembled(parents, first, second, joints, slips, means, center, size) -> JointHierarchy:
+    """In the units of the rest pose, by bone."""
+    bone_count = len(parents)
+    rows = np.full((bone_count, bone_count), -1, dtype=np.int64)
+    rows[first, second] = rows[second, first] = np.arange(len(first))
+    children = np.flatnonzero(parents >= 0)
+    pairs = rows[children, parents[children]]
+    places, distances = means.copy(), np.zeros(bone_count)
+    places[children], distances[children] = joints[pairs], slips[pairs]
+    return JointHierarchy(parents, places * size + center, distances * size)
