@@ -6,6 +6,7 @@ import os
 import bpy
 import numpy as np
 import pytest
+from mathutils import Matrix
 
 import skinning_tools
 from tests.blender import skinned_meshes
@@ -115,15 +116,17 @@ def test_more_than_four_influences(player, tmp_path, every):
 def test_small_meshes_keep_their_motion_without_optimized_animation(player, tmp_path, optimize):
     """The exporter takes values that change by less than 0.0001 units for still."""
     source = samples.waving_flag()
-    source.scale = (1e-3, 1e-3, 1e-3)
+    source.location, source.scale = (0, 0, 0), (1, 1, 1)
+    source.data.transform(Matrix.Scale(1e-4, 4), shape_keys=True)
     ob = samples.convert(source, bone_kind="RIGID")
     expected = played(ob)
     found, vertices, _ = in_three(player, ob, tmp_path / "flag.glb", export_optimize_animation_size=optimize)
-    assert (formats.largest_distance(found, expected[:, vertices]) < EXACT) == (not optimize)
+    distance = formats.largest_distance(found, expected[:, vertices])
+    assert distance > 1e2 * EXACT if optimize else distance < EXACT
 
 
 def test_a_root_bone_and_a_joint_hierarchy(player, tmp_path):
-    ob = samples.convert(samples.waving_flag(), bone_kind="RIGID", root_bone=True)
+    ob = samples.convert(samples.waving_flag(), bone_kind="RIGID", root_bone=True, joint_hierarchy=True)
     check_exact(player, ob, tmp_path / "flag.glb")
 
 
@@ -141,5 +144,5 @@ def test_centers_of_rotation_arrive(player, tmp_path):
 
 def test_what_cannot_be_played_is_said(player, tmp_path):
     (tmp_path / "broken.glb").write_bytes(b"nothing that three.js knows")
-    with pytest.raises(three_player.PlayerFailed, match="Unexpected|Unsupported|JSON"):
+    with pytest.raises(three_player.PlayerFailed, match=r"Unexpected|Unsupported|JSON"):
         player.play(tmp_path / "broken.glb", [0])
