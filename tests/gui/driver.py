@@ -94,19 +94,30 @@ def look(area=None, kind=None):
     return np.frombuffer(data[-count:], np.uint8).reshape(int(height), int(width), 3).astype(float)
 
 
+def settled(area=None, kind=None):
+    """Generator: ``look`` once the place has come to rest."""
+    before = look(area, kind)
+    while True:
+        yield after(0.7)
+        now = look(area, kind)
+        if now is None or changed(before, now) == 0:
+            return now
+        before = now
+
+
 def changed(before, after) -> float:
     """The share of the pixels that two looks differ in by more than a step of shading."""
     return float((np.abs(before - after).max(axis=-1) > VISIBLE).mean())
 
 
-def looks_like(before, area=None, kind=None) -> bool:
-    """Whether the same place looks as it did; said to be so where no picture can be taken."""
-    return before is None or changed(before, look(area, kind)) < SAME
+def looks_like(before, area=None, kind=None):
+    """Condition to wait for: the same place looks as it did; it holds where no picture can be taken."""
+    return lambda: before is None or changed(before, look(area, kind)) < SAME
 
 
-def looks_unlike(before, area=None, kind=None) -> bool:
-    """Whether the same place shows something else than before; said to be so where no picture can be taken."""
-    return before is None or changed(before, look(area, kind)) > 4 * SAME
+def looks_unlike(before, area=None, kind=None):
+    """Condition to wait for: the same place shows something else; it holds where no picture can be taken."""
+    return lambda: before is None or changed(before, look(area, kind)) > 4 * SAME
 
 
 def _cut(place) -> list[str]:

@@ -34,6 +34,7 @@ TESTS = (
     "partial_solves_window.py",
     "preview_window.py",
     "rotation_centers_window.py",
+    "states_window.py",
     "weights_window.py",
 )
 
