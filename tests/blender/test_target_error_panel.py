@@ -129,8 +129,13 @@ def test_the_published_method_is_selectable(scene):
     convert(bone_count=5)
     bpy.context.view_layer.objects.active = bpy.data.objects["Flag"]
     convert(bone_count=5, method="KAVAN2010")
-    standard, published = (bpy.data.objects[name]["skinning_e_rms"] for name in ("Flag_skinned", "Flag_skinned.001"))
-    assert 0 < standard < published
+    results = [bpy.data.objects[name] for name in ("Flag_skinned", "Flag_skinned.001")]
+    assert [ob["skinning_report"]["settings"]["method"] for ob in results] == ["STANDARD", "KAVAN2010"]
+    # Either may come closer on a grid that two shapes move: the standard one gives up to one per mille of error for
+    # steady motion between the keys.
+    standard, published = (ob["skinning_e_rms"] for ob in results)
+    assert max(standard, published) < 1
+    assert abs(standard - published) > 0.01
     bpy.context.view_layer.objects.active = bpy.data.objects["Flag"]
     with pytest.raises(RuntimeError, match="affine bones, not rigid"):
         convert(method="KAVAN2010", bone_kind="RIGID")
