@@ -117,7 +117,7 @@ def looks_like(before, area=None, kind=None):
 
 def looks_unlike(before, area=None, kind=None):
     """Condition to wait for: the same place shows something else; it holds where no picture can be taken."""
-    return lambda: before is None or changed(before, look(area, kind)) > 4 * SAME
+    return lambda: before is None or changed(before, look(area, kind)) > 2 * SAME
 
 
 def _cut(place) -> list[str]:
