@@ -45,6 +45,17 @@ def number_vertices(ob) -> None:
     attribute.data.foreach_set("value", np.arange(len(ob.data.vertices), dtype=np.float32))
 
 
+def vertex_numbers(ob) -> np.ndarray:
+    """(N,) which vertex of the exported mesh each of an imported one is: by VERTEX, or, where that is not in the file,
+    as FBX and USD keep them, in order."""
+    attribute = ob.data.attributes.get(VERTEX)
+    if attribute is None:
+        return np.arange(len(ob.data.vertices))
+    numbers = np.empty(len(attribute.data), np.float32)
+    attribute.data.foreach_get("value", numbers)
+    return numbers.astype(np.int64)
+
+
 def export(ob, path: Path, **changes) -> Path:
     """Write ``ob`` and its armature in the format of the path's ending; ``changes`` to the settings above."""
     bpy.ops.object.select_all(action="DESELECT")

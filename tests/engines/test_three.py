@@ -69,10 +69,19 @@ def check_exact(player, ob, path, **settings) -> three_player.Playback:
 @pytest.mark.parametrize("shapes", [0, 3])
 @pytest.mark.parametrize("kind", ["AFFINE", "SCALED", "RIGID"])
 def test_a_conversion_plays_as_in_blender(player, tmp_path, kind, shapes):
-    ob = samples.convert(samples.waving_flag(), bone_kind=kind, residual_shapes=shapes)
-    playback = check_exact(player, ob, tmp_path / "flag.glb")
+    ob = samples.convert(samples.swaying_tube(), bone_kind=kind, residual_shapes=shapes)
+    playback = check_exact(player, ob, tmp_path / "tube.glb")
     assert playback.facts["morphs"] == shapes
-    assert playback.facts["bones"] == (12 if kind == "AFFINE" else 6)
+    assert playback.facts["bones"] == (8 if kind == "AFFINE" else 4)
+
+
+def test_flat_cloth(player, tmp_path):
+    """Affine bones flatten it at a frame, so that the exporter's division by their matrices costs digits; and none of
+    the small weights are left out of the mesh, as they are of the file."""
+    ob = samples.convert(samples.waving_flag(), clean=False)
+    expected = played(ob)
+    found, vertices, _ = in_three(player, ob, tmp_path / "flag.glb")
+    assert formats.largest_distance(found, expected[:, vertices]) < FROM_SOURCE
 
 
 def test_affine_bones_play_the_source(player, tmp_path):
@@ -96,18 +105,18 @@ def test_eigenskin_corrections_play_as_in_blender(player, tmp_path):
 @pytest.mark.parametrize(("kind", "plays"), [("AFFINE", False), ("SCALED", True), ("RIGID", True)])
 def test_affine_bones_need_all_bones_in_the_file(player, tmp_path, kind, plays):
     """The exporter's option Export Deformation Bones Only drops the bones that carry affine ones."""
-    ob = samples.convert(samples.waving_flag(), bone_kind=kind)
+    ob = samples.convert(samples.swaying_tube(), bone_kind=kind)
     expected = played(ob)
-    found, vertices, _ = in_three(player, ob, tmp_path / "flag.glb", export_def_bones=True)
+    found, vertices, _ = in_three(player, ob, tmp_path / "tube.glb", export_def_bones=True)
     assert (formats.largest_distance(found, expected[:, vertices]) < EXACT) == plays
 
 
 @pytest.mark.parametrize("every", [True, False])
 def test_more_than_four_influences(player, tmp_path, every):
     """three.js, as most engines, has four; the exporter's option writes more, which it leaves out."""
-    ob = samples.convert(samples.waving_flag(), max_influences=8)
+    ob = samples.convert(samples.swaying_tube(), bone_count=8, max_influences=8)
     expected = played(ob)
-    found, vertices, playback = in_three(player, ob, tmp_path / "flag.glb", export_all_influences=every)
+    found, vertices, playback = in_three(player, ob, tmp_path / "tube.glb", export_all_influences=every)
     assert formats.largest_distance(found, expected[:, vertices]) > 1e2 * EXACT
     assert playback.facts["attributes"].count("skinWeight") == 1
 
@@ -115,19 +124,19 @@ def test_more_than_four_influences(player, tmp_path, every):
 @pytest.mark.parametrize("optimize", [True, False])
 def test_small_meshes_keep_their_motion_without_optimized_animation(player, tmp_path, optimize):
     """The exporter takes values that change by less than 0.0001 units for still."""
-    source = samples.waving_flag()
+    source = samples.swaying_tube()
     source.location, source.scale = (0, 0, 0), (1, 1, 1)
     source.data.transform(Matrix.Scale(1e-4, 4), shape_keys=True)
     ob = samples.convert(source, bone_kind="RIGID")
     expected = played(ob)
-    found, vertices, _ = in_three(player, ob, tmp_path / "flag.glb", export_optimize_animation_size=optimize)
+    found, vertices, _ = in_three(player, ob, tmp_path / "tube.glb", export_optimize_animation_size=optimize)
     distance = formats.largest_distance(found, expected[:, vertices])
     assert distance > 1e2 * EXACT if optimize else distance < EXACT
 
 
 def test_a_root_bone_and_a_joint_hierarchy(player, tmp_path):
-    ob = samples.convert(samples.waving_flag(), bone_kind="RIGID", root_bone=True, joint_hierarchy=True)
-    check_exact(player, ob, tmp_path / "flag.glb")
+    ob = samples.convert(samples.swaying_tube(), bone_kind="RIGID", root_bone=True, joint_hierarchy=True)
+    check_exact(player, ob, tmp_path / "tube.glb")
 
 
 def test_centers_of_rotation_arrive(player, tmp_path):
