@@ -7,10 +7,11 @@ import bpy
 
 from ..scene import background, error_display
 from ..scene.conversion import reason_not_to_convert
+from ..scene.estimate import amount_text, estimate, work_of_settings
 from ..scene.job_checks import active_object
 from ..scene.result import result_of
 from ..scene.several_sources import other_sources
-from ..scene.wording import counted
+from ..scene.wording import counted, sentence
 from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
 
 
@@ -36,15 +37,18 @@ class SKINNING_PT_convert_animation(bpy.types.Panel):
         several = context.scene.skinning_conversion.selected_objects
         reason = reason_not_to_convert(context, several)
         text = "Convert to Skinning"
+        objects = () if reason else (active_object(context),)
         if several and not reason:
-            count = 1 + len(other_sources(context, active_object(context)))
-            text = f"Convert {counted(count, 'Object')} to Skinning"
+            objects += other_sources(context, active_object(context))
+            text = f"Convert {counted(len(objects), 'Object')} to Skinning"
         button = layout.row()
         button.scale_y = 1.5
         button.enabled = not reason
         button.operator("skinning.convert_animation", text=text, icon="ARMATURE_DATA")
         if reason:
             draw_text(layout, context, reason, "INFO")
+        else:
+            _draw_estimate(layout, context, objects)
 
 
 class SKINNING_PT_conversion_result(bpy.types.Panel):
@@ -121,6 +125,15 @@ def draw_settings(layout, scene) -> None:
         body.prop(settings, "joint_hierarchy")
         body.prop(settings, "key_tolerance")
         body.prop(settings, "method")
+
+
+def _draw_estimate(layout, context, objects) -> None:
+    """How long the button's work will take, and whether the memory is enough for it."""
+    expected = estimate(work_of_settings(context, objects, context.scene.skinning_conversion))
+    layout.label(text=sentence(expected.text()), icon="TIME")
+    if not expected.fits:
+        free = f"{amount_text(expected.free)} of memory are free. Choose a shorter frame range or a larger step"
+        draw_text(layout, context, free, "ERROR")
 
 
 def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:

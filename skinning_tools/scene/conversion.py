@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass
 import bpy
 
 from ..core.animation import ErrorMeter, check_animation
-from ..core.errors import BadScene, NotEnoughMemory
+from ..core.errors import BadScene
+from ..core.run_time import learn_pace, stage_seconds
 from . import background, dependencies
 from .data_blocks import is_alive
+from .estimate import check_memory, spread, work_of
 from .job_checks import reason_not_to_work
 from .object_checks import check_object
 from .scene_state import SceneState
@@ -118,9 +120,11 @@ def convert(
     objects = tuple(dict.fromkeys((object, *others)))
     check_sources(context, objects)
     check_tolerance(key_tolerance)
-    frame_count = len(range(frame_start, frame_end + 1, frame_step)) if frame_step > 0 else 0
-    vertex_count = sum(_vertex_count(context, ob) for ob in objects)
-    check_memory(sources_label(objects), frame_count, vertex_count, settings)
+    # What the panel has not waited for, as a modifier that changes the number of vertices.
+    context.evaluated_depsgraph_get()
+    frames = frame_start, frame_end, frame_step
+    work = work_of(context, objects, settings, *frames, key_tolerance, joint_hierarchy)
+    check_memory(sources_label(objects), work)
 
     state = SceneState(context)
     made = _Made()
@@ -137,9 +141,10 @@ def convert(
             joint_hierarchy,
             made,
         )
-        steps = _spread(stages, stage_seconds(frame_count, vertex_count, settings, key_tolerance))
-        conversion = yield from _while_there(steps, objects)
+        expected = stage_seconds(work)
+        conversion = yield from _while_there(spread(stages, expected), objects)
         made.keep()
+        learn_pace(expected, conversion.seconds)
         return conversion
     finally:
         made.discard()
@@ -263,64 +268,6 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
     for name, ob in sources:
         ob[REPORT_PROPERTY] = {**report, "source": name, "object": ob.name}
     rig.armature[REPORT_PROPERTY] = report
-
-
-def check_memory(label: str, frame_count: int, vertex_count: int, settings) -> None:
-    """Raises NotEnoughMemory where the frames and their solve do not fit into the memory that is free."""
-    from ..core.decomposition import memory_estimate
-    from ..core.memory import available_memory
-    from .animation_reader import POSITION_BYTES
-
-    needed = frame_count * vertex_count * POSITION_BYTES + memory_estimate(frame_count, vertex_count, settings)
-    free = available_memory()
-    if free is not None and needed > free:
-        raise NotEnoughMemory(
-            f"Converting {label} ({vertex_count} vertices, {frame_count} frames) needs about "
-            f"{_amount(needed)} of memory, and the machine has {_amount(free)} free. "
-            "Choose a shorter frame range, a larger frame step or fewer bones"
-        )
-
-
-def _amount(byte_count: int) -> str:
-    return f"{byte_count / 1e9:.1f} GB" if byte_count >= 1e9 else f"{byte_count / 1e6:.0f} MB"
-
-
-def stage_seconds(frame_count: int, vertex_count: int, settings, key_tolerance: float = 0.0) -> dict[str, float]:
-    """Rough seconds of each stage, so that the progress bar moves evenly; only their ratios matter."""
-    positions = frame_count * vertex_count
-    per_sweep = vertex_count * (5e-6 + 4e-7 * settings.bone_count)
-    return {
-        "read": 0.05 + 1e-3 * frame_count + 2e-7 * positions,
-        "solve": (0.1 + 6e-7 * positions + settings.iterations * per_sweep) * (3.0 if settings.target_error else 1.0)
-        + (1e-6 + 1e-7 * settings.residual_shapes**2) * positions * (settings.residual_shapes > 0),
-        "write": 0.05 + 5e-6 * vertex_count * settings.max_influences + 1e-6 * frame_count * settings.bone_count,
-        **({"reduce": 0.1 + 2e-4 * frame_count * settings.bone_count + 3e-6 * positions} if key_tolerance else {}),
-        "measure": 0.05 + 2e-3 * frame_count + 2e-7 * positions,
-    }
-
-
-def _vertex_count(context, object) -> int:
-    """Vertices of the evaluated mesh where the scene evaluates it, and of the mesh itself where it does not."""
-    evaluated = object.evaluated_get(context.evaluated_depsgraph_get())
-    return max(len(object.data.vertices), len(evaluated.data.vertices))
-
-
-def _spread(stages: Iterator, seconds: dict[str, float]) -> background.Steps:
-    """Generator: (stage name, fraction, text) as (overall fraction, text)."""
-    total = sum(seconds.values())
-    starts, elapsed = {}, 0.0
-    for name, value in seconds.items():
-        starts[name] = elapsed / total
-        elapsed += value
-    try:
-        while True:
-            try:
-                name, fraction, text = next(stages)
-            except StopIteration as end:
-                return end.value
-            yield starts[name] + seconds[name] / total * min(max(fraction, 0.0), 1.0), text
-    finally:
-        stages.close()
 
 
 def _while_there(steps: Iterator, objects) -> background.Steps:

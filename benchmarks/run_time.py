@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long conversions take, and how far off the panel's estimate is: the seconds in skinning_tools/core/run_time.py.
+
+Whole conversions in Blender of the captured sequences, of cloth that is simulated while it is read and of tubes of
+several sizes, each in a process of its own, with settings that vary. Seconds are of the processor, so that other work
+on the machine does not count; with two cores or more the wall clock shows less of the solve. Each stage's seconds for
+one of each of its terms are fitted to what was measured, no term below zero, and all runs count by ratio, not by
+difference. To tell how good the estimate is for what it has not seen, each sequence is also foretold by a fit to all
+the others.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import nnls
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
+
+import _sequences  # noqa: E402 (beside this file)
+from _tables import Tables  # noqa: E402
+from rotation_centers import in_own_process, tube  # noqa: E402
+from scale import moving  # noqa: E402
+
+from skinning_tools.core.decomposition import Settings  # noqa: E402 (the checkout's)
+from skinning_tools.core.run_time import SECONDS, TARGET_FACTOR, Work  # noqa: E402
+
+# Stages by the first word of what the progress says.
+STAGES = {"Reading": "read", "Solving": "solve", "Writing": "write", "Reducing": "reduce", "Measuring": "measure"}
+SEQUENCES = (
+    "elastic_cow",
+    "horse_collapse",
+    "horse_gallop",
+    "samba",
+    "cloth 40",
+    "cloth 80",
+    "tube 5000",
+    "tube 40000",
+)
+VARIANTS = (
+    {},
+    {"bone_count": 60, "iterations": 30},
+    {"bone_count": 10, "bone_kind": "RIGID", "max_influences": 8},
+    {"bone_count": 40, "bone_kind": "SCALED", "residual_shapes": 6},
+    {"bone_count": 30, "smoothness": 0.3, "key_tolerance": 0.5},
+    {"bone_count": 30, "target_error": 2.0},
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sequences", nargs="+", default=list(SEQUENCES), help="a file's name, 'cloth N' or 'tube N'")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="keep the measurements there, and take up those kept")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    options = parser.parse_args()
+    runs = measured(options.sequences, options.runs)
+    tables = Tables(first=16)
+    fits = show_fit(tables, runs)
+    print("\nSECONDS =", json.dumps(fits, indent=4))
+    if options.write:
+        command = "`python3 build.py bench run-time --write docs/run_time_figures.md`"
+        text = f"Whole conversions in Blender, seconds of the processor. Made by {command}."
+        tables.write(options.write, "How long a conversion takes, and how well that is foretold", text)
+    return 0
+
+
+def measured(sequences, file: Path | None) -> list[dict]:
+    runs = json.loads(file.read_text()) if file and file.is_file() else []
+    for name in sequences:
+        for variant in VARIANTS:
+            if any((run["name"], run["variant"]) == (name, variant) for run in runs):
+                continue
+            run = in_own_process(convert, name, variant)
+            print(name, variant, {stage: round(value, 2) for stage, value in run["seconds"].items()}, flush=True)
+            runs.append(run)
+            if file:
+                file.write_text(json.dumps(runs))
+    return runs
+
+
+def show_fit(tables: Tables, runs: list[dict]) -> dict:
+    """The seconds of all terms by a fit to all runs."""
+    everything = fitted(runs)
+    tables.begin(
+        "Estimate over what it took",
+        "Measured: seconds of all stages together. Ratios: the estimate over that, with the seconds that are in use, "
+        "and foretold by a fit that has not seen the sequence.",
+        *("sequence", "bones", "kind", "other", "measured", "in use", "foretold"),
+    )
+    ratios: dict[str, list[float]] = {"in use": [], "foretold": []}
+    for name in dict.fromkeys(run["name"] for run in runs):
+        unseen = fitted([run for run in runs if run["name"] != name])
+        for run in (run for run in runs if run["name"] == name):
+            total = sum(run["seconds"].values())
+            both = [expected(run, seconds) / total for seconds in (SECONDS, unseen)]
+            for kind, ratio in zip(ratios, both, strict=True):
+                ratios[kind].append(ratio)
+            settings = Settings(**without_keys(run["variant"]))
+            other = ", ".join(f"{key} {value:g}" for key, value in run["variant"].items() if key in OTHERS) or "–"
+            cells = str(settings.bone_count), settings.bone_kind.lower(), other, f"{total:.1f}"
+            tables.row(name, *cells, *(f"{ratio:.2f}" for ratio in both))
+    for kind, values in ratios.items():
+        logs = np.abs(np.log(values))
+        tables.note(
+            f"{kind.capitalize()}: half of the estimates are within a factor of {np.exp(np.median(logs)):.2f}, nine of "
+            f"ten within {np.exp(np.quantile(logs, 0.9)):.2f}, the worst is off by {np.exp(logs.max()):.2f}."
+        )
+    return everything
+
+
+OTHERS = ("iterations", "residual_shapes", "smoothness", "key_tolerance", "target_error", "max_influences")
+
+
+def without_keys(variant: dict) -> dict:
+    return {name: value for name, value in variant.items() if name != "key_tolerance"}
+
+
+def terms_of(run: dict) -> dict[str, dict[str, float]]:
+    work = Work(settings=Settings(**without_keys(run["variant"])), **run["work"])
+    return work.terms()
+
+
+def expected(run: dict, seconds: dict) -> float:
+    total = 0.0
+    for stage, terms in terms_of(run).items():
+        factor = TARGET_FACTOR if stage == "solve" and run["variant"].get("target_error") else 1.0
+        total += factor * sum(seconds[stage].get(name, 0.0) * value for name, value in terms.items())
+    return total
+
+
+def fitted(runs: list[dict]) -> dict[str, dict[str, float]]:
+    """Seconds of each term; those of searches for a target error are left out."""
+    fits = {}
+    for stage in STAGES.values():
+        rows = [
+            (terms_of(run)[stage], run["seconds"][stage])
+            for run in runs
+            if stage in run["seconds"] and not (stage == "solve" and run["variant"].get("target_error"))
+        ]
+        names = list(dict.fromkeys(name for terms, _ in rows for name in terms))
+        taken = np.array([seconds for _, seconds in rows])
+        matrix = np.array([[terms[name] for name in names] for terms, _ in rows])
+        # Each row over its seconds: a minute that is 10 s off counts as much as a second that is 0.17 s off.
+        found, _ = nnls(matrix / taken[:, None], np.ones(len(rows)))
+        fits[stage] = {name: float(f"{value:.2g}") for name, value in zip(names, found, strict=True)}
+    return fits
+
+
+# This runs in a process of its own.
+
+
+def convert(name: str, variant: dict) -> dict:
+    import bpy
+
+    import skinning_tools
+    from skinning_tools.scene import conversion, estimate
+
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    skinning_tools.register()
+    with tempfile.TemporaryDirectory() as folder:
+        source = _cloth(int(name.split()[1])) if name.startswith("cloth") else _cached(name, Path(folder))
+        bpy.context.view_layer.update()
+        settings = Settings(**without_keys(variant))
+        tolerance = variant.get("key_tolerance", 0.0)
+        work = estimate.work_of(bpy.context, [source], settings, key_tolerance=tolerance)
+        steps = conversion.convert(bpy.context, source, settings, key_tolerance=tolerance)
+        seconds, before, stage = dict.fromkeys(STAGES.values(), 0.0), time.process_time(), "read"
+        begin = time.perf_counter()
+        for _, text in steps:
+            now = time.process_time()
+            seconds[stage] += now - before
+            before, stage = now, STAGES[text.split()[0].rstrip(":")]
+        seconds[stage] += time.process_time() - before
+    counts = ("frame_count", "vertex_count", "played", "simulated", "key_tolerance")
+    return {
+        "name": name,
+        "variant": variant,
+        "work": {count: getattr(work, count) for count in counts},
+        "seconds": {each: value for each, value in seconds.items() if value},
+        "wall": time.perf_counter() - begin,
+    }
+
+
+def _cached(name: str, folder: Path):
+    """A mesh that a Mesh Cache modifier moves."""
+    from tests.blender import scenes
+
+    if name.startswith("tube"):
+        rest, triangles = tube(int(name.split()[1]))
+        frames = np.array(list(moving(rest, 100)), np.float32)
+    else:
+        animation = _sequences.read(_sequences.path(name), name)
+        frames, triangles = animation.frames, animation.triangles
+    source = scenes.mesh_object(frames[0], triangles.tolist())
+    scenes.write_pc2(folder / "cache.pc2", frames)
+    scenes.point_cache(source, folder / "cache.pc2", "PC2")
+    _range(len(frames))
+    return source
+
+
+def _cloth(side: int):
+    """A flag of ``side`` × ``side`` faces that falls, simulated as it is read."""
+    from mathutils import Matrix
+
+    from tests.blender import scenes
+
+    source = scenes.grid(side, side)
+    source.data.transform(Matrix.Scale(2 / side, 4))
+    scenes.cloth(source, pinned=range(side + 1))
+    _range(60)
+    return source
+
+
+def _range(frame_count: int) -> None:
+    import bpy
+
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, frame_count
+
+
+if __name__ == "__main__":
+    sys.exit(main())
