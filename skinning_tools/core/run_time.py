@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model of how long a conversion takes: each stage has terms, such as vertices times bones, and each term its seconds.
+"""How long a conversion takes: each stage has terms, such as vertices times bones, and each term its seconds.
 
 They are measured by benchmarks/run_time.py. Conversions of this session tell how fast this machine is beside that one.
 """

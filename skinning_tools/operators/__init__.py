@@ -19,6 +19,7 @@ from . import (
     fit_weights,
     partition_rigid,
     preview,
+    results,
     show_result,
     solve_transforms,
     solve_weights,
@@ -46,5 +47,6 @@ modules = [
     weight_view,
     preview,
     show_result,
+    results,
     boundary,
 ]

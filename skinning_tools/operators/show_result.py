@@ -7,6 +7,7 @@ from bpy.props import EnumProperty
 from ..core.errors import BadScene
 from ..scene import error_display
 from ..scene.result import result_of
+from ..scene.visibility import make_active, set_hidden
 from .boundary import reported
 
 PARTS = (
@@ -46,7 +47,7 @@ class SKINNING_OT_select_result(bpy.types.Operator):
                 )
             if not part.visible_get():
                 raise BadScene(f'The {label} of this conversion, object "{part.name}", is hidden. Show it first')
-            _make_active(context, part)
+            make_active(context, part)
             return {"FINISHED"}
         return {"CANCELLED"}
 
@@ -91,9 +92,9 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         # A source lies where its result is, so that one would shine through the other.
         active = context.view_layer.objects.active
         if active in result.sources and result.mesh is not None and result.mesh.visible_get():
-            _make_active(context, result.mesh)
+            make_active(context, result.mesh)
         for source in result.sources:
-            _set_hidden(context, source, True)
+            set_hidden(context, source, True)
         error_display.show_colors(context, True)
         distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
         names = ", ".join(mesh.name for mesh in meshes)
@@ -103,24 +104,12 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         for mesh in _with_error(result):
             error_display.remove_error_colors(mesh)
         for source in result.sources:
-            _set_hidden(context, source, False)
+            set_hidden(context, source, False)
         error_display.show_colors(context, False)
 
 
 def _with_error(result) -> list:
     return [mesh for mesh in result.meshes if error_display.has_error(mesh)]
-
-
-def _make_active(context, object) -> None:
-    for ob in context.selected_objects:
-        ob.select_set(False)
-    object.select_set(True)
-    context.view_layer.objects.active = object
-
-
-def _set_hidden(context, object, hidden: bool) -> None:
-    if object.name in context.view_layer.objects:
-        object.hide_set(hidden)
 
 
 registry = [SKINNING_OT_select_result, SKINNING_OT_show_error]

@@ -10,6 +10,7 @@ from . import (
     joint_helpers,
     partial_solves,
     preview,
+    results,
     rotation_centers,
     weight_view,
     weights,
@@ -17,6 +18,7 @@ from . import (
 
 modules = [
     convert_animation,
+    results,
     partial_solves,
     bind,
     weights,

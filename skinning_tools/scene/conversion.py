@@ -47,6 +47,7 @@ class Conversion:
     keys: object = None
     key_tolerance: float = 0.0
     other_names: tuple[str, ...] = ()
+    root_bone: bool = False
 
     @property
     def source_names(self) -> tuple[str, ...]:
@@ -204,6 +205,7 @@ def _convert(
         keys=keys,
         key_tolerance=key_tolerance,
         other_names=tuple(ob.name for ob in others),
+        root_bone=root_bone,
     )
     write_figures(conversion, settings, frame_step)
     return conversion
@@ -234,6 +236,7 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
         "source": conversion.source_name,
         "object": rig.object.name,
         "armature": rig.armature.name,
+        "collection": rig.collection.name,
         "method": conversion.method,
         "bone_count": conversion.bone_count,
         "vertex_count": conversion.vertex_count,
@@ -247,6 +250,11 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
         "seconds": conversion.seconds,
         "solver_seconds": conversion.solver_seconds,
         "settings": asdict(settings),
+        "root_bone": conversion.root_bone,
+        "joint_hierarchy": rig.bones.hierarchy is not None,
+        "key_tolerance": conversion.key_tolerance,
+        "frame_e_rms": meter.frame_e_rms.tolist(),
+        "frame_max_error": meter.frame_max_error.tolist(),
     }
     if rig.bones.hierarchy is not None:
         report["joint_count"] = int((rig.bones.hierarchy.parents >= 0).sum())

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Find a conversion's objects (sources, skinned meshes, rig) and its figures from any one of them."""
+"""Find a conversion's objects (sources, skinned meshes, rig) and its figures from any one of them, or all of a file."""
 
 from dataclasses import dataclass
 
 import bpy
 
+from ..core.errors import BadScene
 from .conversion import REPORT_PROPERTY
+from .object_checks import object_label
 from .result_names import with_ending
 
 
@@ -58,7 +60,7 @@ def result_of(object) -> Result | None:
         rig = carrier
     else:
         mesh = carrier
-        rig = next((modifier.object for modifier in carrier.modifiers if modifier.type == "ARMATURE"), rig)
+        rig = _rig_of(carrier) or rig
     # The carrier itself may have another name by now.
     others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
     parts = (
@@ -66,6 +68,84 @@ def result_of(object) -> Result | None:
         *(ResultPart(*(bpy.data.objects.get(part[key]) for key in ("source", "object"))) for part in others),
     )
     return Result(source, mesh, rig, figures, parts)
+
+
+def stands_for_conversion(object) -> bool:
+    """Whether it is the one object by which a list shows a conversion: its rig, or its skinned mesh where that is gone.
+
+    Cheap enough to ask of all objects in a panel's draw.
+    """
+    if REPORT_PROPERTY not in object:
+        return False
+    if object.type == "ARMATURE":
+        return True
+    rig = _rig_of(object)
+    return rig is None or REPORT_PROPERTY not in rig
+
+
+def index_of_conversion(object) -> int:
+    """Where in bpy.data.objects the conversion of ``object`` stands, -1 where it is not part of one."""
+    result = result_of(object)
+    carrier = result and (result.rig or result.mesh)
+    return bpy.data.objects.find(carrier.name) if carrier is not None else -1
+
+
+def sources_to_convert(result: Result) -> list[bpy.types.Object]:
+    """The objects that the result was made from, the one that gave the armature its name first.
+
+    Raises BadScene where one of them is gone or has another name by now.
+    """
+    figures = (
+        result.rig[REPORT_PROPERTY] if result.rig is not None and REPORT_PROPERTY in result.rig else result.figures
+    )
+    names = [figures["source"], *(part["source"] for part in result.figures.get("parts", ()))]
+    missing = [name for name in names if name not in bpy.data.objects]
+    if missing:
+        raise BadScene(
+            f'The source "{missing[0]}" of this conversion was renamed or deleted. Give it its name again, or convert '
+            "the mesh anew"
+        )
+    return [bpy.data.objects[name] for name in dict.fromkeys(names)]
+
+
+def delete_result(result: Result) -> list[str]:
+    """Remove all that the conversion has made and nothing else uses; returns the names of the objects.
+
+    Never a source. What the user has put into its collection, or has given its data to, stays. Raises BadScene where
+    the result is linked from another file.
+    """
+    rig = result.rig
+    if rig is not None and REPORT_PROPERTY in rig:
+        # By what moves them, not by name: a duplicate of the rig has its own meshes.
+        objects = [ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and _rig_of(ob) == rig]
+        objects.append(rig)
+    else:
+        objects = [ob for ob in result.meshes if REPORT_PROPERTY in ob]
+    for ob in objects:
+        if ob.library is not None or ob.override_library is not None:
+            raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
+    names = [ob.name for ob in objects]
+    homes = {home for ob in objects for home in ob.users_collection}
+    data = dict.fromkeys(ob.data for ob in objects)
+    motions = dict.fromkeys(block.animation_data.action for ob in objects for block in _animated(ob))
+    bpy.data.batch_remove(objects)
+    # Shape keys go with their mesh, and only then is their action free.
+    for blocks in (data, motions):
+        bpy.data.batch_remove([block for block in blocks if block is not None and block.users == 0])
+    ours = {result.figures.get("collection"), with_ending(result.figures["source"], "skinning")} - {None}
+    empty = [home for home in homes if home.name in ours and not home.objects and not home.children]
+    bpy.data.batch_remove([home for home in empty if home in bpy.data.collections.values()])
+    return names
+
+
+def _animated(object) -> list:
+    """The object, and its shape keys, where they are animated."""
+    keys = object.data.shape_keys if object.type == "MESH" else None
+    return [block for block in (object, keys) if block is not None and block.animation_data is not None]
+
+
+def _rig_of(mesh_object) -> bpy.types.Object | None:
+    return next((modifier.object for modifier in mesh_object.modifiers if modifier.type == "ARMATURE"), None)
 
 
 def _last_mesh_made_from(source) -> bpy.types.Object | None:
