@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inside Blender's window: the buttons that the other tests do not press, of centers of rotation and of EigenSkin.
+Started by run.py."""
+
+import bpy
+from driver import (
+    after,
+    enable,
+    idle,
+    in_window,
+    look_from_front,
+    new_file,
+    open_tab,
+    passes,
+    picture,
+    press,
+    press_button,
+    switch_off,
+)
+
+from skinning_tools.panels.eigenskin import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
+from skinning_tools.panels.export_centers import SKINNING_PT_export_centers
+from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
+from skinning_tools.scene.center_export import export_state
+from skinning_tools.scene.eigenskin_record import eigenskin_record
+from skinning_tools.scene.rotation_centers import FRESH
+from tests.blender import eigenskin_scenes, skinned_meshes
+
+
+def new_tube():
+    """Generator: a tube with centers of rotation."""
+    yield from new_file()
+    with in_window():
+        skinned_meshes.rigged_tube()
+        bpy.context.scene.frame_end = 8
+        bpy.ops.skinning.bake_rotation_centers()
+        bpy.ops.ed.undo_push(message="Tube")
+    look_from_front()
+    yield after(0.5)
+
+
+def new_limb():
+    """Generator: the limb of EigenSkin's tests, corrected, its armature in Pose Mode with joints selected."""
+    yield from new_file()
+    with in_window():
+        eigenskin_scenes.limb()
+        limb, rig = bpy.data.objects["Limb"], bpy.data.objects["Limb rig"]
+        limb.modifiers["Armature"].use_deform_preserve_volume = True
+        bpy.context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="POSE")
+        for bone in rig.pose.bones:
+            # Selection moved from bones to pose bones in Blender 5.0.
+            (bone if hasattr(bone, "select") else bone.bone).select = bone.name in ("upper", "lower")
+        bpy.ops.ed.undo_push(message="Limb")
+    look_from_front()
+    yield after(0.5)
+    return limb, rig
+
+
+def keys(owner) -> int:
+    """Of the shape keys' own action, frames; 0 without one."""
+    animation = owner.data.shape_keys.animation_data
+    return 0 if animation is None or animation.action is None else len(animation.action.frame_range)
+
+
+def tests():
+    enable(SKINNING_PT_rotation_centers, SKINNING_PT_export_centers)
+    yield from new_tube()
+    tube = bpy.data.objects["Arm"]
+    yield from open_tab("Skinning")
+    yield from press_button("skinning.prepare_centers_for_export")
+    yield lambda: idle() and export_state(tube) == FRESH
+    picture("buttons_1_export")
+    passes("the button prepares centers for export")
+
+    switch_off()
+    enable(SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result)
+    limb, rig = yield from new_limb()
+    yield from open_tab("Skinning")
+    place = yield from press_button("skinning.eigenskin_pose_joints", across=0.25)
+    yield after(0.5)
+    picture("buttons_2_dialog")
+    press("RET", *place)
+    yield lambda: rig.animation_data is not None and rig.animation_data.action is not None
+    passes("the button asks how to pose the joints, and Enter does it")
+    with in_window():
+        bpy.ops.skinning.eigenskin_add_frames()
+        bpy.ops.skinning.build_eigenskin()
+    yield after(0.5)
+    assert eigenskin_record(limb) is not None
+    yield from press_button("skinning.bake_eigenskin")
+    yield lambda: idle() and keys(limb) > 0
+    picture("buttons_3_baked")
+    yield from press_button("skinning.unbake_eigenskin")
+    yield lambda: idle() and keys(limb) == 0
+    passes("buttons bake the corrections to keyframes and take them away")
+    yield from press_button("skinning.remove_eigenskin", across=0.75)
+    yield lambda: eigenskin_record(limb) is None
+    passes("the button removes the corrections")
