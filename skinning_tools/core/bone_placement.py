@@ -55,11 +55,14 @@ def place_at_joints(placement: Placement, hierarchy) -> Placement:
     """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, as a skeleton is drawn.
 
     placement: what ``place_bones`` gave: heads in the middle of what the bones move. A bone points to the joint of the
-    child that most bones hang from, or through the middle of its vertices; as it did where it has no parent, or where
-    it would be too short.
+    child that most bones hang from, or through the middle of its vertices, about as far as these reach; as it did where
+    it has no parent, or where it would be too short.
     """
     heads = np.where(hierarchy.parents[:, None] >= 0, hierarchy.joints, placement.heads)
-    tips = 2.0 * placement.heads - heads
+    outward = 2.0 * (placement.heads - heads)
+    reach = np.linalg.norm(outward, axis=1)
+    # A bone whose vertices are far from its joint need not be longer than they are apart.
+    tips = heads + outward * np.minimum(1.0, 2.0 * placement.lengths / np.where(reach > 0, reach, 1.0))[:, None]
     below = hierarchy.descendant_counts()
     # The last written of several is the heaviest child.
     children = np.argsort(below, kind="stable")

@@ -17,14 +17,15 @@ from .joint_hierarchy import JointHierarchy, moments, rigid_motion
 # Radians of turning against each other, root mean square, below which the place where two bones meet decides about the
 # joint: hinges leave it open along their axis, and bones that hardly turn everywhere.
 _FAINT_TURN = 0.03
-# A joint farther from its bones by one unit must slip less by this much.
-_DISTANCE_SHARE = 0.3
+# What a link costs besides the slip of its joint: shares of the joint's distance from its bones, and of how much these
+# move against each other, as in a body what hangs together moves alike. Found on bodies whose joints are known.
+_DISTANCE_SHARE, _MOTION_SHARE = 0.1, 0.2
 # All of the mesh's diagonal. A link holds where its joint is near its bones and slips little: next to nothing, or much
 # less than the bones move against each other.
 _FARTHEST = 0.08
 _SLIP = 0.002
 _LARGEST_SLIP = 0.06
-_SLIP_SHARE = 0.25
+_SLIP_SHARE = 0.4
 # Sum of the products of weights up to which two bones have no vertex in common.
 _SHARED = 1e-3
 # Vertices of a bone by which its distance from others is measured.
@@ -39,9 +40,9 @@ def find_joint_hierarchy(
     """The tree of joints that explains how bones move against each other.
 
     rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's. Of all trees the one with the least
-    sum of costs; a link is as costly as its joint slips, and more where the joint is far from either bone. Links whose
-    joint does not hold are left out, so that what moves by itself is a root of its own. A tree's root is its bone of
-    the least mean distance, in links, from the vertices.
+    sum of costs; a link is as costly as its joint slips, and more where the joint is far from either bone or where the
+    bones move much against each other. Links whose joint does not hold are left out, so that what moves by itself is a
+    root of its own. A tree's root is its bone of the least mean distance, in links, from the vertices.
     """
     bone_count = transforms.shape[1]
     center = rest.mean(axis=0)
@@ -56,7 +57,7 @@ def find_joint_hierarchy(
     motion = _relative_motion(gram, regions.moments, first, second, len(transforms))
     holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * motion, _LARGEST_SLIP))
     holds &= apart < _FARTHEST
-    costs = slips + _DISTANCE_SHARE * distance
+    costs = slips + _DISTANCE_SHARE * distance + _MOTION_SHARE * motion
     # A cost of nothing would be no link at all.
     ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
     graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))

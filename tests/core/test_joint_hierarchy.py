@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -46,6 +48,37 @@ def test_the_joints_of_an_arm_come_back():
     assert hierarchy.depths().tolist() == [1, 0, 1]
     assert hierarchy.descendant_counts().tolist() == [0, 2, 0]
     assert hierarchy.order()[0] == 1
+
+
+def test_legs_hang_from_the_body_and_not_from_each_other():
+    """Both turn about one axis, on which they could be joined as well, nearer to their own surface."""
+    turn = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    ring = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    heights = np.linspace(-0.99, 0.99, 30)
+    body = np.array([[*(np.sqrt(1 - z * z) * side), z] for z in heights for side in ring])
+    legs = [
+        np.array([[x + 0.15 * c, 0.15 * s, z] for z in np.linspace(-0.5, -2.5, 20) for c, s in ring])
+        for x in (0.3, -0.3)
+    ]
+    rest = np.concatenate([body, *legs])
+    bones = np.stack([np.repeat([0, 1, 2], [len(body), 800, 800]), np.zeros(len(rest), int)], axis=1)
+    own = np.where(bones[:, 0] > 0, np.clip(-0.4 - rest[:, 2], 0.6, 1), 1.0)
+    swing = 0.6 * np.sin(2 * np.pi * np.arange(20) / 20)
+    transforms = np.tile(np.eye(3, 4), (20, 3, 1, 1))
+    for frame, angle in enumerate(swing):
+        for bone, sign in ((1, 1), (2, -1)):
+            turned = Rotation.from_rotvec([sign * angle, 0, 0]).as_matrix()
+            transforms[frame, bone] = skinned_shapes.about(turned, [0, 0, -0.5])[:3]
+    hierarchy = find_joint_hierarchy(rest, bones, np.stack([own, 1 - own], axis=1), transforms)
+    assert hierarchy.parents.tolist() == [-1, 0, 0]
+
+
+def test_a_bone_is_not_drawn_longer_than_what_it_moves():
+    rest, bones, weights, transforms = arm()
+    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
+    far = replace(hierarchy, joints=hierarchy.joints + np.array([0, 50, 0]))
+    plain = place_bones(rest, bones, weights, 3)
+    assert np.all(place_at_joints(plain, far).lengths[[0, 2]] <= 2.001 * plain.lengths[[0, 2]])
 
 
 def test_a_hinge_is_joined_where_its_bones_meet():
