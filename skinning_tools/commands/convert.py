@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`convert`: a mesh animation to bones, weights and keyframes."""
 
+import argparse
 from pathlib import Path
+from types import MappingProxyType
 
 import bpy
 
-from ..core.errors import BadScene
+from ..core.errors import BadScene, SkinningError
 from ..scene import background, conversion
+from ..scene.presets import find_preset, read_preset
 from .common import UsageError, add_target, find_objects, progress_of
 from .outcome import Outcome, Row
 
@@ -26,6 +29,24 @@ def add(commands) -> None:
     convert.set_defaults(run=_run)
 
 
+class _Preset(argparse.Action):
+    """Sets the options that a preset has values for, where the command line has not set them before."""
+
+    _options = MappingProxyType({"bone_count": "bones", "bone_kind": "kind", "max_influences": "influences"})
+
+    def __call__(self, parser, namespace, name, option_string=None):
+        try:
+            values = read_preset(find_preset(name))
+        except SkinningError as error:
+            raise UsageError(f"--preset: {error}") from error
+        values["no_rest_pose"] = not values.pop("optimize_rest_pose", True)
+        for setting, value in values.items():
+            option = self._options.get(setting, setting)
+            if getattr(namespace, option) == parser.get_default(option):
+                setattr(namespace, option, value)
+        setattr(namespace, self.dest, name)
+
+
 def add_settings(command) -> None:
     """The options that say what is made, for one file or for many."""
     command.add_argument(
@@ -35,6 +56,14 @@ def add_settings(command) -> None:
         action="append",
         help="the mesh object that moves, or a pattern such as 'Flag*'; given several times, or where a pattern fits "
         "several: all of them to one armature, at the place of the first",
+    )
+    # Before all that it stands for, so that what is given besides wins when convert-shots hands all of it on.
+    command.add_argument(
+        "--preset",
+        action=_Preset,
+        metavar="NAME",
+        help="settings to start from: Cloth, Creature, Face, 'Game Rigid', or one saved in the panel; other options "
+        "change them",
     )
     command.add_argument("--bones", type=int, default=20, metavar="N", help="number of bones (default: %(default)s)")
     command.add_argument(

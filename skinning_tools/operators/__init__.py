@@ -18,6 +18,7 @@ from . import (
     export_centers,
     fit_weights,
     partition_rigid,
+    presets,
     preview,
     results,
     show_result,
@@ -28,6 +29,7 @@ from . import (
 
 modules = [
     convert_animation,
+    presets,
     solve_weights,
     solve_transforms,
     add_helper_bones,

@@ -4,15 +4,44 @@
 from typing import NamedTuple
 
 import bpy
+from bl_ui.utils import PresetPanel
 
 from ..scene import background, error_display
 from ..scene.conversion import reason_not_to_convert
 from ..scene.estimate import amount_text, estimate, work_of_settings
 from ..scene.job_checks import active_object
+from ..scene.presets import SHIPPED, SUBDIR, user_folders
 from ..scene.result import result_of
 from ..scene.several_sources import other_sources
 from ..scene.wording import counted, sentence
 from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
+
+
+class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
+    bl_label = "Conversion Presets"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "HEADER"
+    preset_subdir = SUBDIR
+    preset_operator = "script.execute_preset"
+    preset_add_operator = "skinning.add_conversion_preset"
+
+    def draw(self, context):
+        layout = self.layout
+        layout.emboss = "PULLDOWN_MENU"
+        layout.operator_context = "EXEC_DEFAULT"
+        # Those of the extension first, which cannot be removed.
+        self._draw_folders([str(SHIPPED)], None)
+        layout.separator()
+        self._draw_folders(user_folders(), self.preset_add_operator)
+
+    def _draw_folders(self, folders: list[str], add_operator: str | None) -> None:
+        self.path_menu(
+            folders,
+            self.preset_operator,
+            filter_ext=lambda ending: ending.lower() == ".py",
+            display_name=lambda path: bpy.path.display_name(path, title_case=False),
+            add_operator=add_operator,
+        )
 
 
 class SKINNING_PT_convert_animation(bpy.types.Panel):
@@ -21,6 +50,9 @@ class SKINNING_PT_convert_animation(bpy.types.Panel):
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "Skinning"
+
+    def draw_header_preset(self, context):
+        SKINNING_PT_conversion_presets.draw_panel_header(self.layout)
 
     def draw(self, context):
         layout = self.layout
@@ -199,4 +231,4 @@ def draw_curve(layout, rows: list[CurveRow]) -> None:
         split.progress(factor=row.length, text=row.text)
 
 
-registry = [SKINNING_PT_convert_animation, SKINNING_PT_conversion_result]
+registry = [SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation, SKINNING_PT_conversion_result]

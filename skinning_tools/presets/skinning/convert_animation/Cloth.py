@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import bpy
+
+settings = bpy.context.scene.skinning_conversion
+
+settings.bone_count = 60
+settings.bone_kind = "AFFINE"
+settings.max_influences = 4
+settings.iterations = 30
+settings.target_error = 0.0
+settings.optimize_rest_pose = True
+settings.residual_shapes = 0
+settings.method = "STANDARD"
+settings.smoothness = 0.25
+settings.root_bone = False
+settings.joint_hierarchy = False
+settings.key_tolerance = 0.0

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Presets of a conversion's settings: those of the extension, the user's own, in the menu and on the command line."""
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools import command_line
+from skinning_tools.commands.common import UsageError
+from skinning_tools.commands.convert_shots import convert_arguments
+from skinning_tools.core.decomposition import Settings
+from skinning_tools.core.errors import BadSettings
+from skinning_tools.scene.presets import PRESET_NAMES, SHIPPED, find_preset, preset_files, read_preset
+from skinning_tools.scene.settings import SETTING_NAMES
+from tests.blender import moving_meshes
+
+SHIPPED_NAMES = ["Cloth", "Creature", "Face", "Game Rigid"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def scene(tmp_path, monkeypatch):
+    monkeypatch.setenv("BLENDER_USER_SCRIPTS", str(tmp_path))
+    return moving_meshes.fresh_scene()
+
+
+def options(*arguments):
+    return command_line.parser().parse_args(["convert", "--object", "Flag", "--overwrite", *arguments])
+
+
+def test_the_extension_brings_some(scene):
+    assert list(preset_files()) == SHIPPED_NAMES
+
+
+@pytest.mark.parametrize("name", SHIPPED_NAMES)
+def test_each_says_all_and_can_be_solved(scene, name):
+    values = read_preset(find_preset(name))
+    assert set(values) == set(PRESET_NAMES)
+    # Raises where a value makes no sense.
+    Settings(**{key: values[key] for key in SETTING_NAMES})
+    chosen = scene.skinning_conversion
+    assert bpy.ops.script.execute_preset(
+        filepath=str(find_preset(name)), menu_idname="SKINNING_PT_conversion_presets"
+    ) == {"FINISHED"}
+    assert {key: getattr(chosen, key) for key in PRESET_NAMES} == values
+
+
+def test_presets_differ(scene):
+    assert len({tuple(sorted(read_preset(path).items())) for path in preset_files().values()}) == len(SHIPPED_NAMES)
+    assert read_preset(find_preset("game_rigid"))["bone_kind"] == "RIGID"
+
+
+def test_a_preset_of_the_users(scene, tmp_path):
+    chosen = scene.skinning_conversion
+    chosen.bone_count, chosen.bone_kind, chosen.root_bone = 77, "SCALED", True
+    assert bpy.ops.skinning.add_conversion_preset(name="My Flags") == {"FINISHED"}
+    path = tmp_path / "presets" / "skinning" / "convert_animation" / "My_Flags.py"
+    assert path.is_file()
+    assert set(preset_files()) == {*SHIPPED_NAMES, "My Flags"}
+    values = read_preset(find_preset("my flags"))
+    assert (values["bone_count"], values["bone_kind"], values["root_bone"]) == (77, "SCALED", True)
+    chosen.bone_count = 5
+    bpy.ops.script.execute_preset(filepath=str(path), menu_idname="SKINNING_PT_conversion_presets")
+    assert chosen.bone_count == 77
+    assert options("--preset", "My Flags").bones == 77
+    bpy.ops.skinning.add_conversion_preset(name="My Flags", remove_name=True)
+    assert not path.exists()
+    assert list(preset_files()) == SHIPPED_NAMES
+
+
+def test_those_of_the_extension_stay(scene):
+    before = sorted(SHIPPED.iterdir())
+    for name in ("Cloth", "Game_Rigid"):
+        assert bpy.ops.skinning.add_conversion_preset(name=name, remove_name=True) == {"CANCELLED"}
+    assert sorted(SHIPPED.iterdir()) == before
+
+
+def test_on_the_command_line(scene):
+    values = read_preset(find_preset("Face"))
+    given = options("--preset", "Face")
+    assert (given.bones, given.residual_shapes, given.root_bone) == (values["bone_count"], 10, True)
+    assert given.no_rest_pose is False
+    for arguments in (("--preset=Face", "--bones=7"), ("--bones=7", "--preset=Face")):
+        given = options(*arguments)
+        assert (given.bones, given.residual_shapes) == (7, 10)
+
+
+def test_many_shots_get_the_same(scene):
+    """Each shot's own command line has all options, whichever of them came from where."""
+    arguments = ["convert-shots", "in", "--output", "out", "--object", "Flag", "--preset", "Face", "--smoothness", "0"]
+    whole = convert_arguments(command_line.parser().parse_args(arguments))
+    given = options(*whole)
+    assert (given.bones, given.residual_shapes, given.smoothness) == (40, 10, 0.0)
+
+
+def test_a_preset_that_is_not_there(scene):
+    with pytest.raises(UsageError, match=r'There is no preset "Hair"\. There are: Cloth, Creature, Face, Game Rigid'):
+        options("--preset", "Hair")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("settings.bone_count = (", "cannot be read"),
+        ("settings.bone_count = open('x')", "cannot be read"),
+        ("settings.frame_start = 5", "sets frame_start"),
+    ],
+)
+def test_a_damaged_preset(scene, tmp_path, text, reason):
+    path = tmp_path / "Bad.py"
+    path.write_text(text)
+    with pytest.raises(BadSettings, match=reason):
+        read_preset(path)
