@@ -8,7 +8,6 @@ import numpy as np
 from mathutils import Matrix, Quaternion
 
 from ..core import affine_chain
-from ..core.errors import BadScene
 from . import actions
 
 _TRANSFORM_PATHS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
@@ -32,47 +31,21 @@ class WantedPoses:
     shears: bool
 
 
-def check_keyable(armature, names) -> None:
-    """Raises BadScene where keys on the bones would not have their way, or cannot be made."""
-    if armature.library is not None or armature.override_library is not None:
-        raise BadScene(
-            f'The armature "{armature.name}" is linked from another file. Make it local (Object > Relations > Make '
-            "Local > Selected Objects)"
-        )
-    animation = armature.animation_data
-    if animation is not None and animation.use_tweak_mode:
-        raise BadScene(
-            f'An NLA strip of "{armature.name}" is being edited. Leave Tweak Mode in the Nonlinear Animation editor '
-            "(Tab)"
-        )
-    paths = {curve.data_path for curve in animation.drivers} if animation is not None else set()
-    for name in names:
-        for constraint in armature.pose.bones[name].constraints:
-            if not constraint.mute and constraint.influence > 0:
-                raise BadScene(
-                    f'The constraint "{constraint.name}" of the bone "{name}" would overrule its keys. Disable or '
-                    "remove it"
-                )
-        driven = paths & set(transform_paths(name))
-        if driven:
-            raise BadScene(
-                f'The bone "{name}" of "{armature.name}" is driven ({min(driven).rpartition(".")[2]}), which would '
-                "overrule its keys. Remove the driver"
-            )
-
-
 def transform_paths(name: str) -> list[str]:
     """The data paths of a pose bone's channels."""
     prefix = f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
     return [f"{prefix}.{path}" for path in _TRANSFORM_PATHS]
 
 
-def write_poses(armature, container, wanted: WantedPoses, motion, times: np.ndarray, extents=None) -> float:
+def write_poses(
+    armature, container, wanted: WantedPoses, motion, times: np.ndarray, extents=None
+) -> tuple[dict[str, np.ndarray], float]:
     """Key the bones of ``wanted`` in ``container`` (see ``actions.curve_container``) at ``times``.
 
     motion: the RigMotion of all bones as they are: those that are not keyed keep their channels, and move with their
     parents. extents (P, 3): how far what each bone moves reaches along its axes, for chains.
-    Returns the largest shear, as a share, that bones without a chain could not be keyed with. Raises BadScene.
+    Returns the poses (F, 4, 4) of the bones with keys, by name, that these make, and the largest shear, as a share,
+    that bones without a chain could not be keyed with.
     """
     bones = armature.data.bones
     keyed = {name: index for index, name in enumerate(wanted.bones)}
@@ -108,7 +81,8 @@ def write_poses(armature, container, wanted: WantedPoses, motion, times: np.ndar
             poses[name] = motion.pose[:, place[name]]
         else:
             poses[name] = _composed(bone, np.broadcast_to(np.eye(4), (len(times), 4, 4)), parent)
-    return sheared
+    made = {*wanted.bones, *wanted.chains.values()} - (set(wanted.chains) if wanted.shears else set())
+    return {name: poses[name] for name in made}, sheared
 
 
 def _parents_first(bones):
@@ -168,42 +142,43 @@ def _rotations(quaternions: np.ndarray) -> np.ndarray:
     return to_matrices(quaternions)
 
 
-def _inherits_all(bone) -> bool:
-    return bone.use_inherit_rotation and bone.inherit_scale == "FULL" and bone.use_local_location
-
-
 def _rest(bone) -> np.ndarray:
     return np.array(bone.matrix_local, dtype=np.float64)
 
 
+def _frame_of(bone, parent) -> np.ndarray | None:
+    """(F, 4, 4), or (4, 4) for all frames: what a bone's own channels are relative to, its parent's poses being
+    ``parent`` (or None); None where they are not relative to any one matrix."""
+    if not bone.use_local_location:
+        return None
+    if parent is None:
+        return _rest(bone)
+    if bone.use_inherit_rotation and bone.inherit_scale == "FULL":
+        return parent @ np.linalg.solve(_rest(bone.parent), _rest(bone))
+    return None
+
+
 def _local(bone, poses: np.ndarray, parent) -> np.ndarray:
     """The bone's own channels (F, 4, 4) for its ``poses`` (F, 4, 4), its parent's being ``parent`` (or None)."""
-    if parent is None:
-        return np.linalg.inv(_rest(bone)) @ poses
-    if _inherits_all(bone):
-        between = np.linalg.solve(_rest(bone.parent), _rest(bone))
-        return np.linalg.inv(parent @ between) @ poses
-    return _converted(bone, poses, parent, invert=True)
+    frame = _frame_of(bone, parent)
+    return _converted(bone, poses, parent, invert=True) if frame is None else np.linalg.inv(frame) @ poses
 
 
 def _composed(bone, basis: np.ndarray, parent) -> np.ndarray:
     """The inverse of ``_local``."""
-    if parent is None:
-        return _rest(bone) @ basis
-    if _inherits_all(bone):
-        return parent @ np.linalg.solve(_rest(bone.parent), _rest(bone)) @ basis
-    return _converted(bone, basis, parent, invert=False)
+    frame = _frame_of(bone, parent)
+    return _converted(bone, basis, parent, invert=False) if frame is None else frame @ basis
 
 
-def _converted(bone, matrices: np.ndarray, parent: np.ndarray, *, invert: bool) -> np.ndarray:
+def _converted(bone, matrices: np.ndarray, parent, *, invert: bool) -> np.ndarray:
     """By Blender itself, frame by frame, where a bone does not inherit all of its parent."""
-    above, rest = bone.parent.matrix_local, bone.matrix_local
+    parents = [{}] * len(matrices)
+    if parent is not None:
+        above = bone.parent.matrix_local
+        parents = [{"parent_matrix": Matrix(each.tolist()), "parent_matrix_local": above} for each in parent]
     return np.array([
-        bone.convert_local_to_pose(
-            Matrix(matrix.tolist()), rest, parent_matrix=Matrix(of_parent.tolist()), parent_matrix_local=above,
-            invert=invert,
-        )
-        for matrix, of_parent in zip(matrices, parent, strict=True)
+        bone.convert_local_to_pose(Matrix(matrix.tolist()), bone.matrix_local, **of_parent, invert=invert)
+        for matrix, of_parent in zip(matrices, parents, strict=True)
     ], dtype=np.float64)  # fmt: skip
 
 

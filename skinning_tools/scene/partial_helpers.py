@@ -9,15 +9,16 @@ from ..core.errors import BadScene
 from . import actions, background
 from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX, NewBone, free_name
 from .bodies import deforming_bones
-from .bone_keys import WantedPoses, check_keyable
+from .bone_keys import WantedPoses
 from .bone_weights import BoneWeights, write_bone_weights
 from .joint_helper_rig import check_armature
+from .keyable_bones import check_keyable
 from .object_checks import object_label
+from .partial_notes import bare_notes, standstill_notes
 from .partial_parts import Parts, parts_of, plain_copy
 from .partial_steps import (
     Frames,
     apply_motion,
-    bare_notes,
     error_of,
     finished,
     locked_by_group,
@@ -25,7 +26,6 @@ from .partial_steps import (
     new_motion,
     part_of,
     read_parts,
-    standstill_notes,
 )
 from .skin_reader import armature_of, check_even_scale, rest_positions
 from .weight_tools import check_unchanged, forget_figures

@@ -9,16 +9,17 @@ import numpy as np
 from ..core.errors import BadWeights
 from . import actions, background
 from .added_bones import chain_parents, missing_chains
-from .bone_keys import WantedPoses, check_keyable
+from .bone_keys import WantedPoses
 from .bone_weights import read_bone_weights
 from .joint_helper_rig import check_armature
+from .keyable_bones import check_followed, check_keyable
 from .object_checks import object_label
+from .partial_notes import bare_notes
 from .partial_parts import Parts, parts_of, plain_copy
 from .partial_steps import (
     Frames,
     Reading,
     apply_motion,
-    bare_notes,
     error_of,
     finished,
     matrices_in_armature_space,
@@ -98,9 +99,12 @@ def solve_transforms(
     )
     times = actions.key_times(context.scene, reading.animation.frame_numbers)
     extents = _extents(parts, reading, names, rows, weights.weights)
-    with new_motion(context, parts, missing, wanted, reading, times, extents, "solved") as (copy, action, sheared):
+    with new_motion(context, parts, missing, wanted, reading, times, extents, "solved") as (copy, action, made):
+        poses, sheared = made
+        checking = check_followed(context, copy, poses, reading.animation.frame_numbers, parts.armature.name)
+        yield from part_of(checking, 0.7, 0.75, "Checking the keys")
         with plain_copy(parts) as probe:
-            meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85)
+            meter_before = yield from error_of(probe, parts, reading, 0.75, 0.85)
         with plain_copy(parts, copy) as probe:
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         apply_motion(context, parts.armature, missing, action)
@@ -163,6 +167,9 @@ def _joint_problem(parts: Parts, reading: Reading, names, chains, rotation_only:
     heads = heads @ to_mesh[:3, :3].T + to_mesh[:3, 3]
     axes = to_mesh[:3, :3] @ np.array([bones[name].matrix_local.to_3x3() for name in all_names], dtype=np.float64)
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    # Which way an axis points does not matter for what stretches along it, but where the mesh is mirrored against the
+    # armature they would not be those of any rotation.
+    axes[:, :, 2] *= np.sign(np.linalg.det(axes))[:, None]
     given = np.tile(np.eye(3, 4), (len(motion.matrices), len(all_names), 1, 1))
     for index in range(len(names), len(all_names)):
         pose = motion.pose[:, motion.place[all_names[index]]]

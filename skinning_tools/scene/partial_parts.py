@@ -177,6 +177,14 @@ def _check_armature(context, armature) -> None:
             f'The armature "{armature.name}" shows its rest position. Choose Pose Position in its data properties'
         )
     check_deforming(armature)
+    multiplied = next(
+        (bone.name for bone in armature.data.bones if bone.use_deform and bone.use_envelope_multiply), None
+    )
+    if multiplied is not None:
+        raise BadScene(
+            f'The bone "{multiplied}" of "{armature.name}" multiplies its weights with its envelope, and partial '
+            "solves are for weights alone. Disable Envelope Multiply in the properties of the bone"
+        )
 
 
 @contextmanager
@@ -360,15 +368,3 @@ def check_range(context, frame_start, frame_end, frame_step, label: str) -> None
             f"The range has only frame {numbers.start}; at least two frames are needed. Widen the frame range, or "
             "choose a smaller step"
         )
-
-
-def range_notes(armature, numbers: np.ndarray) -> tuple[str, ...]:
-    """What the user ought to know where the armature's action does not reach over all the frames."""
-    animation = armature.animation_data
-    action = animation.action if animation else None
-    if action is None or not len(numbers):
-        return ()
-    start, end = action.frame_range
-    if start <= numbers[0] + 0.5 and end >= numbers[-1] - 0.5:
-        return ()
-    return (f'the action "{action.name}" has keys from frame {start:g} to {end:g} only',)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 
 import bpy
 import numpy as np
@@ -18,16 +17,13 @@ from .bone_keys import WantedPoses, transform_paths, write_poses
 from .bone_weights import BoneWeights, read_bone_weights
 from .data_blocks import is_alive
 from .object_checks import object_label
-from .partial_parts import Parts, check_range, measured, plain_copy, range_notes, read_motion, read_target
+from .partial_notes import scene_notes
+from .partial_parts import Parts, check_range, measured, plain_copy, read_motion, read_target
 from .records import write_record
 from .vertex_groups import read_weights
-from .wording import vertices_text
 
 # The figures of the last partial solve, a custom property of the mesh object.
 FIGURES_PROPERTY = "skinning_partial_solve"
-
-# Of the size of what moves: less is rounding. And the steps of a standstill that is too short to tell of.
-_STILL, _LONGEST_REST = 1e-5, 2
 
 # What solves before have put behind an action's name.
 _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
@@ -97,7 +93,7 @@ def read_parts(context, parts: Parts, frames: Frames, names, weights=None) -> ba
         moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers)
         motion = yield from part_of(moving, 0.25, 0.4, "Reading the armature")
     weights = weights or read_bone_weights(parts.mesh, parts.armature)
-    return Reading(animation, motion, weights, range_notes(parts.armature, animation.frame_numbers))
+    return Reading(animation, motion, weights, scene_notes(context, parts, animation.frame_numbers))
 
 
 def locked_by_group(mesh, group: str) -> np.ndarray:
@@ -107,39 +103,6 @@ def locked_by_group(mesh, group: str) -> np.ndarray:
     if group not in mesh.vertex_groups:
         raise BadSettings(f'The {object_label(mesh)} has no vertex group "{group}". Choose another')
     return read_weights(mesh, [group])[1].any(axis=1)
-
-
-def bare_notes(weights: BoneWeights) -> list[str]:
-    """What the user ought to know where vertices have no weights."""
-    missed = int(np.count_nonzero(~weights.bound))
-    if not missed:
-        return []
-    verb = "have" if missed > 1 else "has"
-    first = int(np.argmin(weights.bound))
-    return [f"{vertices_text(missed)} (the first: {first}) {verb} no weights and no bone to move them"]
-
-
-def standstill_notes(parts: Parts, reading: Reading) -> list[str]:
-    """What the user ought to know where the target stands still at an end of the frames and the armature does not: then
-    one of them may be shorter than the other."""
-    frames, matrices = reading.animation.frames, reading.motion.matrices
-    numbers, moves = reading.animation.frame_numbers, _steps(frames)
-    if not moves.any():
-        return []
-    first, last = int(np.argmax(moves)), len(moves) - int(np.argmax(moves[::-1]))
-    armature_moves, name = _steps(matrices.reshape(len(matrices), -1, 4)), object_label(parts.target)
-    notes = []
-    if first >= _LONGEST_REST and armature_moves[:first].any():
-        notes.append(f"{name} stands still up to frame {numbers[first]:g}, while the armature moves")
-    if len(moves) - last >= _LONGEST_REST and armature_moves[last:].any():
-        notes.append(f"{name} stands still from frame {numbers[last]:g} on, while the armature moves")
-    return notes
-
-
-def _steps(frames: np.ndarray) -> np.ndarray:
-    """(F − 1,) bool: whether anything of ``frames`` (F, ...) moves from one to the next, but for rounding."""
-    size = np.ptp(frames[0], axis=0).max()
-    return np.array([np.abs(after - before).max() > _STILL * size for before, after in pairwise(frames)])
 
 
 def error_of(probe, parts: Parts, reading: Reading, start, end, *, armature=None, wanted: bool = True):
@@ -192,7 +155,7 @@ def matrices_in_armature_space(transforms: np.ndarray, motion) -> np.ndarray:
 @contextmanager
 def new_motion(context, parts: Parts, added, wanted: WantedPoses, reading, times, extents, ending: str):
     """A copy of the armature, in no scene and removed at the end, that has the bones ``added`` and moves as ``wanted``;
-    its new action, which is removed where the body does not end well; and the shear that was lost."""
+    its new action, which is removed where the body does not end well; and what ``write_poses`` returns."""
     armature = parts.armature
     with ExitStack() as undo:
         copy = armature.copy()
@@ -206,8 +169,8 @@ def new_motion(context, parts: Parts, added, wanted: WantedPoses, reading, times
         action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
         action = action or actions.new_action(copy, name)
         failed = undo.enter_context(_removed_on_failure(action))
-        sheared = write_poses(copy, actions.curve_container(copy), wanted, reading.motion, times, extents)
-        yield copy, action, sheared
+        made = write_poses(copy, actions.curve_container(copy), wanted, reading.motion, times, extents)
+        yield copy, action, made
         failed.clear()
 
 

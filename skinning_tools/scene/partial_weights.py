@@ -11,8 +11,9 @@ from .bodies import deforming_bones
 from .bone_weights import write_bone_weights
 from .fit_poses import differ
 from .object_checks import object_label
+from .partial_notes import standstill_notes
 from .partial_parts import Parts, parts_of, plain_copy
-from .partial_steps import Frames, Reading, error_of, finished, locked_by_group, part_of, read_parts, standstill_notes
+from .partial_steps import Frames, Reading, error_of, finished, locked_by_group, part_of, read_parts
 from .skin_reader import armature_of, rest_positions
 from .weight_tools import check_unchanged, forget_figures
 from .wording import counted, vertices_text

@@ -34,6 +34,40 @@ def tube(stretch=0.0, move=0.0, seed=0) -> tuple[bpy.types.Object, bpy.types.Obj
     return ob, rig
 
 
+def rigged_at_rest(**options):
+    """The tube at rest: its armature has an action in which nothing moves; the target, and where it goes."""
+    ob, armature = tube(**options)
+    wanted = scenes.played(ob, FRAMES)
+    target = moving_copy(ob, wanted)
+    for curve in curves(armature.animation_data.action):
+        rest = float(curve.data_path.endswith("scale"))
+        for point in curve.keyframe_points:
+            point.co[1] = rest
+        curve.update()
+    bpy.context.scene.frame_set(1)
+    select(target, ob)
+    assert error(ob, wanted) > 50
+    return ob, armature, target, wanted
+
+
+def add_bone(armature, name, parent=None, child=None):
+    """A bone that does not deform, its parent, and what becomes its child; returns its pose bone."""
+    active = bpy.context.view_layer.objects.active
+    selected = bpy.context.selected_objects
+    select(armature)
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = armature.data.edit_bones
+    bone = bones.new(name)
+    bone.head, bone.tail, bone.use_deform = (0.3, 0.4, 0.5), (0.3, 1.4, 0.5), False
+    if parent:
+        bone.parent = bones[parent]
+    if child:
+        bones[child].parent = bone
+    bpy.ops.object.mode_set(mode="OBJECT")
+    select(*selected, active)
+    return armature.pose.bones[name]
+
+
 def curves(action) -> list:
     """All curves of an action with one slot at most."""
     if not hasattr(action, "layers"):

@@ -12,7 +12,18 @@ from skinning_tools.scene.partial_motion import solve_transforms
 from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from skinning_tools.scene.records import read_record
 from tests.blender import moving_meshes, partial_scenes, scenes
-from tests.blender.partial_scenes import BONES, FRAMES, error, keys_of, matrices_of, moving_copy, select, tube
+from tests.blender.partial_scenes import (
+    BONES,
+    FRAMES,
+    add_bone,
+    error,
+    keys_of,
+    matrices_of,
+    moving_copy,
+    rigged_at_rest,
+    select,
+    tube,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,26 +33,10 @@ def extension():
     skinning_tools.unregister()
 
 
-def rigged(**options):
-    """The tube at rest: its armature has an action in which nothing moves; the target, and where it goes."""
-    ob, armature = tube(**options)
-    wanted = scenes.played(ob, FRAMES)
-    target = moving_copy(ob, wanted)
-    for curve in partial_scenes.curves(armature.animation_data.action):
-        rest = float(curve.data_path.endswith("scale"))
-        for point in curve.keyframe_points:
-            point.co[1] = rest
-        curve.update()
-    bpy.context.scene.frame_set(1)
-    select(target, ob)
-    assert error(ob, wanted) > 50
-    return ob, armature, target, wanted
-
-
 @pytest.fixture
 def rig():
     """Bones that turn and move."""
-    return rigged(move=0.1)
+    return rigged_at_rest(move=0.1)
 
 
 def solve(**given):
@@ -99,7 +94,7 @@ def test_the_motion_of_a_chain_of_parents_comes_back(rig):
 @pytest.mark.parametrize(("kind", "limit"), [("RIGID", 30), ("SCALED", 25), ("AFFINE", 0.01)])
 def test_kinds_of_bones_where_the_target_shears(kind, limit):
     """Bones that scale under bones that scale: only chains of two can follow."""
-    ob, armature, _, wanted = rigged(stretch=0.2, move=0.1)
+    ob, armature, _, wanted = rigged_at_rest(stretch=0.2, move=0.1)
     solve(bone_kind=kind)
     assert error(ob, wanted) < limit
     assert figures(ob).e_rms == pytest.approx(error(ob, wanted), rel=1e-2, abs=1e-3)
@@ -114,7 +109,7 @@ def test_kinds_of_bones_where_the_target_shears(kind, limit):
 def test_each_kind_does_better_than_the_one_before():
     errors = []
     for kind in ("RIGID", "SCALED", "AFFINE"):
-        ob, _, _, _ = rigged(stretch=0.2, move=0.1)
+        ob, _, _, _ = rigged_at_rest(stretch=0.2, move=0.1)
         solve(bone_kind=kind)
         errors.append(figures(ob).e_rms)
     assert errors[0] > errors[1] > errors[2]
@@ -161,7 +156,7 @@ def test_keys_are_in_the_rotation_mode_that_the_bones_have(rig, mode):
 
 def test_the_old_action_stays_and_so_does_what_is_not_solved_for(rig):
     ob, armature, _, wanted = rig
-    extra = _add_bone(armature, "Extra", parent="Bone 1")
+    extra = add_bone(armature, "Extra", parent="Bone 1")
     extra.location = (1, 2, 3)
     extra.keyframe_insert("location", frame=1)
     armature["property"] = 2.0
@@ -185,29 +180,11 @@ def test_the_old_action_stays_and_so_does_what_is_not_solved_for(rig):
     assert error(ob, wanted) < 0.01
 
 
-def _add_bone(armature, name, parent=None, child=None):
-    """A bone that does not deform, its parent, and what becomes its child; returns its pose bone."""
-    active = bpy.context.view_layer.objects.active
-    selected = bpy.context.selected_objects
-    select(armature)
-    bpy.ops.object.mode_set(mode="EDIT")
-    bones = armature.data.edit_bones
-    bone = bones.new(name)
-    bone.head, bone.tail, bone.use_deform = (0.3, 0.4, 0.5), (0.3, 1.4, 0.5), False
-    if parent:
-        bone.parent = bones[parent]
-    if child:
-        bones[child].parent = bone
-    bpy.ops.object.mode_set(mode="OBJECT")
-    select(*selected, active)
-    return armature.pose.bones[name]
-
-
 def test_control_bones_between_and_above_go_on_moving(rig):
     """A root that is keyed, and a control between two bones that are solved for: both keep their channels."""
     ob, armature, _, wanted = rig
     for name, parent, child in (("Root", None, "Bone 0"), ("Control", "Bone 1", "Bone 2")):
-        bone = _add_bone(armature, name, parent, child)
+        bone = add_bone(armature, name, parent, child)
         bone.rotation_mode = "XYZ"
         for frame, angle in ((1, 0.0), (8, 0.6)):
             bone.rotation_euler = (0.2, angle, 0)
@@ -229,11 +206,11 @@ def test_control_bones_between_and_above_go_on_moving(rig):
 
 def test_rotation_only_keeps_the_joints():
     """Where the target's bones only turn, too, nothing is lost; where they move, the joints hold all the same."""
-    ob, armature, _, wanted = rigged()
+    ob, armature, _, wanted = rigged_at_rest()
     solve(rotation_only=True)
     assert error(ob, wanted) < 0.02
     assert heads(armature).max() < 1e-5
-    ob, armature, _, wanted = rigged(move=0.3)
+    ob, armature, _, wanted = rigged_at_rest(move=0.3)
     solve()
     assert error(ob, wanted) < 0.01
     assert heads(armature).max() > 0.1
@@ -247,7 +224,7 @@ def test_rotation_only_keeps_the_joints():
 
 
 def test_connected_bones_stay_at_their_joints():
-    ob, armature, _, wanted = rigged(move=0.3)
+    ob, armature, _, wanted = rigged_at_rest(move=0.3)
     active, selected = bpy.context.view_layer.objects.active, bpy.context.selected_objects
     select(armature)
     bpy.ops.object.mode_set(mode="EDIT")

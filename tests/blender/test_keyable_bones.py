@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keys of solved motion have their way, or are refused with what stands against them."""
+
+import bpy
+import numpy as np
+import pytest
+
+import skinning_tools
+from tests.blender import scenes
+from tests.blender.partial_scenes import BONES, add_bone, curves, error, rigged_at_rest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+@pytest.fixture
+def rig():
+    return rigged_at_rest(move=0.1)
+
+
+def solve(**given):
+    assert bpy.ops.skinning.solve_transforms(**given) == {"FINISHED"}
+
+
+def refused(match: str, **given) -> None:
+    before, state = scenes.data_blocks(), scenes.ui_state()
+    with pytest.raises(RuntimeError, match=match):
+        bpy.ops.skinning.solve_transforms(**given)
+    assert scenes.data_blocks() == before
+    assert scenes.ui_state() == state
+
+
+@pytest.mark.parametrize("kind", ["RIGID", "SCALED", "AFFINE"])
+@pytest.mark.parametrize("bones", [BONES, BONES[:1]])
+def test_locations_along_the_axes_of_the_armature(rig, kind, bones):
+    """The first bone has no parent whose motion it could leave out, but its location is of other axes all the same."""
+    ob, armature, _, wanted = rig
+    for name in bones:
+        armature.data.bones[name].use_local_location = False
+    solve(bone_kind=kind)
+    assert error(ob, wanted) < 0.01
+
+
+@pytest.mark.parametrize("kind", ["RIGID", "SCALED", "AFFINE"])
+def test_a_mesh_that_is_mirrored_against_its_armature(rig, kind):
+    ob, _, target, wanted = rig
+    for each in (ob, target):
+        each.scale = (-1.2, 1.2, 1.2)
+    bpy.context.view_layer.update()
+    solve(bone_kind=kind)
+    assert error(ob, wanted) < 0.01
+
+
+@pytest.mark.parametrize("mode", ["ADD", "COMBINE"])
+def test_an_action_that_is_mixed_with_tracks(rig, mode):
+    ob, armature, _, wanted = rig
+    animation = armature.animation_data
+    track = animation.nla_tracks.new()
+    strip = track.strips.new("Strip", 1, animation.action.copy())
+    for curve in curves(strip.action):
+        for point in curve.keyframe_points:
+            point.co[1] += 0.1
+    animation.action_blend_type = mode
+    refused("mixed with its NLA tracks")
+    animation.action_blend_type = "REPLACE"
+    animation.action_influence = 0.5
+    refused("mixed with its NLA tracks")
+    animation.action_influence = 1.0
+    track.is_solo = True
+    refused('NLA track "NlaTrack" of "Rig" plays alone')
+    animation.use_nla = False
+    solve()
+    assert error(ob, wanted) < 0.01
+
+
+def test_new_bones_combine_with_tracks(rig):
+    _, armature, _, _ = rig
+    animation = armature.animation_data
+    animation.nla_tracks.new().strips.new("Strip", 1, animation.action)
+    animation.action = None
+    animation.action_blend_type = "COMBINE"
+    assert bpy.ops.skinning.add_helper_bones() == {"FINISHED"}
+    animation.action_blend_type = "ADD"
+    with pytest.raises(RuntimeError, match="mixed with its NLA tracks"):
+        bpy.ops.skinning.add_helper_bones()
+
+
+@pytest.mark.parametrize(("kind", "above"), [("IK", 4), ("IK", 2), ("SPLINE_IK", 3)])
+def test_inverse_kinematics_of_a_bone_that_moves_nothing(rig, kind, above):
+    ob, armature, _, wanted = rig
+    tip = add_bone(armature, "Tip", parent="Bone 4")
+    constraint = tip.constraints.new(kind)
+    constraint.chain_count = above
+    # Without a target it does nothing.
+    solve()
+    if kind == "IK":
+        constraint.target = scenes.link(bpy.data.objects.new("Aim", None))
+    else:
+        curve = bpy.data.curves.new("Spline", "CURVE")
+        curve.splines.new("BEZIER").bezier_points.add(2)
+        constraint.target = scenes.link(bpy.data.objects.new("Spline", curve))
+    bpy.context.view_layer.objects.active = ob
+    refused('of the bone "Tip" moves the bone "Bone 4", too')
+    if kind == "IK":
+        constraint.chain_count = 1
+        solve()
+        assert error(ob, wanted) < 0.01
+    constraint.chain_count = above
+    constraint.mute = True
+    solve()
+    assert error(ob, wanted) < 0.01
+
+
+def test_a_constraint_that_is_off_only_now(rig):
+    ob, armature, target, wanted = rig
+    constraint = armature.pose.bones["Bone 2"].constraints.new("COPY_ROTATION")
+    constraint.target = target
+    for frame, value in ((1, 0.0), (8, 1.0)):
+        constraint.influence = value
+        constraint.keyframe_insert("influence", frame=frame)
+    bpy.context.scene.frame_set(1)
+    refused('constraint "Copy Rotation" of the bone "Bone 2" would overrule its keys')
+    for curve in curves(armature.animation_data.action):
+        if curve.data_path.endswith("influence"):
+            for point in curve.keyframe_points:
+                point.co[1], point.interpolation = 0.0, "CONSTANT"
+    solve()
+    assert error(ob, wanted) < 0.01
+
+
+def test_what_moves_bones_in_between(rig):
+    """Neither what a constraint makes of a bone that hangs on solved ones, nor what reads these, is known before."""
+    ob, armature, _, wanted = rig
+    control = add_bone(armature, "Control", "Bone 1", "Bone 2")
+    control.rotation_mode = "XYZ"
+    limit = control.constraints.new("LIMIT_ROTATION")
+    limit.use_limit_x = limit.use_limit_y = limit.use_limit_z = True
+    refused('bone "Bone 2" of "Rig" would not go where its keys take it at frame 1')
+    limit.mute = True
+    driver = control.driver_add("rotation_euler", 0).driver
+    variable = driver.variables.new()
+    variable.type = "TRANSFORMS"
+    variable.targets[0].id, variable.targets[0].bone_target = armature, "Bone 1"
+    variable.targets[0].transform_type, variable.targets[0].transform_space = "ROT_X", "LOCAL_SPACE"
+    driver.expression = variable.name
+    refused('bone "Bone 2" of "Rig" would not go where its keys take it at frame 2')
+    control.driver_remove("rotation_euler", 0)
+    solve()
+    assert error(ob, wanted) < 0.01
+
+
+def test_a_rotation_mode_that_changes(rig):
+    _, armature, _, _ = rig
+    bone = armature.pose.bones["Bone 2"]
+    for frame, mode in ((1, "QUATERNION"), (5, "XYZ")):
+        bone.rotation_mode = mode
+        bone.keyframe_insert("rotation_mode", frame=frame)
+    bpy.context.scene.frame_set(1)
+    refused('bone "Bone 2" of "Rig" would not go where its keys take it at frame [5-8]')
+
+
+def test_bones_whose_envelopes_count(rig):
+    _, armature, _, _ = rig
+    armature.data.bones["Bone 3"].use_envelope_multiply = True
+    refused('bone "Bone 3" of "Rig" multiplies its weights with its envelope')
+
+
+def test_what_shapes_the_mesh_besides_is_told(rig, capfd):
+    ob, armature, _, wanted = rig
+    key = scenes.shape_keys(ob, 1)[0]
+    solve()
+    assert "shape keys" not in capfd.readouterr().out
+    key.value = 0.1
+    armature.data.bones["Bone 1"].bbone_segments = 4
+    solve()
+    told = capfd.readouterr().out
+    assert 'the shape keys of object "Arm" deform it besides' in told
+    assert "1 bendy bone solved for as straight" in told
+    key.mute = True
+    bpy.context.view_layer.update()
+    assert error(ob, wanted) < 0.01
+
+
+def test_frames_of_an_action_in_stretched_time(rig, capfd):
+    """Its keys from 1 to 8 are shown at the frames 2 to 16."""
+    scene = bpy.context.scene
+    scene.render.frame_map_old, scene.render.frame_map_new = 100, 200
+    solve(frame_start=2, frame_end=16)
+    assert "has keys from" not in capfd.readouterr().out
+    solve(frame_start=2, frame_end=20)
+    assert 'the action "RigAction_solved" has keys from frame 2 to 16 only' in capfd.readouterr().out
+
+
+def test_frames_of_an_action_that_others_share(rig, capfd):
+    """What an action holds for other objects says nothing of the armature's frames."""
+    _, armature, _, _ = rig
+    action = armature.animation_data.action
+    if not hasattr(action, "slots"):
+        pytest.skip("actions have no slots before Blender 4.4")
+    other = scenes.link(bpy.data.objects.new("Other", None))
+    other.animation_data_create().action = action
+    other.animation_data.action_slot = action.slots.new(id_type="OBJECT", name="Other")
+    for frame in (1, 20):
+        other.keyframe_insert("location", frame=frame)
+    bpy.context.view_layer.objects.active = bpy.data.objects["Arm"]
+    solve(frame_end=20)
+    assert 'the action "RigAction" has keys from frame 1 to 8 only' in capfd.readouterr().out
+
+
+def test_drivers_of_the_armature_itself_read_the_new_motion(rig):
+    """A bone below solved ones that copies one of them, driven: it goes where the new keys take that."""
+    ob, armature, _, wanted = rig
+    follower = add_bone(armature, "Follower", "Bone 4")
+    follower.rotation_mode = "XYZ"
+    driver = follower.driver_add("rotation_euler", 1).driver
+    variable = driver.variables.new()
+    variable.type = "TRANSFORMS"
+    variable.targets[0].id, variable.targets[0].bone_target = armature, "Bone 1"
+    variable.targets[0].transform_type, variable.targets[0].transform_space = "ROT_X", "LOCAL_SPACE"
+    driver.expression = variable.name
+    solve()
+    assert error(ob, wanted) < 0.01
+    bpy.context.scene.frame_set(8)
+    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones
+    assert np.abs(posed["Follower"].matrix_basis.to_euler().y) > 0.01
