@@ -21,7 +21,13 @@ const renderer = new THREE.WebGLRenderer({ antialias: true, preserveDrawingBuffe
 
 async function main() {
   for (;;) {
-    const job = await (await fetch("/job")).json();
+    let job;
+    try {
+      job = await (await fetch("/job")).json();
+    } catch {
+      window.close(); // whoever started the browser is gone
+      return;
+    }
     if (job === null) continue;
     messages = [];
     try {
