@@ -65,8 +65,11 @@ def render(path: str, meshes: list[bpy.types.Mesh], samples: int) -> None:
     bpy.ops.render.render(write_still=True, scene=scene.name)
 
 
-def compose(path: str, captions: list[tuple[str, str]], largest: float, label: str, apart: float = 0.325) -> None:
-    """Write the ``captions`` (title, line below) and a color bar from 0 to ``largest`` onto the picture.
+def compose(
+    path: str, captions: list[tuple[str, str]], largest: float = 0.0, label: str = "", apart: float = 0.325
+) -> None:
+    """Write the ``captions`` (title, line below) and, where it has a ``label``, a color bar from 0 to ``largest`` onto
+    the picture.
 
     apart: from one caption to the next, as a share of the picture's width. Where that is little, the color bar is below
     the captions."""
@@ -82,12 +85,13 @@ def compose(path: str, captions: list[tuple[str, str]], largest: float, label: s
         x = 0.5 + (index - (len(captions) - 1) / 2) * apart
         figure.text(x, 0.135 + up, title, color=TEXT, fontsize=size, fontweight="bold", ha="center")
         figure.text(x, 0.085 + up, line, color=MUTED, fontsize=0.7 * size, ha="center")
-    bar = figure.add_axes((0.715, 0.93, 0.22, 0.02) if wide else (0.39, 0.085, 0.22, 0.015))
-    scale = plt.cm.ScalarMappable(Normalize(0, largest), COLORS)
-    colorbar = figure.colorbar(scale, cax=bar, orientation="horizontal", extend="max")
-    colorbar.outline.set_visible(False)
-    colorbar.ax.tick_params(colors=TEXT, labelsize=11, length=0)
-    colorbar.set_label(label, color=MUTED, fontsize=11)
+    if label:
+        bar = figure.add_axes((0.715, 0.93, 0.22, 0.02) if wide else (0.39, 0.085, 0.22, 0.015))
+        scale = plt.cm.ScalarMappable(Normalize(0, largest), COLORS)
+        colorbar = figure.colorbar(scale, cax=bar, orientation="horizontal", extend="max")
+        colorbar.outline.set_visible(False)
+        colorbar.ax.tick_params(colors=TEXT, labelsize=11, length=0)
+        colorbar.set_label(label, color=MUTED, fontsize=11)
     figure.savefig(path)
     plt.close(figure)
 

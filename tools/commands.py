@@ -124,7 +124,7 @@ def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
         for name in ("flag.png", "error.png"):
             shutil.copyfile(ROOT / "demo" / name, images / name)
             print(f"docs/images/{name}", flush=True)
-    for script in ("demos/rotation_centers.py", "demos/eigenskin.py", "demos/binding.py"):
-        status = status or _run(python, script, "--output", str(images))
+    for name in ("rotation_centers", "eigenskin", "binding", "creature_pictures"):
+        status = status or _run(python, f"demos/{name}.py", "--output", str(images))
     status = status or _run(python, "-m", "tools.command_line_docs")
     return status

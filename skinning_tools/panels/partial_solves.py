@@ -3,12 +3,14 @@
 
 import bpy
 
+from ..core.errors import SkinningError
 from ..scene import background
 from ..scene.character import target_mesh
-from ..scene.partial_parts import reason_not_to_solve
+from ..scene.job_checks import active_object
+from ..scene.partial_parts import parts_of, reason_not_to_solve
 from ..scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from ..scene.records import read_record
-from .convert_animation import draw_frame_range, draw_rows, draw_text
+from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
 
 
 class SKINNING_PT_partial_solves(bpy.types.Panel):
@@ -29,10 +31,12 @@ class SKINNING_PT_partial_solves(bpy.types.Panel):
         column.enabled = job is None
         column.prop_search(settings, "armature", context.scene, "objects", icon="ARMATURE_DATA")
         column.prop_search(settings, "target", context.scene, "objects", icon="MESH_DATA")
+        meant = meant_text(context) if job is None else ""
+        if meant:
+            draw_text(column, context, meant, "INFO")
         draw_frame_range(column, context.scene, settings)
         if job is not None:
-            layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-            layout.label(text="Press Esc to cancel")
+            draw_job(layout, job)
         mesh = target_mesh(context)
         mesh = mesh if mesh is not None and mesh.type == "MESH" else None
         _draw_weights(layout, context, settings.weights, mesh, job)
@@ -41,6 +45,20 @@ class SKINNING_PT_partial_solves(bpy.types.Panel):
         figures = read_record(mesh, FIGURES_PROPERTY, PartialFigures) if mesh is not None else None
         if figures is not None:
             _draw_figures(layout, figures)
+
+
+def meant_text(context) -> str:
+    """Which objects a solve would work on, where the selection says it and not the panel's fields; "" where they do, or
+    where it could not start."""
+    settings = context.scene.skinning_partial
+    if settings.armature and settings.target:
+        return ""
+    try:
+        parts = parts_of(context, active_object(context), settings.armature, settings.target, weighted=False)
+    except SkinningError:
+        return ""
+    target = "its own animation" if parts.own else parts.target.name
+    return f"{parts.mesh.name}, moved by {parts.armature.name}, is to follow {target}"
 
 
 def _draw_weights(layout, context, settings, mesh, job) -> None:

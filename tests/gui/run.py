@@ -42,6 +42,7 @@ TESTS = (
 # By the script that takes them: the picture's name there, and that in docs/images.
 DOCS_PICTURES = {
     "preview_pictures.py": {name: name for name in ("preview_distance.png", "preview_methods.png")},
+    "solver_pictures.py": {"conversion.png": "window.png", "partial_solves.png": "partial_solves.png"},
     "bind_window.py": {"bind_4_volumes_mirrored.png": "binding_volumes.png"},
     "weights_window.py": {"weights_2_found.png": "binding_rogue.png"},
     "fit_weights_window.py": {

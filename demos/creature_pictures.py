@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pictures of a creature made in code: the skeleton found in its walk, weights and helper bones solved for.
+
+Run by `python3 build.py docs`. Leaves joint_hierarchy.png, partial_weights.png, partial_helpers.png and
+error_over_bones.png.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import creature
+import flag_picture
+from eigenskin import dimmed, flatten, shape
+from rotation_centers import render
+
+import skinning_tools
+from skinning_tools.core.animation import Animation
+from skinning_tools.core.curve_picture import curve_picture
+from skinning_tools.core.decomposition import Settings, decompose
+from tests.blender import scenes
+from tests.blender.partial_scenes import select
+
+BONES, HELPERS, INFLUENCES = 24, 4, 4
+MOST_BONES, TARGET = 60, 0.5
+SKIN, BONE = (0.62, 0.42, 0.30), (1.0, 0.62, 0.05)
+MIDDLE = np.array([-0.12, 0.0, 0.72])
+LOOK = {"height": 3.5, "direction": (0.35, -1.0, 0.2)}
+NUMBERS = range(1, creature.FRAMES + 1)
+
+# By hand, radians about the world's axes: the part of the body, and how its bone is turned.
+POSE = (
+    ("hip", (0.0, 0.35, 0.0)),
+    ("chest", (0.0, -0.30, 0.0)),
+    ("neck", (0.0, -0.35, -0.5)),
+    ("head", (0.0, 0.5, -0.4)),
+    ("front upper.R", (0.0, -1.1, 0.0)),
+    ("front lower.R", (0.0, 1.5, 0.0)),
+    ("tail 1", (0.0, 0.9, 0.0)),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the pictures")
+    parser.add_argument("--samples", type=int, default=32, help="of Cycles for each pixel")
+    parser.add_argument("--percent", type=int, default=100, help="of the resolution, to see the pictures sooner")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    skinning_tools.register()
+    for name, draw in (
+        ("error_over_bones", draw_curve),
+        ("joint_hierarchy", draw_joints),
+        ("partial_weights", draw_weights),
+        ("partial_helpers", draw_helpers),
+    ):
+        path = options.output / f"{name}.png"
+        print(path, draw(path, options.samples, options.percent), sep="\n", flush=True)
+    return 0
+
+
+# Error over bones
+
+
+def draw_curve(path: Path, _samples: int, _percent: int) -> str:
+    """The search for the fewest bones that reach TARGET."""
+    made = creature.build()
+    animation = Animation(played(made.body), np.array(triangles_of(made.body)))
+    found = decompose(animation, Settings(bone_count=MOST_BONES, target_error=TARGET))
+    path.write_bytes(curve_picture(found.curve, TARGET, found.bone_count))
+    return f"{found.bone_count} bones reach {TARGET}"
+
+
+# Joint hierarchy
+
+
+def draw_joints(path: Path, samples: int, percent: int) -> str:
+    """The animation, the skeleton that is found in it, and a pose that was never in it."""
+    body = creature.build(soft=False).body
+    select(body)
+    bpy.ops.skinning.convert_animation(bone_count=BONES, bone_kind="RIGID", joint_hierarchy=True)
+    skinned = bpy.data.objects["Creature_skinned"]
+    rig, report = skinned.parent, skinned["skinning_report"]
+    bpy.context.scene.frame_set(6)
+    meshes = {"animation": plain(positions(body), triangles_of(body))}
+    rig.animation_data_clear()
+    for bone in rig.pose.bones:
+        bone.matrix_basis.identity()
+    meshes["found"] = with_bones(skinned, rig)
+    for part, angles in POSE:
+        bone = rig.pose.bones[bone_of(part, body, skinned, rig)]
+        bone.rotation_quaternion = creature.turned(bone.bone, angles)
+    meshes["posed"] = with_bones(skinned, rig)
+    render(path, meshes, samples, percent, **LOOK)
+    flatten(path)
+    captions = [
+        ("An animation", f"{report['vertex_count']:,} vertices, {report['frame_count']} frames, no bones"),
+        ("Its skeleton", f"{report['bone_count']} rigid bones, {report['joint_count']} joints, "
+         f"E_RMS {report['e_rms']:.2f} ‰"),
+        ("Posed by hand", f"{len(POSE)} bones turned"),
+    ]  # fmt: skip
+    flag_picture.compose(str(path), captions)
+    return f"{distances_text(body, rig)}"
+
+
+def distances_text(body, rig) -> str:
+    """How near found joints are to those that the creature was made with."""
+    bpy.context.scene.frame_set(1)
+    made = body.modifiers["Armature"].object.pose.bones
+    real = np.array([bone.head for bone in made if bone.parent])
+    found = np.array([bone.head_local for bone in rig.data.bones if bone.parent])
+    gaps = np.linalg.norm(real[:, None] - found[None], axis=-1).min(axis=1)
+    size = np.linalg.norm(np.ptp(positions(body), axis=0))
+    near = int((gaps < 0.03 * size).sum())
+    return f"{near} of {len(real)} joints have a found one nearer than 3 % of the creature's size"
+
+
+def bone_of(part: str, body, skinned, rig) -> str:
+    """The found bone that moves most of what the creature's bone ``part`` does."""
+    wanted = shares(body)[:, body.vertex_groups[part].index]
+    own = shares(skinned)
+    names = [group.name for group in skinned.vertex_groups]
+    best = max(range(len(names)), key=lambda index: float(own[:, index] @ wanted))
+    return names[best]
+
+
+def shares(ob) -> np.ndarray:
+    """(N, groups) weights."""
+    dense = np.zeros((len(ob.data.vertices), len(ob.vertex_groups)))
+    for vertex in ob.data.vertices:
+        for group in vertex.groups:
+            dense[vertex.index, group.group] = group.weight
+    return dense
+
+
+def with_bones(skinned, rig) -> bpy.types.Mesh:
+    """The mesh as it is now, to be seen through, and the armature's bones in it."""
+    mesh = plain(positions(skinned), triangles_of(skinned), opaque=0.4)
+    mesh.materials.append(flag_picture.plain("Bone", BONE, roughness=0.6))
+    points, faces = [np.array([vertex.co for vertex in mesh.vertices])], [list(p.vertices) for p in mesh.polygons]
+    skin_faces, count = len(faces), len(points[0])
+    for bone in rig.pose.bones:
+        shown, own = octahedron(bone)
+        points.append(shown)
+        faces += [[count + i for i in face] for face in own]
+        count += len(shown)
+    both = bpy.data.meshes.new("With Bones")
+    both.from_pydata(np.concatenate(points).tolist(), [], faces)
+    for material in mesh.materials:
+        both.materials.append(material)
+    both.polygons.foreach_set("material_index", (np.arange(len(faces)) >= skin_faces).astype(np.int32))
+    both.polygons.foreach_set("use_smooth", np.arange(len(faces)) < skin_faces)
+    return both
+
+
+def octahedron(bone) -> tuple[np.ndarray, list]:
+    """Points and faces of a bone as Blender draws it, and a small one for its head."""
+    length = bone.length
+    width = 0.1 * length + 0.012
+    ring = [
+        (width, 0.12 * length, 0),
+        (0, 0.12 * length, width),
+        (-width, 0.12 * length, 0),
+        (0, 0.12 * length, -width),
+    ]
+    points = [(0, 0, 0), *ring, (0, length, 0)]
+    faces = [[0, 1 + (k + 1) % 4, 1 + k] for k in range(4)] + [[5, 1 + k, 1 + (k + 1) % 4] for k in range(4)]
+    ball = 0.022
+    points += [(ball, 0, 0), (0, ball, 0), (-ball, 0, 0), (0, -ball, 0), (0, 0, ball), (0, 0, -ball)]
+    faces += [[6 + k, 6 + (k + 1) % 4, 10] for k in range(4)] + [[6 + (k + 1) % 4, 6 + k, 11] for k in range(4)]
+    place = np.array(bone.matrix)
+    return np.array(points) @ place[:3, :3].T + place[:3, 3] - MIDDLE, faces
+
+
+# Partial solves
+
+
+def draw_weights(path: Path, samples: int, percent: int) -> str:
+    """A mesh whose vertices all follow their nearest bone, and with the weights that are solved for."""
+    made = creature.build()
+    copy = badly_bound(made)
+    select(made.body, copy)
+    before = played(copy)
+    bpy.ops.skinning.solve_weights(max_influences=INFLUENCES)
+    captions = ("Nearest bone alone", "Solved weights")
+    return draw_partial(path, made, copy, before, captions, samples, percent)
+
+
+def draw_helpers(path: Path, samples: int, percent: int) -> str:
+    """A belly that the rig has no bones for, without and with helper bones."""
+    made = creature.build()
+    copy = bound(made)
+    select(made.body, copy)
+    before = played(copy)
+    bpy.ops.skinning.add_helper_bones(bone_count=HELPERS)
+    return draw_partial(path, made, copy, before, ("The rig's own bones", f"{HELPERS} helper bones"), samples, percent)
+
+
+def draw_partial(path: Path, made, copy, before: np.ndarray, titles, samples: int, percent: int) -> str:
+    """Target, before and after at the frame that was worst before, colored by their distance from the target."""
+    wanted, after = played(made.body), played(copy)
+    errors = [np.linalg.norm(shape - wanted, axis=2) for shape in (before, after)]
+    frame = int(np.argmax(np.square(errors[0]).sum(axis=1)))
+    figures = copy["skinning_partial_solve"]
+    e_rms = figures["e_rms_before"], figures["e_rms"]
+    largest = float(np.quantile(errors[0][frame], 0.995))
+    triangles = triangles_of(made.body)
+    meshes = {"target": plain(wanted[frame] - MIDDLE, triangles, moved=False)}
+    for title, points, error in zip(titles, (before, after), errors, strict=True):
+        mesh = shape(points[frame] - MIDDLE, triangles)
+        meshes[title] = dimmed_by(mesh, error[frame], largest)
+    render(path, meshes, samples, percent, **LOOK)
+    flatten(path)
+    captions = [("Target", f"frame {frame + 1}")]
+    captions += [(title, f"E_RMS {value:.2f} ‰") for title, value in zip(titles, e_rms, strict=True)]
+    label = "distance from the target in mm"
+    flag_picture.compose(str(path), captions, 1000 * largest, label)
+    return f"E_RMS {e_rms[0]:.2f} before, {e_rms[1]:.2f} after"
+
+
+def dimmed_by(mesh, error, largest: float):
+    dimmed(flag_picture.colored_by_error(mesh, error, largest))
+    return mesh
+
+
+def bound(made) -> bpy.types.Object:
+    """A copy of the creature with its weights, that only its bones move."""
+    copy = made.body.copy()
+    copy.data = made.body.data.copy()
+    copy.shape_key_clear()
+    copy.name = "Copy"
+    bpy.context.scene.collection.objects.link(copy)
+    return copy
+
+
+def badly_bound(made) -> bpy.types.Object:
+    copy = bound(made)
+    creature.write_weights(copy, *creature.nearest_bones(copy))
+    return copy
+
+
+def played(ob) -> np.ndarray:
+    """(F, N, 3) float32: what the viewport shows, frame by frame."""
+    return scenes.played(ob, NUMBERS)
+
+
+def positions(ob) -> np.ndarray:
+    """(N, 3) of now."""
+    evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array([vertex.co for vertex in evaluated.data.vertices], dtype=np.float64)
+
+
+def triangles_of(ob) -> np.ndarray:
+    ob.data.calc_loop_triangles()
+    return np.array([list(triangle.vertices) for triangle in ob.data.loop_triangles])
+
+
+def plain(points, triangles, opaque: float = 1.0, moved: bool = True) -> bpy.types.Mesh:
+    """A mesh in the color of skin; seen through where it is not quite ``opaque``."""
+    mesh = shape(points - MIDDLE if moved else points, triangles)
+    material = flag_picture.plain("Skin", SKIN, roughness=0.6)
+    if opaque < 1.0:
+        nodes, links = material.node_tree.nodes, material.node_tree.links
+        mix, clear = nodes.new("ShaderNodeMixShader"), nodes.new("ShaderNodeBsdfTransparent")
+        mix.inputs[0].default_value = opaque
+        links.new(clear.outputs[0], mix.inputs[1])
+        links.new(nodes["Principled BSDF"].outputs[0], mix.inputs[2])
+        links.new(mix.outputs[0], nodes["Material Output"].inputs["Surface"])
+    mesh.materials.append(material)
+    return mesh
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    # Blender 4's module can crash while Python shuts down, after all is written.
+    os._exit(status)
