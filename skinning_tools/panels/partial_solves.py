@@ -71,7 +71,8 @@ def _draw_weights(layout, context, settings, mesh, job) -> None:
     column.prop(settings, "max_influences")
     column.prop(settings, "smoothness")
     _draw_locked(column, settings, mesh)
-    _draw_button(body, context, "skinning.solve_weights", "Solve Weights", "MOD_VERTEX_WEIGHT", job, weighted=False)
+    reason = _reason(context, job, weighted=False)
+    _draw_button(body, context, "skinning.solve_weights", "Solve Weights", "MOD_VERTEX_WEIGHT", job, reason)
 
 
 def _draw_transforms(layout, context, settings, job) -> None:
@@ -83,7 +84,8 @@ def _draw_transforms(layout, context, settings, job) -> None:
     column.enabled = job is None
     column.prop(settings, "bone_kind")
     column.prop(settings, "rotation_only")
-    _draw_button(body, context, "skinning.solve_transforms", "Solve Motion", "ACTION", job, weighted=True)
+    reason = _reason(context, job, weighted=True, writes_weights=False)
+    _draw_button(body, context, "skinning.solve_transforms", "Solve Motion", "ACTION", job, reason)
 
 
 def _draw_helpers(layout, context, settings, mesh, job) -> None:
@@ -98,7 +100,8 @@ def _draw_helpers(layout, context, settings, mesh, job) -> None:
     column.prop(settings, "max_influences")
     column.prop(settings, "own_weights")
     _draw_locked(column, settings, mesh)
-    _draw_button(body, context, "skinning.add_helper_bones", "Add Helper Bones", "BONE_DATA", job, weighted=True)
+    reason = _reason(context, job, weighted=True)
+    _draw_button(body, context, "skinning.add_helper_bones", "Add Helper Bones", "BONE_DATA", job, reason)
 
 
 def _draw_locked(column, settings, mesh) -> None:
@@ -108,8 +111,11 @@ def _draw_locked(column, settings, mesh) -> None:
         column.prop(settings, "locked_vertices")
 
 
-def _draw_button(layout, context, operator: str, text: str, icon: str, job, *, weighted: bool) -> None:
-    reason = "" if job is not None else reason_not_to_solve(context, weighted=weighted)
+def _reason(context, job, **needs: bool) -> str:
+    return "" if job is not None else reason_not_to_solve(context, **needs)
+
+
+def _draw_button(layout, context, operator: str, text: str, icon: str, job, reason: str) -> None:
     button = layout.row()
     button.scale_y = 1.5
     button.enabled = job is None and not reason

@@ -20,10 +20,11 @@ _IK = {"IK", "SPLINE_IK"}
 def check_keyable(armature, names) -> None:
     """Raises BadScene where keys on the bones would not have their way, or cannot be made; names: those that are there
     already, none where only new ones are to be keyed."""
-    if armature.library is not None or armature.override_library is not None:
+    override = armature.override_library
+    if armature.library is not None or (override is not None and override.is_system_override):
         raise BadScene(
-            f'The armature "{armature.name}" is linked from another file. Make it local (Object > Relations > Make '
-            "Local > Selected Objects)"
+            f'The armature "{armature.name}" is linked from another file. Make an editable library override of it '
+            "(Object > Library Override > Make), or make it local (Object > Relations > Make Local > Selected Objects)"
         )
     _check_nla(armature, new_only=not names)
     animation = armature.animation_data

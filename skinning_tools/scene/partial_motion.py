@@ -50,7 +50,7 @@ def solve_transforms(
     from ..core.decomposition.partial_transforms import solve_transforms as solve
 
     begin, frames = time.perf_counter(), frames or Frames()
-    parts = parts_of(context, object, armature, target, weighted=True)
+    parts = parts_of(context, object, armature, target, weighted=True, writes_weights=False)
     weights = read_bone_weights(parts.mesh, parts.armature)
     used = np.flatnonzero(np.bincount(weights.bones[weights.weights > 0], minlength=len(weights.names)))
     if not len(used):

@@ -44,12 +44,15 @@ class Parts:
         return self.target == self.mesh
 
 
-def parts_of(context, object, armature_name: str = "", target_name: str = "", *, weighted: bool) -> Parts:
+def parts_of(
+    context, object, armature_name: str = "", target_name: str = "", *, weighted: bool, writes_weights: bool = True
+) -> Parts:
     """What is meant where ``object`` is active: a mesh, or an armature with the mesh selected or deformed by it.
 
     The armature: that of the name, else the active or the one selected, else the mesh's own. The target: that of the
     name, else the other selected mesh, else the source of a conversion that made the mesh, else the mesh's own
-    animation. weighted: the mesh must have weights already. Cheap enough for a panel. Raises BadScene.
+    animation. weighted: the mesh must have weights already; writes_weights: they are what is solved for, so that the
+    mesh must be of this file. Cheap enough for a panel. Raises BadScene.
     """
     if object is None:
         raise BadScene("There is no active object. Select the mesh that bones are to move")
@@ -61,18 +64,22 @@ def parts_of(context, object, armature_name: str = "", target_name: str = "", *,
         raise BadScene(f"The {object_label(mesh)} is not a mesh, its type is {kind}. Select the mesh that bones move")
     armature = armature or _armature(context, object, mesh)
     target = target or _target(context, mesh)
+    if writes_weights:
+        check_own_mesh(mesh, "its weights cannot be changed")
     _check_mesh(context, mesh, armature, weighted)
     _check_armature(context, armature)
     check_object(context, target)
     return Parts(mesh, armature, target)
 
 
-def reason_not_to_solve(context, *, weighted: bool) -> str:
+def reason_not_to_solve(context, *, weighted: bool, writes_weights: bool = True) -> str:
     """Text for the panel, or "": why a partial solve with the scene's settings cannot start."""
     settings = context.scene.skinning_partial
     return reason_not_to_work(
         context,
-        lambda context, object: parts_of(context, object, settings.armature, settings.target, weighted=weighted),
+        lambda context, object: parts_of(
+            context, object, settings.armature, settings.target, weighted=weighted, writes_weights=writes_weights
+        ),
     )
 
 
@@ -141,7 +148,6 @@ def _target(context, mesh):
 def _check_mesh(context, mesh, armature, weighted: bool) -> None:
     check_mode(mesh)
     check_visible(context.scene, context.view_layer, mesh)
-    check_own_mesh(mesh, "its weights cannot be changed")
     label = object_label(mesh)
     if not mesh.data.vertices:
         raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")

@@ -7,7 +7,7 @@ import pytest
 
 import skinning_tools
 from tests.blender import scenes
-from tests.blender.partial_scenes import BONES, add_bone, curves, error, rigged_at_rest
+from tests.blender.partial_scenes import BONES, add_bone, curves, error, moving_copy, rigged_at_rest, select
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -227,3 +227,26 @@ def test_drivers_of_the_armature_itself_read_the_new_motion(rig):
     bpy.context.scene.frame_set(8)
     posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones
     assert np.abs(posed["Follower"].matrix_basis.to_euler().y) > 0.01
+
+
+@pytest.mark.parametrize("animated", [False, True])
+def test_a_character_of_another_file(rig, tmp_path, animated):
+    """An animator's library override, mesh and all: its keys are the animator's own, and are there when read again."""
+    ob, armature, _, wanted = rig
+    if not animated:
+        armature.animation_data_clear()
+    found = scenes.overridden([ob, armature], tmp_path / "character.blend")
+    ob, armature = found["MESH"], found["ARMATURE"]
+    bpy.context.scene.frame_end = 8
+    target = moving_copy(ob, wanted)
+    select(target, ob)
+    refused("is a library override, so no bones can be added", bone_kind="AFFINE")
+    armature.override_library.is_system_override = True
+    refused("Make an editable library override of it")
+    armature.override_library.is_system_override = False
+    solve()
+    assert armature.animation_data.action.library is None
+    assert error(ob, wanted) < 0.01
+    name = ob.name
+    scenes.reopened(tmp_path / "shot.blend")
+    assert error(bpy.data.objects[name], wanted) < 0.01
