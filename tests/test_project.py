@@ -17,7 +17,19 @@ from tools import commands, environment, package, requirements
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "skinning_tools"
-BLENDER_MODULES = {"bpy", "bmesh", "mathutils", "gpu", "gpu_extras", "blf", "bl_ui", "bpy_extras", "idprop", "imbuf"}
+BLENDER_MODULES = {
+    "bpy",
+    "bmesh",
+    "mathutils",
+    "gpu",
+    "gpu_extras",
+    "blf",
+    "bl_ui",
+    "bpy_extras",
+    "idprop",
+    "imbuf",
+    "bl_operators",
+}
 NUMERIC_MODULES = {"numpy", "scipy"}
 
 # Layer: what it may import of the package beside itself (DESIGN: the import rule).

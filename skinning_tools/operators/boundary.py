@@ -17,6 +17,8 @@ TIMER_SECONDS = 0.05
 # The part of a timer's tick that a job may keep the main thread; the rest draws and handles the user's events.
 TICK_SECONDS = 0.035
 
+# The sidebar's tab with all of the extension's panels.
+TAB = "Skinning"
 NAVIGATION = {"MIDDLEMOUSE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "WHEELINMOUSE", "WHEELOUTMOUSE", "TRACKPADPAN"} | {
     "TRACKPADZOOM", "MOUSEROTATE", "MOUSESMARTZOOM", "NDOF_MOTION", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE"
 }  # fmt: skip
@@ -124,7 +126,7 @@ class SkinningJob:
         return {"RUNNING_MODAL"}
 
     def modal(self, context, event):
-        if self._steps is None:
+        if self._steps is None or self._job.cancelled:
             return self._stop(Cancelled())
         if event.type == "ESC" and event.value == "PRESS":
             return self._stop(Cancelled())
@@ -134,7 +136,8 @@ class SkinningJob:
             )
         if event.type == "TIMER":
             return self._advance(context, TICK_SECONDS) or {"PASS_THROUGH"}
-        return {"PASS_THROUGH"} if _navigates(context, event) else {"RUNNING_MODAL"}
+        passes = _navigates(context, event) or _clicks_in_own_tab(context, event)
+        return {"PASS_THROUGH"} if passes else {"RUNNING_MODAL"}
 
     def cancel(self, context):
         """The window closes, another file is read, or Blender quits."""
@@ -216,11 +219,48 @@ def _navigates(context, event) -> bool:
     return event.type in VIEW_KEYS and _area_type(context, event) == "VIEW_3D"
 
 
+def _clicks_in_own_tab(context, event) -> bool:
+    """Whether a click goes where nothing but the button that cancels can be pressed while a job runs."""
+    if event.type != "LEFTMOUSE":
+        return False
+    area = _at(context.screen.areas, event)
+    if area is None or area.type != "VIEW_3D":
+        return False
+    # It lies over the view itself.
+    sidebar = _at([region for region in area.regions if region.type == "UI"], event)
+    return sidebar is not None and sidebar.active_panel_category == TAB
+
+
 def _area_type(context, event) -> str:
-    for area in context.screen.areas:
-        if area.x <= event.mouse_x < area.x + area.width and area.y <= event.mouse_y < area.y + area.height:
-            return area.type
-    return ""
+    area = _at(context.screen.areas, event)
+    return area.type if area is not None else ""
+
+
+def _at(places, event):
+    """The area or region under the pointer, or None."""
+    for place in places:
+        if place.x <= event.mouse_x < place.x + place.width and place.y <= event.mouse_y < place.y + place.height:
+            return place
+    return None
+
+
+class SKINNING_OT_cancel_job(bpy.types.Operator):
+    """Stop what is running. Nothing of it stays behind"""
+
+    bl_idname = "skinning.cancel_job"
+    bl_label = "Cancel"
+    bl_options = {"INTERNAL"}
+
+    @classmethod
+    def poll(cls, context):
+        return background.running_job() is not None
+
+    def execute(self, context):
+        background.running_job().cancelled = True
+        return {"FINISHED"}
+
+
+registry = [SKINNING_OT_cancel_job]
 
 
 def _redraw_sidebars(manager) -> None:

@@ -6,7 +6,7 @@ from bpy.props import EnumProperty
 
 from ..core.errors import BadScene
 from ..scene import error_display
-from ..scene.result import result_of
+from ..scene.result import result_of, worst_frame
 from ..scene.visibility import make_active, set_hidden
 from .boundary import reported
 
@@ -108,8 +108,28 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         error_display.show_colors(context, False)
 
 
+class SKINNING_OT_show_worst_frame(bpy.types.Operator):
+    """Go to the frame in which a vertex is farthest from where it is in the source"""
+
+    bl_idname = "skinning.show_worst_frame"
+    bl_label = "Go to Worst Frame"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        result = result_of(context.view_layer.objects.active)
+        if result is None or worst_frame(result.figures) is None:
+            cls.poll_message_set("The active object is not part of a conversion that has its errors over time stored")
+            return False
+        return True
+
+    def execute(self, context):
+        context.scene.frame_set(round(worst_frame(result_of(context.view_layer.objects.active).figures)))
+        return {"FINISHED"}
+
+
 def _with_error(result) -> list:
     return [mesh for mesh in result.meshes if error_display.has_error(mesh)]
 
 
-registry = [SKINNING_OT_select_result, SKINNING_OT_show_error]
+registry = [SKINNING_OT_select_result, SKINNING_OT_show_error, SKINNING_OT_show_worst_frame]

@@ -5,6 +5,7 @@ from . import (
     bind,
     convert_animation,
     eigenskin,
+    error_plot,
     export_centers,
     fit_weights,
     joint_helpers,
@@ -29,4 +30,5 @@ modules = [
     export_centers,
     preview,
     eigenskin,
+    error_plot,
 ]

@@ -11,10 +11,11 @@ from ..scene.conversion import reason_not_to_convert
 from ..scene.estimate import amount_text, estimate, work_of_settings
 from ..scene.job_checks import active_object
 from ..scene.presets import SHIPPED, SUBDIR, user_folders
-from ..scene.result import result_of
+from ..scene.result import result_of, worst_frame
 from ..scene.several_sources import other_sources
 from ..scene.wording import counted, sentence
 from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
+from .error_plot import draw_error_plot
 
 
 class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
@@ -111,6 +112,13 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
             header.label(text="Error over Bones")
             if body is not None:
                 draw_curve(body, curve)
+        worst = worst_frame(figures)
+        if worst is not None:
+            header, body = layout.panel("skinning_conversion_frames", default_closed=True)
+            header.label(text="Error over Time")
+            if body is not None:
+                draw_error_plot(body, figures)
+                body.operator("skinning.show_worst_frame", text=f"Go to Worst Frame, {worst:g}", icon="TIME")
         header, body = layout.panel("skinning_conversion_time", default_closed=True)
         header.label(text=f"Time: {sum(figures['seconds'].values()):.1f} s")
         if body is not None:

@@ -4,6 +4,7 @@
 import textwrap
 
 from ..scene import background
+from ..scene.wording import duration_text, sentence
 
 # Pixels that a letter of the interface's font takes on average at a scale of one, and those of margins and the icon.
 LETTER_WIDTH = 6.5
@@ -23,9 +24,12 @@ def draw_frame_range(layout, scene, settings) -> None:
 
 
 def draw_job(layout, job: background.RunningJob) -> None:
-    """How far a modal job has come."""
+    """How far a modal job has come, and the way to stop it."""
     layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
-    layout.label(text="Press Esc to cancel")
+    row = layout.row()
+    left = job.seconds_left
+    row.label(text="" if left is None else f"{sentence(duration_text(left))} left", icon="TIME")
+    row.operator("skinning.cancel_job", text="Cancel (Esc)", icon="X")
 
 
 def draw_rows(layout, rows: list[tuple[str, str]]) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skinning on the GPU, drawn over the 3D views: linear blend, dual quaternion, centres of rotation."""
 
-from . import reachable, settings
+from . import error_legend, reachable, settings
 
-modules = [settings, reachable]
+modules = [settings, reachable, error_legend]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is written over the preview: the method under each column, and the scale of the colors."""
+"""What is written over the preview: the method under each column; and a scale of colors, over any view."""
+
+from contextlib import contextmanager
 
 import blf
 import bpy
@@ -19,14 +21,21 @@ LINE_HEIGHT = 18
 
 def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
     """Draw in the pixels of the region."""
+    with _legible(context) as scale:
+        _draw_labels(context.region, data, to_world, view, look, scale)
+    if look.compared is not None:
+        draw_scale(context, f"Distance to {LABELS[look.compared]}", scale_end(data, to_world, look))
+
+
+@contextmanager
+def _legible(context):
+    """Text with a shadow, readable over all; gives the interface's scale."""
     scale = context.preferences.system.ui_scale
     blf.size(0, TEXT_SIZE * scale)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 0.8)
     try:
-        _draw_labels(context.region, data, to_world, view, look, scale)
-        if look.compared is not None:
-            _draw_scale(context, scale_end(data, to_world, look), look, scale)
+        yield scale
     finally:
         blf.disable(0, blf.SHADOW)
 
@@ -44,19 +53,21 @@ def _draw_labels(region, data, to_world, view, look, scale) -> None:
         _write(LABELS[method], middle, max(lowest - LINE_HEIGHT * scale, 8 * scale), centered=True)
 
 
-def _draw_scale(context, length, look, scale) -> None:
-    left, bottom = _free_corner(context, scale)
-    width, height = BAR_WIDTH * scale, BAR_HEIGHT * scale
-    xs = left + width * np.linspace(0, 1, len(STOPS))
-    corners = [(float(x), y) for x in xs for y in (bottom, bottom + height)]
-    shader = gpu.shader.from_builtin("SMOOTH_COLOR")
-    colors = [stop for stop in STOPS for _ in range(2)]
-    batch_for_shader(shader, "TRI_STRIP", {"pos": corners, "color": colors}).draw(shader)
-    units = context.scene.unit_settings.system
-    _write(f"Distance to {LABELS[look.compared]}", left, bottom + height + 6 * scale)
-    _write("0", left, bottom - LINE_HEIGHT * scale)
-    end = bpy.utils.units.to_string(units, "LENGTH", length, precision=4)
-    _write(end, left + width, bottom - LINE_HEIGHT * scale, right=True)
+def draw_scale(context, title: str, length: float) -> None:
+    """The colors from blue, nothing, to red, ``length`` in scene units, in the lower left corner of the region."""
+    with _legible(context) as scale:
+        left, bottom = _free_corner(context, scale)
+        width, height = BAR_WIDTH * scale, BAR_HEIGHT * scale
+        xs = left + width * np.linspace(0, 1, len(STOPS))
+        corners = [(float(x), y) for x in xs for y in (bottom, bottom + height)]
+        shader = gpu.shader.from_builtin("SMOOTH_COLOR")
+        colors = [stop for stop in STOPS for _ in range(2)]
+        batch_for_shader(shader, "TRI_STRIP", {"pos": corners, "color": colors}).draw(shader)
+        units = context.scene.unit_settings.system
+        _write(title, left, bottom + height + 6 * scale)
+        _write("0", left, bottom - LINE_HEIGHT * scale)
+        end = bpy.utils.units.to_string(units, "LENGTH", length, precision=4)
+        _write(end, left + width, bottom - LINE_HEIGHT * scale, right=True)
 
 
 def _free_corner(context, scale) -> tuple[float, float]:

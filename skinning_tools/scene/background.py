@@ -5,8 +5,9 @@ Only arrays cross into the worker: bpy may be touched by the main thread alone.
 """
 
 import threading
+import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..core.progress import Progress
@@ -18,6 +19,8 @@ POLL_SECONDS = 0.01
 # A cancelled worker stops at its next report of progress. Longer than this the main thread does not wait for it: the
 # worker owns nothing but arrays, so it may end by itself.
 CANCEL_SECONDS = 1.0
+# Before, a job's pace says nothing of what is left.
+_FIRST_GUESS = 2.0
 
 
 def run_in_worker(work: Callable[[Progress], Result]) -> Steps:
@@ -69,11 +72,21 @@ def drain(steps: Steps, progress: Callable[[float, str], None] | None = None) ->
 
 @dataclass
 class RunningJob:
-    """What the panel shows of a modal job."""
+    """What the panel shows of a modal job. cancelled: what its button sets; the job sees it at its next turn."""
 
     title: str
     fraction: float = 0.0
     stage: str = ""
+    cancelled: bool = False
+    begin: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By its pace so far; None as long as that says nothing."""
+        passed = time.perf_counter() - self.begin
+        if passed < _FIRST_GUESS or self.fraction <= 0:
+            return None
+        return passed * (1 - self.fraction) / self.fraction
 
 
 _running: list[RunningJob] = []

@@ -11,8 +11,9 @@ WEIGHT_COLORS = "skinning_weight_color"
 INFLUENCES_ATTRIBUTE = "skinning_influence_count"
 _VIEWS = {COLOR_ATTRIBUTE: (), WEIGHT_COLORS: (INFLUENCES_ATTRIBUTE,)}
 
-# A custom property of the mesh: the colors that were active before.
+# Custom properties of the mesh: the colors that were active before, and the error that is red.
 _ACTIVE_BEFORE = "skinning_active_color"
+_RED = "skinning_error_red"
 
 # The colors that weight painting has accustomed artists to: blue is none, red is most.
 RAMP = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
@@ -49,7 +50,13 @@ def add_error_colors(object, name: str = ERROR_ATTRIBUTE, largest: float | None 
     errors = read_errors(mesh, name)
     largest = float(errors.max(initial=0.0)) if largest is None else largest
     add_colors(object, COLOR_ATTRIBUTE, error_colors(errors, largest))
+    mesh[_RED] = largest
     return largest
+
+
+def red_error(object) -> float | None:
+    """The error that is red on the object, in scene units; None where it shows none."""
+    return object.data.get(_RED) if object.type == "MESH" and shows_colors(object) else None
 
 
 def add_colors(object, name: str, values: np.ndarray) -> None:
@@ -76,6 +83,7 @@ def remove_error_colors(object) -> None:
     """Take the colors away; those that were active before are so again."""
     mesh = object.data
     _remove_views(mesh)
+    mesh.pop(_RED, None)
     before = mesh.pop(_ACTIVE_BEFORE, "")
     if before in mesh.color_attributes:
         mesh.attributes.active_color = mesh.attributes[before]

@@ -11,9 +11,11 @@ from ..core.run_time import Work, stage_seconds
 from .background import Steps
 from .object_checks import visible_modifiers
 from .simulations import own_simulation_start
+from .wording import duration_text
 
 # From this part of a stage on its own pace alone says what is left of it.
 _TRUSTED = 0.1
+_LEAST = 1e-9
 # How old a look at the free memory may be.
 _FREE_SECONDS = 20.0
 
@@ -99,17 +101,6 @@ def amount_text(byte_count: int) -> str:
     return f"{byte_count / 1e9:.1f} GB" if byte_count >= 1e9 else f"{byte_count / 1e6:.0f} MB"
 
 
-def duration_text(seconds: float) -> str:
-    """A rough duration, no finer than anybody can tell it before."""
-    if seconds < 1.5:
-        return "about 1 s"
-    if seconds < 90:
-        step = 1 if seconds < 15 else 5
-        return f"about {step * round(seconds / step)} s"
-    minutes = seconds / 60
-    return f"about {round(minutes)} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
-
-
 _free: tuple[float, int | None] = (-math.inf, None)
 
 
@@ -151,8 +142,9 @@ def spread(
                 left = _left(seconds[name], now - stage_begin, fraction)
                 left += sum(seconds[later] for later in order[order.index(name) + 1 :])
                 passed = now - begin
-                shown = max(shown, passed / max(passed + left, 1e-9))
-            yield min(shown, 1.0), text
+                # Never the same for another step, or the operator would wait where there is nothing to wait for.
+                shown = min(max(shown + _LEAST, passed / max(passed + left, _LEAST)), 1.0)
+            yield shown, text
     finally:
         stages.close()
 

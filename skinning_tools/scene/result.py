@@ -138,6 +138,19 @@ def delete_result(result: Result) -> list[str]:
     return names
 
 
+def frame_errors(figures: dict) -> tuple[list, list, list]:
+    """Frame numbers, their E_RMS and their largest errors; empty for figures of an earlier version."""
+    errors, largest = figures.get("frame_e_rms", []), figures.get("frame_max_error", [])
+    start, step = figures["frame_start"], figures["frame_step"]
+    return [start + step * row for row in range(len(errors))], list(errors), list(largest)
+
+
+def worst_frame(figures: dict) -> float | None:
+    """Where the largest error is."""
+    frames, _, largest = frame_errors(figures)
+    return frames[largest.index(max(largest))] if largest else None
+
+
 def _animated(object) -> list:
     """The object, and its shape keys, where they are animated."""
     keys = object.data.shape_keys if object.type == "MESH" else None

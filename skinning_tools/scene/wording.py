@@ -15,3 +15,14 @@ def vertices_text(count: int) -> str:
 def sentence(text: str) -> str:
     """With a capital at its beginning, which is all that changes."""
     return text[:1].upper() + text[1:]
+
+
+def duration_text(seconds: float) -> str:
+    """A rough duration, no finer than anybody can tell it before."""
+    if seconds < 1.5:
+        return "about 1 s"
+    if seconds < 90:
+        step = 1 if seconds < 15 else 5
+        return f"about {step * round(seconds / step)} s"
+    minutes = seconds / 60
+    return f"about {round(minutes)} min" if minutes < 90 else f"about {minutes / 60:.1f} h"

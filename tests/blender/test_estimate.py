@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a conversion is said to take before it starts, and how its progress moves."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import bpy
@@ -11,7 +12,8 @@ from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import NotEnoughMemory
 from skinning_tools.core.run_time import Work, forget_pace, learn_pace, stage_seconds
 from skinning_tools.scene import estimate
-from skinning_tools.scene.estimate import duration_text, spread, work_of, work_of_settings
+from skinning_tools.scene.estimate import spread, work_of, work_of_settings
+from skinning_tools.scene.wording import duration_text
 from tests.blender import moving_meshes, scenes
 
 
@@ -156,6 +158,14 @@ def test_progress_does_not_move_while_its_stage_does_not():
     """The operator sees by that that it may leave the worker alone."""
     fractions = shown([(0, "solve", 0.0), (1, "solve", 0.5), (2, "solve", 0.5), (3, "solve", 0.5)], {"solve": 2.0})
     assert fractions[1] == fractions[2] == fractions[3] == pytest.approx(0.5)
+
+
+def test_progress_moves_wherever_its_stage_does():
+    """Also where it is farther than it should be, as the last stage takes longer than foretold."""
+    steps = [(0.0, "solve", 0.0), (9.0, "solve", 1.0)] + [(9 + 5 * i, "measure", 0.01 * i) for i in range(20)]
+    fractions = shown(steps, {"solve": 9.0, "measure": 0.1})
+    assert all(later > earlier for earlier, later in pairwise(fractions))
+    assert fractions[-1] <= 1
 
 
 def test_closing_closes_the_stages():
