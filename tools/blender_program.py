@@ -125,16 +125,16 @@ def background_suite(python: Path, program: str, profile: Path, tools: Path, res
             path = os.pathsep.join(map(str, (tools, scipy)))
             command = [str(python), "-m", "pytest", "-p", "tests.installed_package", "-p", "no:cacheprovider"]
             command += ["-W", "ignore:config.inicfg", "--blender-executable", program, *rest, *parts[number]]
-            command += ["--", "--factory-startup", "--python-use-system-env"]
+            command += ["--", "--factory-startup", "--python-use-system-env", "--python-exit-code", "1"]
             return _run(command, own, suite.one_thread_each() | {"PYTHONPATH": path})
 
         status = 0
         with ThreadPoolExecutor(processes) as pool:
             for number, result in enumerate(pool.map(run, range(len(parts))), start=1):
-                summary = re.findall(r"^(?:=+ )?(.*\d in [\d.]+s\b.*?)(?: =+)?$", result.stdout, re.MULTILINE)
+                summary = re.findall(r"^(?:=+ )?(.*\w in [\d.]+s\b.*?)(?: =+)?$", result.stdout, re.MULTILINE)
                 print(f"-- part {number} of {len(parts)}: {summary[-1] if summary else 'ended early'}", flush=True)
-                # 5: no test was chosen, which -k does to a part.
-                if result.returncode not in (0, 5):
+                # 5: no test was chosen, which -k does to a part. Blender ends with 0 where it does not find a script.
+                if result.returncode not in (0, 5) or not summary:
                     status = 1
                     print(result.stdout, result.stderr, sep="\n", flush=True)
     return status
