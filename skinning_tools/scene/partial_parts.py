@@ -67,7 +67,7 @@ def parts_of(
     if writes_weights:
         check_own_mesh(mesh, "its weights cannot be changed")
     _check_mesh(context, mesh, armature, weighted)
-    _check_armature(context, armature)
+    _check_armature(armature)
     check_object(context, target)
     return Parts(mesh, armature, target)
 
@@ -174,8 +174,13 @@ def _check_mesh(context, mesh, armature, weighted: bool) -> None:
         )
 
 
-def _check_armature(context, armature) -> None:
-    check_visible(context.scene, context.view_layer, armature)
+def _check_armature(armature) -> None:
+    # It may be hidden by the eye or with its collection, as rigs often are.
+    if armature.hide_viewport:
+        raise BadScene(
+            f'The armature "{armature.name}" is disabled in viewports, so Blender does not always evaluate its '
+            "animation. Enable it in the outliner (the screen)"
+        )
     if armature.data.is_editmode:
         raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
     if armature.data.pose_position == "REST":

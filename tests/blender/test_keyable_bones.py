@@ -250,3 +250,41 @@ def test_a_character_of_another_file(rig, tmp_path, animated):
     name = ob.name
     scenes.reopened(tmp_path / "shot.blend")
     assert error(bpy.data.objects[name], wanted) < 0.01
+
+
+@pytest.mark.parametrize("how", ["eye", "excluded"])
+@pytest.mark.parametrize(
+    ("operator", "given"),
+    [
+        ("solve_weights", {}),
+        ("solve_transforms", {"bone_kind": "RIGID"}),
+        ("solve_transforms", {"bone_kind": "AFFINE"}),
+        ("add_helper_bones", {}),
+    ],
+)
+def test_a_hidden_armature_works_as_a_shown_one(rig, operator, given, how):
+    """It deforms the mesh all the same, and stays hidden."""
+    ob, armature, _, wanted = rig
+    if operator == "solve_weights":
+        solve()
+        ob.vertex_groups.clear()
+    before = error(ob, wanted)
+    if how == "eye":
+        armature.hide_set(True)
+    else:
+        hidden = bpy.data.collections.new("Hidden")
+        bpy.context.scene.collection.children.link(hidden)
+        bpy.context.scene.collection.objects.unlink(armature)
+        hidden.objects.link(armature)
+        bpy.context.view_layer.layer_collection.children["Hidden"].exclude = True
+    state = scenes.ui_state()
+    assert getattr(bpy.ops.skinning, operator)(armature=armature.name, **given) == {"FINISHED"}
+    assert scenes.ui_state() == state
+    assert not armature.visible_get()
+    assert error(ob, wanted) < (0.5 * before if operator == "add_helper_bones" else 0.1)
+
+
+def test_an_armature_that_is_disabled_in_viewports(rig):
+    _, armature, _, _ = rig
+    armature.hide_viewport = True
+    refused('armature "Rig" is disabled in viewports')
