@@ -17,6 +17,7 @@ from driver import (
     picture,
     press_button,
     region,
+    settled,
     switch_off,
     views,
 )
@@ -91,7 +92,7 @@ def partial_solve():
         bpy.context.scene.collection.objects.link(copy)
         creature.write_weights(copy, *creature.nearest_bones(copy))
         # In the same place, of which only one can be seen.
-        made.body.display_type = "BOUNDS"
+        made.body.display_type, made.rig.show_in_front = "BOUNDS", True
         select(made.body, copy)
     yield from arranged()
     yield from press_button("skinning.solve_weights")
@@ -100,7 +101,9 @@ def partial_solve():
     yield idle
     with in_window():
         bpy.context.scene.frame_set(35)
-    yield after(1.0)
+    # Panels slide to their new places.
+    yield after(2.0)
+    yield from settled()
     picture("partial_solves")
 
 
