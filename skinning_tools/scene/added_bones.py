@@ -100,6 +100,16 @@ def missing_chains(armature, names) -> list[NewBone]:
     return specs
 
 
+def moved_otherwise(armature, names) -> list[str]:
+    """Those of the bones whose location would be along other axes if they had a new parent at their place."""
+    bones = (armature.data.bones[name] for name in names)
+    return [
+        bone.name
+        for bone in bones
+        if not (bone.use_local_location and (bone.use_inherit_rotation or bone.parent is None))
+    ]
+
+
 def free_name(taken: set[str], wanted: str) -> str:
     """``wanted``, shortened and numbered where that is needed; added to ``taken``."""
     base = wanted.encode()[: _LONGEST_NAME - 4].decode(errors="ignore")

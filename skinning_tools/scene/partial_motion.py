@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.errors import BadWeights
 from . import actions, background
-from .added_bones import chain_parents, missing_chains
+from .added_bones import chain_parents, missing_chains, moved_otherwise
 from .bone_keys import WantedPoses
 from .bone_weights import read_bone_weights
 from .joint_helper_rig import check_armature
@@ -98,6 +98,7 @@ def solve_transforms(
         bone_kind == "AFFINE",
     )
     times = actions.key_times(context.scene, reading.animation.frame_numbers)
+    turned = moved_otherwise(parts.armature, [spec.adopts for spec in missing])
     extents = _extents(parts, reading, names, rows, weights.weights)
     with new_motion(context, parts, missing, wanted, reading, times, extents, "solved") as (copy, action, made):
         poses, sheared = made
@@ -108,18 +109,29 @@ def solve_transforms(
         with plain_copy(parts, copy) as probe:
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         apply_motion(context, parts.armature, missing, action)
-    notes = list(reading.notes)
-    notes += bare_notes(weights)
-    stiff = int(np.count_nonzero(problem.unscaled[: len(names)])) if bone_kind == "SCALED" else 0
-    if stiff:
+    unscaled = problem.unscaled[: len(names)] if bone_kind == "SCALED" else np.zeros(0)
+    notes = [*reading.notes, *bare_notes(weights), *_notes(int(np.count_nonzero(unscaled)), bool(sheared), turned)]
+    done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
+    return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes)
+
+
+def _notes(unscaled: int, sheared: bool, turned: list[str]) -> list[str]:
+    """What the user ought to know of ``unscaled`` bones that might have been scaled, of shear that was lost, and of
+    the bones ``turned`` that got new parents."""
+    notes = []
+    if unscaled:
         notes.append(
-            f"{counted(stiff, 'bone')} not scaled, as that would shear the bones below: set Inherit Scale of those to "
-            "None where this is wanted"
+            f"{counted(unscaled, 'bone')} not scaled, as that would shear the bones below: set Inherit Scale of those "
+            "to None where this is wanted"
         )
     if sheared:
         notes.append("parents that scale shear bones below, which these cannot undo: set Inherit Scale to None there")
-    done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
-    return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes)
+    if turned:
+        notes.append(
+            f'{counted(len(turned), "bone")} (the first: "{turned[0]}") did not inherit rotation, or had Local '
+            "Location off, and hangs from a new parent now: where other actions key its location, they play otherwise"
+        )
+    return notes
 
 
 @dataclass(frozen=True, eq=False)

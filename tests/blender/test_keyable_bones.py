@@ -7,7 +7,17 @@ import pytest
 
 import skinning_tools
 from tests.blender import scenes
-from tests.blender.partial_scenes import BONES, add_bone, curves, error, moving_copy, rigged_at_rest, select
+from tests.blender.partial_scenes import (
+    BONES,
+    FRAMES,
+    add_bone,
+    curves,
+    error,
+    moving_copy,
+    rigged_at_rest,
+    select,
+    tube,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -288,3 +298,23 @@ def test_an_armature_that_is_disabled_in_viewports(rig):
     _, armature, _, _ = rig
     armature.hide_viewport = True
     refused('armature "Rig" is disabled in viewports')
+
+
+@pytest.mark.parametrize("flag", ["", "use_local_location", "use_inherit_rotation"])
+def test_other_actions_on_bones_with_new_parents(capfd, flag):
+    """A chain's parent at rest changes nothing, but for locations along axes that are no longer the bone's: it is told."""
+    ob, armature = tube(move=0.3)
+    if flag:
+        setattr(armature.data.bones["Bone 2"], flag, False)
+    wanted = scenes.played(ob, FRAMES)
+    select(moving_copy(ob, wanted), ob)
+    action = armature.animation_data.action
+    solve(bone_kind="AFFINE")
+    assert error(ob, wanted) < 0.01
+    told = '1 bone (the first: "Bone 2") did not inherit rotation' in capfd.readouterr().out
+    armature.animation_data.action = action
+    if hasattr(action, "slots"):
+        armature.animation_data.action_slot = action.slots[0]
+    for bone in armature.pose.bones:
+        bone.matrix_basis.identity()
+    assert (error(ob, wanted) > 1) == told == bool(flag)
