@@ -202,7 +202,7 @@ def _part_rows(result: conversion.Conversion) -> list[Row]:
 
 def _rows(result: conversion.Conversion) -> list[Row]:
     """The figures of a conversion."""
-    names = result.source_names
+    names, hierarchy = result.source_names, result.rig.bones.hierarchy
     frames = {"count": len(result.frame_numbers), "first": result.frame_numbers[0], "last": result.frame_numbers[-1]}
     return [
         Row("Objects", list(names), ", ".join(names)) if len(names) > 1 else Row("Object", names[0]),
@@ -212,6 +212,7 @@ def _rows(result: conversion.Conversion) -> list[Row]:
         Row("E_RMS", result.meter.e_rms, f"{result.meter.e_rms:.4f}{result.missed}"),
         Row("Largest error", result.meter.max_error, f"{result.meter.max_error:.4f}"),
         *_part_rows(result),
+        *([Row("Joints", int((hierarchy.parents >= 0).sum()))] if hierarchy is not None else []),
         *([Row("Keys", result.keys._asdict(), f"{result.keys.after} of {result.keys.before}")] if result.keys else []),
         *(
             Row(

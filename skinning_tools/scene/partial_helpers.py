@@ -14,7 +14,7 @@ from .bone_weights import BoneWeights, write_bone_weights
 from .joint_helper_rig import check_armature
 from .keyable_bones import check_keyable
 from .object_checks import object_label
-from .partial_notes import bare_notes, standstill_notes
+from .partial_notes import bare_notes, target_notes
 from .partial_parts import Parts, parts_of, plain_copy
 from .partial_steps import (
     Frames,
@@ -124,7 +124,7 @@ def add_helper_bones(
     write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
     forget_figures(parts.mesh)
     parts.mesh.data.update()
-    notes = [*reading.notes, *standstill_notes(parts, reading), *bare_notes(before)]
+    notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(before)]
     if len(kept) < bone_count:
         notes.append(f"{bone_count - len(kept)} more would not help")
     done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '

@@ -9,10 +9,13 @@ from . import actions
 from .bone_weights import BoneWeights
 from .object_checks import object_label
 from .partial_parts import Parts
+from .skin_reader import rest_positions
 from .wording import counted, vertices_text
 
 # Of the size of what moves: less is rounding. And the steps of a standstill that is too short to tell of.
 _STILL, _LONGEST_REST = 1e-5, 2
+# Of the target's size: farther from where the bones take the mesh in all frames, it has been put aside.
+_ASIDE = 0.15
 
 
 def scene_notes(context, parts: Parts, numbers: np.ndarray) -> tuple[str, ...]:
@@ -62,9 +65,32 @@ def bare_notes(weights: BoneWeights) -> list[str]:
     return [f"{vertices_text(missed)} (the first: {first}) {verb} no weights and no bone to move them"]
 
 
-def standstill_notes(parts: Parts, reading) -> list[str]:
-    """What the user ought to know where the target stands still at an end of the frames and the armature does not: then
-    one of them may be shorter than the other. reading: the partial_steps.Reading."""
+def target_notes(parts: Parts, reading) -> list[str]:
+    """What the user ought to know of a target that armature and mesh can hardly follow. reading: the
+    partial_steps.Reading."""
+    return [*_standstill_notes(parts, reading), *_aside_notes(parts, reading)]
+
+
+def _aside_notes(parts: Parts, reading) -> list[str]:
+    """Where the target is another object beside the mesh, as if to look at both: no weights take the mesh there."""
+    if parts.own:
+        return []
+    frames, matrices = reading.animation.frames, reading.motion.matrices
+    middle = rest_positions(parts.mesh.data).mean(axis=0)
+    # Where most bones take the middle; limbs may turn it far away.
+    taken = np.median(matrices[..., :3] @ middle + matrices[..., 3], axis=1)
+    distance = np.linalg.norm(frames.mean(axis=1) - taken, axis=1).min()
+    if distance <= _ASIDE * np.linalg.norm(np.ptp(frames[0], axis=0)):
+        return []
+    return [
+        f"{object_label(parts.target)} is beside {object_label(parts.mesh)}, and was followed there: where that is not "
+        "meant, put it in the same place and solve again"
+    ]
+
+
+def _standstill_notes(parts: Parts, reading) -> list[str]:
+    """Where the target stands still at an end of the frames and the armature does not: then one of them may be shorter
+    than the other."""
     frames, matrices = reading.animation.frames, reading.motion.matrices
     numbers, moves = reading.animation.frame_numbers, _steps(frames)
     if not moves.any():

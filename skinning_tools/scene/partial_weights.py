@@ -11,7 +11,7 @@ from .bodies import deforming_bones
 from .bone_weights import write_bone_weights
 from .fit_poses import differ
 from .object_checks import object_label
-from .partial_notes import standstill_notes
+from .partial_notes import target_notes
 from .partial_parts import Parts, parts_of, plain_copy
 from .partial_steps import Frames, Reading, error_of, finished, locked_by_group, part_of, read_parts
 from .skin_reader import armature_of, rest_positions
@@ -47,7 +47,7 @@ def solve_weights(
     locked = locked_by_group(parts.mesh, locked_vertices)
     reading = yield from read_parts(context, parts, frames, deforming_bones(parts.armature))
     _check_motion(parts, reading)
-    before, notes = reading.weights, [*reading.notes, *standstill_notes(parts, reading)]
+    before, notes = reading.weights, [*reading.notes, *target_notes(parts, reading)]
     if before.locked.all() or locked.all():
         raise BadWeights(
             f"All weights of {object_label(parts.mesh)} are locked, so there is nothing to solve for. Unlock some "

@@ -135,9 +135,10 @@ def test_residual_shapes_go_with_it(arm):
     assert jointed["skinning_e_rms"] == pytest.approx(plain["skinning_e_rms"], rel=1e-3, abs=1e-4)
 
 
-def test_on_the_command_line(arm, tmp_path):
+def test_on_the_command_line(arm, tmp_path, capsys):
     start, output = tmp_path / "arm.blend", tmp_path / "out.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(start))
     arguments = ["convert", "--object", "Arm", "--bones", "3", "--kind", "RIGID", "--joint-hierarchy"]
     assert command_line.main([*arguments, "--output", str(output), "--quiet"]) == 0
     assert bpy.data.objects["Arm_skinned"]["skinning_report"]["joint_count"] == 2
+    assert ["Joints", "2"] in [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -149,6 +149,14 @@ def test_frames_before_the_animation(rig):
     assert 'object "Target" stands still up to frame 4' in notes_of("solve_weights", ob)
 
 
+@pytest.mark.parametrize("operator", ["solve_weights", "add_helper_bones"])
+def test_a_target_that_was_put_aside_to_look_at_both(rig, operator):
+    ob, _, target, _ = rig
+    assert "beside" not in notes_of(operator, ob)
+    target.location.y += 0.3 * max(target.dimensions)
+    assert 'object "Target" is beside object "Arm", and was followed there' in notes_of(operator, ob)
+
+
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_a_target_that_stands_still_all_the_time(rig, operator):
     _, _, target, wanted = rig
