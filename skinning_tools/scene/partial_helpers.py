@@ -18,6 +18,7 @@ from .partial_notes import bare_notes, target_notes
 from .partial_parts import Parts, parts_of, plain_copy
 from .partial_steps import (
     Frames,
+    Reading,
     apply_motion,
     error_of,
     finished,
@@ -53,7 +54,6 @@ def add_helper_bones(
     The rig's own bones and their action stay as they are: helpers hang on those of them that share most vertices with
     them, and are keyed in a copy of the action. Raises SkinningError, and then has changed nothing.
     """
-    from ..core.bone_placement import place_bones
     from ..core.decomposition.helper_bones import add_helper_bones as solve
 
     begin, frames = time.perf_counter(), frames or Frames()
@@ -87,15 +87,11 @@ def add_helper_bones(
         raise _no_help(parts)
     own_count = len(before.names)
     kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=own_count + bone_count)[own_count:])
-    place = np.full(own_count + bone_count, 0, np.int64)
+    place = np.zeros(own_count + bone_count, np.int64)
     place[:own_count] = np.arange(own_count)
     place[own_count + kept] = own_count + np.arange(len(kept))
     bones, transforms = place[helpers.bones], helpers.transforms[:, kept]
-    to_armature = reading.motion.to_armature[0]
-    in_armature = rest @ to_armature[:3, :3].T + to_armature[:3, 3]
-    axes = _turned_axes(to_armature, helpers.bone_axes[kept]) if bone_kind == "SCALED" else None
-    own_part = np.where(bones >= own_count, helpers.weights, 0.0)
-    placement = place_bones(in_armature, np.maximum(bones - own_count, 0), own_part, len(kept), axes)
+    placement = _placement(reading, rest, helpers, bones, kept, bone_kind)
     steady = _steady_bones(reading.motion, before.names)
     specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, bone_kind)
     names = tuple(spec.name for spec in specs if spec.deforms)
@@ -147,6 +143,18 @@ def _with_helpers(before: BoneWeights, names) -> BoneWeights:
         before.totals,
         np.concatenate([before.locked, np.zeros(len(names), bool)]),
     )
+
+
+def _placement(reading: Reading, rest: np.ndarray, helpers, bones: np.ndarray, kept: np.ndarray, bone_kind: str):
+    """Where the ``kept`` of ``helpers`` (a core HelperBones) lie in the armature's space; bones (N, K): the rig's own,
+    then these."""
+    from ..core.bone_placement import place_bones
+
+    to_armature, own_count = reading.motion.to_armature[0], len(reading.weights.names)
+    in_armature = rest @ to_armature[:3, :3].T + to_armature[:3, 3]
+    axes = _turned_axes(to_armature, helpers.bone_axes[kept]) if bone_kind == "SCALED" else None
+    weights = np.where(bones >= own_count, helpers.weights, 0.0)
+    return place_bones(in_armature, np.maximum(bones - own_count, 0), weights, len(kept), axes)
 
 
 def _turned_axes(to_armature: np.ndarray, axes: np.ndarray) -> np.ndarray:

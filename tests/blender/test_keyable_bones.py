@@ -302,7 +302,7 @@ def test_an_armature_that_is_disabled_in_viewports(rig):
 
 @pytest.mark.parametrize("flag", ["", "use_local_location", "use_inherit_rotation"])
 def test_other_actions_on_bones_with_new_parents(capfd, flag):
-    """A chain's parent at rest changes nothing, but for locations along axes that are no longer the bone's: it is told."""
+    """A chain's parent at rest changes nothing but locations whose axes are no longer the bone's, and that is told."""
     ob, armature = tube(move=0.3)
     if flag:
         setattr(armature.data.bones["Bone 2"], flag, False)
