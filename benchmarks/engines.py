@@ -90,20 +90,15 @@ class Distance:
         return cls(float(np.sqrt(np.mean(np.square(distances)))), float(distances.max()))
 
     def __str__(self) -> str:
-        return f"{shown(self.root_mean_square)} / {shown(self.largest)}"
+        # What single precision makes of a chain of bones is as good as nothing.
+        return "< 0.001" if self.largest < 0.001 else f"{shown(self.root_mean_square)} / {shown(self.largest)}"
 
 
 def shown(value: float) -> str:
-    """One or two digits; what single precision makes of a chain of bones, about 0.001 ‰, is as good as nothing."""
-    return (
-        "< 0.001"
-        if value < 0.001
-        else f"{value:.3f}"
-        if value < 0.1
-        else f"{value:.2g}"
-        if value < 100
-        else f"{value:.0f}"
-    )
+    """To two digits, and not more than three after the point."""
+    if value < 0.1:
+        return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
 class Bench:
