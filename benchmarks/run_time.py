@@ -49,12 +49,14 @@ VARIANTS = (
     {"bone_count": 40, "bone_kind": "SCALED", "residual_shapes": 6},
     {"bone_count": 30, "smoothness": 0.3, "key_tolerance": 0.5},
     {"bone_count": 30, "target_error": 2.0},
+    {"bone_count": 30, "bone_kind": "RIGID"},
+    {"bone_count": 30, "max_influences": 8},
 )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sequences", nargs="+", default=list(SEQUENCES), help="a file's name, 'cloth N' or 'tube N'")
+    parser.add_argument("--sequences", nargs="+", default=list(SEQUENCES), help="a file, 'cloth N' or 'tube N F'")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="keep the measurements there, and take up those kept")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     options = parser.parse_args()
@@ -90,7 +92,7 @@ def show_fit(tables: Tables, runs: list[dict]) -> dict:
         "Estimate over what it took",
         "Measured: seconds of all stages together. Ratios: the estimate over that, with the seconds that are in use, "
         "and foretold by a fit that has not seen the sequence.",
-        *("sequence", "bones", "kind", "other", "measured", "in use", "foretold"),
+        *("sequence", "bones", "kind", " " * 38 + "other", "measured", "in use", "foretold"),
     )
     ratios: dict[str, list[float]] = {"in use": [], "foretold": []}
     for name in dict.fromkeys(run["name"] for run in runs):
@@ -104,6 +106,13 @@ def show_fit(tables: Tables, runs: list[dict]) -> dict:
             other = ", ".join(f"{key} {value:g}" for key, value in run["variant"].items() if key in OTHERS) or "–"
             cells = str(settings.bone_count), settings.bone_kind.lower(), other, f"{total:.1f}"
             tables.row(name, *cells, *(f"{ratio:.2f}" for ratio in both))
+    found = [
+        run["seconds"]["solve"] / solve_seconds(run, everything) for run in runs if run["variant"].get("target_error")
+    ]
+    if found:
+        tables.note(
+            f"A search for a target error takes {np.exp(np.mean(np.log(found))):.2f} times as long as one solve."
+        )
     for kind, values in ratios.items():
         logs = np.abs(np.log(values))
         tables.note(
@@ -123,6 +132,11 @@ def without_keys(variant: dict) -> dict:
 def terms_of(run: dict) -> dict[str, dict[str, float]]:
     work = Work(settings=Settings(**without_keys(run["variant"])), **run["work"])
     return work.terms()
+
+
+def solve_seconds(run: dict, seconds: dict) -> float:
+    """Of a single solve."""
+    return sum(seconds["solve"].get(name, 0.0) * value for name, value in terms_of(run)["solve"].items())
 
 
 def expected(run: dict, seconds: dict) -> float:
@@ -191,8 +205,9 @@ def _cached(name: str, folder: Path):
     from tests.blender import scenes
 
     if name.startswith("tube"):
-        rest, triangles = tube(int(name.split()[1]))
-        frames = np.array(list(moving(rest, 100)), np.float32)
+        vertices, frame_count = (*map(int, name.split()[1:]), 100)[:2]
+        rest, triangles = tube(vertices)
+        frames = np.array(list(moving(rest, frame_count)), np.float32)
     else:
         animation = _sequences.read(_sequences.path(name), name)
         frames, triangles = animation.frames, animation.triangles

@@ -24,11 +24,13 @@ from . import (
     show_result,
     solve_transforms,
     solve_weights,
+    suggest_bones,
     weight_view,
 )
 
 modules = [
     convert_animation,
+    suggest_bones,
     presets,
     solve_weights,
     solve_transforms,

@@ -114,7 +114,7 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
                 draw_curve(body, curve)
         worst = worst_frame(figures)
         if worst is not None:
-            header, body = layout.panel("skinning_conversion_frames", default_closed=True)
+            header, body = layout.panel("skinning_conversion_frames", default_closed=False)
             header.label(text="Error over Time")
             if body is not None:
                 draw_error_plot(body, figures)
@@ -149,7 +149,9 @@ def draw_settings(layout, scene) -> None:
     settings = scene.skinning_conversion
     column = layout.column()
     column.prop(settings, "selected_objects")
-    column.prop(settings, "bone_count")
+    row = column.row(align=True)
+    row.prop(settings, "bone_count")
+    row.operator("skinning.suggest_bones", text="", icon="LIGHT")
     column.prop(settings, "bone_kind")
     column.prop(settings, "max_influences")
     column.prop(settings, "smoothness")

@@ -19,7 +19,7 @@ class SKINNING_UL_conversions(bpy.types.UIList):
         figures = item[REPORT_PROPERTY]
         columns = layout.row()
         columns.active = item.visible_get()
-        name = columns.split(factor=0.5)
+        name = columns.split(factor=0.4)
         name.label(text=item.name, icon="ARMATURE_DATA" if item.type == "ARMATURE" else "MESH_DATA")
         for text in conversion_cells(figures):
             name.label(text=text)
@@ -59,7 +59,7 @@ class SKINNING_PT_conversions(bpy.types.Panel):
     def draw(self, context):
         layout = self.layout
         layout.enabled = background.running_job() is None
-        heads = layout.split(factor=0.5)
+        heads = layout.split(factor=0.4)
         heads.label(text="Armature")
         for text in ("E_RMS", "Bones", "Time"):
             heads.label(text=text)

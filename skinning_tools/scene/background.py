@@ -60,14 +60,15 @@ def run_in_worker(work: Callable[[Progress], Result]) -> Steps:
 
 
 def drain(steps: Steps, progress: Callable[[float, str], None] | None = None) -> Result:
-    """Run a generator of (fraction, stage) to its end, in line, and return its result."""
+    """Run a generator of (fraction, stage), or without ``progress`` of anything, to its end, in line, and return its
+    result."""
     while True:
         try:
-            fraction, stage = next(steps)
+            step = next(steps)
         except StopIteration as end:
             return end.value
         if progress is not None:
-            progress(fraction, stage)
+            progress(*step)
 
 
 @dataclass

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Suggest a number of bones for the animation of the active mesh."""
+
+import bpy
+
+from ..scene import conversion, dependencies
+from ..scene.job_checks import active_object
+from ..scene.several_sources import other_sources
+from ..scene.suggestion import suggest_bones
+from .boundary import reported
+
+
+class SKINNING_OT_suggest_bones(bpy.types.Operator):
+    """Set the number of bones from how many independent motions a few frames have, \
+so that an E_RMS of about 2 is left"""
+
+    bl_idname = "skinning.suggest_bones"
+    bl_label = "Suggest Bones"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        reason = conversion.reason_not_to_convert(context, context.scene.skinning_conversion.selected_objects)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def execute(self, context):
+        with reported(self):
+            dependencies.require_dependencies()
+            chosen, scene, object = context.scene.skinning_conversion, context.scene, active_object(context)
+            others = other_sources(context, object) if chosen.selected_objects else ()
+            frames = scene if chosen.use_scene_range else chosen
+            found = suggest_bones(context, (object, *others), chosen.bone_kind, frames.frame_start, frames.frame_end)
+            chosen.bone_count = found.bone_count
+            self.report({"INFO"}, f"{object.name}: {found.bone_count} bones, from {found.reason}")
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+registry = [SKINNING_OT_suggest_bones]
