@@ -38,12 +38,5 @@ def pytest_configure(config):
     use_it()
 
 
-def pytest_ignore_collect(collection_path):
-    """The demos are programs for the Python of .venv, which they start; the rest of tests/blender runs."""
-    if collection_path.name == "test_demo.py" or collection_path.name.endswith("_pictures.py"):
-        return True
-    return None
-
-
 def pytest_report_header(config):
     return f"extension: {sys.modules[NAME].__file__}"

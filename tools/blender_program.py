@@ -18,6 +18,8 @@ REPOSITORY = "user_default"
 LIMIT_SECONDS = 1800
 # More parts than processes, so that none is left with much to do at the end.
 PARTS_PER_PROCESS = 4
+# Tests of demos/, which are programs for the Python of .venv.
+DEMOS = re.compile(r"^test_demo\.py$|_pictures\.py$")
 
 
 def find(name: str) -> str:
@@ -108,7 +110,8 @@ def copy(profile: Path, target: Path, ignore=()) -> Path:
 
 def background_suite(python: Path, program: str, profile: Path, tools: Path, rest: list[str]) -> int:
     """tests/blender, where ``rest`` names no other, inside the program, without a window; 0 where all passed."""
-    files = sorted((ROOT / "tests" / "blender").glob("test_*.py"), key=lambda path: path.stat().st_size, reverse=True)
+    files = [path for path in (ROOT / "tests" / "blender").glob("test_*.py") if not DEMOS.search(path.name)]
+    files.sort(key=lambda path: path.stat().st_size, reverse=True)
     processes = suite.process_count()
     parts = [
         [str(path.relative_to(ROOT)) for path in files[i :: processes * PARTS_PER_PROCESS]]
