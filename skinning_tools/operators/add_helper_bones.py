@@ -8,8 +8,8 @@ from .partial_solve import PartialSolve
 
 
 class SKINNING_OT_add_helper_bones(PartialSolve, bpy.types.Operator):
-    """Add bones to the armature that bring the mesh closer to its target's animation. Those that are there, and their
-    keyframes, stay as they are"""
+    """Add bones to the armature that bring the mesh closer to its target's animation. Those that are there, \
+and their keyframes, stay as they are"""
 
     bl_idname = "skinning.add_helper_bones"
     bl_label = "Add Helper Bones"

@@ -12,8 +12,8 @@ from .boundary import Checked, SkinningJob, reported
 
 
 class SKINNING_OT_add_bone_links(Checked, SkinningJob, bpy.types.Operator):
-    """Add bones at joints that share their turn, so that the skin keeps its volume. They follow by constraints and take
-    weights of all meshes that the armature deforms"""
+    """Add bones at joints that share their turn, so that the skin keeps its volume. They follow by constraints \
+and take weights of all meshes that the armature deforms"""
 
     bl_idname = "skinning.add_bone_links"
     bl_label = "Add Bone Links"

@@ -10,6 +10,7 @@ import bpy
 from ..core.errors import Cancelled, SkinningError
 from ..scene import background
 from ..scene.job_checks import reason_not_to_work
+from ..scene.wording import in_two_lines
 
 logger = logging.getLogger(__name__)
 
@@ -33,27 +34,40 @@ def reported(operator: bpy.types.Operator):
     except Cancelled:
         operator.report({"WARNING"}, f"{operator.bl_label} cancelled: nothing was changed")
     except SkinningError as error:
-        operator.report({"ERROR"}, str(error))
+        _tell(operator, str(error))
     except MemoryError:
         logger.exception("%s ran out of memory", operator.bl_label)
-        operator.report(
-            {"ERROR"},
+        _tell(
+            operator,
             f"{operator.bl_label} ran out of memory. Choose a shorter frame range, a larger frame step or fewer bones",
         )
     except ReferenceError:
         logger.exception("%s lost a data-block", operator.bl_label)
-        operator.report(
-            {"ERROR"},
+        _tell(
+            operator,
             f"{operator.bl_label} stopped: something it works on was deleted or undone meanwhile. Start it again",
         )
     except Exception as error:
         # Whatever it is, the user needs a line and the developer the traceback, which goes to the terminal.
         logger.exception("%s failed", operator.bl_label)
-        operator.report(
-            {"ERROR"},
+        _tell(
+            operator,
             f"{operator.bl_label} failed through a fault of its own ({type(error).__name__}: {error}). "
             "Nothing was changed; the system console has the details to report",
         )
+
+
+def _tell(operator, text: str) -> None:
+    """Scripts get the whole text. In the interface it pops up, so it is two lines there; the whole is in the panel and
+    in the Info editor."""
+    short = in_two_lines(text)
+    if not operator.options.is_invoke or bpy.app.background:
+        operator.report({"ERROR"}, text)
+        return
+    if short.replace("\n", " ") != text:
+        operator.report({"INFO"}, text)
+    operator.report({"ERROR"}, short)
+    background.note_failure(operator.bl_label, text)
 
 
 class Checked:
@@ -260,7 +274,19 @@ class SKINNING_OT_cancel_job(bpy.types.Operator):
         return {"FINISHED"}
 
 
-registry = [SKINNING_OT_cancel_job]
+class SKINNING_OT_dismiss_failure(bpy.types.Operator):
+    """Take this message away"""
+
+    bl_idname = "skinning.dismiss_failure"
+    bl_label = "Dismiss"
+    bl_options = {"INTERNAL"}
+
+    def execute(self, context):
+        background.forget_failure()
+        return {"FINISHED"}
+
+
+registry = [SKINNING_OT_cancel_job, SKINNING_OT_dismiss_failure]
 
 
 def _redraw_sidebars(manager) -> None:

@@ -139,8 +139,8 @@ class SKINNING_OT_show_fit_error(Checked, bpy.types.Operator):
 
 
 class SKINNING_OT_show_reachable(bpy.types.Operator):
-    """Draw where the selected vertex can get to by weights alone: where each of its bones would put it, and the region
-    in between. Changes nothing in the scene"""
+    """Draw where the selected vertex can get to by weights alone: where each of its bones would put it, and the \
+region in between. Changes nothing in the scene"""
 
     bl_idname = "skinning.show_reachable"
     bl_label = "Show Reachable Region"

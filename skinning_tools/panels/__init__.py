@@ -9,6 +9,7 @@ from . import (
     export_centers,
     fit_weights,
     joint_helpers,
+    menus,
     partial_solves,
     preview,
     results,
@@ -31,4 +32,5 @@ modules = [
     preview,
     eigenskin,
     error_plot,
+    menus,
 ]

@@ -14,7 +14,7 @@ from ..scene.presets import SHIPPED, SUBDIR, user_folders
 from ..scene.result import result_of, worst_frame
 from ..scene.several_sources import other_sources
 from ..scene.wording import counted, sentence
-from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
+from .drawing import draw_failure, draw_frame_range, draw_job, draw_rows, draw_text
 from .error_plot import draw_error_plot
 
 
@@ -82,6 +82,7 @@ class SKINNING_PT_convert_animation(bpy.types.Panel):
             draw_text(layout, context, reason, "INFO")
         else:
             _draw_estimate(layout, context, objects)
+        draw_failure(layout, context, "Convert Animation to Skinning", "Convert Again", "Suggest Bones")
 
 
 class SKINNING_PT_conversion_result(bpy.types.Panel):

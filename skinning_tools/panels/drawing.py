@@ -32,6 +32,15 @@ def draw_job(layout, job: background.RunningJob) -> None:
     row.operator("skinning.cancel_job", text="Cancel (Esc)", icon="X")
 
 
+def draw_failure(layout, context, *titles: str) -> None:
+    """Why the last of the jobs with these titles failed: the popup has only its first words."""
+    text = background.last_failure(*titles)
+    if text:
+        row = layout.box().row()
+        draw_text(row, context, text, "ERROR")
+        row.operator("skinning.dismiss_failure", text="", icon="X", emboss=False)
+
+
 def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
     grid = layout.grid_flow(row_major=True, columns=2, even_columns=True)
     for name, value in rows:

@@ -20,7 +20,7 @@ class SKINNING_UL_conversions(bpy.types.UIList):
         columns = layout.row()
         columns.active = item.visible_get()
         name = columns.split(factor=0.4)
-        name.label(text=item.name, icon="ARMATURE_DATA" if item.type == "ARMATURE" else "MESH_DATA")
+        name.label(text=item.name)
         for text in conversion_cells(figures):
             name.label(text=text)
 

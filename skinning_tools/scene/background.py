@@ -100,9 +100,29 @@ def running_job() -> RunningJob | None:
 
 def begin_job(title: str) -> RunningJob:
     """Announce a modal job; ``end_job`` must follow, whatever happens."""
+    forget_failure()
     job = RunningJob(title)
     _running.append(job)
     return job
+
+
+_failure: tuple[str, str] | None = None
+
+
+def note_failure(title: str, text: str) -> None:
+    """What went wrong last, for the panel; until the next job begins."""
+    global _failure
+    _failure = title, text
+
+
+def last_failure(*titles: str) -> str:
+    """Why the last of the jobs with these titles failed, or ""."""
+    return _failure[1] if _failure is not None and _failure[0] in titles else ""
+
+
+def forget_failure() -> None:
+    global _failure
+    _failure = None
 
 
 def end_job(job: RunningJob) -> None:

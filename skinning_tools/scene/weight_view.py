@@ -74,7 +74,7 @@ class SkinningWeightView(bpy.types.PropertyGroup):
     """What a mesh shows of its weights, and the legend."""
 
     __annotations__ = {
-        "mode": EnumProperty(name="Mode", items=MODE_ITEMS, default="OFF"),
+        "mode": EnumProperty(name="Mode", description="What of the weights is shown", items=MODE_ITEMS, default="OFF"),
         "most": IntProperty(
             name="Limit", description="Vertices with more influences are red", default=4, min=1, update=_recolor
         ),

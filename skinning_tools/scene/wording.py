@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Words of reports."""
 
+import re
+import textwrap
+
 
 def counted(number: int, noun: str) -> str:
     """Such as "1 example" and "2 examples"."""
@@ -26,3 +29,13 @@ def duration_text(seconds: float) -> str:
         return f"about {step * round(seconds / step)} s"
     minutes = seconds / 60
     return f"about {round(minutes)} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
+
+
+def in_two_lines(text: str, width: int = 90) -> str:
+    """What a popup has room for: what is wrong, and below what to do, each cut at ``width`` letters.
+
+    The second line is the last sentence, which by this extension's custom says what to do.
+    """
+    sentences = [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip()) if part.strip()]
+    lines = sentences if len(sentences) < 2 else [sentences[0], sentences[-1]]
+    return "\n".join(textwrap.shorten(line, width, placeholder=" …") for line in lines)

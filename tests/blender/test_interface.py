@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What holds for the whole interface: every button and setting explains itself, messages fit into a popup, entries in
+Blender's menus come and go."""
+
+import re
+
+import bpy
+import pytest
+
+import skinning_tools
+from skinning_tools.panels.menus import MENUS
+from skinning_tools.scene import background
+from skinning_tools.scene.wording import in_two_lines
+from tests.blender import moving_meshes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def extension():
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
+
+
+def classes():
+    return [cls for module in skinning_tools._modules() for cls in getattr(module, "registry", ())]
+
+
+def own_properties():
+    """Name, property and owner of everything that the extension's classes define."""
+    for cls in classes():
+        if issubclass(cls, (bpy.types.Operator, bpy.types.PropertyGroup)):
+            for prop in cls.bl_rna.properties:
+                if prop.identifier not in {"rna_type", "name", "bl_idname"} and not prop.identifier.startswith("bl_"):
+                    yield f"{cls.__name__}.{prop.identifier}", prop
+
+
+# Of Blender's own mix-ins, and what no panel shows: the row of a list, the color in its icon.
+UNSEEN = {"remove_name", "remove_active", "active_index", "rgb"}
+
+
+def test_every_setting_has_a_tooltip():
+    silent = [
+        name
+        for name, prop in own_properties()
+        if not prop.description and not prop.is_hidden and prop.type not in {"POINTER", "COLLECTION"}
+        if prop.identifier not in UNSEEN
+    ]
+    assert silent == []
+
+
+def test_every_item_of_a_menu_of_settings_has_a_tooltip():
+    silent = [
+        f"{name} {item.identifier}"
+        for name, prop in own_properties()
+        if prop.type == "ENUM"
+        for item in prop.enum_items_static
+        if not item.description
+    ]
+    assert silent == []
+
+
+def tooltips() -> dict[str, str]:
+    """What Blender shows of each operator."""
+    names = [cls.bl_idname.split(".")[-1] for cls in classes() if issubclass(cls, bpy.types.Operator)]
+    return {name: getattr(bpy.ops.skinning, name).get_rna_type().description for name in names}
+
+
+def test_every_operator_has_a_tooltip():
+    found = tooltips()
+    assert len(found) > 20
+    assert [name for name, text in found.items() if not text] == []
+
+
+def test_tooltips_follow_blenders_guidelines():
+    """No full stop at the end, and no line breaks, which a tooltip shows, but between sentences."""
+    texts = tooltips() | {name: prop.description for name, prop in own_properties()}
+    assert [name for name, text in texts.items() if text.endswith(".")] == []
+    assert [name for name, text in texts.items() if re.search(r"[^.]\n", text)] == []
+
+
+def test_panels_and_menus_have_labels():
+    for cls in classes():
+        if issubclass(cls, (bpy.types.Panel, bpy.types.Menu, bpy.types.Operator)):
+            assert cls.bl_label, cls.__name__
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Nothing moves", ["Nothing moves"]),
+        ("The mesh is hidden. Show it", ["The mesh is hidden.", "Show it"]),
+        (
+            "The cache of flag.001 ends at frame 12.5, too soon. It is baked. Delete its bake",
+            ["The cache of flag.001 ends at frame 12.5, too soon.", "Delete its bake"],
+        ),
+    ],
+)
+def test_two_lines(text, lines):
+    assert in_two_lines(text).split("\n") == lines
+
+
+def test_long_lines_are_cut():
+    lines = in_two_lines(f"The path {'very ' * 40}long is missing. Correct {'all ' * 40}of it").split("\n")
+    assert len(lines) == 2
+    assert all(len(line) <= 90 and line.endswith("…") for line in lines)
+
+
+def test_scripts_get_the_whole_message():
+    moving_meshes.fresh_scene()
+    moving_meshes.add_object("Still", *moving_meshes.grid())
+    with pytest.raises(
+        RuntimeError, match=r"Nothing moves.*Check the frame range, or that the animation is on the mesh"
+    ):
+        bpy.ops.skinning.convert_animation(bone_count=2)
+    assert background.last_failure("Convert Animation to Skinning") == ""
+
+
+def test_failures_are_kept_until_the_next_job():
+    background.note_failure("Bind", "It does not work")
+    assert background.last_failure("Bind", "Other") == "It does not work"
+    assert background.last_failure("Other") == ""
+    background.end_job(background.begin_job("Bind"))
+    assert background.last_failure("Bind") == ""
+
+
+def drawn(menu: str) -> int:
+    return len(getattr(bpy.types, menu).draw._draw_funcs)
+
+
+def test_menu_entries_come_and_go():
+    counts = {name: drawn(name) for name in MENUS}
+    skinning_tools.unregister()
+    try:
+        assert {name: drawn(name) for name in MENUS} == {name: count - 1 for name, count in counts.items()}
+    finally:
+        skinning_tools.register()
+    assert {name: drawn(name) for name in MENUS} == counts
