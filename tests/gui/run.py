@@ -27,6 +27,7 @@ DOCS_IMAGES = ROOT / "docs" / "images"
 TESTS = (
     "bind_window.py",
     "buttons_window.py",
+    "conversions_window.py",
     "convert_animation_window.py",
     "eigenskin_window.py",
     "fit_weights_window.py",
