@@ -5,7 +5,6 @@ import bpy
 
 from ..scene.conversion import REPORT_PROPERTY
 from ..scene.error_display import red_error
-from .legend import draw_scale
 
 _handle = None
 
@@ -30,6 +29,9 @@ def _candidates(context):
 def _draw() -> None:
     error = shown_error(bpy.context)
     if error is not None:
+        # Needs scipy, without which the extension registers all the same.
+        from .legend import draw_scale
+
         draw_scale(bpy.context, "Error", error)
 
 
