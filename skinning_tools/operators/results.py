@@ -2,6 +2,7 @@
 """What the list of conversions offers: convert again, compare with the source, take over the settings, delete."""
 
 import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, EnumProperty
 
 from ..core.errors import BadScene
@@ -145,7 +146,7 @@ class SKINNING_OT_delete_result(OnResult, bpy.types.Operator):
                 set_hidden(context, source, False)
             if result.sources:
                 make_active(context, result.sources[0])
-            self.report({"INFO"}, f"Deleted {', '.join(names)}")
+            self.report({"INFO"}, rpt_("Deleted {names}").format(names=", ".join(names)))
             return {"FINISHED"}
         return {"CANCELLED"}
 

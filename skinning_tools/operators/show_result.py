@@ -2,6 +2,7 @@
 """Look at a finished conversion: go to one of its objects, see its error in color."""
 
 import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty
 
 from ..core.errors import BadScene
@@ -98,7 +99,8 @@ class SKINNING_OT_show_error(bpy.types.Operator):
         error_display.show_colors(context, True)
         distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
         names = ", ".join(mesh.name for mesh in meshes)
-        self.report({"INFO"}, f"{names}: blue is no error, red the largest, {distance}")
+        text = rpt_("{names}: blue is no error, red the largest, {distance}")
+        self.report({"INFO"}, text.format(names=names, distance=distance))
 
     def _show_materials(self, context, result) -> None:
         for mesh in _with_error(result):

@@ -2,6 +2,7 @@
 """Suggest a number of bones for the animation of the active mesh."""
 
 import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..scene import conversion, dependencies
 from ..scene.job_checks import active_object
@@ -33,7 +34,8 @@ so that an E_RMS of about 2 is left"""
             frames = scene if chosen.use_scene_range else chosen
             found = suggest_bones(context, (object, *others), chosen.bone_kind, frames.frame_start, frames.frame_end)
             chosen.bone_count = found.bone_count
-            self.report({"INFO"}, f"{object.name}: {found.bone_count} bones, from {found.reason}")
+            text = rpt_("{name}: {count} bones, from {reason}")
+            self.report({"INFO"}, text.format(name=object.name, count=found.bone_count, reason=found.reason))
             return {"FINISHED"}
         return {"CANCELLED"}
 

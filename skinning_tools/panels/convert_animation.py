@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import bpy
 from bl_ui.utils import PresetPanel
+from bpy.app.translations import pgettext_iface as iface_
 
 from ..scene import background, error_display
 from ..scene.conversion import reason_not_to_convert
@@ -13,7 +14,7 @@ from ..scene.job_checks import active_object
 from ..scene.presets import SHIPPED, SUBDIR, user_folders
 from ..scene.result import result_of, worst_frame
 from ..scene.several_sources import other_sources
-from ..scene.wording import counted, sentence
+from ..scene.wording import sentence
 from .drawing import draw_failure, draw_frame_range, draw_job, draw_rows, draw_text
 from .error_plot import draw_error_plot
 
@@ -69,11 +70,11 @@ class SKINNING_PT_convert_animation(bpy.types.Panel):
             return
         several = context.scene.skinning_conversion.selected_objects
         reason = reason_not_to_convert(context, several)
-        text = "Convert to Skinning"
+        text = iface_("Convert to Skinning")
         objects = () if reason else (active_object(context),)
         if several and not reason:
             objects += other_sources(context, active_object(context))
-            text = f"Convert {counted(len(objects), 'Object')} to Skinning"
+            text = iface_("Convert {count} Objects to Skinning").format(count=len(objects))
         button = layout.row()
         button.scale_y = 1.5
         button.enabled = not reason
@@ -119,11 +120,15 @@ class SKINNING_PT_conversion_result(bpy.types.Panel):
             header.label(text="Error over Time")
             if body is not None:
                 draw_error_plot(body, figures)
-                body.operator("skinning.show_worst_frame", text=f"Go to Worst Frame, {worst:g}", icon="TIME")
+                body.operator(
+                    "skinning.show_worst_frame",
+                    text=iface_("Go to Worst Frame, {frame:g}").format(frame=worst),
+                    icon="TIME",
+                )
         header, body = layout.panel("skinning_conversion_time", default_closed=True)
-        header.label(text=f"Time: {sum(figures['seconds'].values()):.1f} s")
+        header.label(text=iface_("Time: {seconds:.1f} s").format(seconds=sum(figures["seconds"].values())))
         if body is not None:
-            draw_rows(body, [(name.title(), f"{value:.2f} s") for name, value in figures["seconds"].items()])
+            draw_rows(body, [(iface_(name.title()), f"{value:.2f} s") for name, value in figures["seconds"].items()])
 
         row = layout.row(align=True)
         for part, label, icon in (
@@ -175,20 +180,21 @@ def _draw_estimate(layout, context, objects) -> None:
     expected = estimate(work_of_settings(context, objects, context.scene.skinning_conversion))
     layout.label(text=sentence(expected.text()), icon="TIME")
     if not expected.fits:
-        free = f"{amount_text(expected.free)} of memory are free. Choose a shorter frame range or a larger step"
+        text = iface_("{amount} of memory are free. Choose a shorter frame range or a larger step")
+        free = text.format(amount=amount_text(expected.free))
         draw_text(layout, context, free, "ERROR")
 
 
 def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
     """The figures of a conversion as (name, value) texts."""
     distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures["largest_distance"], precision=3)
-    step = f", step {figures['frame_step']}" if figures["frame_step"] != 1 else ""
+    step = iface_(", step {step}").format(step=figures["frame_step"]) if figures["frame_step"] != 1 else ""
     target = figures["settings"].get("target_error", 0.0)
-    missed = f"  (target {target:g} missed)" if 0 < target < figures["e_rms"] else ""
+    missed = iface_("(target {target:g} missed)").format(target=target) if 0 < target < figures["e_rms"] else ""
     rows = [
-        ("E_RMS", f"{figures['e_rms']:.3f}{missed}"),
+        ("E_RMS", f"{figures['e_rms']:.3f}  {missed}".rstrip()),
         ("Largest Error", f"{figures['max_error']:.3f}  ({distance})"),
-        ("Bones", f"{figures['bone_count']} {figures['settings']['bone_kind'].title()}"),
+        ("Bones", f"{figures['bone_count']} {iface_(figures['settings']['bone_kind'].title())}"),
         ("Vertices", f"{figures['vertex_count']:,}"),
         ("Frames", f"{figures['frame_start']:g} – {figures['frame_end']:g}{step}"),
     ]
@@ -198,7 +204,7 @@ def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
     if "joint_count" in figures:
         rows.append(("Joints", f"{figures['joint_count']}"))
     if keys:
-        rows.append(("Keys", f"{keys['after']:,} of {keys['before']:,}"))
+        rows.append(("Keys", iface_("{after:,} of {before:,}").format(after=keys["after"], before=keys["before"])))
     return rows
 
 
@@ -225,9 +231,9 @@ def curve_rows(figures: dict) -> list[CurveRow]:
     largest = max(max(curve["e_rms"]), 1e-12)
     return [
         CurveRow(
-            f"{count} bone{'s' * (count != 1)}",
+            (iface_("{count} bone") if count == 1 else iface_("{count} bones")).format(count=count),
             error / largest,
-            f"{error:.3g}" if solved else f"about {error:.2g}",
+            f"{error:.3g}" if solved else iface_("about {error:.2g}").format(error=error),
             count == figures["bone_count"],
         )
         for count, error, solved in zip(curve["bone_count"], curve["e_rms"], curve["solved"], strict=True)

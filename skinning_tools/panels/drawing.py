@@ -3,6 +3,8 @@
 
 import textwrap
 
+from bpy.app.translations import pgettext_iface as iface_
+
 from ..scene import background
 from ..scene.wording import duration_text, sentence
 
@@ -25,10 +27,11 @@ def draw_frame_range(layout, scene, settings) -> None:
 
 def draw_job(layout, job: background.RunningJob) -> None:
     """How far a modal job has come, and the way to stop it."""
-    layout.progress(factor=job.fraction, text=f"{job.stage}, {job.fraction:.0%}")
+    layout.progress(factor=job.fraction, text=f"{iface_(job.stage)}, {job.fraction:.0%}")
     row = layout.row()
     left = job.seconds_left
-    row.label(text="" if left is None else f"{sentence(duration_text(left))} left", icon="TIME")
+    text = "" if left is None else iface_("{time} left").format(time=sentence(duration_text(left)))
+    row.label(text=text, icon="TIME")
     row.operator("skinning.cancel_job", text="Cancel (Esc)", icon="X")
 
 
@@ -53,5 +56,5 @@ def draw_text(layout, context, text: str, icon: str) -> None:
     width = context.region.width / context.preferences.system.ui_scale - MARGIN_WIDTH
     column = layout.column(align=True)
     column.scale_y = 0.8
-    for index, line in enumerate(textwrap.wrap(text, max(20, int(width / LETTER_WIDTH)))):
+    for index, line in enumerate(textwrap.wrap(iface_(text), max(20, int(width / LETTER_WIDTH)))):
         column.label(text=line, icon=icon if index == 0 else "BLANK1")

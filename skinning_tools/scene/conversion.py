@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..core.animation import ErrorMeter, check_animation
 from ..core.errors import BadScene
@@ -18,7 +19,6 @@ from .job_checks import reason_not_to_work
 from .object_checks import check_object
 from .scene_state import SceneState
 from .several_sources import check_sources, other_sources, sources_label
-from .wording import counted
 
 REPORT_PROPERTY = "skinning_report"
 
@@ -64,17 +64,33 @@ class Conversion:
         """What to say behind E_RMS where no count of bones up to the one given reached the target error, else ""."""
         if not 0 < self.target_error < self.meter.e_rms:
             return ""
-        return f" (target {self.target_error:g} not reached with up to {self.bone_count} bones)"
+        text = rpt_("(target {target:g} not reached with up to {bones} bones)")
+        return " " + text.format(target=self.target_error, bones=self.bone_count)
 
     def summary(self) -> str:
         """The result in one line."""
         meter, seconds = self.meter, sum(self.seconds.values())
-        keys = "" if self.keys is None else f", {self.keys.after:,} of {self.keys.before:,} keys"
-        others = f" with {counted(len(self.other_names), 'other object')}" if self.other_names else ""
-        return (
-            f"{self.source_name}{others}: {self.bone_count} bones, {self.vertex_count} vertices, "
-            f"{len(self.frame_numbers)} frames{keys}, E_RMS {meter.e_rms:.3g}{self.missed}, "
-            f"largest error {meter.max_error:.3g}, {seconds:.1f} s"
+        keys, others = "", ""
+        if self.keys is not None:
+            keys = rpt_(", {after:,} of {before:,} keys").format(after=self.keys.after, before=self.keys.before)
+        if self.other_names:
+            text = (
+                rpt_("with {count} other object") if len(self.other_names) == 1 else rpt_("with {count} other objects")
+            )
+            others = " " + text.format(count=len(self.other_names))
+        return rpt_(
+            "{names}: {bones} bones, {vertices} vertices, {frames} frames{keys}, E_RMS {e_rms:.3g}{missed}, "
+            "largest error {largest:.3g}, {seconds:.1f} s"
+        ).format(
+            names=self.source_name + others,
+            bones=self.bone_count,
+            vertices=self.vertex_count,
+            frames=len(self.frame_numbers),
+            keys=keys,
+            e_rms=meter.e_rms,
+            missed=self.missed,
+            largest=meter.max_error,
+            seconds=seconds,
         )
 
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from bpy.app.translations import pgettext_iface as iface_
+
 from ..core.errors import NotEnoughMemory
 from ..core.run_time import Work, stage_seconds
 from .background import Steps
@@ -68,7 +70,8 @@ class Estimate:
         return self.free is None or self.needed <= self.free
 
     def text(self) -> str:
-        return f"{duration_text(self.seconds)}, up to {amount_text(self.needed)}"
+        text = iface_("{time}, up to {amount}")
+        return text.format(time=duration_text(self.seconds), amount=amount_text(self.needed))
 
 
 def estimate(work: Work) -> Estimate:

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 
 from . import background
 from .animation_reader import read_animation
@@ -38,7 +39,7 @@ def suggest_bones(context, objects, bone_kind: str, frame_start: int, frame_end:
     numbers = frame_range(context.scene, frame_start, frame_end, 1, object_label(objects[0]))
     if any(own_simulation_start(context.scene, ob) is not None for ob in objects):
         count = min(max(round(0.5 * most**0.5), _FEWEST), _MOST)
-        return Suggestion(min(count, most), f"a simulation of {most:,} vertices")
+        return Suggestion(min(count, most), rpt_("a simulation of {count:,} vertices").format(count=most))
     step = max(1, (len(numbers) - 1) // (_FRAMES - 1))
     first, *others = objects
     source = background.drain(read_animation(context, first, numbers[0], numbers[-1], step, tuple(others)))
@@ -46,4 +47,6 @@ def suggest_bones(context, objects, bone_kind: str, frame_start: int, frame_end:
         undo.callback(bpy.data.batch_remove, [part.mesh for part in source.parts])
         frames = source.animation.frames
         count = suggest_bone_count(frames, bone_kind)
-    return Suggestion(min(max(count, LEAST), most), f"the motions in {len(frames)} of its frames")
+    return Suggestion(
+        min(max(count, LEAST), most), rpt_("the motions in {count} of its frames").format(count=len(frames))
+    )

@@ -4,6 +4,8 @@
 import re
 import textwrap
 
+from bpy.app.translations import pgettext_iface as iface_
+
 
 def counted(number: int, noun: str) -> str:
     """Such as "1 example" and "2 examples"."""
@@ -22,13 +24,13 @@ def sentence(text: str) -> str:
 
 def duration_text(seconds: float) -> str:
     """A rough duration, no finer than anybody can tell it before."""
-    if seconds < 1.5:
-        return "about 1 s"
     if seconds < 90:
         step = 1 if seconds < 15 else 5
-        return f"about {step * round(seconds / step)} s"
+        return iface_("about {seconds} s").format(seconds=max(step * round(seconds / step), 1))
     minutes = seconds / 60
-    return f"about {round(minutes)} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
+    if minutes < 90:
+        return iface_("about {minutes} min").format(minutes=round(minutes))
+    return iface_("about {hours:.1f} h").format(hours=minutes / 60)
 
 
 def in_two_lines(text: str, width: int = 90) -> str:

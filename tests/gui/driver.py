@@ -215,7 +215,8 @@ def switch_off() -> None:
 
 def enable(*opened) -> None:
     """Enable the extension with these panels open alone, so that their buttons are in the window."""
-    for cls in (cls for module in panels.modules for cls in module.registry):
+    registered = [cls for module in panels.modules for cls in module.registry]
+    for cls in (cls for cls in registered if issubclass(cls, bpy.types.Panel)):
         cls.bl_options = set() if cls in opened else {"DEFAULT_CLOSED"}
     switch_on()
     bpy.context.preferences.view.show_splash = False
