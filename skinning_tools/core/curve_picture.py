@@ -64,7 +64,7 @@ def frames_picture(frame_numbers, e_rms, largest) -> np.ndarray:
     x_range = (frames[0], frames[-1]) if len(frames) > 1 else (frames[0] - 1, frames[0] + 1)
     canvas = Canvas(FRAMES_SIZE, x_range, (least / 1.3, most * 1.3), _DARK, logarithmic_x=False)
     canvas.draw_axes(_frame_marks(*x_range), "Frame", "")
-    for values, color in zip(curves, (_MEAN, _LARGEST), strict=True):
+    for values, color in zip(reversed(curves), (_LARGEST, _MEAN), strict=True):
         canvas.draw_curve(canvas.places(frames, np.maximum(values, least / 1.3)), color, 2.5)
     canvas.draw_text(_DARK.margins[0], 14, "E_RMS", _MEAN)
     canvas.draw_text(FRAMES_SIZE[0] - _DARK.margins[1], 14, "largest error", _LARGEST, align=1.0)

@@ -58,10 +58,12 @@ def classes() -> set[str]:
 
 
 def menu_entries() -> dict[str, int]:
-    """How many functions draw each menu, header and panel."""
+    """How many functions draw each menu, header and panel that has more than its own."""
     types = {name: getattr(bpy.types, name, None) for name in dir(bpy.types)}
     draws = {name: getattr(found, "draw", None) for name, found in types.items()}
-    return {name: len(draw._draw_funcs) for name, draw in draws.items() if hasattr(draw, "_draw_funcs")}
+    counts = {name: len(draw._draw_funcs) for name, draw in draws.items() if hasattr(draw, "_draw_funcs")}
+    # Where a list has once been made Blender keeps it.
+    return {name: count for name, count in counts.items() if count > 1}
 
 
 def keys() -> dict[str, list[str]]:
