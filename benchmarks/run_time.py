@@ -41,6 +41,7 @@ SEQUENCES = (
     "cloth 80",
     "tube 5000",
     "tube 40000",
+    "tube 3000 800",
 )
 VARIANTS = (
     {},
@@ -92,7 +93,7 @@ def show_fit(tables: Tables, runs: list[dict]) -> dict:
         "Estimate over what it took",
         "Measured: seconds of all stages together. Ratios: the estimate over that, with the seconds that are in use, "
         "and foretold by a fit that has not seen the sequence.",
-        *("sequence", "bones", "kind", " " * 38 + "other", "measured", "in use", "foretold"),
+        *("sequence", "bones", "kind", "other", "measured", "in use", "foretold"),
     )
     ratios: dict[str, list[float]] = {"in use": [], "foretold": []}
     for name in dict.fromkeys(run["name"] for run in runs):

@@ -140,7 +140,7 @@ def convert(
     # What the panel has not waited for, as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
     frames = frame_start, frame_end, frame_step
-    work = work_of(context, objects, settings, *frames, key_tolerance, joint_hierarchy)
+    work = work_of(context, objects, settings, *frames, key_tolerance)
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)

@@ -22,9 +22,7 @@ _LEAST = 1e-9
 _FREE_SECONDS = 20.0
 
 
-def work_of(
-    context, objects, settings, frame_start=None, frame_end=None, frame_step=1, key_tolerance=0.0, joint_hierarchy=False
-) -> Work:
+def work_of(context, objects, settings, frame_start=None, frame_end=None, frame_step=1, key_tolerance=0.0) -> Work:
     """What converting ``objects`` has to do, as far as it can be told without evaluating anything; cheap enough for a
     panel's draw. Frames: the scene's where None."""
     scene = context.scene
@@ -40,13 +38,13 @@ def work_of(
     elif len(objects) == 1 and objects[0].data.shape_keys is not None and not visible_modifiers(objects[0]):
         played = 0
     simulated = played * sum(own for own, each in zip(counts, first, strict=True) if each is not None)
-    return Work(count, sum(counts), settings, played, simulated, key_tolerance, joint_hierarchy)
+    return Work(count, sum(counts), settings, played, simulated, key_tolerance)
 
 
 def work_of_settings(context, objects, chosen) -> Work:
     """``work_of`` the scene's settings, scene.settings.SkinningConversionSettings."""
     frames = (None, None) if chosen.use_scene_range else (chosen.frame_start, chosen.frame_end)
-    return work_of(context, objects, chosen, *frames, chosen.frame_step, chosen.key_tolerance, chosen.joint_hierarchy)
+    return work_of(context, objects, chosen, *frames, chosen.frame_step, chosen.key_tolerance)
 
 
 def vertex_count(view_layer, object) -> int:
