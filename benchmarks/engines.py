@@ -238,10 +238,7 @@ def show_settings(tables: Tables, bench: Bench) -> None:
         column = [_between(bench, rig, paths[0])]
         for (_, ending, _), path in zip(changes, paths, strict=True):
             column.append(bench.distance(rig, path, "three" if ending == "glb" else "blender"))
-        others = {
-            "glTF, influences of up to 0.0001 kept": {"clean": False},
-            "glTF, 8 influences": {"max_influences": 8},
-        }
+        others = {"glTF, 8 influences": {"max_influences": 8}}
         column += [_converted_otherwise(bench, bone_kind=kind, **given) for given in others.values()]
         columns.append(column)
     labels = ["glTF, as recommended, half-way between frames", *(change[0] for change in changes), *others]

@@ -16,8 +16,9 @@ from .rig_bones import RigBones, make_bones
 from .rig_motion import write_motion
 from .vertex_groups import put_weights, write_weights
 
-# Weights up to this are the solver's rounding. They sum to one, and Blender divides by what is left.
-_NO_WEIGHT = 1e-6
+# Weights up to this are left out, as Blender's glTF exporter leaves them out: what plays elsewhere is then what is
+# measured here.
+_NO_WEIGHT = 1.001e-4
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,11 @@ def _write_mesh(mesh_object, name: str, decomposition, vertices: slice, bone_nam
     mesh.update()
     mesh_object.vertex_groups.clear()
     bones, weights = decomposition.bones[vertices], decomposition.weights[vertices]
-    if len(rest) == len(decomposition.rest):
-        write_weights(mesh_object, bone_names, bones, weights)
-    else:
-        # One of several has only the groups that it uses: most bones belong to the others, but for rounding.
-        put_weights(mesh_object, bone_names, bones, np.where(weights > _NO_WEIGHT, weights, 0.0))
+    weights = np.where(weights > _NO_WEIGHT, weights, 0.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    # One of several has only the groups that it uses: most bones belong to the others.
+    write = write_weights if len(rest) == len(decomposition.rest) else put_weights
+    write(mesh_object, bone_names, bones, weights)
 
 
 def _attach(mesh_object, armature_object) -> None:

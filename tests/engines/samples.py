@@ -7,11 +7,9 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from skinning_tools.scene.vertex_groups import put_weights, read_weights
 from tests.blender import eigenskin_models, eigenskin_scenes, moving_meshes, scenes
 
 FRAME_COUNT = 8
-SMALL_WEIGHT = 1.001e-4  # what the glTF exporter leaves out, and a little rounding
 
 
 def affine_bands(folder: Path) -> bpy.types.Object:
@@ -64,17 +62,10 @@ def _place(ob) -> None:
     bpy.context.view_layer.update()
 
 
-def convert(ob, *, clean=True, **given) -> bpy.types.Object:
-    """The skinned copy of ``ob``, which is the active object.
-
-    clean: without influences of up to SMALL_WEIGHT, which glTF would not have.
-    """
+def convert(ob, **given) -> bpy.types.Object:
+    """The skinned copy of ``ob``, which is the active object."""
     assert bpy.ops.skinning.convert_animation(**({"bone_count": 4} | given)) == {"FINISHED"}
-    skinned = bpy.context.scene.objects[f"{ob.name}_skinned"]
-    if clean:
-        bones, weights = read_weights(skinned, skinned.vertex_groups.keys())
-        put_weights(skinned, skinned.vertex_groups.keys(), bones, np.where(weights <= SMALL_WEIGHT, 0, weights))
-    return skinned
+    return bpy.context.scene.objects[f"{ob.name}_skinned"]
 
 
 def corrected_limb() -> bpy.types.Object:
