@@ -20,6 +20,8 @@ STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 # From this height of A on, a randomised range finder is faster than the eigenvectors of A Aᵀ.
 _LARGEST_GRAM = 2400
 _BLOCK_BYTES = 16 << 20
+# Animations up to this size in double precision are converted once.
+_MOST_KEPT = 48 << 20
 _ROWS_AT_ONCE = 1024
 
 
@@ -37,10 +39,16 @@ class AnimationMatrix:
         self.radius = enclosing_ball(frames[0])[1]
         self.height = 3 * len(frames)
         self.vertex_count = frames.shape[1]
+        self._kept = None
+        if 8 * self.height * self.vertex_count <= _MOST_KEPT:
+            self._kept = self._read(slice(None))
         self.squared_norm = sum(float(np.vdot(rows, rows)) for _, rows in self.blocks())
 
     def rows(self, part) -> np.ndarray:
-        """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices)."""
+        """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices), not to be written to."""
+        return self._read(part) if self._kept is None else self._kept[part]
+
+    def _read(self, part) -> np.ndarray:
         positions = self._frames[:, part].transpose(1, 0, 2)
         # Into an array in C order: the difference alone would lie like the frames and be copied again.
         moved = np.subtract(positions, self.means, out=np.empty(positions.shape))

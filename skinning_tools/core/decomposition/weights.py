@@ -115,17 +115,23 @@ def descend(gram: np.ndarray, data: np.ndarray, weights: np.ndarray, steps: int)
 
     Cheap and good at finding out which of many bones matter; not exact.
     """
-    vertices = np.arange(data.shape[1])
+    size, count = data.shape
+    vertices = np.arange(count)
     gradient = np.einsum("ijn,jn->in", gram, weights) - data
+    move = np.zeros(data.shape)
     for _ in range(steps):
         up = np.argmin(gradient, axis=0)
         down = np.argmax(np.where(weights > 0, gradient, -np.inf), axis=0)
-        gain = gradient[down, vertices] - gradient[up, vertices]
-        length = gram[up, up, vertices] - 2.0 * gram[up, down, vertices] + gram[down, down, vertices]
-        step = np.minimum(gain / np.where(length > 0, length, np.inf), weights[down, vertices])
-        move = np.zeros_like(data)
-        move[up, vertices] = step
-        move[down, vertices] -= step
+        # Places in the flat arrays: a third of the time of an index for each axis.
+        at_up, at_down = up * count + vertices, down * count + vertices
+        gain = gradient.take(at_down) - gradient.take(at_up)
+        across = gram.take(up * (size * count) + at_down)
+        length = gram.take(up * (size * count) + at_up) - 2.0 * across + gram.take(down * (size * count) + at_down)
+        step = np.minimum(gain / np.where(length > 0, length, np.inf), weights.take(at_down))
+        move[...] = 0.0
+        flat = move.reshape(-1)
+        flat[at_up] = step
+        flat[at_down] -= step
         weights += move
         gradient += np.einsum("ijn,jn->in", gram, move)
     return weights
