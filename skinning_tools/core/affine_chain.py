@@ -108,7 +108,7 @@ def scaled_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     # anywhere, leaves its axis to the others.
     directions = _nudged(linear)
     directions *= np.where(np.linalg.det(directions) < 0, -1.0, 1.0)[..., None, None]
-    rotation = quaternions.from_matrices(_nearest_rotations(directions))
+    rotation = quaternions.from_matrices(nearest_rotations(directions))
     before = _with_identity_before(rotation)
     turns = quaternions.product(quaternions.conjugate(before[1:]), before[:-1])
     steps = _accumulated(np.argmax(np.abs(turns @ _ELEMENTS[_KEEPING_ORDER].T), axis=-1))
@@ -124,7 +124,7 @@ def rigid_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Of linear parts that are not rotations the nearest rotation is taken.
     """
     matrices = np.asarray(matrices, dtype=np.float64)
-    rotation = quaternions.from_matrices(_nearest_rotations(matrices[..., :3]))
+    rotation = quaternions.from_matrices(nearest_rotations(matrices[..., :3]))
     return matrices[..., 3].copy(), quaternions.same_hemisphere(rotation)
 
 
@@ -166,7 +166,7 @@ def _nudged(linear: np.ndarray) -> np.ndarray:
     return linear + _NUDGE * np.where(largest > 0, largest, 1e-100) * np.diag([1.1, 1.0, 0.9])
 
 
-def _nearest_rotations(linear: np.ndarray) -> np.ndarray:
+def nearest_rotations(linear: np.ndarray) -> np.ndarray:
     """The rotations (..., 3, 3) with the least Frobenius distance (Kabsch)."""
     u, _, vt = np.linalg.svd(linear)
     u[..., :, 2] *= np.where(np.linalg.det(u @ vt) < 0, -1.0, 1.0)[..., None]

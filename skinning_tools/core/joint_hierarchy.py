@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .affine_chain import nearest_rotations
+
 
 @dataclass(frozen=True)
 class JointHierarchy:
@@ -56,9 +58,7 @@ def rigid_motion(transforms: np.ndarray, rest: np.ndarray, bones: np.ndarray, we
     extent = np.trace(spread, axis1=1, axis2=2)
     spread += np.where(extent > 0, 1e-3 * extent, 1.0)[:, None, None] * np.eye(3)
     linear = transforms[..., :3]
-    u, _, vt = np.linalg.svd(linear @ spread)
-    u[..., :, 2] *= np.where(np.linalg.det(u @ vt) < 0, -1.0, 1.0)[..., None]
-    rotation = u @ vt
+    rotation = nearest_rotations(linear @ spread)
     shift = transforms[..., 3] + np.einsum("fpij,pj->fpi", linear - rotation, means)
     return np.concatenate([rotation, shift[..., None]], axis=-1)
 
