@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..core.bone_channels import square
 from .active_vertex import active_vertex, stored_vertex
 from .bodies import deforming_bones
 from .bone_selection import selected_bones
@@ -126,8 +127,7 @@ def _found(names, matrices, rest, weights, locked, own, candidates, to_world, pl
     free_bones = candidates[~locked[candidates]]
     if not len(free_bones) or np.linalg.matrix_rank(to_world) < 4:
         return None
-    moving = np.concatenate([matrices, np.tile([[[0.0, 0.0, 0.0, 1.0]]], (len(matrices), 1, 1))], axis=1)
-    moving = (to_world @ moving @ np.linalg.inv(to_world))[:, :3]
+    moving = (to_world @ square(matrices) @ np.linalg.inv(to_world))[:, :3]
     rest = to_world[:3, :3] @ rest + to_world[:3, 3]
     single = bone_predictions(rest, np.arange(len(names)), moving)
     held = np.where(locked, weights, 0.0)
