@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all tests share: the sample animations beside the checkout, and a clean end of a process with Blender in it."""
+"""What all tests share: sample animations beside the checkout, the extension registered, and a clean end of a process
+with Blender in it."""
 
 import os
 import sys
@@ -28,6 +29,17 @@ def shared_file(name: str) -> Path:
 def shared_data():
     """Function from the name of a sample file to its path; see ``shared_file``."""
     return shared_file
+
+
+@pytest.fixture(scope="module")
+def extension():
+    """The extension registered while a file's tests run: ``pytestmark = pytest.mark.usefixtures("extension")``."""
+    # Not before: tests.installed_package puts the installed one in the source tree's place once pytest is configured.
+    import skinning_tools
+
+    skinning_tools.register()
+    yield
+    skinning_tools.unregister()
 
 
 @pytest.hookimpl(trylast=True)

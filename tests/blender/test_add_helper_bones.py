@@ -5,7 +5,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.scene.partial_helpers import add_helper_bones
 from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
@@ -13,12 +12,7 @@ from skinning_tools.scene.records import read_record
 from tests.blender import moving_meshes, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, keys_of, moving_copy, select, tube, weights_of
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -8,16 +8,10 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core import memory
 from tests.blender import moving_meshes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -11,12 +11,7 @@ from skinning_tools.scene.rotation_centers import FRESH, STALE, UNKNOWN
 from tests.blender import scenes
 from tests.blender.skinned_meshes import rigged_tube
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-import skinning_tools
 from skinning_tools.core.errors import Cancelled
 from skinning_tools.scene.bind import BindSettings, bind, bind_record, check_bindable
 from skinning_tools.scene.skin_reader import read_skin
 from tests.blender import scenes, skinned_meshes
 from tests.blender.binding_scenes import activate, armature_of_segments, check_bound, cube, dense, tube, weights_of
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 METHODS = ("CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")
 every_method = pytest.mark.parametrize("method", METHODS)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 def bound(**settings) -> None:

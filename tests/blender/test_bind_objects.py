@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from mathutils import Matrix, Quaternion
 
-import skinning_tools
 from tests.blender import scenes
 from tests.blender.binding_scenes import activate, armature_of_segments, cube
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 # Bones of a robot: a spine with a head, two arms of three, two legs of three; and how many objects each of them has.

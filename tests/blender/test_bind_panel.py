@@ -4,17 +4,11 @@
 import bpy
 import pytest
 
-import skinning_tools
 from skinning_tools.panels.bind import SKINNING_PT_bind
 from tests.blender.binding_scenes import activate, cube, tube
 from tests.blender.test_rotation_center_panels import drawn
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

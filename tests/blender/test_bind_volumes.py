@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-import skinning_tools
 from skinning_tools.core.binding.containment import KINDS, Volume, containment_volumes
 from skinning_tools.scene.bind_volumes import read_volumes, volumes_of, wire_shape
 from skinning_tools.scene.bodies import deforming_bones, read_body, read_skeleton, stretch_of
 from tests.blender import scenes
 from tests.blender.binding_scenes import activate, armature_of_segments, check_bound, cube, tube, weights_of
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 def generated(**settings):

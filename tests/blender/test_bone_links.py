@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from mathutils import Quaternion
 
-import skinning_tools
 from skinning_tools.core import quaternions
 from skinning_tools.core.binding.links import largest_turn, link_matrices, link_shares, twist_matrices
 from skinning_tools.core.deform.polar import polar_decomposition
@@ -20,14 +19,9 @@ from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes, skinned_meshes
 from tests.blender.gltf_file import GltfFile
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 Y = (0, 1, 0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 def add(*joints, **given):

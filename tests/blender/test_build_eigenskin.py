@@ -5,7 +5,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.scene import background, eigenskin
 from skinning_tools.scene.eigenskin import ERROR_AFTER, ERROR_BEFORE
@@ -15,12 +14,7 @@ from skinning_tools.scene.error_display import COLOR_ATTRIBUTE
 from tests.blender import eigenskin_scenes, scenes
 from tests.blender.test_eigenskin_writer import snapshot
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
-import skinning_tools
 from skinning_tools.core.smooth_step import smooth_step
 from skinning_tools.scene.bulge_presets import PRESETS
 from skinning_tools.scene.joint_helper_rig import find_helpers
@@ -14,14 +13,9 @@ from skinning_tools.scene.joint_helper_weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 START, END = np.radians(20), np.radians(120)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 def add(bone="upper.L", **given):

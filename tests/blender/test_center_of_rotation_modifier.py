@@ -8,7 +8,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.scene import crs_modifier
 from skinning_tools.scene.crs_record import CRS_PROPERTY, native_modifier, set_input
@@ -18,17 +17,13 @@ from skinning_tools.scene.vertex_groups import write_weights
 from tests.blender import another_process, moving_meshes, scenes
 from tests.blender.skinned_meshes import animate, diagonal, expected, half_turn, mirror, random_rolls, rigged_tube
 
-pytestmark = pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on")
+pytestmark = [
+    pytest.mark.usefixtures("extension"),
+    pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on"),
+]
 
 FRAMES = (1, 3, 4, 6, 8)
 TOLERANCE = 1e-5
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 def add(ob):

@@ -8,7 +8,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.operators.boundary import SkinningJob
 from skinning_tools.operators.center_of_rotation_playback import SKINNING_OT_crs_to_shape_keys
 from skinning_tools.scene import crs_playback
@@ -16,14 +15,9 @@ from skinning_tools.scene.skin_reader import armature_of, read_skin
 from tests.blender import moving_meshes, scenes
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 TOLERANCE = 1e-6
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

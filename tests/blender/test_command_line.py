@@ -6,16 +6,10 @@ import re
 import bpy
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.conversion import REPORT_PROPERTY
 from tests.blender import command_runs, moving_meshes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

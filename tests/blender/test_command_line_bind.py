@@ -6,16 +6,10 @@ import re
 import bpy
 import pytest
 
-import skinning_tools
 from tests.blender import command_runs
 from tests.blender.binding_scenes import armature_of_segments, check_bound, cube, tube
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

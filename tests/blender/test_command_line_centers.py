@@ -6,18 +6,12 @@ import re
 import bpy
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.rotation_centers import FRESH, bake_record, bake_state
 from skinning_tools.scene.skin_reader import native_modifier
 from tests.blender import command_runs, moving_meshes
 from tests.blender.skinned_meshes import rigged_tube
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -7,16 +7,10 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.eigenskin_record import eigenskin_record
 from tests.blender import command_runs, eigenskin_scenes, scenes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -7,18 +7,12 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.vertex_groups import put_weights, read_weights
 from tests.blender import command_runs, eigenskin_scenes, scenes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 NAMES = ["trunk", "upper", "lower"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

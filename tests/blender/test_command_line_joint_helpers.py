@@ -7,17 +7,11 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.joint_helper_rig import find_helpers
 from tests.blender import command_runs, scenes
 from tests.blender import joint_helper_scenes as limbs
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -20,14 +20,9 @@ from skinning_tools.commands import report as reports
 from skinning_tools.commands import running
 from tests.blender import moving_meshes, scenes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 CONVERT = ("convert", "--object", "Flag", "--bones", "4", "--iterations", "2")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

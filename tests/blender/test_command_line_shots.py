@@ -22,17 +22,12 @@ from skinning_tools.commands.report import read_report, write_json
 from skinning_tools.commands.shots import Shot, chosen, find_shots
 from tests.farm import shots
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 started_with = blender_child._blender_options
 
 ROOT = Path(skinning_tools.__file__).parents[1]
 SETTINGS = ("--object", "Flag", "--bones", "4", "--iterations", "2")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture(scope="module", autouse=True)

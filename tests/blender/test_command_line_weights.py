@@ -7,15 +7,9 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from tests.blender import binding_scenes, command_runs, skinned_meshes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -5,21 +5,15 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.vertex_groups import put_weights
 from skinning_tools.scene.weight_compression import compression_figures
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.test_eigenskin_writer import snapshot
 from tests.blender.test_rogue_weights import refused
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 FULL = {"8": 255, "16": 65535}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

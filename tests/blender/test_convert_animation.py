@@ -10,19 +10,13 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import background, conversion, dependencies, error_display, rig_writer
 from skinning_tools.scene.result import result_of
 from tests.blender import moving_meshes, scenes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture
@@ -37,7 +31,7 @@ def settings(**given):
 
 
 def conversion_steps(ob, **given):
-    return conversion.convert(bpy.context, ob, settings(**given))
+    return conversion.convert(bpy.context, [ob], settings(**given))
 
 
 def convert(**given):

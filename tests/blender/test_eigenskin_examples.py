@@ -16,12 +16,7 @@ from tests.blender import moving_meshes, scenes
 from tests.blender.eigenskin_scenes import add_example, limb, limb_with_examples, pose
 from tests.blender.skinned_meshes import diagonal
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

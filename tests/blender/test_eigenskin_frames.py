@@ -5,19 +5,13 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.scene import example_sources
 from skinning_tools.scene.eigenskin_examples import read_examples, read_rig
 from tests.blender import moving_meshes, scenes
 from tests.blender.eigenskin_scenes import limb, pose
 from tests.blender.skinned_meshes import diagonal
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

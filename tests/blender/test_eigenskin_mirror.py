@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from mathutils import Quaternion
 
-import skinning_tools
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.scene.eigenskin_examples import current_pose, read_examples, read_rig
 from skinning_tools.scene.example_mirror import mirrored_name, side_of
@@ -14,12 +13,7 @@ from tests.blender import moving_meshes, scenes
 from tests.blender.eigenskin_scenes import add_example, arms, pose
 from tests.blender.skinned_meshes import diagonal
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

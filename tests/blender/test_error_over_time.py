@@ -7,7 +7,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.curve_picture import FRAMES_SIZE, frames_picture
 from skinning_tools.preview.error_legend import shown_error
@@ -15,14 +14,9 @@ from skinning_tools.scene.error_display import read_errors, red_error
 from skinning_tools.scene.result import frame_errors, result_of, worst_frame
 from tests.blender import moving_meshes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 BLUE, ORANGE = (100, 160, 240), (240, 140, 80)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-import skinning_tools
 from skinning_tools.core import quaternions
 from skinning_tools.core.deform import polar_decomposition
 from skinning_tools.scene.center_export import EXPORT_PROPERTY, export_state
 from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, read_centers
 from tests.blender import scenes, skinned_meshes
 from tests.blender.gltf_file import GltfFile
+
+pytestmark = pytest.mark.usefixtures("extension")
 
 SHADER = Path(__file__).resolve().parents[2] / "docs" / "shaders" / "center_of_rotation.glsl"
 TOLERANCE = 1e-5
@@ -39,13 +40,6 @@ void main()
   gl_PointSize = 1.0;
 }
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

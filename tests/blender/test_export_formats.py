@@ -7,9 +7,10 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from tests.blender import skinned_meshes
 from tests.engines import formats, samples
+
+pytestmark = pytest.mark.usefixtures("extension")
 
 # Parts of the diagonal: single precision through a chain of bones, and the scales of USD's skeletons, which are half
 # precision (11 bits, and a chain of two).
@@ -42,13 +43,6 @@ class Way:
 
 
 WAYS = (Way("glb"), Way("fbx"), Way("fbx", new_fbx=True), Way("usdc"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture(params=WAYS, ids=str)

@@ -13,12 +13,7 @@ from skinning_tools.scene import background
 from skinning_tools.scene.wording import in_two_lines
 from tests.blender import moving_meshes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 def classes():

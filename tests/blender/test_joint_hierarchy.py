@@ -5,7 +5,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.core.decomposition import BONE_KINDS
 from skinning_tools.scene.skin_reader import rest_positions
@@ -13,16 +12,11 @@ from tests.blender import moving_meshes, scenes
 from tests.blender.partial_scenes import select
 from tests.core.skinned_shapes import chain_weights, cuboid
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 FRAMES = range(1, 9)
 JOINTS = (0.0, 2.0, 4.0)
 PREFIX = {"RIGID": "DEF-bone_", "SCALED": "CTL-bone_", "AFFINE": "CTL-bone_"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 def turn_about_joint(bone, frame):

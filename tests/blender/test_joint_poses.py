@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 from mathutils import Quaternion
 
-import skinning_tools
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.scene import actions, joint_poses
 from skinning_tools.scene.eigenskin_examples import local_rotations
 from tests.blender import moving_meshes, scenes
 from tests.blender.eigenskin_scenes import limb, pose
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 BONES = ("root", "trunk", "upper", "lower")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

@@ -5,20 +5,15 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.scene import actions, conversion
+from skinning_tools.scene.conversion_settings import ConversionOptions
 from tests.blender import moving_meshes, scenes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 FRAMES = range(1, 31)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture
@@ -136,7 +131,7 @@ def test_tolerances_that_make_no_sense(scene, tolerance):
 def test_cancelled_it_leaves_nothing(scene):
     source = moving_meshes.waving_grid()
     before = moving_meshes.state()
-    steps = conversion.convert(bpy.context, source, Settings(4, iterations=2), key_tolerance=1.0)
+    steps = conversion.convert(bpy.context, [source], Settings(4, iterations=2), ConversionOptions(key_tolerance=1.0))
     assert any(text.startswith("Reducing keys") for _, text in steps)
     steps.close()
     assert moving_meshes.state() == before
@@ -145,7 +140,7 @@ def test_cancelled_it_leaves_nothing(scene):
 def test_progress_never_goes_back(scene):
     source = moving_meshes.waving_grid()
     settings = Settings(8, iterations=2, target_error=5.0, residual_shapes=2)
-    steps = conversion.convert(bpy.context, source, settings, key_tolerance=1.0)
+    steps = conversion.convert(bpy.context, [source], settings, ConversionOptions(key_tolerance=1.0))
     fractions = [fraction for fraction, _ in steps]
     assert fractions == sorted(fractions)
     assert fractions[-1] <= 1
@@ -153,7 +148,7 @@ def test_progress_never_goes_back(scene):
 
 def test_the_report_counts_keys(scene):
     source = moving_meshes.waving_grid()
-    steps = conversion.convert(bpy.context, source, Settings(4, iterations=2), key_tolerance=5.0)
+    steps = conversion.convert(bpy.context, [source], Settings(4, iterations=2), ConversionOptions(key_tolerance=5.0))
     result, _ = scenes.drain(steps)
     assert f"{result.keys.after:,} of {result.keys.before:,} keys" in result.summary()
     assert result.keys.after < result.keys.before

@@ -5,7 +5,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from tests.blender import scenes
 from tests.blender.partial_scenes import (
     BONES,
@@ -19,12 +18,7 @@ from tests.blender.partial_scenes import (
     tube,
 )
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.scene import partial_helpers, partial_motion, partial_weights
 from skinning_tools.scene.background import drain
 from tests.blender import partial_scenes, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube, weights_of
+
+pytestmark = pytest.mark.usefixtures("extension")
 
 OPERATORS = ("solve_weights", "solve_transforms", "add_helper_bones")
 SOLVES = {
@@ -18,13 +19,6 @@ SOLVES = {
     "solve_transforms": partial_motion.solve_transforms,
     "add_helper_bones": partial_helpers.add_helper_bones,
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

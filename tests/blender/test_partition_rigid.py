@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-import skinning_tools
 from skinning_tools.scene import rigid_parts
 from skinning_tools.scene.rigid_parts import partition_figures
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.test_eigenskin_writer import snapshot
 from tests.blender.test_rogue_weights import refused
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 SEGMENTS = 16
 PARTS = [f"Bone {index}" for index in range(5)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

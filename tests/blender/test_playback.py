@@ -8,20 +8,14 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Settings, decompose, skin_frame
 from tests.blender import moving_meshes, scenes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 # Every fourth frame of the sequence is enough.
 FRAME_STEP = 4
-
-
-@pytest.fixture(autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@
 import bpy
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.commands.common import UsageError
 from skinning_tools.commands.convert_shots import convert_arguments
@@ -14,14 +13,9 @@ from skinning_tools.scene.presets import PRESET_NAMES, SHIPPED, find_preset, pre
 from skinning_tools.scene.settings import SETTING_NAMES
 from tests.blender import moving_meshes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 SHIPPED_NAMES = ["Cloth", "Creature", "Face", "Game Rigid"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

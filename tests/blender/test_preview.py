@@ -14,12 +14,7 @@ from skinning_tools.preview import session
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender import preview_samples, scenes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture(autouse=True)

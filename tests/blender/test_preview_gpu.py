@@ -13,7 +13,6 @@ import pytest
 from mathutils import Matrix
 from scipy.spatial.transform import Rotation
 
-import skinning_tools
 from skinning_tools.core.deform import METHODS, skin_frame, transformed_normals, vertex_transforms
 from skinning_tools.scene.rotation_centers import read_centers
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
@@ -30,14 +29,9 @@ from skinning_tools.preview.buffers import MOST_INFLUENCES, VertexData
 from skinning_tools.preview.shaders import centers_shader, surface_shader
 from tests.blender.gpu_readback import skinned_by_gpu
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 TOLERANCE = 1e-5
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture(autouse=True)

@@ -11,14 +11,9 @@ from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.scene import actions, conversion, residual_keys, rig_writer
 from tests.blender import moving_meshes
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 FRAMES = range(1, 9)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture
@@ -139,7 +134,7 @@ def test_cancelled_it_leaves_nothing(scene, stage):
 
     source = moving_meshes.waving_grid()
     before = moving_meshes.state()
-    steps = conversion.convert(bpy.context, source, Settings(4, iterations=3, residual_shapes=3))
+    steps = conversion.convert(bpy.context, [source], Settings(4, iterations=3, residual_shapes=3))
     assert any(text.startswith(stage) for _, text in steps)
     steps.close()
     assert moving_meshes.state() == before

@@ -5,17 +5,11 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.panels.results import conversion_cells, shown_of
 from skinning_tools.scene.result import result_of, stands_for_conversion
 from tests.blender import moving_meshes, scenes, several_scenes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -5,20 +5,14 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.rogue_weights import indices
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.test_eigenskin_writer import snapshot
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 # Of the tube's rings of 16 vertices: alone, a pair, and a patch of three that keeps most of its weight.
 ALONE, PAIR, PATCH = [70], [490, 491], [130, 131, 132]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.core.decomposition import BONE_KINDS
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
@@ -15,14 +14,9 @@ from skinning_tools.scene.skin_reader import mesh_triangles, rest_positions
 from tests.blender import moving_meshes, scenes
 from tests.blender.partial_scenes import keys_of, select
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 FRAMES = range(1, 9)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

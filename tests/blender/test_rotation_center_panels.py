@@ -6,13 +6,14 @@ from types import SimpleNamespace
 import bpy
 import pytest
 
-import skinning_tools
 from skinning_tools.panels.export_centers import SKINNING_PT_export_centers
 from skinning_tools.panels.preview import SKINNING_PT_preview
 from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
 from skinning_tools.scene import bake_state, crs_modifier
 from tests.blender import scenes
 from tests.blender.skinned_meshes import rigged_tube
+
+pytestmark = pytest.mark.usefixtures("extension")
 
 NATIVE = pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="the native modifier needs Blender 5.1")
 
@@ -48,13 +49,6 @@ class Recorder:
     @property
     def active(self) -> bool:
         return self.enabled and (self._parent is None or self._parent.active)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.core.errors import SkinningError
 from skinning_tools.core.rotation_centers import bake_rotation_centers, mirror_pairs
 from skinning_tools.operators.bake_rotation_centers import SKINNING_OT_bake_rotation_centers
@@ -22,12 +21,7 @@ from tests.blender import moving_meshes, scenes
 from tests.blender.skinned_meshes import rigged_tube
 from tests.blender.test_skin_reader import BAD_SCENES, UNEVEN_SCENES
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -18,14 +18,9 @@ from skinning_tools.scene.result import result_of
 from tests.blender import moving_meshes, scenes
 from tests.blender.several_scenes import FRAMES, character, convert, measured, played, select, skinned_of
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 KINDS = ("AFFINE", "SCALED", "RIGID")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

@@ -5,22 +5,17 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.core import memory
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import background, conversion
+from skinning_tools.scene.conversion_settings import ConversionOptions
 from skinning_tools.scene.result import result_of
 from tests.blender import moving_meshes, scenes
 from tests.blender.several_scenes import FRAMES, add, character, convert, measured, played, select, skinned_of
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture
@@ -104,7 +99,7 @@ def test_hidden(scene):
     body, clothes, eye = character()
     eye.hide_viewport = True
     with pytest.raises(BadScene, match='"Eye" is hidden'):
-        background.drain(conversion.convert(bpy.context, body, Settings(), others=(clothes, eye)))
+        background.drain(conversion.convert(bpy.context, (body, clothes, eye), Settings()))
     # What is hidden is not selected.
     convert()
     assert [part["source"] for part in bpy.data.objects["Body_rig"]["skinning_report"]["parts"]] == ["Body", "Clothes"]
@@ -234,7 +229,7 @@ def test_cancelled_in_any_stage_leaves_nothing(scene, stage):
     scene.frame_set(3, subframe=0.5)
     before = moving_meshes.state()
     settings = Settings(bone_count=5, iterations=3, residual_shapes=2)
-    steps = conversion.convert(bpy.context, body, settings, key_tolerance=1.0, others=tuple(others))
+    steps = conversion.convert(bpy.context, (body, *others), settings, ConversionOptions(key_tolerance=1.0))
     assert any(text.startswith(stage) for _, text in steps)
     steps.close()
     assert moving_meshes.state() == before
@@ -242,7 +237,7 @@ def test_cancelled_in_any_stage_leaves_nothing(scene, stage):
 
 def test_one_of_them_deleted_is_said(scene):
     body, clothes, eye = character()
-    steps = conversion.convert(bpy.context, body, Settings(bone_count=5), others=(clothes, eye))
+    steps = conversion.convert(bpy.context, (body, clothes, eye), Settings(bone_count=5))
     assert any(text.startswith("Solving") for _, text in steps)
     bpy.data.objects.remove(eye)
     left = scenes.data_blocks()

@@ -5,20 +5,14 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools.scene.vertex_groups import put_weights
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.test_eigenskin_writer import snapshot
 from tests.blender.test_rogue_weights import refused
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 SEGMENTS = 16
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.scene.bone_keys import rotation_values
 from skinning_tools.scene.partial_motion import solve_transforms
@@ -25,12 +24,7 @@ from tests.blender.partial_scenes import (
     tube,
 )
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
 from skinning_tools.scene.bone_weights import read_bone_weights
@@ -16,12 +15,7 @@ from skinning_tools.scene.skin_reader import mesh_triangles, rest_positions
 from tests.blender import moving_meshes, partial_scenes, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube, weights_of
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

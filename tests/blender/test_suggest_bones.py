@@ -4,15 +4,9 @@
 import bpy
 import pytest
 
-import skinning_tools
 from tests.blender import moving_meshes, scenes, several_scenes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture

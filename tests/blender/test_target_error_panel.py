@@ -9,7 +9,6 @@ import bpy
 import numpy as np
 import pytest
 
-import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.core.curve_picture import HEIGHT, WIDTH, curve_picture
 from skinning_tools.core.decomposition.target_error import CurvePoint
@@ -18,12 +17,7 @@ from skinning_tools.scene import conversion
 from skinning_tools.scene.result import result_of
 from tests.blender import moving_meshes, scenes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
+pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture
@@ -61,7 +55,7 @@ def test_a_target_that_is_not_reached_is_said(scene):
     assert skinned["skinning_bone_count"] == 3
     rows = dict(figure_rows(result_of(skinned).figures, "METRIC"))
     assert rows["E_RMS"].endswith("(target 0.01 missed)")
-    steps = conversion.convert(bpy.context, bpy.data.objects["Flag"], _settings(3, 0.01))
+    steps = conversion.convert(bpy.context, [bpy.data.objects["Flag"]], _settings(3, 0.01))
     assert "(target 0.01 not reached with up to 3 bones)" in scenes.drain(steps)[0].summary()
 
 
@@ -118,7 +112,7 @@ def test_targets_that_make_no_sense(scene, target):
 def test_cancelled_in_the_search_it_leaves_nothing(scene):
     source = moving_meshes.waving_grid()
     before = moving_meshes.state()
-    steps = conversion.convert(bpy.context, source, _settings(20, 1.0))
+    steps = conversion.convert(bpy.context, [source], _settings(20, 1.0))
     assert any(fraction > 0.2 and text.startswith("Solving") for fraction, text in steps)
     steps.close()
     assert moving_meshes.state() == before

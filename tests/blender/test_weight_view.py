@@ -13,14 +13,9 @@ from tests.blender import moving_meshes, scenes
 from tests.blender.eigenskin_scenes import limb
 from tests.blender.skinned_meshes import rigged_tube
 
+pytestmark = pytest.mark.usefixtures("extension")
+
 NAMES = ("trunk", "upper", "lower")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 @pytest.fixture

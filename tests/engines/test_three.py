@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-import skinning_tools
 from tests.blender import skinned_meshes
 from tests.engines import formats, samples, three_player
+
+pytestmark = pytest.mark.usefixtures("extension")
 
 # Parts of the diagonal. The first is what an engine may lose of the source; the second is single precision, carried
 # through a chain of joints.
@@ -28,13 +29,6 @@ def player():
         pytest.skip(reason)
     with three_player.Player() as player:
         yield player
-
-
-@pytest.fixture(scope="module", autouse=True)
-def extension():
-    skinning_tools.register()
-    yield
-    skinning_tools.unregister()
 
 
 def in_three(player, ob, path, **settings) -> tuple[np.ndarray, np.ndarray, three_player.Playback]:
