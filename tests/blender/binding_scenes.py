@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Meshes and armatures that are not bound yet, and what binding made of them."""
+"""Meshes and armatures that are not bound yet, the operator that binds them, and what it made of them."""
 
 import bpy
 import numpy as np
+import pytest
 
 from skinning_tools.scene.vertex_groups import read_weights
-from tests.blender import scenes, skinned_meshes
+from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
+
+METHODS = ("CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")
+every_method = pytest.mark.parametrize("method", METHODS)
 
 
 def tube(bone_count=5, **given) -> tuple[bpy.types.Object, bpy.types.Object]:
@@ -71,3 +75,28 @@ def check_bound(object, rig, influences=4) -> np.ndarray:
     assert np.allclose(weights.sum(axis=1), 1, atol=1e-5)
     assert (weights > 0).sum(axis=1).max() <= influences
     return weights
+
+
+def bound(**settings) -> None:
+    """The operator binds."""
+    assert bpy.ops.skinning.bind(**settings) == {"FINISHED"}
+    bpy.context.view_layer.update()
+
+
+def refused(*parts: str, **settings) -> None:
+    """The operator fails with a text that has ``parts``, and changes nothing of any object."""
+    refusals.refused(
+        "bind",
+        *parts,
+        state=lambda: (moving_meshes.state(), [binding_of(ob) for ob in bpy.data.objects]),
+        **settings,
+    )
+
+
+def binding_of(object) -> tuple:
+    """All that binding gives an object: parent, groups, weights, modifiers, properties."""
+    groups = [group.name for group in object.vertex_groups] if object.type == "MESH" else []
+    weights = dense(object, groups).tolist() if groups and not object.data.is_editmode else []
+    modifiers = [(m.name, m.show_viewport) for m in object.modifiers]
+    parent = object.parent and object.parent.name
+    return object.name, parent, object.parent_type, groups, weights, modifiers, list(object.keys())

@@ -21,6 +21,9 @@ from skinning_tools.scene.eigenskin_writer import Written, eigenskin_record, wri
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender.eigenskin_scenes import POSES, pose
 
+# Joints of the limb.
+UPPER, LOWER = 2, 3
+
 
 def examples(ob, rig, poses) -> tuple[Rig, Examples]:
     """Of ``poses``, lists of (bone, axis, degrees): the mesh's shapes by dual quaternions."""
@@ -129,3 +132,15 @@ def plain_positions(ob) -> np.ndarray:
     skin = read_skin(bpy.context, ob)
     matrices = bone_matrices(skin, bpy.context.evaluated_depsgraph_get())
     return skin_frame(skin.rest, skin.bones, skin.weights, matrices, "LBS")
+
+
+def any_model(joints: Rig, **given) -> EigenSkin:
+    """Random corrections of the limb's joints "upper" and "lower"."""
+    return made_up(joints, {UPPER: ball(3), LOWER: hinge((-60, 60))}, **given)
+
+
+def weights_of(ob, name: str) -> np.ndarray:
+    """(N,) float32: what the vertex group holds, 0 where a vertex is not in it."""
+    index = ob.vertex_groups[name].index
+    entries = [{entry.group: entry.weight for entry in vertex.groups} for vertex in ob.data.vertices]
+    return np.array([entry.get(index, 0.0) for entry in entries], np.float32)

@@ -108,6 +108,13 @@ def pose(rig, turns=()) -> None:
     bpy.context.view_layer.update()
 
 
+def posed_limb(turns) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """The limb in the pose of ``turns``, its mesh active."""
+    ob, rig = limb()
+    pose(rig, turns)
+    return ob, rig
+
+
 def limb_with_examples(poses=POSES, **given) -> tuple[bpy.types.Object, bpy.types.Object]:
     """The limb at rest, with examples of single-joint ``poses``: its shape by dual quaternions. Needs the extension."""
     ob, rig = limb(**given)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limbs for the tests of bone links and bulge bones, and all that must be as before once these are gone."""
+"""Limbs for the tests of bone links and bulge bones, the operators that add and remove these, and all that must be as
+before once they are gone."""
 
 import subprocess
 
@@ -7,11 +8,15 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
 
+from skinning_tools.core.smooth_step import smooth_step
+from skinning_tools.scene.joint_helper_rig import find_helpers
 from skinning_tools.scene.vertex_groups import write_weights
 from tests.blender import another_process, scenes
 from tests.core.skinned_shapes import chain_weights, cuboid
 
 COLUMNS, ROWS = 60, 12
+# Between them a bulge of ``add_bulge`` grows.
+BULGE_START, BULGE_END = np.radians(20), np.radians(120)
 
 
 def bar(joints=(3.0,), reach=1.0, name="Bar", apart=True) -> tuple[bpy.types.Object, bpy.types.Object]:
@@ -47,6 +52,44 @@ def pose(rig, **turns) -> None:
         bone.rotation_mode = "QUATERNION"
         bone.rotation_quaternion = Quaternion(axis, np.radians(degrees))
     bpy.context.view_layer.update()
+
+
+def animate(rig, name: str, degrees: float) -> None:
+    """Key a bone that turns about its X axis by ``degrees`` up to frame 10, and back to frame 20."""
+    bone = rig.pose.bones[name]
+    bone.rotation_mode = "XYZ"
+    for frame, angle in ((1, 0), (10, degrees), (20, 0)):
+        bone.rotation_euler = (np.radians(angle), 0, 0)
+        bone.keyframe_insert("rotation_euler", frame=frame)
+
+
+def add_links(*joints, **given):
+    return bpy.ops.skinning.add_bone_links(joints=",".join(joints), **given)
+
+
+def remove_links(*joints, **given):
+    return bpy.ops.skinning.remove_bone_links(joints=",".join(joints), **given)
+
+
+def add_bulge(bone="upper.L", **given):
+    angles = {"angle_start": BULGE_START, "angle_end": BULGE_END}
+    return bpy.ops.skinning.add_bulge_bone(bone=bone, **angles | given)
+
+
+def bulge_of(rig) -> str:
+    """The bone of the bulge that was added last."""
+    return find_helpers(rig)[-1].skin[0]
+
+
+def bulge_share(degrees: float) -> float:
+    """How far a bulge of ``add_bulge`` has grown, 0 to 1, where the driver bone bends by ``degrees``."""
+    return float(smooth_step(np.array([(np.radians(degrees) - BULGE_START) / (BULGE_END - BULGE_START)]))[0])
+
+
+def evaluated_bone(rig, name: str):
+    """The pose bone as drivers and constraints have it."""
+    bpy.context.view_layer.update()
+    return rig.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones[name]
 
 
 def ring_areas(points, columns=COLUMNS, rows=ROWS) -> np.ndarray:

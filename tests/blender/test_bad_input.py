@@ -4,12 +4,14 @@
 And what looks as if it could not be converted, but can.
 """
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
 
 from skinning_tools.core import memory
-from tests.blender import moving_meshes
+from tests.blender import moving_meshes, refusals
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -23,15 +25,7 @@ def convert(**given):
     return bpy.ops.skinning.convert_animation(**{"bone_count": 4, "iterations": 3} | given)
 
 
-def refused(*parts: str, **given) -> None:
-    """The operator raises a message that has all ``parts``, and the file is as before."""
-    before = moving_meshes.state()
-    with pytest.raises(RuntimeError) as raised:
-        convert(**given)
-    message = str(raised.value)
-    assert [part for part in parts if part not in message] == [], message
-    assert "fault of its own" not in message
-    assert moving_meshes.state() == before
+refused = partial(refusals.refused, convert)
 
 
 def coincide(source, skinned, tolerance: float) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from skinning_tools.panels.bind import SKINNING_PT_bind
 from tests.blender.binding_scenes import activate, cube, tube
-from tests.blender.test_rotation_center_panels import drawn
+from tests.blender.panel_recorder import drawn
 
 pytestmark = pytest.mark.usefixtures("extension")
 

@@ -11,6 +11,7 @@ from skinning_tools.scene.bind_volumes import read_volumes, volumes_of, wire_sha
 from skinning_tools.scene.bodies import deforming_bones, read_body, read_skeleton, stretch_of
 from tests.blender import scenes
 from tests.blender.binding_scenes import activate, armature_of_segments, check_bound, cube, tube, weights_of
+from tests.blender.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -26,13 +27,6 @@ def generated(**settings):
 
 def by_bone(rig):
     return {ob["skinning_volume"]["bone"]: ob for ob in volumes_of(rig)}
-
-
-def refused(match: str, operator=None, **settings) -> None:
-    before = scenes.data_blocks(), scenes.ui_state()
-    with pytest.raises(RuntimeError, match=match):
-        (operator or bpy.ops.skinning.bind)(**{"method": "CONTAINMENT"} | settings if operator is None else settings)
-    assert (scenes.data_blocks(), scenes.ui_state()) == before
 
 
 def read(ob, rig):
@@ -174,7 +168,7 @@ def test_an_edited_shape_is_told():
     ob, rig = tube()
     volume = generated()["Bone 1"]
     volume.data.vertices[3].co.x += 0.2
-    refused('"Bone 1_volume" is no capsule any more: its mesh was edited')
+    refused("bind", '"Bone 1_volume" is no capsule any more: its mesh was edited', method="CONTAINMENT")
     generated()
     activate(by_bone(rig)["Bone 1"])
     bpy.ops.object.mode_set(mode="EDIT")
@@ -182,19 +176,21 @@ def test_an_edited_shape_is_told():
     bpy.ops.mesh.subdivide()
     bpy.ops.object.mode_set(mode="OBJECT")
     activate(ob)
-    refused('"Bone 1_volume" is no capsule any more')
+    refused("bind", '"Bone 1_volume" is no capsule any more', method="CONTAINMENT")
 
 
 def test_a_flat_volume_is_told():
     tube()
     generated()["Bone 1"].scale.z = 0
-    refused('"Bone 1_volume" is flat. Scale it up')
+    refused("bind", '"Bone 1_volume" is flat. Scale it up', method="CONTAINMENT")
 
 
 def test_a_damaged_property_is_told():
     tube()
     generated()["Bone 1"]["skinning_volume"] = 3
-    refused('property "skinning_volume" of the volume "Bone 1_volume" was changed by hand')
+    refused(
+        "bind", 'property "skinning_volume" of the volume "Bone 1_volume" was changed by hand', method="CONTAINMENT"
+    )
 
 
 def test_a_volume_in_edit_mode_is_told():
@@ -290,7 +286,7 @@ def test_removing_leaves_nothing():
     generated()
     assert bpy.ops.skinning.remove_volumes() == {"FINISHED"}
     assert scenes.data_blocks() == before
-    refused('"Rig" has no volumes', bpy.ops.skinning.remove_volumes)
+    refused("remove_volumes", '"Rig" has no volumes')
 
 
 def test_what_the_artist_put_into_the_collection_stays():
@@ -348,7 +344,7 @@ def test_mirrored(kind, mesh_too):
         left.data.transform(Matrix.Rotation(0.3, 4, "X") @ Matrix.Diagonal((1, 1.5, 2, 1)))
     bpy.context.view_layer.update()
     middle = np.array(volumes["spine"].matrix_world)
-    refused("No volume is selected", bpy.ops.skinning.mirror_volumes)
+    refused("mirror_volumes", "No volume is selected")
     activate(left, volumes["spine"])
     assert bpy.ops.skinning.mirror_volumes() == {"FINISHED"}
     bpy.context.view_layer.update()
@@ -365,9 +361,9 @@ def test_what_cannot_be_mirrored():
     _, _ = sides()
     volumes = generated()
     activate(volumes["spine"])
-    refused("None of the selected volumes has a bone on the other side", bpy.ops.skinning.mirror_volumes)
+    refused("mirror_volumes", "None of the selected volumes has a bone on the other side")
     activate(volumes["arm.L"], volumes["arm.R"])
-    refused("Volumes of both sides are selected: arm.L, arm.R", bpy.ops.skinning.mirror_volumes)
+    refused("mirror_volumes", "Volumes of both sides are selected: arm.L, arm.R")
 
 
 def test_volumes_of_an_overridden_character(tmp_path):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Build EigenSkin: what the operator leaves, how near Blender's own evaluation comes, and what it refuses."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ from skinning_tools.scene.eigenskin import ERROR_AFTER, ERROR_BEFORE
 from skinning_tools.scene.eigenskin_examples import current_pose, read_rig
 from skinning_tools.scene.eigenskin_record import eigenskin_record, own_keys
 from skinning_tools.scene.error_display import COLOR_ATTRIBUTE
-from tests.blender import eigenskin_scenes, scenes
-from tests.blender.test_eigenskin_writer import snapshot
+from tests.blender import eigenskin_scenes, refusals, scenes
+from tests.blender.snapshots import snapshot
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -29,16 +31,7 @@ def build(**given):
     return bpy.ops.skinning.build_eigenskin(**given)
 
 
-def refused(*parts: str, **given) -> None:
-    """The operator raises a message that has all ``parts``, and the file is as before."""
-    ob = bpy.data.objects["Limb"]
-    before = snapshot(ob)
-    with pytest.raises(RuntimeError) as raised:
-        build(**given)
-    message = str(raised.value)
-    assert [part for part in parts if part not in message] == [], message
-    assert "fault of its own" not in message
-    assert snapshot(ob) == before
+refused = partial(refusals.refused, build, state=lambda: snapshot(bpy.data.objects["Limb"]))
 
 
 def misses(ob) -> tuple[float, float]:

@@ -1,136 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bulge bones: what drives them, whom they take weights from, and that nothing stays when they are removed."""
+"""Bulge bones: how the skin bulges, whom they take weights from, and that nothing stays when they are removed."""
 
 import bpy
 import numpy as np
 import pytest
-from mathutils import Euler, Matrix, Quaternion, Vector
+from mathutils import Matrix, Vector
 
-from skinning_tools.core.smooth_step import smooth_step
-from skinning_tools.scene.bulge_presets import PRESETS
 from skinning_tools.scene.joint_helper_rig import find_helpers
 from skinning_tools.scene.joint_helper_weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
+from tests.blender.joint_helper_scenes import BULGE_START, add_bulge, bulge_of, bulge_share, evaluated_bone
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-START, END = np.radians(20), np.radians(120)
-
-
-def add(bone="upper.L", **given):
-    return bpy.ops.skinning.add_bulge_bone(bone=bone, **({"angle_start": START, "angle_end": END} | given))
-
-
-def bulge_of(rig) -> str:
-    return find_helpers(rig)[-1].skin[0]
-
-
-def evaluated_bone(rig, name: str):
-    bpy.context.view_layer.update()
-    return rig.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones[name]
-
-
-def share(degrees: float) -> float:
-    return float(smooth_step(np.array([(np.radians(degrees) - START) / (END - START)]))[0])
-
-
-# What drives it
-
-
-@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "ZXY"])
-@pytest.mark.parametrize("degrees", [0, 15, 45, 90, 140])
-def test_it_moves_out_as_far_as_the_driver_bends(mode, degrees):
-    """In whatever way the bone is turned, and whatever its twist."""
-    _, rig = limbs.bar()
-    add(radius=1.5, amount=0.3)
-    name = bulge_of(rig)
-    bone = rig.pose.bones["fore.L"]
-    bone.rotation_mode = mode
-    axis = Vector((np.cos(1.1), 0, np.sin(1.1)))
-    turn = Quaternion(axis, np.radians(degrees)) @ Quaternion((0, 1, 0), 0.8)
-    if mode == "QUATERNION":
-        bone.rotation_quaternion = -turn
-    elif mode == "AXIS_ANGLE":
-        bone.rotation_axis_angle = (turn.angle, *turn.axis)
-    else:
-        bone.rotation_euler = turn.to_euler(mode)
-    location = evaluated_bone(rig, name).location
-    np.testing.assert_allclose(location, [0, 0.3 * 1.5 * share(degrees), 0], atol=1e-5)
-    rest = rig.data.bones[name].matrix_local.to_3x3()
-    moved = evaluated_bone(rig, name).matrix.translation - rig.data.bones[name].head_local
-    np.testing.assert_allclose(moved, rest @ Vector(location), atol=1e-5)
-
-
-def test_it_knows_what_ik_and_constraints_make_of_the_driver():
-    _, rig = limbs.bar()
-    add(radius=1.0, amount=0.5)
-    name = bulge_of(rig)
-    copied = scenes.link(bpy.data.objects.new("Target", None))
-    copied.rotation_euler = Euler((0, 0, np.radians(70)))
-    constraint = rig.pose.bones["fore.L"].constraints.new("COPY_ROTATION")
-    constraint.target, constraint.owner_space = copied, "LOCAL"
-    assert evaluated_bone(rig, name).location.y == pytest.approx(0.5 * share(70), abs=1e-4)
-    rig.pose.bones["fore.L"].constraints.remove(constraint)
-    assert evaluated_bone(rig, name).location.y == pytest.approx(0)
-    ik = rig.pose.bones["fore.L"].constraints.new("IK")
-    ik.target, ik.chain_count = copied, 2
-    copied.matrix_world.translation = rig.matrix_world @ Vector((1.5, 1.0, 2.5))
-    upper, fore = (evaluated_bone(rig, each).matrix.to_3x3() for each in ("upper.L", "fore.L"))
-    bend = np.degrees(upper.col[1].angle(fore.col[1]))
-    assert bend > 40
-    assert evaluated_bone(rig, name).location.y == pytest.approx(0.5 * share(bend), abs=1e-4)
-
-
-@pytest.mark.parametrize(("measure", "axis"), [("TWIST", (0, 1, 0)), ("X", (1, 0, 0)), ("Z", (0, 0, 1))])
-def test_signed_angles_about_an_axis(measure, axis):
-    """One way only, here by a range of negative angles."""
-    _, rig = limbs.bar()
-    add(measure=measure, angle_start=-START, angle_end=-END, radius=1.0, amount=0.5)
-    for degrees in (-90, -30, 0, 30, 90):
-        limbs.pose(rig, fore_L=(axis, degrees))
-        expected = 0.5 * share(-degrees) if degrees < 0 else 0.0
-        assert evaluated_bone(rig, bulge_of(rig)).location.y == pytest.approx(expected, abs=1e-5)
-
-
-def test_all_expressions_need_no_python():
-    _, rig = limbs.bar()
-    for measure in ("BEND", "TWIST", "X", "Z"):
-        for motion in ("MOVE", "SCALE"):
-            add(measure=measure, motion=motion)
-    add(preset="BELLY")
-    drivers = [curve.driver for curve in rig.animation_data.drivers]
-    assert len(drivers) == 4 * (1 + 3) + 1
-    for driver in drivers:
-        assert driver.is_simple_expression
-        assert driver.is_valid
-        assert len(driver.expression) < 255
-
-
-def test_sliders_work_and_can_be_overridden():
-    _, rig = limbs.bar()
-    add(radius=1.0, amount=0.5)
-    bone = rig.pose.bones[bulge_of(rig)]
-    limbs.pose(rig, fore_L=((1, 0, 0), 90))
-    bone["amount"] = 0.2
-    rig.update_tag()
-    assert evaluated_bone(rig, bone.name).location.y == pytest.approx(0.2 * share(90), abs=1e-5)
-    bone["angle_start"], bone["angle_end"] = np.radians(80), np.radians(100)
-    rig.update_tag()
-    assert evaluated_bone(rig, bone.name).location.y == pytest.approx(0.1, abs=1e-5)
-    assert all(bone.is_property_overridable_library(f'["{key}"]') for key in ("amount", "angle_start", "angle_end"))
-
-
-def test_a_belly_breathes_by_a_slider_that_can_be_keyed():
-    ob, rig = limbs.bar(apart=False)
-    was = scenes.evaluated_positions(ob)
-    add(preset="BELLY", radius=1.0)
-    bone = rig.pose.bones[bulge_of(rig)]
-    for frame, value in ((1, 0.0), (11, 1.0)):
-        bone["bulge"] = value
-        bone.keyframe_insert('["bulge"]', frame=frame)
-    farthest = [np.abs(points - was).max() for points in scenes.played(ob, [1, 6, 11])]
-    np.testing.assert_allclose(farthest, PRESETS["BELLY"].amount * np.array([0, 0.5, 1]), atol=2e-2)
 
 
 # The skin
@@ -142,7 +24,7 @@ def test_the_skin_bulges_where_the_elbow_folds():
     rig.data.edit_bones["fore.L"].tail.z = 0.5
     bpy.ops.object.mode_set(mode="OBJECT")
     was = scenes.evaluated_positions(ob)
-    add(radius=1.0, amount=0.4)
+    add_bulge(radius=1.0, amount=0.4)
     np.testing.assert_allclose(scenes.evaluated_positions(ob), was, atol=1e-6)
     weights = read_columns(ob, [bulge_of(rig)])[0]
     rest = np.array([vertex.co for vertex in ob.data.vertices])
@@ -160,7 +42,7 @@ def test_the_skin_bulges_where_the_elbow_folds():
     rig.update_tag()
     bpy.context.view_layer.update()
     raised = scenes.evaluated_positions(ob) - flat
-    assert raised[:, 2].max() == pytest.approx(0.4 * share(110) * weights.max(), abs=1e-3)
+    assert raised[:, 2].max() == pytest.approx(0.4 * bulge_share(110) * weights.max(), abs=1e-3)
     np.testing.assert_allclose(raised[:, :2], 0, atol=1e-5)
 
 
@@ -169,7 +51,7 @@ def test_without_a_bend_at_rest_the_pose_tells_where_the_inside_is():
     limbs.pose(rig, upper_L=((1, 0, 0), 130), fore_L=((0, 0, 1), 60))
     upper, fore = (limbs.moved(rig, name)[:, :3] for name in ("upper.L", "fore.L"))
     folded = upper.T @ fore @ [1, 0, 0]
-    add(radius=0.5)
+    add_bulge(radius=0.5)
     weights = read_columns(ob, [bulge_of(rig)])[0]
     side = np.array([vertex.co for vertex in ob.data.vertices])[weights.argmax()][1:]
     assert side @ folded[1:] / np.linalg.norm(side) / np.linalg.norm(folded[1:]) > 0.97
@@ -177,7 +59,7 @@ def test_without_a_bend_at_rest_the_pose_tells_where_the_inside_is():
 
 def test_scaling_grows_from_the_middle_of_the_limb():
     ob, rig = limbs.bar(apart=False)
-    add(motion="SCALE", radius=1.0, amount=0.5)
+    add_bulge(motion="SCALE", radius=1.0, amount=0.5)
     head = np.array(rig.data.bones[bulge_of(rig)].head_local)
     np.testing.assert_allclose(head, [1.5, 0, 0], atol=0.06)
     weights = read_columns(ob, [bulge_of(rig)])[0]
@@ -195,7 +77,7 @@ def test_the_cursor_is_taken_back_to_rest_with_the_bone():
     to_rig = rig.matrix_world.inverted() @ ob.matrix_world
     carried = Matrix([*limbs.moved(rig, "upper.L").tolist(), [0, 0, 0, 1]])
     bpy.context.scene.cursor.location = rig.matrix_world @ carried @ to_rig @ place
-    add(center="CURSOR", radius=0.4)
+    add_bulge(center="CURSOR", radius=0.4)
     weights = read_columns(ob, [bulge_of(rig)])[0]
     rest = np.array([vertex.co for vertex in ob.data.vertices])
     np.testing.assert_allclose(rest[weights.argmax()], place, atol=0.06)
@@ -205,13 +87,13 @@ def test_the_radius_is_in_the_scenes_units():
     """Whatever the scales of mesh and armature."""
     ob, rig = limbs.bar(apart=False)
     # Through space, as the way over the skin from a point on an edge is up to rounding.
-    add(radius=0.8, amount=0.5, along_surface=False)
+    add_bulge(radius=0.8, amount=0.5, along_surface=False)
     expected = read_columns(ob, [bulge_of(rig)])
     bpy.ops.skinning.remove_bulge_bone(all_bones=True)
     for each in (ob, rig):
         each.scale = (3, 3, 3)
     bpy.context.view_layer.update()
-    add(radius=2.4, amount=0.5, along_surface=False)
+    add_bulge(radius=2.4, amount=0.5, along_surface=False)
     found = read_columns(ob, [bulge_of(rig)])
     np.testing.assert_allclose(np.maximum(found, 0), np.maximum(expected, 0), atol=1e-5)
     limbs.pose(rig, fore_L=((1, 0, 0), 120))
@@ -225,7 +107,7 @@ def test_clothes_bulge_along_and_shoes_do_not():
         other.data, other.name = ob.data.copy(), name
         other.data.transform(Matrix.Translation(offset))
         bpy.context.scene.collection.objects.link(other)
-    add(radius=1.0)
+    add_bulge(radius=1.0)
     name = bulge_of(rig)
     assert read_columns(bpy.data.objects["Sleeve"], [name]).max() > 0.9
     assert name not in bpy.data.objects["Shoe"].vertex_groups
@@ -236,7 +118,7 @@ def test_rows_keep_to_four_bones():
     count = len(ob.data.vertices)
     for name in ("fore.L",):
         ob.vertex_groups[name].add(list(range(count)), 0.2, "REPLACE")
-    add(radius=1.5)
+    add_bulge(radius=1.5)
     bones = ["upper.L", "fore.L", bulge_of(rig)]
     assert ((read_columns(ob, bones) > 0).sum(axis=0)).max() <= 4
 
@@ -290,8 +172,8 @@ def test_removing_leaves_nothing():
     ob, rig = limbs.bar(joints=(2.0, 4.0))
     bpy.ops.object.mode_set(mode="POSE")
     before = limbs.state(rig, [ob])
-    add(radius=1.0)
-    add("fore.L", preset="BELLY", motion="SCALE")
+    add_bulge(radius=1.0)
+    add_bulge("fore.L", preset="BELLY", motion="SCALE")
     bpy.ops.skinning.add_bone_links(joints="fore.L", count=2)
     during = limbs.state(rig, [ob])
     for same in ("place", "mode", "active bone", "data-blocks"):
@@ -308,7 +190,7 @@ def test_other_drivers_and_the_action_stay():
     rig.pose.bones["upper.L"].keyframe_insert("location", frame=1)
     bpy.context.view_layer.update()
     before = limbs.state(rig, [ob])
-    add(radius=1.0)
+    add_bulge(radius=1.0)
     bpy.ops.skinning.remove_bulge_bone(bones="upper.L")
     assert limbs.state(rig, [ob]) == before
 
@@ -316,11 +198,11 @@ def test_other_drivers_and_the_action_stay():
 def test_renamed_bones_stay_driven_and_go_whole():
     ob, rig = limbs.bar()
     before = read_columns(ob, ["upper.L"])
-    add(radius=1.0, amount=0.5)
+    add_bulge(radius=1.0, amount=0.5)
     rig.data.bones[bulge_of(rig)].name = "Muscle.L"
     rig.data.bones["fore.L"].name = "Forearm.L"
     limbs.pose(rig, Forearm_L=((1, 0, 0), 90))
-    assert evaluated_bone(rig, "Muscle.L").location.y == pytest.approx(0.5 * share(90), abs=1e-5)
+    assert evaluated_bone(rig, "Muscle.L").location.y == pytest.approx(0.5 * bulge_share(90), abs=1e-5)
     assert find_helpers(rig)[0].end == "Forearm.L"
     bpy.ops.skinning.remove_bulge_bone(bones="Muscle.L")
     assert rig.animation_data is None
@@ -331,7 +213,7 @@ def test_renamed_bones_stay_driven_and_go_whole():
 def test_plays_without_the_extension_and_with_scripts_off(tmp_path):
     ob, rig = limbs.bar()
     for motion in ("MOVE", "SCALE"):
-        add(radius=1.0, amount=0.5, motion=motion)
+        add_bulge(radius=1.0, amount=0.5, motion=motion)
     limbs.pose(rig, fore_L=((1, 0, 0.3), 80))
     expected = scenes.evaluated_positions(ob)
     path, output = tmp_path / "bulge.blend", tmp_path / "points.npy"
@@ -350,7 +232,7 @@ def test_plays_without_the_extension_and_with_scripts_off(tmp_path):
         ({"driver_bone": "elbow"}, "no bone"),
         ({"bone": "fore.L"}, "No bone tells"),
         ({"preset": "CHEST"}, "No bone tells"),
-        ({"angle_end": START}, "same angle"),
+        ({"angle_end": BULGE_START}, "same angle"),
         ({"radius": -1.0}, "radius"),
         ({"mirror": True}, "on the other side"),
         ({"radius": 1e-6}, "nothing would move"),
@@ -360,7 +242,7 @@ def test_wrong_settings_are_refused(given, match):
     ob, rig = limbs.bar()
     before = limbs.state(rig, [ob])
     with pytest.raises(RuntimeError, match=match):
-        add(**given)
+        add_bulge(**given)
     assert limbs.state(rig, [ob]) == before
 
 
@@ -368,29 +250,29 @@ def test_bones_and_meshes_that_cannot_bulge():
     ob, rig = limbs.bar()
     rig.data.bones["upper.L"].use_deform = False
     with pytest.raises(RuntimeError, match="does not deform"):
-        add()
+        add_bulge()
     rig.data.bones["upper.L"].use_deform = True
     ob.vertex_groups["upper.L"].lock_weight = True
     with pytest.raises(RuntimeError, match=r'locked.*"upper\.L" of object "Bar"'):
-        add()
+        add_bulge()
     ob.vertex_groups.remove(ob.vertex_groups["upper.L"])
     with pytest.raises(RuntimeError, match="no weights"):
-        add()
+        add_bulge()
     rig.data.bones.active = None
     with pytest.raises(RuntimeError, match="is active"):
-        add("")
+        add_bulge("")
     with pytest.raises(RuntimeError, match="has no bulge bones"):
         bpy.ops.skinning.remove_bulge_bone(all_bones=True)
     ob.modifiers.clear()
     with pytest.raises(RuntimeError, match="deforms no mesh"):
-        add()
+        add_bulge()
 
 
 def test_a_bulge_of_a_bulge_is_refused():
     _, rig = limbs.bar()
-    add()
+    add_bulge()
     with pytest.raises(RuntimeError, match="helper bone itself"):
-        add(bulge_of(rig), preset="BELLY")
+        add_bulge(bulge_of(rig), preset="BELLY")
     with pytest.raises(RuntimeError, match="None of the bones has a bulge"):
         bpy.ops.skinning.remove_bulge_bone(bones="fore.L")
 
@@ -403,5 +285,5 @@ def test_meshes_without_faces_and_with_points_only():
     points.modifiers.new("Armature", "ARMATURE").object = rig
     bpy.data.objects.remove(ob)
     bpy.context.view_layer.objects.active = rig
-    add(radius=0.5)
+    add_bulge(radius=0.5)
     assert read_columns(points, [bulge_of(rig)]).max() > 0.9

@@ -13,6 +13,7 @@ from skinning_tools.operators.center_of_rotation_playback import SKINNING_OT_crs
 from skinning_tools.scene import crs_playback
 from skinning_tools.scene.skin_reader import armature_of, read_skin
 from tests.blender import moving_meshes, scenes
+from tests.blender.refusals import refused
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -38,15 +39,6 @@ def play(operator: str, **given):
     assert getattr(bpy.ops.skinning, operator)(**given) == {"FINISHED"}
     (made,) = set(bpy.data.objects) - before
     return made
-
-
-def refused(operator: str, *parts: str, **given) -> None:
-    before = moving_meshes.state()
-    with pytest.raises(RuntimeError) as raised:
-        getattr(bpy.ops.skinning, operator)(**given)
-    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
-    assert "fault of its own" not in str(raised.value)
-    assert moving_meshes.state() == before
 
 
 def core_positions(ob, frames, rest=None) -> np.ndarray:

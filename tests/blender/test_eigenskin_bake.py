@@ -17,7 +17,7 @@ from tests.blender import eigenskin_models as models
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import limb
 from tests.blender.gltf_file import GltfFile
-from tests.blender.test_eigenskin_writer import artists_keys, snapshot
+from tests.blender.snapshots import artists_keys, snapshot
 
 FRAMES = range(3, 12)
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Examples read from frames: an animation, a simulation or a cache gives each pose its shape, all or nothing."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
 
 from skinning_tools.scene import example_sources
-from skinning_tools.scene.eigenskin_examples import read_examples, read_rig
-from tests.blender import moving_meshes, scenes
+from skinning_tools.scene.eigenskin_examples import read_rig
+from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import limb, pose
-from tests.blender.skinned_meshes import diagonal
+from tests.blender.example_scenes import near, read
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -38,25 +40,15 @@ def add(**given):
     assert bpy.ops.skinning.eigenskin_add_frames(**given) == {"FINISHED"}
 
 
-def read(ob):
-    return read_examples(ob, read_rig(bpy.context, ob)[1])
-
-
 def frames_of(rig) -> list[int]:
     return [item.frame for item in rig.skinning_eigenskin.examples]
 
 
-def refused(*parts: str, **given) -> None:
-    before = moving_meshes.state(), [len(ob.skinning_eigenskin.examples) for ob in bpy.data.objects]
-    with pytest.raises(RuntimeError) as raised:
-        add(**given)
-    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
-    assert "fault of its own" not in str(raised.value)
-    assert (moving_meshes.state(), [len(ob.skinning_eigenskin.examples) for ob in bpy.data.objects]) == before
+def state() -> tuple:
+    return moving_meshes.state(), [len(ob.skinning_eigenskin.examples) for ob in bpy.data.objects]
 
 
-def near(ob, shapes, wanted, tolerance=1e-6) -> None:
-    assert np.abs(shapes - wanted).max() < tolerance * diagonal(ob)
+refused = partial(refusals.refused, add, state=state)
 
 
 def test_every_frame_that_poses_a_joint(bending, capfd):

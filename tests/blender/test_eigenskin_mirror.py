@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Examples of one side, mirrored, are those that posing the other side would have given."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
 from mathutils import Quaternion
 
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.scene.eigenskin_examples import current_pose, read_examples, read_rig
+from skinning_tools.scene.eigenskin_examples import current_pose, read_rig
 from skinning_tools.scene.example_mirror import mirrored_name, side_of
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import add_example, arms, pose
+from tests.blender.example_scenes import read
 from tests.blender.skinned_meshes import diagonal
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -34,17 +37,11 @@ def names_of(rig) -> list[str]:
     return [item.name for item in rig.skinning_eigenskin.examples]
 
 
-def read(ob):
-    return read_examples(ob, read_rig(bpy.context, ob)[1])
+def state() -> tuple:
+    return moving_meshes.state(), [names_of(ob) for ob in bpy.data.objects if ob.type == "ARMATURE"]
 
 
-def refused(*parts: str, **given) -> None:
-    before = moving_meshes.state(), [names_of(ob) for ob in bpy.data.objects if ob.type == "ARMATURE"]
-    with pytest.raises(RuntimeError) as raised:
-        mirror(**given)
-    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
-    assert "fault of its own" not in str(raised.value)
-    assert (moving_meshes.state(), [names_of(ob) for ob in bpy.data.objects if ob.type == "ARMATURE"]) == before
+refused = partial(refusals.refused, mirror, state=state)
 
 
 def check_pair(ob, examples, original: int, image: int) -> None:

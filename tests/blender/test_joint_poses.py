@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Joints are posed one at a time through their range, evenly, and nothing of the user's is lost."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from mathutils import Quaternion
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.scene import actions, joint_poses
 from skinning_tools.scene.eigenskin_examples import local_rotations
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import limb, pose
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -54,13 +56,7 @@ def turned(bone, axis, degrees) -> np.ndarray:
     return wanted
 
 
-def refused(*parts: str, **given) -> None:
-    before = moving_meshes.state(), markers()
-    with pytest.raises(RuntimeError) as raised:
-        run(**given)
-    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
-    assert "fault of its own" not in str(raised.value)
-    assert (moving_meshes.state(), markers()) == before
+refused = partial(refusals.refused, run, state=lambda: (moving_meshes.state(), markers()))
 
 
 def test_poses_are_marked_and_one_joint_moves_at_a_time(rig):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keys of solved motion have their way, or are refused with what stands against them."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
 
-from tests.blender import scenes
+from tests.blender import refusals, scenes
 from tests.blender.partial_scenes import (
     BONES,
     FRAMES,
@@ -30,12 +32,7 @@ def solve(**given):
     assert bpy.ops.skinning.solve_transforms(**given) == {"FINISHED"}
 
 
-def refused(match: str, **given) -> None:
-    before, state = scenes.data_blocks(), scenes.ui_state()
-    with pytest.raises(RuntimeError, match=match):
-        bpy.ops.skinning.solve_transforms(**given)
-    assert scenes.data_blocks() == before
-    assert scenes.ui_state() == state
+refused = partial(refusals.refused, "solve_transforms")
 
 
 @pytest.mark.parametrize("kind", ["RIGID", "SCALED", "AFFINE"])
@@ -164,7 +161,7 @@ def test_a_rotation_mode_that_changes(rig):
         bone.rotation_mode = mode
         bone.keyframe_insert("rotation_mode", frame=frame)
     bpy.context.scene.frame_set(1)
-    refused('bone "Bone 2" of "Rig" would not go where its keys take it at frame [5-8]')
+    refused(match='bone "Bone 2" of "Rig" would not go where its keys take it at frame [5-8]')
 
 
 def test_bones_whose_envelopes_count(rig):

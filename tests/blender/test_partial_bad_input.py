@@ -10,6 +10,7 @@ from skinning_tools.scene import partial_helpers, partial_motion, partial_weight
 from skinning_tools.scene.background import drain
 from tests.blender import partial_scenes, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube, weights_of
+from tests.blender.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -31,13 +32,6 @@ def rig():
     target = moving_copy(ob, wanted)
     select(target, ob)
     return ob, armature, target, wanted
-
-
-def refused(operator: str, match: str, **given) -> None:
-    blocks = scenes.data_blocks()
-    with pytest.raises(RuntimeError, match=match):
-        getattr(bpy.ops.skinning, operator)(**given)
-    assert scenes.data_blocks() == blocks
 
 
 def refused_on_the_command_line(operator: str, tmp_path, capsys, *more) -> str:
@@ -73,7 +67,7 @@ def test_an_armature_without_bones(rig, operator):
         armature.data.edit_bones.remove(bone)
     bpy.ops.object.mode_set(mode="OBJECT")
     select(rig[2], rig[0])
-    refused(operator, "deform|bones")
+    refused(operator, match="deform|bones")
 
 
 @pytest.mark.parametrize("operator", ["solve_transforms", "add_helper_bones"])

@@ -9,8 +9,7 @@ from mathutils import Matrix
 from skinning_tools.scene import rigid_parts
 from skinning_tools.scene.rigid_parts import partition_figures
 from tests.blender import binding_scenes, scenes, skinned_meshes
-from tests.blender.test_eigenskin_writer import snapshot
-from tests.blender.test_rogue_weights import refused
+from tests.blender.snapshots import refused, snapshot
 
 pytestmark = pytest.mark.usefixtures("extension")
 

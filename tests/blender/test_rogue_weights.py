@@ -7,7 +7,7 @@ import pytest
 
 from skinning_tools.scene.rogue_weights import indices
 from tests.blender import binding_scenes, scenes, skinned_meshes
-from tests.blender.test_eigenskin_writer import snapshot
+from tests.blender.snapshots import refused, without_properties
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -36,21 +36,6 @@ def islands(ob) -> dict:
 PLANTED = {("Bone 4", tuple(ALONE)), ("Bone 0", tuple(PAIR)), ("Bone 4", tuple(PATCH))}
 
 
-def state(ob) -> dict:
-    # Blender keeps the list among the properties in some versions.
-    return {name: value for name, value in snapshot(ob).items() if name != "properties"}
-
-
-def refused(ob, operator, *parts: str, **given) -> None:
-    before = state(ob)
-    with pytest.raises(RuntimeError) as raised:
-        operator(**given)
-    message = str(raised.value)
-    assert [part for part in parts if part not in message] == [], message
-    assert "fault of its own" not in message
-    assert state(ob) == before
-
-
 def selected(ob) -> list[int]:
     """Vertices that are selected in Edit Mode."""
     import bmesh
@@ -75,16 +60,16 @@ def test_a_clean_tube_has_none():
     ob, _ = skinned_meshes.rigged_tube()
     assert bpy.ops.skinning.find_rogue_weights() == {"FINISHED"}
     assert len(ob.skinning_rogue_weights.islands) == 0
-    before = state(ob)
+    before = without_properties(ob)
     assert bpy.ops.skinning.remove_rogue_weights() == {"FINISHED"}
-    assert state(ob) == before
+    assert without_properties(ob) == before
 
 
 def test_finding_lists_the_planted_ones_and_changes_nothing(tube):
     ob, _ = tube
-    before = state(ob)
+    before = without_properties(ob)
     assert bpy.ops.skinning.find_rogue_weights() == {"FINISHED"}
-    assert state(ob) == before
+    assert without_properties(ob) == before
     found = islands(ob)
     assert set(found) == PLANTED
     assert [item.vertex_count for item in ob.skinning_rogue_weights.islands] == [1, 2, 3]
@@ -94,9 +79,9 @@ def test_finding_lists_the_planted_ones_and_changes_nothing(tube):
 
 def test_removing_finds_all_and_touches_no_other_vertex(tube):
     ob, rig = tube
-    before = state(ob)["weights"]
+    before = without_properties(ob)["weights"]
     assert bpy.ops.skinning.remove_rogue_weights() == {"FINISHED"}
-    after = state(ob)["weights"]
+    after = without_properties(ob)["weights"]
     planted = {*ALONE, *PAIR, *PATCH}
     assert {vertex for vertex, (old, new) in enumerate(zip(before, after, strict=True)) if old != new} == planted
     weights = binding_scenes.weights_of(ob, rig)
@@ -171,17 +156,17 @@ def test_a_list_that_no_longer_fits_is_refused(tube):
     bpy.ops.skinning.find_rogue_weights()
     ob.vertex_groups["Bone 2"].add([300], 0.9, "REPLACE")
     for operator, given in (
-        (bpy.ops.skinning.select_rogue_weights, {}),
-        (bpy.ops.skinning.remove_rogue_weights, {"only_checked": True}),
+        ("select_rogue_weights", {}),
+        ("remove_rogue_weights", {"only_checked": True}),
     ):
         refused(ob, operator, '"Arm" were changed since', "Find them again", **given)
     bpy.ops.skinning.find_rogue_weights()
     edit(ob, lambda mesh, bmesh: bmesh.ops.delete(mesh, geom=mesh.verts[10:11], context="VERTS"))
-    refused(ob, bpy.ops.skinning.select_rogue_weights, "were changed since")
+    refused(ob, "select_rogue_weights", "were changed since")
     bpy.ops.skinning.find_rogue_weights()
     rig.data.bones["Bone 4"].name = "Hand"
-    refused(ob, bpy.ops.skinning.select_rogue_weights, "were changed since")
-    refused(ob, bpy.ops.skinning.remove_rogue_weights, "were changed since", only_checked=True)
+    refused(ob, "select_rogue_weights", "were changed since")
+    refused(ob, "remove_rogue_weights", "were changed since", only_checked=True)
     # What finds for itself does not need the list.
     assert bpy.ops.skinning.remove_rogue_weights() == {"FINISHED"}
 
@@ -234,15 +219,15 @@ def test_a_shared_mesh_with_shape_keys(tube):
 
 def test_reasons_to_refuse(tube):
     ob, rig = tube
-    refused(ob, bpy.ops.skinning.select_rogue_weights, "empty")
-    refused(ob, bpy.ops.skinning.remove_rogue_weights, "No rogue weights", "checked", only_checked=True)
+    refused(ob, "select_rogue_weights", "empty")
+    refused(ob, "remove_rogue_weights", "No rogue weights", "checked", only_checked=True)
     bpy.ops.skinning.find_rogue_weights()
-    refused(ob, bpy.ops.skinning.select_rogue_weights, "no row 3", index=3)
+    refused(ob, "select_rogue_weights", "no row 3", index=3)
     bpy.ops.skinning.check_rogue_weights(checked=False)
-    refused(ob, bpy.ops.skinning.select_rogue_weights, "No row", "checked")
-    refused(ob, bpy.ops.skinning.remove_rogue_weights, "checked", only_checked=True)
+    refused(ob, "select_rogue_weights", "No row", "checked")
+    refused(ob, "remove_rogue_weights", "checked", only_checked=True)
     bpy.ops.object.mode_set(mode="SCULPT")
-    refused(ob, bpy.ops.skinning.find_rogue_weights, "Sculpt Mode")
+    refused(ob, "find_rogue_weights", "Sculpt Mode")
     bpy.ops.object.mode_set(mode="OBJECT")
     ob.data.vertices[5].co.x = float("nan")
     with pytest.raises(RuntimeError, match="Vertex 5 of the mesh has a position that is not a number"):
@@ -250,6 +235,6 @@ def test_reasons_to_refuse(tube):
     ob.data.vertices[5].co.x = 0
     for bone in rig.data.bones:
         bone.use_deform = False
-    refused(ob, bpy.ops.skinning.find_rogue_weights, "deforming bone")
+    refused(ob, "find_rogue_weights", "deforming bone")
     ob.modifiers.clear()
-    refused(ob, bpy.ops.skinning.find_rogue_weights, "No armature deforms")
+    refused(ob, "find_rogue_weights", "No armature deforms")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the panels of the centers of rotation offer in which state; a recorder stands in for Blender's layout."""
 
-from types import SimpleNamespace
-
 import bpy
 import pytest
 
@@ -11,70 +9,19 @@ from skinning_tools.panels.preview import SKINNING_PT_preview
 from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
 from skinning_tools.scene import bake_state, crs_modifier
 from tests.blender import scenes
+from tests.blender.panel_recorder import drawn, pressable
 from tests.blender.skinned_meshes import rigged_tube
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+
 NATIVE = pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="the native modifier needs Blender 5.1")
-
-
-class Recorder:
-    """A layout that notes texts, and operators with their text and whether they can be pressed."""
-
-    def __init__(self, parent=None):
-        self._parent = parent
-        self.enabled = True
-        self.texts = parent.texts if parent else []
-        self.buttons = parent.buttons if parent else {}
-        self.pointers = dict(parent.pointers) if parent else {}
-
-    def __getattr__(self, name):
-        if name in ("row", "column", "grid_flow"):
-            return lambda **_: Recorder(self)
-        if name == "panel":
-            return lambda *_, **__: (Recorder(self), Recorder(self))
-        return lambda *_, **__: None
-
-    def label(self, text="", **_):
-        self.texts.append(text)
-
-    def context_pointer_set(self, name, value):
-        self.pointers[name] = value
-
-    def operator(self, name, text="", **_):
-        properties = SimpleNamespace(name=name, layout=self)
-        self.buttons[text or name] = properties
-        return properties
-
-    @property
-    def active(self) -> bool:
-        return self.enabled and (self._parent is None or self._parent.active)
 
 
 @pytest.fixture
 def tube():
     yield rigged_tube()[0]
     bpy.ops.skinning.preview(mode="OFF")
-
-
-def drawn(panel) -> Recorder:
-    layout = Recorder()
-    context = SimpleNamespace(
-        scene=bpy.context.scene,
-        view_layer=bpy.context.view_layer,
-        active_object=bpy.context.active_object,
-        window_manager=bpy.context.window_manager,
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
-        region=SimpleNamespace(width=2000),
-    )
-    drawing = SimpleNamespace(layout=layout)
-    drawing._draw_bake = lambda *given: panel._draw_bake(drawing, *given)
-    panel.draw(drawing, context)
-    return layout
-
-
-def pressable(layout) -> set[str]:
-    return {text for text, button in layout.buttons.items() if button.layout.active}
 
 
 def test_unbaked(tube):

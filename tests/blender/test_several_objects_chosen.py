@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Several objects to one armature: which are converted, what is refused, and what only looks as if it had to be."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import background, conversion
 from skinning_tools.scene.conversion_settings import ConversionOptions
 from skinning_tools.scene.result import result_of
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.several_scenes import FRAMES, add, character, convert, measured, played, select, skinned_of
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -23,15 +25,7 @@ def scene():
     return moving_meshes.fresh_scene()
 
 
-def refused(*parts: str, **given) -> None:
-    """The operator raises a message that has all ``parts``, and the file is as before."""
-    before = moving_meshes.state()
-    with pytest.raises(RuntimeError) as raised:
-        convert(**given)
-    message = str(raised.value)
-    assert [part for part in parts if part not in message] == [], message
-    assert "fault of its own" not in message
-    assert moving_meshes.state() == before
+refused = partial(refusals.refused, convert)
 
 
 def test_only_one_selected_is_as_usual(scene):

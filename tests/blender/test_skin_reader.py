@@ -8,6 +8,13 @@ import pytest
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene.skin_reader import armature_of, bone_matrices, check_skinned, check_turning, read_skin
 from tests.blender import scenes
+from tests.blender.bad_skins import (
+    BAD_SCENES,
+    UNEVEN_SCENES,
+    add_a_second_armature,
+    limit_to_a_group,
+    parent_as_well,
+)
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
 
 
@@ -75,94 +82,6 @@ def test_parent_of_type_armature():
     bpy.context.scene.frame_set(4)
     assert armature_of(ob) == rig
     assert np.abs(scenes.evaluated_positions(ob) - expected(ob, "LBS")).max() < 1e-6 * diagonal(ob)
-
-
-def remove_armature(ob, rig):
-    ob.modifiers.clear()
-
-
-def remove_groups(ob, rig):
-    ob.vertex_groups.clear()
-
-
-def rename_groups(ob, rig):
-    for group in ob.vertex_groups:
-        group.name = f"{group.name} of another rig"
-
-
-def forbid_deforming(ob, rig):
-    for bone in rig.data.bones:
-        bone.use_deform = False
-
-
-def scale_unevenly(ob, rig):
-    rig.scale = (1, 2, 1)
-
-
-def scale_the_mesh_unevenly(ob, rig):
-    ob.scale = (1, 2, 1)
-
-
-def scale_to_nothing(ob, rig):
-    rig.scale = (0, 0, 0)
-
-
-def enter_edit_mode(ob, rig):
-    bpy.ops.object.mode_set(mode="EDIT")
-
-
-def edit_the_armature(ob, rig):
-    bpy.context.view_layer.objects.active = rig
-    bpy.ops.object.mode_set(mode="EDIT")
-
-
-def hide(ob, rig):
-    ob.hide_set(True)
-
-
-def ignore_groups(ob, rig):
-    ob.modifiers[0].use_vertex_groups = False
-
-
-def limit_to_a_group(ob, rig):
-    ob.modifiers[0].vertex_group = "Bone 1"
-
-
-def add_a_second_armature(ob, rig):
-    ob.modifiers.new("Second", "ARMATURE").object = rig
-
-
-def parent_as_well(ob, rig):
-    ob.parent, ob.parent_type = rig, "ARMATURE"
-
-
-def remove_vertices(ob, rig):
-    ob.data.clear_geometry()
-
-
-# What is wrong with the scene, and parts of the message.
-BAD_SCENES = [
-    (remove_armature, ['"Arm"', "Armature modifier"]),
-    (remove_groups, ['"Arm"', "no vertex groups"]),
-    (rename_groups, ['"Arm"', '"Rig"', "None of the 5 vertex groups"]),
-    (forbid_deforming, ['"Arm"', "Deform"]),
-    (enter_edit_mode, ['"Arm"', "Edit Mode"]),
-    (edit_the_armature, ['"Rig"', "Edit Mode"]),
-    (hide, ['"Arm"', "hidden"]),
-    (ignore_groups, ['"Armature"', "vertex groups"]),
-    (limit_to_a_group, ['"Armature"', '"Arm"', 'only deforms its vertex group "Bone 1"']),
-    (add_a_second_armature, ['"Arm"', "deformed twice", '"Armature"', '"Second"']),
-    (parent_as_well, ['"Arm"', "deformed twice", '"Rig"', '"Armature"']),
-    (remove_vertices, ['"Arm"', "has no vertices"]),
-]
-
-
-# What only matters to what blends rotations.
-UNEVEN_SCENES = [
-    (scale_unevenly, ['"Rig"', "scaled unevenly (1, 2, 1)", "Apply"]),
-    (scale_the_mesh_unevenly, ['"Arm"', "scaled unevenly (1, 2, 1)", '"Rig"', "Apply"]),
-    (scale_to_nothing, ['"Rig"', "scaled unevenly (0, 0, 0)"]),
-]
 
 
 @pytest.mark.parametrize(("spoil", "parts"), BAD_SCENES, ids=[spoil.__name__ for spoil, _ in BAD_SCENES])

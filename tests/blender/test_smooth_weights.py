@@ -7,8 +7,7 @@ import pytest
 
 from skinning_tools.scene.vertex_groups import put_weights
 from tests.blender import binding_scenes, scenes, skinned_meshes
-from tests.blender.test_eigenskin_writer import snapshot
-from tests.blender.test_rogue_weights import refused
+from tests.blender.snapshots import refused, snapshot
 
 pytestmark = pytest.mark.usefixtures("extension")
 

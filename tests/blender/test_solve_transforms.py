@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Solve Motion: known motion comes back, joints hold, what is not solved for stays, and bad input is refused."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from skinning_tools.scene.bone_keys import rotation_values
 from skinning_tools.scene.partial_motion import solve_transforms
 from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from skinning_tools.scene.records import read_record
-from tests.blender import moving_meshes, partial_scenes, scenes
+from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (
     BONES,
     FRAMES,
@@ -317,11 +319,7 @@ def test_a_cancelled_solve_leaves_nothing(rig, kind):
         assert len(armature.data.bones) == 5
 
 
-def refused(match: str, **given) -> None:
-    blocks = scenes.data_blocks()
-    with pytest.raises(RuntimeError, match=match):
-        bpy.ops.skinning.solve_transforms(**given)
-    assert scenes.data_blocks() == blocks
+refused = partial(refusals.refused, "solve_transforms")
 
 
 def test_bad_input(rig):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The weight view: what the colors and the legend say, that it leaves nothing, and what it refuses."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import skinning_tools
 from skinning_tools.core.binding.weight_view import bone_colors, count_colors
 from skinning_tools.scene import crs_modifier, error_display, weight_view, weight_view_refresh
 from skinning_tools.scene.bone_weights import read_bone_weights
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import limb
 from tests.blender.skinned_meshes import rigged_tube
 
@@ -45,13 +47,7 @@ def state() -> tuple:
     return moving_meshes.state(), meshes, active
 
 
-def refused(*parts: str, **given) -> None:
-    before = state()
-    with pytest.raises(RuntimeError) as raised:
-        bpy.ops.skinning.show_weights(**given)
-    assert [part for part in parts if part not in str(raised.value)] == [], raised.value
-    assert "fault of its own" not in str(raised.value)
-    assert state() == before
+refused = partial(refusals.refused, "show_weights", state=state)
 
 
 # What it shows
