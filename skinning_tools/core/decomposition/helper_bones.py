@@ -19,15 +19,15 @@ from ..binding.influence_rows import matrix_influences, padded_influences
 from ..deform import skin_frame
 from ..deform.influences import weight_matrix
 from ..dense import one_blas_thread, product
-from ..errors import BadSettings, BadWeights
+from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore, span
 from . import rigid
-from .bone_model import BoneModel, homogeneous, monomials
+from .bone_model import BoneModel, monomials
+from .helper_targets import LEAST_BUDGET, HelperTargets
 from .partial import Given, WeightProblem
 from .partial_transforms import check_skin, reduced_equations, skin_equations
-from .reduction import AnimationMatrix
 from .sweeps import vertex_blocks
-from .transforms import NormalEquations, design_matrix, from_rows, to_rows
+from .transforms import NormalEquations, from_rows, to_rows
 from .vertex_step import Pull, fit_strongest, predictions_gram
 from .weights import descend
 
@@ -46,7 +46,6 @@ _NEARNESS = 3e-4
 _WORTH_IT = 1e-4
 # How firmly affine helpers are held to the last sweep's motion; weights below are none.
 _HOLD, _LEAST_WEIGHT = 1e-6, 1e-4
-_LEAST_BUDGET = 1e-6
 # A vertex whose weights change altogether costs this many times the error that a vertex has on average.
 _OWN_PULL = 1.0
 
@@ -109,7 +108,8 @@ def add_helper_bones(
         raise BadSettings(
             f"Max influences must be at least 2, the vertex's own bone and a helper, not {max_influences}"
         )
-    solver = _Helpers(animation, rest, transforms, bones, weights, max_influences, locked_bones, locked_vertices)
+    given = rest, transforms, bones, weights, max_influences, locked_bones, locked_vertices
+    solver = _Helpers(animation, rest, transforms, HelperTargets(animation, *given), max_influences)
     solver.seed(bone_count, bone_kind, span(progress, 0.0, 0.3))
     solver.solve(iterations, span(progress, 0.3, 0.6 if own_weights == "ADAPT" else 0.95))
     if own_weights == "ADAPT":
@@ -118,52 +118,13 @@ def add_helper_bones(
 
 
 class _Helpers:
-    """Everything in solver units. u (N, H): the helpers' shares of what is not locked; rows Tᵀ (4H, 3F)."""
+    """Everything in solver units. shares (N, H): the helpers' of what is not locked; rows Tᵀ (4H, 3F)."""
 
-    def __init__(self, animation, rest, transforms, bones, weights, most, locked_bones, locked_vertices):
+    def __init__(self, animation, rest, transforms, targets: HelperTargets, most: int):
         self._animation, self._rest, self._transforms = animation, np.asarray(rest, float), transforms
-        self._matrix, self._most = AnimationMatrix(animation.frames), most
-        own_count = transforms.shape[1]
-        points, own = self._matrix.from_object_space(self._rest, np.asarray(transforms, float))
-        self._points, self._own_rows = homogeneous(points), to_rows(own)
-        self._bones, self._weights = np.asarray(bones), np.asarray(weights, float)
-        locked = np.zeros(own_count, bool) if locked_bones is None else np.asarray(locked_bones, bool)
-        held = np.where(locked[self._bones], self._weights, 0.0)
-        self._budget = np.clip(self._weights.sum(axis=1) - held.sum(axis=1), 0.0, 1.0)
-        self._locked = locked
-        self._room = most - np.count_nonzero(self._weights, axis=1)
-        self._adapted = None
-        open_vertices = np.ones(len(rest), bool) if locked_vertices is None else ~np.asarray(locked_vertices, bool)
-        self._chosen = np.flatnonzero(open_vertices & (self._budget > _LEAST_BUDGET) & (self._room > 0))
-        if not len(self._chosen):
-            self._refuse(open_vertices, most)
-
-    def _refuse(self, open_vertices, most) -> None:
-        name = self._animation.name
-        if not self._weights.any():
-            raise BadWeights(f"No vertex of {name} has weights. Assign some to the rig's own bones first")
-        if (open_vertices & (self._budget > _LEAST_BUDGET)).any():
-            raise BadWeights(
-                f"All vertices of {name} have {most} bones already, so that no helper may move any. Allow more "
-                "influences, or limit those of the mesh"
-            )
-        raise BadWeights(f"All weights of {name} are locked, so that no helper may take any. Unlock some")
-
-    def _sums(self, part: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Σ w_k φ_k (n, 3F) over the rig's own bones of the vertices ``part``."""
-        design = design_matrix(self._points[part], self._bones[part], weights, len(self._locked))
-        return design @ self._own_rows if not isinstance(design, np.ndarray) else product(design, self._own_rows)
-
-    def _targets(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the free part of each vertex has to reach (n, 3F), and what the rig's own bones make of it, g."""
-        budget = self._budget[part, None]
-        locked = self._locked[self._bones[part]]
-        own = self._sums(part, np.where(locked, 0.0, self._weights[part]) / budget)
-        data = self._matrix.rows(part)
-        if locked.any():
-            data -= self._sums(part, np.where(locked, self._weights[part], 0.0))
-        # Rows that sum to 1 but for rounding: what is left of the sum is exactly the budget.
-        return data / budget, own
+        self._targets, self._most, self._adapted = targets, most, None
+        self._matrix, self._points = targets.matrix, targets.points
+        self._budget, self._chosen = targets.budget, targets.chosen
 
     # --- where helpers are needed -----------------------------------------------------------------------------------
 
@@ -172,31 +133,25 @@ class _Helpers:
         self._kind = kind
         self._axes = np.tile(np.eye(3), (count, 1, 1)) if kind == "SCALED" else None
         self.rows = np.zeros((4 * count, self._matrix.height))
-        self.shares = np.zeros((len(self._rest), count))
+        self.shares = np.zeros((len(self._points), count))
         places = self._points[self._chosen, :3]
         size = min(max(_SEED_VERTICES, int(_SEED_SHARE * len(places))), len(places))
         self._near = cKDTree(places).query(places, k=size)[1].reshape(len(places), size)
-        left = self._squared(lambda data, own, part: data - own)
+        left = self._targets.left()
         for helper in range(count):
             self._seed_one(helper, left)
-            left = np.minimum(left, self._left_by(helper))
+            left = np.minimum(left, self._targets.left_by(self._rows_of(helper)))
             checkpoint(progress, (helper + 1) / count, _STAGE)
 
-    def _squared(self, difference) -> np.ndarray:
-        """(n,) squared lengths of ``difference(data, own, part)`` of the chosen vertices."""
-        parts = []
-        for block in vertex_blocks(len(self._chosen)):
-            part = self._chosen[block]
-            rows = difference(*self._targets(part), part)
-            parts.append(self._budget[part] ** 2 * np.einsum("ij,ij->i", rows, rows))
-        return np.concatenate(parts)
+    def _rows_of(self, helper: int) -> np.ndarray:
+        return self.rows[4 * helper : 4 * helper + 4]
 
     def _seed_one(self, helper: int, left: np.ndarray) -> None:
         worst = int(np.argmax(left[self._near].sum(axis=1)))
         members = self._chosen[self._near[worst]]
         own = slice(4 * helper, 4 * helper + 4)
         for _ in range(_SEED_ROUNDS):
-            data, _ = self._targets(members)
+            data, _ = self._targets.of(members)
             equations = NormalEquations.of_regions(self._points[members], data, np.zeros(len(members), int), 1)
             motion = rigid.fit_alone(equations.products, equations.moments[None])
             if self._kind == "AFFINE":
@@ -208,7 +163,7 @@ class _Helpers:
                 self.rows[own] = to_rows(rigid.sweep(equations, motion, axes))
             else:
                 self.rows[own] = to_rows(motion)
-            gain = left - self._left_by(helper)
+            gain = left - self._targets.left_by(self._rows_of(helper))
             # Those that it would help, strongest first, as many as hold most of what it helps.
             order = np.argsort(-gain, kind="stable")
             total = np.cumsum(np.maximum(gain[order], 0.0))
@@ -216,19 +171,6 @@ class _Helpers:
                 return
             enough = int(np.searchsorted(total, 0.7 * total[-1])) + 1
             members = self._chosen[order[: max(enough, min(_SEED_VERTICES, len(order)))]]
-
-    def _left_by(self, helper: int) -> np.ndarray:
-        """(n,) squared error of each chosen vertex if this helper alone joins its own bones."""
-        own_rows = self.rows[4 * helper : 4 * helper + 4]
-
-        def difference(data, own, part):
-            step = product(self._points[part], own_rows) - own
-            missing = data - own
-            length = np.einsum("ij,ij->i", step, step)
-            share = np.einsum("ij,ij->i", step, missing) / np.where(length > 0, length, np.inf)
-            return missing - np.clip(share, 0.0, 1.0)[:, None] * step
-
-        return self._squared(difference)
 
     # --- weights and motion in turn -----------------------------------------------------------------------------------
 
@@ -241,7 +183,7 @@ class _Helpers:
                 for helper in idle:
                     self.shares[:, helper] = 0.0
                     self._seed_one(helper, left)
-                    left = np.minimum(left, self._left_by(helper))
+                    left = np.minimum(left, self._targets.left_by(self._rows_of(helper)))
             self._motion_step(equations)
             checkpoint(progress, (number + 1) / iterations, _STAGE)
             if not len(idle) and last - error <= _WORTH_IT * error:
@@ -255,8 +197,8 @@ class _Helpers:
         model = BoneModel(self.rows)
         helper_count = model.bone_count
         equations = NormalEquations(helper_count, self._matrix.height)
-        left = np.zeros(len(self._rest))
-        room = np.minimum(self._room, helper_count)
+        left = np.zeros(len(self._points))
+        room = np.minimum(self._targets.room, helper_count)
         for allowed in np.unique(room[self._chosen]):
             same = self._chosen[room[self._chosen] == allowed]
             for block in vertex_blocks(len(same)):
@@ -266,7 +208,7 @@ class _Helpers:
 
     def _improve(self, model, part, allowed, equations, left) -> None:
         points, budget = self._points[part], self._budget[part]
-        data, own = self._targets(part)
+        data, own = self._targets.of(part)
         count, helper_count = len(part), model.bone_count
         everyone = np.tile(np.arange(helper_count), (count, 1))
         gram = np.empty((helper_count + 1, helper_count + 1, count))
@@ -311,12 +253,12 @@ class _Helpers:
 
     def adapt(self, iterations: int, progress: Progress) -> None:
         """All weights and the helpers' motion in turn."""
-        own_count, helper_count = len(self._locked), self.shares.shape[1]
+        own_count, helper_count = len(self._targets.locked), self.shares.shape[1]
         bones, weights, _ = self._whole()
         chosen = np.zeros(len(bones), bool)
         chosen[self._chosen] = True
-        locked = np.concatenate([self._locked, np.zeros(helper_count, bool)])
-        rows = np.vstack([self._own_rows, self.rows])
+        locked = np.concatenate([self._targets.locked, np.zeros(helper_count, bool)])
+        rows = np.vstack([self._targets.own_rows, self.rows])
         given = Given(bones, weights, locked, ~chosen)
         problem = WeightProblem.of(self._matrix, self._points, rows, self._most, given)
         problem.start_from(bones, weights)
@@ -340,10 +282,10 @@ class _Helpers:
                 break
             last = left
             bones, weights = problem.result()
-            self.shares = matrix[:, own_count:].toarray() / np.maximum(self._budget, _LEAST_BUDGET)[:, None]
+            self.shares = matrix[:, own_count:].toarray() / np.maximum(self._budget, LEAST_BUDGET)[:, None]
             equations = skin_equations(self._matrix, self._points, bones, weights, len(locked), ignore)
             self._adapted_motion_step(reduced_equations(equations, from_rows(rows), free))
-            rows = np.vstack([self._own_rows, self.rows])
+            rows = np.vstack([self._targets.own_rows, self.rows])
             problem.move(rows)
         self._adapted = problem.result()
 
@@ -353,7 +295,7 @@ class _Helpers:
         held += equations
         for block in vertex_blocks(len(self._chosen)):
             part = self._chosen[block]
-            self._keep_near(held, part, self._targets(part)[0])
+            self._keep_near(held, part, self._targets.of(part)[0])
         before, error = self.rows, equations.squared_error(self.rows)
         self._motion_step(held)
         if not equations.squared_error(self.rows) <= error:
@@ -361,12 +303,12 @@ class _Helpers:
 
     def _whole(self):
         """Bones and weights (N, K) of rig and helpers, and which vertices (N,) helpers take part in."""
-        own_count, helper_count = len(self._locked), self.shares.shape[1]
+        own_count, helper_count = len(self._targets.locked), self.shares.shape[1]
         shares = np.where(self.shares > _LEAST_WEIGHT, self.shares, 0.0)
         changed = shares.any(axis=1)
         left = np.maximum(1.0 - shares.sum(axis=1), 0.0)
-        own = self._weights * np.where(self._locked[self._bones], 1.0, left[:, None])
-        total = weight_matrix(self._bones, own, own_count)
+        own = self._targets.weights * np.where(self._targets.locked[self._targets.bones], 1.0, left[:, None])
+        total = weight_matrix(self._targets.bones, own, own_count)
         total.resize(len(own), own_count + helper_count)
         columns = np.tile(np.arange(own_count, own_count + helper_count), (len(own), 1))
         total = total + weight_matrix(columns, shares * self._budget[:, None], own_count + helper_count)
@@ -384,7 +326,8 @@ class _Helpers:
         before, after = self._measured(bones, weights, motion, progress)
         if not after.e_rms <= before.e_rms:
             # What helpers gain can be less than rounding.
-            bones, weights, changed, after = self._bones, self._weights, np.zeros(len(bones), bool), before
+            bones, weights, after = self._targets.bones, self._targets.weights, before
+            changed = np.zeros(len(bones), bool)
         return HelperBones(
             motion,
             np.tile(np.eye(3), (helper_count, 1, 1)) if self._axes is None else self._axes,
@@ -399,10 +342,11 @@ class _Helpers:
 
     def _measured(self, bones, weights, motion, progress):
         frames = self._animation.frames
-        before, after = (ErrorMeter(unit_scale(frames), len(self._rest)) for _ in range(2))
+        before, after = (ErrorMeter(unit_scale(frames), len(self._points)) for _ in range(2))
+        given = self._targets.bones, self._targets.weights
         for row, positions in enumerate(frames):
             every = np.concatenate([self._transforms[row], motion[row]])
-            before.add(positions, skin_frame(self._rest, self._bones, self._weights, self._transforms[row]))
+            before.add(positions, skin_frame(self._rest, *given, self._transforms[row]))
             after.add(positions, skin_frame(self._rest, bones, weights, every))
             checkpoint(progress, (row + 1) / len(frames), "Measuring")
         return before, after

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is left for helper bones to do, beside a rig whose own bones keep their motion."""
+
+import numpy as np
+
+from ..animation import Animation
+from ..dense import product
+from ..errors import BadWeights
+from .bone_model import homogeneous
+from .reduction import AnimationMatrix
+from .sweeps import vertex_blocks
+from .transforms import design_matrix, to_rows
+
+# Vertices of which less is not locked have no helpers.
+LEAST_BUDGET = 1e-6
+
+
+class HelperTargets:
+    """In solver units; arguments as those of ``helper_bones.add_helper_bones``.
+
+    points (N, 4) of the rest pose, homogeneous; own_rows (4P, 3F): Tᵀ of the rig's own bones. bones and weights (N, K)
+    of theirs; locked (P,): those that keep their weights. budget (N,): what of a vertex's weights is not locked; room
+    (N,): how many helpers it may have. chosen (n,): the vertices that helpers may move.
+    """
+
+    def __init__(self, animation: Animation, rest, transforms, bones, weights, most, locked_bones, locked_vertices):
+        self.matrix = AnimationMatrix(animation.frames)
+        points, own = self.matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
+        self.points, self.own_rows = homogeneous(points), to_rows(own)
+        self.bones, self.weights = np.asarray(bones), np.asarray(weights, float)
+        self.locked = np.zeros(transforms.shape[1], bool) if locked_bones is None else np.asarray(locked_bones, bool)
+        held = np.where(self.locked[self.bones], self.weights, 0.0)
+        self.budget = np.clip(self.weights.sum(axis=1) - held.sum(axis=1), 0.0, 1.0)
+        self.room = most - np.count_nonzero(self.weights, axis=1)
+        free = np.ones(len(rest), bool) if locked_vertices is None else ~np.asarray(locked_vertices, bool)
+        free &= self.budget > LEAST_BUDGET
+        self.chosen = np.flatnonzero(free & (self.room > 0))
+        if not len(self.chosen):
+            self._refuse(animation.name, most, free.any())
+
+    def _refuse(self, name: str, most: int, crowded: bool) -> None:
+        if not self.weights.any():
+            raise BadWeights(f"No vertex of {name} has weights. Assign some to the rig's own bones first")
+        if crowded:
+            raise BadWeights(
+                f"All vertices of {name} have {most} bones already, so that no helper may move any. Allow more "
+                "influences, or limit those of the mesh"
+            )
+        raise BadWeights(f"All weights of {name} are locked, so that no helper may take any. Unlock some")
+
+    def _sums(self, part: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Σ w_k φ_k (n, 3F) over the rig's own bones of the vertices ``part``."""
+        design = design_matrix(self.points[part], self.bones[part], weights, len(self.locked))
+        return design @ self.own_rows if not isinstance(design, np.ndarray) else product(design, self.own_rows)
+
+    def of(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the free part of each vertex has to reach (n, 3F), and what the rig's own bones make of it, g."""
+        budget = self.budget[part, None]
+        locked = self.locked[self.bones[part]]
+        own = self._sums(part, np.where(locked, 0.0, self.weights[part]) / budget)
+        data = self.matrix.rows(part)
+        if locked.any():
+            data -= self._sums(part, np.where(locked, self.weights[part], 0.0))
+        # Rows that sum to 1 but for rounding: what is left of the sum is exactly the budget.
+        return data / budget, own
+
+    def left(self) -> np.ndarray:
+        """(n,) squared error of each chosen vertex by its own bones alone."""
+        return self._squared_lengths(lambda data, own, part: data - own)
+
+    def left_by(self, rows: np.ndarray) -> np.ndarray:
+        """(n,) squared error of each chosen vertex if a helper of these rows (4, 3F) alone joins its own bones."""
+
+        def difference(data, own, part):
+            step = product(self.points[part], rows) - own
+            missing = data - own
+            length = np.einsum("ij,ij->i", step, step)
+            share = np.einsum("ij,ij->i", step, missing) / np.where(length > 0, length, np.inf)
+            return missing - np.clip(share, 0.0, 1.0)[:, None] * step
+
+        return self._squared_lengths(difference)
+
+    def _squared_lengths(self, difference) -> np.ndarray:
+        """(n,) squared lengths of ``difference(data, own, part)`` of the chosen vertices."""
+        parts = []
+        for block in vertex_blocks(len(self.chosen)):
+            part = self.chosen[block]
+            rows = difference(*self.of(part), part)
+            parts.append(self.budget[part] ** 2 * np.einsum("ij,ij->i", rows, rows))
+        return np.concatenate(parts)
