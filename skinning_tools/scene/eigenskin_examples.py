@@ -11,35 +11,22 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
-from mathutils import Matrix
 
 from ..core import quaternions
 from ..core.errors import BadScene
 from .object_checks import object_label
 from .skin_reader import Skin, armature_of, bone_matrices, bone_names, mesh_triangles, read_skin
+from .stored_pose import check_posed_bones, for_bones, is_stored, stored_pose
 
 if TYPE_CHECKING:
     from ..core.eigenskin import Examples, Rig
 
 STORAGE_ENDING = "examples"
 _NORMAL_ENDING = " normal"
-
-
-@dataclass(frozen=True, eq=False)
-class StoredPose:
-    """The pose of an example: rotations (J, 4) of its joints, matrices (P, 3, 4) of its bones in the mesh's space, and
-    what each bone that was not at rest had been set to, 16 numbers, row by row (empty where that is not known)."""
-
-    joints: tuple[str, ...]
-    rotations: np.ndarray
-    bones: tuple[str, ...]
-    matrices: np.ndarray
-    channels: dict[str, list[float]]
 
 
 def read_rig(context, object) -> "tuple[Skin, Rig]":
@@ -216,7 +203,7 @@ def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> dict[str,
 
     found = {}
     for item in example_items(armature, object):
-        if not _is_stored(item):
+        if not is_stored(item):
             continue
         pose = stored_pose(item)
         known = [joint for joint, name in enumerate(rig.joint_names) if name in pose.joints]
@@ -264,8 +251,8 @@ def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "
     triangles = mesh_triangles(object.data) if normals else None
     for row, item in enumerate(items):
         pose = stored_pose(item)
-        _check_posed_bones(item, pose, rig, armature)
-        rotations[row], matrices[row] = _for_bones(item, pose, rig.joint_names, deforming, armature)
+        check_posed_bones(item, pose, rig, armature)
+        rotations[row], matrices[row] = for_bones(item, pose, rig.joint_names, deforming, armature)
         _read_vectors(item, object, item.uid, shapes[row])
         if not normals:
             continue
@@ -279,29 +266,9 @@ def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "
 def new_bones(object, armature=None) -> tuple[str, ...]:
     """The deforming bones that an enabled example of ``object`` does not know, so that they follow their parents."""
     armature = armature or armature_of(object)
-    items = [item for item in example_items(armature, object) if item.enabled and _is_stored(item)]
+    items = [item for item in example_items(armature, object) if item.enabled and is_stored(item)]
     known = [stored_pose(item).bones for item in items]
     return tuple(name for name in bone_names(object, armature) if any(name not in bones for bones in known))
-
-
-def stored_pose(item) -> StoredPose:
-    """Raises BadExamples where the example's data is not there."""
-    from ..core.eigenskin import BadExamples
-
-    if not _is_stored(item):
-        raise BadExamples(f'The example "{item.name}" has lost its shape. Remove the example, and add it again')
-    stored = item.storage[item.uid]
-    return StoredPose(
-        tuple(json.loads(stored["joints"])),
-        np.array(stored["rotations"], dtype=np.float64).reshape(-1, 4),
-        tuple(json.loads(stored["bones"])),
-        np.array(stored["matrices"], dtype=np.float64).reshape(-1, 3, 4),
-        json.loads(stored["channels"]),
-    )
-
-
-def _is_stored(item) -> bool:
-    return item.storage is not None and item.uid in item.storage and item.uid in item.storage.attributes
 
 
 def _storage(skin: Skin) -> bpy.types.Mesh:
@@ -313,64 +280,6 @@ def _storage(skin: Skin) -> bpy.types.Mesh:
     storage = bpy.data.meshes.new(f"{skin.object.name} {STORAGE_ENDING}")
     storage.vertices.add(vertex_count)
     return storage
-
-
-def _check_posed_bones(item, pose: StoredPose, rig: "Rig", armature) -> None:
-    """Raises BadExamples where the example poses a bone that is gone."""
-    from ..core.eigenskin import BadExamples, rotation_angles
-    from ..core.eigenskin.pose_space import SAME_ROTATION
-
-    for name, angle in zip(pose.joints, rotation_angles(pose.rotations), strict=True):
-        if name not in armature.data.bones and angle > SAME_ROTATION:
-            new = [other for other in rig.joint_names if other not in pose.joints]
-            renamed = f' If "{new[0]}" is that bone, rename it back.' if new else " Rename the bone back."
-            raise BadExamples(
-                f'The example "{item.name}" poses the bone "{name}", which the armature has no more.{renamed} '
-                "Otherwise disable the example"
-            )
-
-
-def _for_bones(item, pose: StoredPose, joints, deforming, armature) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (J, 4) of ``joints`` and matrices (P, 3, 4) of ``deforming`` in an example's pose.
-
-    Those that it does not know are where their parents take them, and what they were set to. Raises BadExamples.
-    """
-    rotations = dict(zip(pose.joints, pose.rotations, strict=True))
-    matrices = dict(zip(pose.bones, pose.matrices, strict=True))
-    for name in joints:
-        if name not in rotations:
-            basis = Matrix(_channel(pose, name).tolist())
-            rotations[name] = quaternions.normalized(np.array(basis.to_quaternion(), dtype=np.float64))
-    for name in deforming:
-        if name not in matrices:
-            matrices[name] = _matrix_by_parents(item, pose, armature, name)
-    return np.array([rotations[name] for name in joints]), np.array([matrices[name] for name in deforming])
-
-
-def _matrix_by_parents(item, pose: StoredPose, armature, name: str) -> np.ndarray:
-    """(3, 4) in the mesh object's space, from the nearest ancestor whose matrix is known. Raises BadExamples."""
-    from ..core.eigenskin import BadExamples
-
-    chain = [armature.data.bones[name]]
-    while chain[-1] is not None and chain[-1].name not in pose.bones:
-        chain.append(chain[-1].parent)
-    ancestor = chain.pop()
-    if ancestor is None:
-        raise BadExamples(
-            f'The example "{item.name}" does not know the bone "{name}", which was added, renamed or given weights '
-            "since, nor a parent of it. Change that back, or add the example again"
-        )
-    to_mesh = np.array(item.mesh.matrix_world.inverted() @ armature.matrix_world, dtype=np.float64)
-    matrix = np.vstack([pose.matrices[pose.bones.index(ancestor.name)], (0, 0, 0, 1)])
-    for bone in reversed(chain):
-        rest = to_mesh @ np.array(bone.matrix_local, dtype=np.float64)
-        matrix = matrix @ rest @ _channel(pose, bone.name) @ np.linalg.inv(rest)
-    return matrix[:3]
-
-
-def _channel(pose: StoredPose, name: str) -> np.ndarray:
-    """(4, 4) what a bone was set to."""
-    return np.reshape(pose.channels.get(name, np.eye(4)), (4, 4))
 
 
 def _read_vectors(item, object, name: str, result: np.ndarray) -> None:

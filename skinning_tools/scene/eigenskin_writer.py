@@ -10,7 +10,6 @@ import numpy as np
 
 from ..core.errors import BadScene
 from . import eigenskin_drivers
-from .eigenskin_bake import take_keyframes_away
 from .eigenskin_examples import check_correctable
 from .eigenskin_record import (
     RECORD,
@@ -22,7 +21,6 @@ from .eigenskin_record import (
     group_masks,
     has_record,
     mesh_users,
-    own_drivers,
     own_keys,
     painted_masks,
     present_record,
@@ -30,6 +28,7 @@ from .eigenskin_record import (
     store_record,
     unknown_keys,
 )
+from .eigenskin_removal import KeptOfKeys, Shown, take_away
 from .object_checks import check_mode, check_own_mesh, object_label
 from .skin_reader import armature_of, rest_positions
 from .vertex_groups import write_weights
@@ -48,9 +47,6 @@ _LONGEST_NAME = 63
 
 # Singular values that the record has beyond those of the components: a panel reads it at each redraw.
 _FURTHER_VALUES = 12
-
-# What the artist may have set on a shape key, carried over to the one of the same name.
-_KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")
 
 
 @dataclass(frozen=True)
@@ -137,8 +133,8 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
         record.made_basis, record.made_animation = old.made_basis, old.made_animation
     network = eigenskin_drivers.plan(model)
     with ExitStack() as end, ExitStack() as undo:
-        end.callback(_Shown(object).restore)
-        undo.callback(_take_away, object, record, painted.values())
+        end.callback(Shown(object).restore)
+        undo.callback(take_away, object, record, painted.values())
         _make_keys(object, rest, model, record)
         _make_drivers(mesh, armature, network, record, old)
         _make_groups(object, model, record, painted)
@@ -178,8 +174,8 @@ def remove_eigenskin(object) -> int:
     find_renamed_groups(object, record)
     mesh = object.data
     count = len(own_keys(mesh, record))
-    shown = _Shown(object)
-    _take_away(object, record)
+    shown = Shown(object)
+    take_away(object, record)
     del mesh[RECORD]
     shown.restore()
     mesh.update()
@@ -195,29 +191,6 @@ def mute_eigenskin(object, mute: bool) -> None:
 def _mute_keys(mesh, record: Record, mute: bool) -> None:
     for block in own_keys(mesh, record):
         block.mute = mute
-
-
-class _Shown:
-    """Which shape key and which vertex group the objects with the mesh have active, by their names."""
-
-    def __init__(self, object):
-        self._active = [
-            (
-                ob,
-                ob.active_shape_key_index,
-                ob.active_shape_key.name if ob.active_shape_key else "",
-                ob.vertex_groups.active_index,
-                ob.vertex_groups.active.name if ob.vertex_groups.active else "",
-            )
-            for ob in mesh_users(object.data)
-        ]
-
-    def restore(self) -> None:
-        for ob, key_index, key_name, group_index, group_name in self._active:
-            blocks = ob.data.shape_keys.key_blocks if ob.data.shape_keys else ()
-            ob.active_shape_key_index = max(blocks.find(key_name), 0) if key_name and blocks else key_index
-            found = ob.vertex_groups.find(group_name) if group_name else group_index
-            ob.vertex_groups.active_index = found if found >= 0 else 0
 
 
 def _make_keys(object, rest: np.ndarray, model: "EigenSkin", record: Record) -> None:
@@ -312,8 +285,8 @@ def _replace(object, armature, old: Record, record: Record, painted: dict[str, s
     )
     both.made_action = old.made_action
     store_record(mesh, both)
-    kept = _KeptOfKeys(mesh, own_keys(mesh, old))
-    _take_away(object, replace(old, preserve_volume=(), volume_objects=()), painted.values())
+    kept = KeptOfKeys(mesh, own_keys(mesh, old))
+    take_away(object, replace(old, preserve_volume=(), volume_objects=()), painted.values())
     try:
         _name_all(object, armature, record, painted)
         kept.restore(mesh)
@@ -343,70 +316,6 @@ def _name_all(object, armature, record: Record, painted: dict[str, str]) -> None
         for attribute, key in zip(attributes, entry.keys, strict=False):
             attribute.name = _free_name(key, NORMAL_ENDING, taken)
             entry.attributes = tuple(attribute.name for attribute in attributes)
-
-
-class _KeptOfKeys:
-    """What the artist has set on shape keys that are replaced, and which other keys are relative to them."""
-
-    def __init__(self, mesh, replaced):
-        names = {block.name for block in replaced}
-        blocks = mesh.shape_keys.key_blocks if replaced else ()
-        self._settings = {block.name: {name: getattr(block, name) for name in _KEPT_OF_KEY} for block in replaced}
-        self._relative = {
-            block.name: block.relative_key.name
-            for block in blocks
-            if block.name not in names and block.relative_key.name in names
-        }
-
-    def restore(self, mesh) -> None:
-        blocks = mesh.shape_keys.key_blocks
-        for name, settings in self._settings.items():
-            for setting, value in settings.items() if name in blocks else ():
-                setattr(blocks[name], setting, value)
-        for name, relative in self._relative.items():
-            if relative in blocks:
-                blocks[name].relative_key = blocks[relative]
-
-
-def _take_away(object, record: Record, spared_groups=()) -> None:
-    """Remove what ``record`` lists, but for some groups; what is gone already does not matter."""
-    mesh = object.data
-    take_keyframes_away(mesh, record)
-    blocks = own_keys(mesh, record)
-    for curve in own_drivers(mesh, record):
-        mesh.shape_keys.animation_data.drivers.remove(curve)
-    for name in record.properties if mesh.shape_keys is not None else ():
-        mesh.shape_keys.pop(name, None)
-    for block in blocks:
-        object.shape_key_remove(block)
-    for name in {entry.group for entry in (*record.kept, *record.supports)} - set(spared_groups):
-        if name in object.vertex_groups:
-            object.vertex_groups.remove(object.vertex_groups[name])
-    for name in [name for entry in record.supports for name in entry.attributes]:
-        if name in mesh.attributes:
-            mesh.attributes.remove(mesh.attributes[name])
-    users = {ob.name: ob for ob in mesh_users(mesh)}
-    for user, name in record.turned_off:
-        modifier = users[user].modifiers.get(name) if user in users else None
-        if modifier is not None and modifier.type == "ARMATURE":
-            modifier.use_deform_preserve_volume = True
-    _take_frame_away(object, record)
-
-
-def _take_frame_away(object, record: Record) -> None:
-    """Remove what was made to hold shape keys and drivers, where it holds nothing else."""
-    key = object.data.shape_keys
-    if key is None:
-        return
-    animation = key.animation_data
-    unused = animation and not (len(animation.drivers) or animation.action or len(animation.nla_tracks))
-    if record.made_animation and unused:
-        key.animation_data_clear()
-    if record.made_basis and len(key.key_blocks) == 1 and key.animation_data is None:
-        positions = np.empty(3 * len(object.data.vertices), np.float32)
-        key.reference_key.points.foreach_get("co", positions)
-        object.shape_key_clear()
-        object.data.attributes["position"].data.foreach_set("vector", positions)
 
 
 def _driving_joints(model: "EigenSkin") -> list[str]:

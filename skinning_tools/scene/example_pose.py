@@ -6,7 +6,8 @@ from mathutils import Matrix, Quaternion
 
 from ..core import quaternions
 from ..core.errors import BadScene
-from .eigenskin_examples import StoredPose, local_rotations, stored_pose
+from .eigenskin_examples import local_rotations
+from .stored_pose import StoredPose, stored_pose
 
 
 def apply_pose(context, armature, item) -> list[str]:

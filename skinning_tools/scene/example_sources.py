@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the shapes of an EigenSkin's examples come from: the mesh itself, another mesh, a shape key, frames."""
+"""Adding examples to an EigenSkin: the current pose, or frames."""
 
 import re
 from collections.abc import Iterator
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ..core.animation import check_finite
-from ..core.errors import BadMesh, BadScene, BadSettings
+from ..core.errors import BadScene, BadSettings
 from ..core.memory import check_available
 from . import background
 from .character import character_of
@@ -23,38 +22,29 @@ from .eigenskin_examples import (
     same_poses,
     store_example,
 )
+from .example_shapes import (
+    check_frame,
+    check_place,
+    check_simulated,
+    check_source,
+    evaluated_shape,
+    other_mesh,
+    other_meshes,
+    shape_of_key,
+)
 from .frame_guard import frame_kept
 from .frame_range import frame_range
 from .object_checks import (
     check_cache_content,
-    check_cache_files,
-    check_mode,
-    check_object,
-    check_sequence_file,
-    check_visible,
-    object_label,
-    sequences,
-    visible_modifiers,
 )
 from .rotation_centers import check_bakeable
-from .simulations import forget_skipped_frames, short_caches, simulation_start
-from .single_shape_key import key_displacements, shape_key_block
-from .skin_reader import Skin, armature_modifier, armature_of, native_modifier
+from .simulations import forget_skipped_frames, simulation_start
+from .skin_reader import Skin, armature_of
 from .uncorrected import note_keys, uncorrected
 from .wording import counted
 
 # As Pose Joints names its timeline markers.
 POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
-
-# Modifiers that make, remove or merge vertices.
-_TOPOLOGY_MODIFIERS = {
-    "ARRAY", "BEVEL", "BOOLEAN", "BUILD", "DECIMATE", "EDGE_SPLIT", "EXPLODE", "FLUID", "MASK", "MESH_SEQUENCE_CACHE",
-    "MIRROR", "MULTIRES", "NODES", "OCEAN", "PARTICLE_INSTANCE", "REMESH", "SCREW", "SKIN", "SOLIDIFY", "SUBSURF",
-    "TRIANGULATE", "VOLUME_TO_MESH", "WELD", "WIREFRAME",
-}  # fmt: skip
-
-# Of the mesh's extent: another mesh of which half the vertices are farther from linear blending is somewhere else.
-_ELSEWHERE = 0.25
 
 # Of the mesh's extent: a shape that is nowhere farther from linear blending has nothing to teach.
 _NOTICEABLE = 1e-5
@@ -117,15 +107,15 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
     frame, other, notes = context.scene.frame_current, object, ()
     channels = current_channels(skin, depsgraph)
     if source == "SHAPE_KEY":
-        shape = _shape_of_key(skin, matrices, shape_key, frame)
+        shape = shape_of_key(skin, matrices, shape_key, frame)
     else:
         other = object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
         check_source(context, skin, other, depsgraph)
-        _check_simulated(other, frame)
+        check_simulated(other, frame)
         with uncorrected(context, object, other) as left_out:
             shape = evaluated_shape(skin, other, context.evaluated_depsgraph_get(), frame)
         notes = left_out.notes()
-        _check_place(context, skin, other, matrices, shape, frame)
+        check_place(context, skin, other, matrices, shape, frame)
     reading = _Reading(name or pose_name(rig, rotations), frame, rotations, matrices, shape, channels)
     return _store(skin, rig, [reading], source, other, notes)
 
@@ -155,10 +145,10 @@ def add_frames(
     numbers = _frame_numbers(scene, marks, frame_start, frame_end, frame_step)
     depsgraph = context.evaluated_depsgraph_get()
     if source is None:
-        source = other_mesh(context, skin, depsgraph) if _other_meshes(view_layer, object) else object
+        source = other_mesh(context, skin, depsgraph) if other_meshes(view_layer, object) else object
     check_source(context, skin, source, depsgraph)
     check_cache_content(source, depsgraph)
-    _check_simulated(source, numbers[-1])
+    check_simulated(source, numbers[-1])
     check_available(
         len(numbers) * len(skin.rest) * 2 * 3 * np.dtype(np.float32).itemsize,
         f"The shapes of {skin.label} ({len(skin.rest)} vertices, {len(numbers)} frames)",
@@ -169,14 +159,14 @@ def add_frames(
             yield 0.95 * fraction, f"Reading frame {number}"
             if number not in numbers:
                 continue
-            _check_frame(scene, view_layer, source, number)
+            check_frame(scene, view_layer, source, number)
             depsgraph = view_layer.depsgraph
             rotations, matrices = current_pose(skin, rig, depsgraph)
             if not _moves(rotations):
                 resting, latest = resting + 1, None
                 continue
             shape = evaluated_shape(skin, source, depsgraph, number)
-            _check_place(context, skin, source, matrices, shape, number)
+            check_place(context, skin, source, matrices, shape, number)
             if source.data == object.data:
                 note_keys(left_out, source, depsgraph)
             if latest is not None and _is_same(latest, rotations):
@@ -211,59 +201,6 @@ def default_range(scene, use_markers: bool) -> tuple[int, int]:
     return (min(marks), max(marks)) if marks else (scene.frame_start, scene.frame_end)
 
 
-def other_mesh(context, skin: Skin, depsgraph) -> bpy.types.Object:
-    """The other selected mesh, which has the right shape. Raises BadScene where there is none, or no single one."""
-    others = _other_meshes(context.view_layer, skin.object)
-    if not others:
-        raise BadScene(f"No other mesh is selected. Select the mesh with the right shape too, {skin.label} last")
-    if len(others) == 1:
-        return others[0]
-    count = len(skin.rest)
-    fitting = [ob for ob in others if len(ob.evaluated_get(depsgraph).data.vertices) == count]
-    if len(fitting) == 1:
-        return fitting[0]
-    names = _quoted([ob.name for ob in others])
-    how_many = "none" if not fitting else f"{len(fitting)} of them"
-    raise BadScene(
-        f"Several other meshes are selected, {names}, and {how_many} with the {count:,} vertices of {skin.label}. "
-        "Select only the one with the right shape"
-    )
-
-
-def check_source(context, skin: Skin, source, depsgraph) -> None:
-    """Raises BadScene where the evaluated ``source`` cannot be the shape of the skin's mesh in the present pose."""
-    if source != skin.object:
-        check_object(context, source)
-        return
-    check_cache_files(source)
-    modifier = armature_modifier(source)
-    enabled = visible_modifiers(source)
-    if modifier is not None and modifier not in enabled and native_modifier(source) not in enabled and not enabled:
-        raise BadScene(
-            f'The modifier "{modifier.name}" of {skin.label} is disabled in the viewport and nothing else shapes the '
-            "mesh, so it does not follow the pose. Enable the modifier"
-        )
-
-
-def evaluated_shape(skin: Skin, source, depsgraph, frame: int) -> np.ndarray:
-    """(N, 3) float32: ``source`` as evaluated, where it is in the world, in the space of the skin's object.
-
-    frame: the current one, for messages. Raises BadMesh where it has not the skin's vertices, BadAnimation where a
-    position is no number.
-    """
-    evaluated = source.evaluated_get(depsgraph)
-    if len(evaluated.data.vertices) != len(skin.rest):
-        raise BadMesh(_other_count(skin, source, len(evaluated.data.vertices), frame))
-    positions = np.empty((len(skin.rest), 3), np.float32)
-    evaluated.data.attributes["position"].data.foreach_get("vector", positions.ravel())
-    check_finite(positions, str(frame), object_label(source))
-    if source == skin.object:
-        return positions
-    own = np.array(skin.object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
-    to_skin = np.linalg.solve(own, np.array(evaluated.matrix_world, dtype=np.float64))
-    return (positions @ to_skin[:3, :3].T + to_skin[:3, 3]).astype(np.float32)
-
-
 def pose_name(rig, rotations: np.ndarray) -> str:
     """What a pose is called: the joint that turns most, how far, and how many others do."""
     from ..core.eigenskin import rotation_angles
@@ -290,34 +227,6 @@ class _Reading:
     matrices: np.ndarray
     shape: np.ndarray
     channels: dict[str, list[float]]
-
-
-def _check_simulated(source, last: int) -> None:
-    """Raises BadScene where a simulation ends before the frame ``last``: Blender shows its last shape from then on."""
-    for cache in short_caches(source, last):
-        raise BadScene(
-            f'The simulation "{cache.name}" of object "{cache.object_name}" ends at frame {cache.end}, but poses up to '
-            f"frame {last} are to be read. {cache.advice(last)}, or read fewer frames"
-        )
-
-
-def _check_place(context, skin: Skin, source, matrices: np.ndarray, shape: np.ndarray, frame: int) -> None:
-    """Raises BadScene where another mesh is not where the pose puts the skin's."""
-    from ..core.deform import skin_frame
-
-    if source == skin.object:
-        return
-    plain = skin_frame(skin.rest, skin.bones, skin.weights, matrices)
-    distance = float(np.median(np.linalg.norm(shape - plain, axis=1)))
-    if distance > _ELSEWHERE * np.linalg.norm(np.ptp(skin.rest, axis=0)):
-        to_world = skin.object.matrix_world.median_scale
-        shown = bpy.utils.units.to_string(
-            context.scene.unit_settings.system, "LENGTH", distance * to_world, precision=2
-        )
-        raise BadScene(
-            f"The {object_label(source)} is about {shown} away from where the pose puts {skin.label} at frame {frame}. "
-            "Move it there, turned and scaled alike: where it is in the scene counts. Or pose the armature as it is"
-        )
 
 
 def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: tuple[str, ...] = ()) -> Added:
@@ -399,28 +308,6 @@ def _played(scene, view_layer, source, numbers: list[int]) -> Iterator[tuple[int
             yield number, (done + 1) / len(steps)
 
 
-def _check_frame(scene, view_layer, source, number: int) -> None:
-    """Raises BadScene where the source has no right shape at the current frame, ``number``."""
-    check_mode(source)
-    check_visible(scene, view_layer, source)
-    check_cache_files(source)
-    for modifier in sequences(source):
-        check_sequence_file(source, modifier, number)
-
-
-def _other_meshes(view_layer, object) -> list:
-    return [ob for ob in view_layer.objects.selected if ob.type == "MESH" and ob != object]
-
-
-def _shape_of_key(skin: Skin, matrices: np.ndarray, name: str, frame: int) -> np.ndarray:
-    """(N, 3): the rest pose with the shape key at value 1, moved by the bones."""
-    from ..core.deform import skin_frame
-
-    displacements = key_displacements(skin.object, shape_key_block(skin.object, name))
-    check_finite(displacements, str(frame), skin.label)
-    return skin_frame(skin.rest + displacements, skin.bones, skin.weights, matrices)
-
-
 def _moves(rotations: np.ndarray) -> bool:
     from ..core.eigenskin import rotation_angles
     from ..core.eigenskin.pose_space import SAME_ROTATION
@@ -441,23 +328,3 @@ def _at_rest(armature) -> str:
         f'No joint of "{armature.name}" is turned, and an example is a pose with its right shape. '
         "Pose the armature first"
     )
-
-
-def _other_count(skin: Skin, source, count: int, frame: int) -> str:
-    expected = len(skin.rest)
-    label = "shape" if source == skin.object else object_label(source)
-    text = (
-        f"The evaluated {label} has {count:,} vertices at frame {frame}, but the mesh of {skin.label} has "
-        f"{expected:,} without its modifiers. "
-    )
-    culprits = [modifier for modifier in visible_modifiers(source) if modifier.type in _TOPOLOGY_MODIFIERS]
-    if culprits and len(source.data.vertices) in (expected, 0):
-        kinds = bpy.types.Modifier.bl_rna.properties["type"].enum_items
-        names = ", ".join(f'"{modifier.name}" ({kinds[modifier.type].name})' for modifier in culprits)
-        return text + f"Disable in the viewport what makes or removes vertices meanwhile: {names}"
-    return text + f"Select a mesh with the same vertices, or only {skin.label} to take its own shape"
-
-
-def _quoted(names, most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(f'"{name}"' for name in names[:most]) + more

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.errors import BadScene
 from . import fit_copies
 from .bone_weights import BoneWeights
-from .example_sources import evaluated_shape
+from .example_shapes import evaluated_shape
 from .fit_poses import MeshPose, bare_skin, check_bent, read_pose
 from .frame_guard import frame_kept
 from .object_checks import check_object
