@@ -174,6 +174,7 @@ def convert(name: str, variant: dict) -> dict:
 
     import skinning_tools
     from skinning_tools.scene import conversion, estimate
+    from skinning_tools.scene.conversion_settings import ConversionOptions
 
     bpy.ops.wm.read_factory_settings(use_empty=True)
     skinning_tools.register()
@@ -181,9 +182,9 @@ def convert(name: str, variant: dict) -> dict:
         source = _cloth(int(name.split()[1])) if name.startswith("cloth") else _cached(name, Path(folder))
         bpy.context.view_layer.update()
         settings = Settings(**without_keys(variant))
-        tolerance = variant.get("key_tolerance", 0.0)
-        work = estimate.work_of(bpy.context, [source], settings, key_tolerance=tolerance)
-        steps = conversion.convert(bpy.context, source, settings, key_tolerance=tolerance)
+        options = ConversionOptions(key_tolerance=variant.get("key_tolerance", 0.0))
+        work = estimate.work_of(bpy.context, [source], settings, options)
+        steps = conversion.convert(bpy.context, [source], settings, options)
         seconds, before, stage = dict.fromkeys(STAGES.values(), 0.0), time.process_time(), "read"
         begin = time.perf_counter()
         for _, text in steps:

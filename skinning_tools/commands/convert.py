@@ -2,6 +2,7 @@
 """`convert`: a mesh animation to bones, weights and keyframes."""
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 
@@ -9,6 +10,7 @@ import bpy
 
 from ..core.errors import BadScene, SkinningError
 from ..scene import background, conversion
+from ..scene.conversion_settings import ConversionOptions
 from ..scene.presets import find_preset, read_preset
 from .common import UsageError, add_target, find_objects, progress_of
 from .outcome import Outcome, Row
@@ -148,19 +150,8 @@ def _run(options) -> Outcome:
         method=options.method,
         smoothness=options.smoothness,
     )
-    first, *others = find_objects(context.scene, options.object)
-    steps = conversion.convert(
-        context,
-        first,
-        settings,
-        frame_start=options.frame_start,
-        frame_end=options.frame_end,
-        frame_step=options.frame_step,
-        key_tolerance=options.key_tolerance,
-        root_bone=options.root_bone,
-        joint_hierarchy=options.joint_hierarchy,
-        others=tuple(others),
-    )
+    chosen = ConversionOptions(**{field.name: getattr(options, field.name) for field in fields(ConversionOptions)})
+    steps = conversion.convert(context, find_objects(context.scene, options.object), settings, chosen)
     result = background.drain(steps, progress_of(options))
     return Outcome(
         _rows(result),

@@ -2,10 +2,11 @@
 """Build EigenSkin, and what is done with the corrections afterwards: mute, bake for export, look at, remove."""
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty
+from bpy.props import BoolProperty, EnumProperty
 
 from ..scene import dependencies, eigenskin, eigenskin_bake, eigenskin_settings, eigenskin_writer, error_display
 from ..scene.character import character_of, target_mesh
+from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.eigenskin_record import check_present
 from ..scene.object_checks import check_mode
 from ..scene.skin_reader import armature_of
@@ -98,11 +99,7 @@ class SKINNING_OT_bake_eigenskin(Checked, SkinningJob, bpy.types.Operator):
     bl_idname = "skinning.bake_eigenskin"
     bl_label = "Bake EigenSkin to Keyframes"
 
-    frame_start: IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"})
-    frame_end: IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"})
-    frame_step: IntProperty(
-        name="Frame Step", description="Key every frame (1), every second frame (2), and so on", default=1, soft_min=1
-    )
+    __annotations__ = frame_annotations("key", "soft_min")
 
     @staticmethod
     def require(context, object):
@@ -110,14 +107,11 @@ class SKINNING_OT_bake_eigenskin(Checked, SkinningJob, bpy.types.Operator):
 
     def prepare(self, context):
         """Fix the range, so that "Adjust Last Operation" shows and keeps it."""
-        self.fill(("frame_start", "frame_end"), context.scene)
+        self.fill(RANGE_NAMES, context.scene)
 
     def steps(self, context):
         dependencies.require_dependencies()
-        frames = [
-            getattr(self, name) if self.properties.is_property_set(name) else None
-            for name in ("frame_start", "frame_end")
-        ]
+        frames = [getattr(self, name) if self.properties.is_property_set(name) else None for name in RANGE_NAMES]
         return (yield from eigenskin_bake.bake_to_keyframes(context, target_mesh(context), *frames, self.frame_step))
 
     def finish(self, context, result):

@@ -4,18 +4,17 @@
 import bpy
 
 from ..scene import crs_playback, dependencies
+from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.job_checks import active_object
-from ..scene.rotation_center_settings import path_property, range_annotations
+from ..scene.rotation_center_settings import path_property
 from ..scene.rotation_centers import check_baked
 from .boundary import Checked, SkinningJob
-
-RANGE_NAMES = ("frame_start", "frame_end")
 
 
 class _FrameRangeJob(Checked, SkinningJob):
     """What both operators share: the frame range, the scene's where it is not given."""
 
-    __annotations__ = range_annotations("soft_min")
+    __annotations__ = frame_annotations("play", "soft_min")
 
     require = staticmethod(check_baked)
 

@@ -6,11 +6,10 @@ from bpy.props import BoolProperty, IntProperty
 
 from ..core.errors import BadScene
 from ..scene import dependencies, rogue_weights, weight_compression, weight_smoothing, weight_tool_settings
+from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.job_checks import active_object
 from ..scene.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from .boundary import Checked, SkinningJob, reported
-
-RANGE_NAMES = ("frame_start", "frame_end")
 
 
 class SKINNING_OT_find_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
@@ -128,22 +127,7 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
     bl_idname = "skinning.compress_weights"
     bl_label = "Compress Weights"
 
-    __annotations__ = weight_tool_settings.compress_annotations("soft_min") | {
-        "frame_start": IntProperty(
-            name="Frame Start", description="First frame to measure", default=1, options={"SKIP_SAVE"}
-        ),
-        "frame_end": IntProperty(
-            name="Frame End", description="Last frame to measure", default=250, options={"SKIP_SAVE"}
-        ),
-        "frame_step": IntProperty(
-            name="Frame Step",
-            description="Measure every frame (1), every second frame (2), and so on",
-            default=1,
-            soft_min=1,
-            soft_max=50,
-            options={"SKIP_SAVE"},
-        ),
-    }
+    __annotations__ = weight_tool_settings.compress_annotations("soft_min") | frame_annotations("measure", "soft_min")
 
     require = staticmethod(weighted_mesh)
 

@@ -4,6 +4,7 @@
 import bpy
 
 from ..scene import conversion, dependencies, settings
+from ..scene.conversion_settings import ConversionOptions
 from ..scene.several_sources import other_sources
 from .boundary import SkinningJob
 
@@ -26,8 +27,7 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""
         chosen = context.scene.skinning_conversion
-        names = [*settings.SETTING_NAMES, "selected_objects", "root_bone", "joint_hierarchy"]
-        names += ["key_tolerance", "frame_step"]
+        names = [*settings.SETTING_NAMES, *settings.RIG_OPTION_NAMES, "selected_objects", "frame_step"]
         if not chosen.use_scene_range:
             names += ["frame_start", "frame_end"]
         for name in names:
@@ -43,18 +43,16 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
         from ..core.decomposition import Settings
 
         given = self.properties.is_property_set
-        return (yield from conversion.convert(
-            context,
-            context.active_object,
-            Settings(**{name: getattr(self, name) for name in settings.SETTING_NAMES}),
+        active = context.active_object
+        others = other_sources(context, active) if self.selected_objects else ()
+        chosen = Settings(**{name: getattr(self, name) for name in settings.SETTING_NAMES})
+        options = ConversionOptions(
             frame_start=self.frame_start if given("frame_start") else None,
             frame_end=self.frame_end if given("frame_end") else None,
             frame_step=self.frame_step,
-            key_tolerance=self.key_tolerance,
-            root_bone=self.root_bone,
-            joint_hierarchy=self.joint_hierarchy,
-            others=other_sources(context, context.active_object) if self.selected_objects else (),
-        ))  # fmt: skip
+            **{name: getattr(self, name) for name in settings.RIG_OPTION_NAMES},
+        )
+        return (yield from conversion.convert(context, (active, *others), chosen, options))
 
     def finish(self, context, result):
         return result.summary()

@@ -7,14 +7,13 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from ..core.errors import BadScene
 from ..scene import dependencies, eigenskin_settings, example_mirror, example_pose, example_sources
 from ..scene.character import armature_at, character_of
+from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.eigenskin_examples import check_storable, remove_example
 from ..scene.job_checks import active_object
 from ..scene.wording import counted
 from .boundary import Checked, SkinningJob, reported
 
 SOURCES = tuple(item for item in eigenskin_settings.KIND_ITEMS if item[0] != "FRAMES")
-
-RANGE_NAMES = ("frame_start", "frame_end")
 
 
 def armature_with_examples(context, object):
@@ -104,22 +103,14 @@ class SKINNING_OT_eigenskin_add_frames(_AddsExamples, SkinningJob, bpy.types.Ope
     bl_idname = "skinning.eigenskin_add_frames"
     bl_label = "Add Examples from Frames"
 
-    frame_start: IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"})
-    frame_end: IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"})
-    frame_step: IntProperty(
-        name="Frame Step",
-        description="Every frame (1), every second frame (2), and so on",
-        default=1,
-        soft_min=1,
-        soft_max=50,
-        options={"SKIP_SAVE"},
-    )
-    use_markers: BoolProperty(
-        name="Only Marked Poses",
-        description="Only the frames that Pose Joints has marked, where there are any",
-        default=True,
-        options={"SKIP_SAVE"},
-    )
+    __annotations__ = frame_annotations("read", "soft_min") | {
+        "use_markers": BoolProperty(
+            name="Only Marked Poses",
+            description="Only the frames that Pose Joints has marked, where there are any",
+            default=True,
+            options={"SKIP_SAVE"},
+        )
+    }
 
     def prepare(self, context):
         """Take what the caller did not give from the armature's settings, as the panel shows them."""

@@ -67,11 +67,11 @@ class SKINNING_OT_convert_again(OnResult, SkinningJob, bpy.types.Operator):
         earlier = result_of(context.view_layer.objects.active)
         if earlier is None:
             raise BadScene("The active object is not part of a conversion. Select one of its objects")
-        first, *others = sources_to_convert(earlier)
-        for source in (first, *others):
+        sources = sources_to_convert(earlier)
+        for source in sources:
             check_object(context, source)
         settings, options = settings_of(earlier.figures)
-        made = yield from conversion.convert(context, first, settings, **options, others=tuple(others))
+        made = yield from conversion.convert(context, sources, settings, options)
         if self.replace:
             # The user may have deleted it meanwhile.
             if all(map(is_alive, (*earlier.meshes, *filter(None, [earlier.rig])))):

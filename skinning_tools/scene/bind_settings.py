@@ -6,7 +6,9 @@ from the interface; from Python only the arguments and the defaults below count.
 """
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, PointerProperty, StringProperty
+
+from .common_settings import influences_property
 
 METHOD_ITEMS = (
     (
@@ -54,14 +56,7 @@ def setting_annotations(limit: str) -> dict:
             default="DELAUNAY",
             options={"SKIP_SAVE"},
         ),
-        "max_influences": IntProperty(
-            name="Influences",
-            description="Most bones that may move one vertex. Game engines commonly allow 4",
-            default=4,
-            soft_max=12,
-            options={"SKIP_SAVE"},
-            **{limit: 1},
-        ),
+        "max_influences": influences_property(limit),
         "replace": BoolProperty(
             name="Replace",
             description="Make the weights of all vertices anew. Otherwise vertices that have weights of bones keep "

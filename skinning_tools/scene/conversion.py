@@ -13,6 +13,7 @@ from ..core.animation import ErrorMeter, check_animation
 from ..core.errors import BadScene
 from ..core.run_time import learn_pace, stage_seconds
 from . import background, dependencies
+from .conversion_settings import ConversionOptions
 from .data_blocks import is_alive
 from .estimate import check_memory, spread, work_of
 from .job_checks import reason_not_to_work
@@ -45,9 +46,7 @@ class Conversion:
     target_error: float
     curve: tuple = ()
     keys: object = None
-    key_tolerance: float = 0.0
     other_names: tuple[str, ...] = ()
-    root_bone: bool = False
 
     @property
     def source_names(self) -> tuple[str, ...]:
@@ -108,56 +107,30 @@ def reason_not_to_convert(context, selected_objects: bool = False) -> str:
     return reason_not_to_work(context, check)
 
 
-def convert(
-    context,
-    object,
-    settings,
-    frame_start: int | None = None,
-    frame_end: int | None = None,
-    frame_step: int = 1,
-    key_tolerance: float = 0.0,
-    root_bone: bool = False,
-    joint_hierarchy: bool = False,
-    others: tuple = (),
-) -> background.Steps:
-    """Generator: turn the animation of ``object`` into a skinned mesh and its armature; returns a Conversion.
+def convert(context, objects, settings, options: ConversionOptions | None = None) -> background.Steps:
+    """Generator: turn the animation of mesh objects into skinned meshes and their one armature; returns a Conversion.
 
-    others: mesh objects that become a skinned mesh each, of the same armature. Yields (fraction, stage). settings:
-    core.decomposition.Settings. Frames: the scene's range where None. key_tolerance: how far fewer keys may move a
-    vertex, per mille; 0 keeps them all. root_bone: all bones are under one that stands still.
-    joint_hierarchy: bones hang from those that they turn about.
+    objects: the first is the one that the result is named after; once each counts. Yields (fraction, stage). settings:
+    core.decomposition.Settings.
     Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
     dependencies.require_dependencies()
     from .key_reduction import check_tolerance
 
-    frame_start = context.scene.frame_start if frame_start is None else frame_start
-    frame_end = context.scene.frame_end if frame_end is None else frame_end
-    objects = tuple(dict.fromkeys((object, *others)))
+    options = options or ConversionOptions()
+    objects = tuple(dict.fromkeys(objects))
     check_sources(context, objects)
-    check_tolerance(key_tolerance)
+    check_tolerance(options.key_tolerance)
     # What the panel has not waited for, as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
-    frames = frame_start, frame_end, frame_step
-    work = work_of(context, objects, settings, *frames, key_tolerance)
+    work = work_of(context, objects, settings, options)
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
     made = _Made()
     try:
-        stages = _convert(
-            context,
-            objects,
-            settings,
-            frame_start,
-            frame_end,
-            frame_step,
-            key_tolerance,
-            root_bone,
-            joint_hierarchy,
-            made,
-        )
+        stages = _convert(context, objects, settings, options, made)
         expected = stage_seconds(work)
         conversion = yield from _while_there(spread(stages, expected), objects)
         made.keep()
@@ -168,9 +141,7 @@ def convert(
         state.restore()
 
 
-def _convert(
-    context, objects, settings, frame_start, frame_end, frame_step, key_tolerance, root_bone, joint_hierarchy, made
-) -> background.Steps:
+def _convert(context, objects, settings, options: ConversionOptions, made) -> background.Steps:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
     from .animation_reader import read_animation
     from .key_reduction import reduce_rig_keys
@@ -179,27 +150,28 @@ def _convert(
 
     seconds: dict[str, float] = {}
     object, *others = objects
+    frames = options.frame_start, options.frame_end, options.frame_step
 
     with _timed(seconds, "read"):
-        reading = read_animation(context, object, frame_start, frame_end, frame_step, tuple(others))
+        reading = read_animation(context, object, *frames, tuple(others))
         source = yield from _stage("read", reading, "Reading the animation")
     made.add_meshes(source)
 
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(
-            lambda progress: _solve(source.animation, settings, joint_hierarchy, progress)
+            lambda progress: _solve(source.animation, settings, options.joint_hierarchy, progress)
         )
         decomposition, hierarchy = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
-        rig = write_rig(context, source, decomposition, root_bone, hierarchy)
+        rig = write_rig(context, source, decomposition, options.root_bone, hierarchy)
         made.add_rig(rig)
 
     keys = None
-    if key_tolerance:
+    if options.key_tolerance:
         with _timed(seconds, "reduce"):
-            reducing = reduce_rig_keys(rig, source, decomposition, key_tolerance)
+            reducing = reduce_rig_keys(rig, source, decomposition, options.key_tolerance)
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
     with _timed(seconds, "measure"):
@@ -219,11 +191,9 @@ def _convert(
         target_error=settings.target_error,
         curve=decomposition.curve,
         keys=keys,
-        key_tolerance=key_tolerance,
         other_names=tuple(ob.name for ob in others),
-        root_bone=root_bone,
     )
-    write_figures(conversion, settings, frame_step)
+    write_figures(conversion, settings, options)
     return conversion
 
 
@@ -240,7 +210,7 @@ def _solve(animation, settings, joint_hierarchy: bool, progress):
     return found, find_joint_hierarchy(found.rest, found.bones, found.weights, found.transforms)
 
 
-def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
+def write_figures(conversion: Conversion, settings, options: ConversionOptions) -> None:
     """Leave the figures on each skinned object (the contract's properties) and, for the panel, on the armature, too."""
     rig, meter = conversion.rig, conversion.meter
     for ob in rig.objects:
@@ -259,23 +229,23 @@ def write_figures(conversion: Conversion, settings, frame_step: int) -> None:
         "frame_count": len(conversion.frame_numbers),
         "frame_start": conversion.frame_numbers[0],
         "frame_end": conversion.frame_numbers[-1],
-        "frame_step": frame_step,
+        "frame_step": options.frame_step,
         "e_rms": meter.e_rms,
         "max_error": meter.max_error,
         "largest_distance": conversion.largest_distance,
         "seconds": conversion.seconds,
         "solver_seconds": conversion.solver_seconds,
         "settings": asdict(settings),
-        "root_bone": conversion.root_bone,
+        "root_bone": options.root_bone,
         "joint_hierarchy": rig.bones.hierarchy is not None,
-        "key_tolerance": conversion.key_tolerance,
+        "key_tolerance": options.key_tolerance,
         "frame_e_rms": meter.frame_e_rms.tolist(),
         "frame_max_error": meter.frame_max_error.tolist(),
     }
     if rig.bones.hierarchy is not None:
         report["joint_count"] = int((rig.bones.hierarchy.parents >= 0).sum())
     if conversion.keys is not None:
-        report["keys"] = {**conversion.keys._asdict(), "tolerance": conversion.key_tolerance}
+        report["keys"] = {**conversion.keys._asdict(), "tolerance": options.key_tolerance}
     if conversion.curve:
         # Columns, as a custom property has no rows of several types.
         report["curve"] = {

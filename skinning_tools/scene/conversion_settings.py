@@ -1,52 +1,58 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of a conversion out of its figures, to convert again as it was."""
+"""What a conversion is told; and the same out of its figures, to convert again as it was."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
-from .settings import SETTING_NAMES
-
-# Beside core.decomposition.Settings; figures of earlier versions have not all of them.
-_OPTIONS = {"root_bone": False, "joint_hierarchy": False, "key_tolerance": 0.0}
+from .settings import RIG_OPTION_NAMES, SETTING_NAMES
 
 
-def settings_of(figures: dict) -> tuple[object, dict]:
-    """The core.decomposition.Settings, and the other arguments of ``conversion.convert`` but the objects."""
+@dataclass(frozen=True)
+class ConversionOptions:
+    """What a conversion is told beside core.decomposition.Settings.
+
+    Frames: the scene's range where None. key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them
+    all. root_bone: all bones are under one that stands still. joint_hierarchy: bones hang from those that they turn
+    about.
+    """
+
+    frame_start: int | None = None
+    frame_end: int | None = None
+    frame_step: int = 1
+    key_tolerance: float = 0.0
+    root_bone: bool = False
+    joint_hierarchy: bool = False
+
+
+def settings_of(figures: dict) -> tuple[object, ConversionOptions]:
+    """The core.decomposition.Settings and the options that ``figures`` were reached with."""
     from ..core.decomposition import Settings
 
     known = {field.name for field in fields(Settings)}
     settings = {name: value for name, value in figures["settings"].items() if name in known}
     settings["optimize_rest_pose"] = bool(settings.get("optimize_rest_pose", True))
-    return Settings(**settings), options_of(figures) | frames_of(figures)
+    return Settings(**settings), _options_of(figures)
 
 
-def options_of(figures: dict) -> dict:
-    options = {name: type(default)(figures.get(name, default)) for name, default in _OPTIONS.items()}
-    if "joint_count" in figures:
-        options["joint_hierarchy"] = True
-    if "keys" in figures:
-        options["key_tolerance"] = figures["keys"]["tolerance"]
-    return options
-
-
-def frames_of(figures: dict) -> dict:
-    return {
-        "frame_start": round(figures["frame_start"]),
-        "frame_end": round(figures["frame_end"]),
-        "frame_step": figures["frame_step"],
-    }
+def _options_of(figures: dict) -> ConversionOptions:
+    """Figures of earlier versions have not all of them."""
+    return ConversionOptions(
+        frame_start=round(figures["frame_start"]),
+        frame_end=round(figures["frame_end"]),
+        frame_step=figures["frame_step"],
+        key_tolerance=figures["keys"]["tolerance"] if "keys" in figures else figures.get("key_tolerance", 0.0),
+        root_bone=bool(figures.get("root_bone", False)),
+        joint_hierarchy="joint_count" in figures or bool(figures.get("joint_hierarchy", False)),
+    )
 
 
 def take_settings(scene, figures: dict) -> None:
     """Set the scene's settings to those of a conversion; its range is set where it is not the scene's."""
     chosen = scene.skinning_conversion
-    settings, _ = settings_of(figures)
+    settings, options = settings_of(figures)
     for name in SETTING_NAMES:
         setattr(chosen, name, getattr(settings, name))
-    for name, value in options_of(figures).items():
-        setattr(chosen, name, value)
-    frames = frames_of(figures)
+    for name in (*RIG_OPTION_NAMES, "frame_start", "frame_end", "frame_step"):
+        setattr(chosen, name, getattr(options, name))
     chosen.selected_objects = len(figures.get("parts", ())) > 1
-    chosen.frame_step = frames["frame_step"]
-    last = range(scene.frame_start, scene.frame_end + 1, frames["frame_step"])[-1:]
-    chosen.use_scene_range = (frames["frame_start"], [frames["frame_end"]]) == (scene.frame_start, list(last))
-    chosen.frame_start, chosen.frame_end = frames["frame_start"], frames["frame_end"]
+    last = range(scene.frame_start, scene.frame_end + 1, options.frame_step)[-1:]
+    chosen.use_scene_range = (options.frame_start, [options.frame_end]) == (scene.frame_start, list(last))

@@ -18,6 +18,8 @@ from bpy.props import (
     StringProperty,
 )
 
+from .common_settings import frame_annotations, scene_range_property
+
 SETTING_NAMES = (
     "components",
     "support_threshold",
@@ -137,18 +139,8 @@ class SkinningEigenskin(bpy.types.PropertyGroup):
     __annotations__ = setting_annotations("min") | {
         "examples": CollectionProperty(type=SkinningEigenskinExample),
         "active_index": IntProperty(name="Active Example"),
-        "use_scene_range": BoolProperty(
-            name="Scene Range", description="Read examples from the scene's start frame to its end frame", default=True
-        ),
-        "frame_start": IntProperty(name="Frame Start", description="First frame to read an example from", default=1),
-        "frame_end": IntProperty(name="Frame End", description="Last frame to read an example from", default=250),
-        "frame_step": IntProperty(
-            name="Frame Step",
-            description="Read every frame (1), every second frame (2), and so on",
-            default=1,
-            min=1,
-            soft_max=50,
-        ),
+        "use_scene_range": scene_range_property("read"),
+        **frame_annotations("read", "min"),
         "use_markers": BoolProperty(
             name="Only Marked Poses",
             description="Read only the frames that Pose Joints has marked, where there are any",

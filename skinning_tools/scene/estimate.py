@@ -11,6 +11,7 @@ from bpy.app.translations import pgettext_iface as iface_
 from ..core.errors import NotEnoughMemory
 from ..core.run_time import Work, stage_seconds
 from .background import Steps
+from .conversion_settings import ConversionOptions
 from .object_checks import visible_modifiers
 from .simulations import own_simulation_start
 from .wording import duration_text
@@ -22,13 +23,13 @@ _LEAST = 1e-9
 _FREE_SECONDS = 20.0
 
 
-def work_of(context, objects, settings, frame_start=None, frame_end=None, frame_step=1, key_tolerance=0.0) -> Work:
+def work_of(context, objects, settings, options: ConversionOptions) -> Work:
     """What converting ``objects`` has to do, as far as it can be told without evaluating anything; cheap enough for a
-    panel's draw. Frames: the scene's where None."""
+    panel's draw."""
     scene = context.scene
-    start = scene.frame_start if frame_start is None else frame_start
-    end = scene.frame_end if frame_end is None else frame_end
-    count = len(range(start, end + 1, frame_step)) if frame_step > 0 else 0
+    start = scene.frame_start if options.frame_start is None else options.frame_start
+    end = scene.frame_end if options.frame_end is None else options.frame_end
+    count = len(range(start, end + 1, options.frame_step)) if options.frame_step > 0 else 0
     counts = [vertex_count(context.view_layer, ob) for ob in objects]
     first = [own_simulation_start(scene, ob) for ob in objects]
     starts = [each for each in first if each is not None]
@@ -38,13 +39,14 @@ def work_of(context, objects, settings, frame_start=None, frame_end=None, frame_
     elif len(objects) == 1 and objects[0].data.shape_keys is not None and not visible_modifiers(objects[0]):
         played = 0
     simulated = played * sum(own for own, each in zip(counts, first, strict=True) if each is not None)
-    return Work(count, sum(counts), settings, played, simulated, key_tolerance)
+    return Work(count, sum(counts), settings, played, simulated, options.key_tolerance)
 
 
 def work_of_settings(context, objects, chosen) -> Work:
     """``work_of`` the scene's settings, scene.settings.SkinningConversionSettings."""
     frames = (None, None) if chosen.use_scene_range else (chosen.frame_start, chosen.frame_end)
-    return work_of(context, objects, chosen, *frames, chosen.frame_step, chosen.key_tolerance)
+    options = ConversionOptions(*frames, chosen.frame_step, key_tolerance=chosen.key_tolerance)
+    return work_of(context, objects, chosen, options)
 
 
 def vertex_count(view_layer, object) -> int:

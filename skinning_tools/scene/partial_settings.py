@@ -6,7 +6,9 @@ Python only the arguments and the defaults below count.
 """
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty, PointerProperty, StringProperty
+
+from .common_settings import frame_annotations, influences_property, scene_range_property, smoothness_property
 
 _KINDS = (
     ("RIGID", "Rigid", "Bones that move and rotate only, as most rigs and all game engines have them"),
@@ -48,21 +50,8 @@ def common_annotations(limit: str) -> dict:
             "selected mesh, or for the mesh's own animation by shape keys, caches and other modifiers",
             **_SKIP,
         ),
-        "frame_start": IntProperty(name="Frame Start", description="First frame that counts", default=1, **_SKIP),
-        "frame_end": IntProperty(name="Frame End", description="Last frame that counts", default=250, **_SKIP),
-        "frame_step": IntProperty(
-            name="Frame Step",
-            description="Take every frame (1), every second frame (2), and so on",
-            default=1,
-            soft_max=10,
-            **_SKIP,
-            **{limit: 1},
-        ),
+        **frame_annotations("read", limit),
     }
-
-
-def _influences(default: int, limit: str, description: str):
-    return IntProperty(name="Influences", description=description, default=default, soft_max=12, **_SKIP, **{limit: 1})
 
 
 def _locked_vertices():
@@ -76,17 +65,8 @@ def _locked_vertices():
 def weight_annotations(limit: str) -> dict:
     """Those of Solve Weights."""
     return {
-        "max_influences": _influences(4, limit, "Most bones that may move one vertex. Game engines commonly allow 4"),
-        "smoothness": FloatProperty(
-            name="Smoothness",
-            description="How much of the error may be given for weights that are smooth over the surface: 0 is off, "
-            "0.25 takes out noise at next to no cost",
-            default=0.0,
-            soft_min=0.0,
-            soft_max=1.0,
-            subtype="FACTOR",
-            **_SKIP,
-        ),
+        "max_influences": influences_property(limit),
+        "smoothness": smoothness_property(),
         "locked_vertices": _locked_vertices(),
     }
 
@@ -116,8 +96,8 @@ def helper_annotations(limit: str) -> dict:
         "bone_kind": EnumProperty(
             name="Bone Kind", description="What the helper bones may do", items=_KINDS, default="RIGID", **_SKIP
         ),
-        "max_influences": _influences(
-            8, limit, "Most bones that may move one vertex, its own included. A vertex that has as many gets no helper"
+        "max_influences": influences_property(
+            limit, "Most bones that may move one vertex, its own included. A vertex that has as many gets no helper", 8
         ),
         "own_weights": EnumProperty(
             name="Own Weights",
@@ -152,9 +132,7 @@ class SkinningPartialSettings(bpy.types.PropertyGroup):
     """What the panel's buttons of partial solves take, kept with the scene."""
 
     __annotations__ = common_annotations("min") | {
-        "use_scene_range": BoolProperty(
-            name="Scene Range", description="From the scene's start frame to its end frame", default=True
-        ),
+        "use_scene_range": scene_range_property("read"),
         "weights": PointerProperty(type=SkinningPartialWeights),
         "transforms": PointerProperty(type=SkinningPartialTransforms),
         "helpers": PointerProperty(type=SkinningPartialHelpers),

@@ -10,12 +10,12 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadSettings
-from .settings import SETTING_NAMES
+from .settings import RIG_OPTION_NAMES, SETTING_NAMES
 
 SUBDIR = "skinning/convert_animation"
 SHIPPED = Path(__file__).resolve().parents[1] / "presets" / SUBDIR
 # What a preset says. The frames and the objects are the shot's.
-PRESET_NAMES = (*SETTING_NAMES, "root_bone", "joint_hierarchy", "key_tolerance")
+PRESET_NAMES = (*SETTING_NAMES, *RIG_OPTION_NAMES)
 _OWNER = "settings"
 DEFINES = (f"{_OWNER} = bpy.context.scene.skinning_conversion",)
 

@@ -6,8 +6,9 @@ from the interface; from Python only the arguments and the defaults below count.
 """
 
 import bpy
-from bpy.props import BoolProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import BoolProperty, FloatProperty, PointerProperty, StringProperty
 
+from .common_settings import frame_annotations, scene_range_property
 from .rotation_centers import DEFAULT_ATTRIBUTE
 
 # Blender before 4.5 knows no such option, and takes such paths without it.
@@ -56,22 +57,6 @@ def setting_annotations(limit: str) -> dict:
     }
 
 
-def range_annotations(limit: str) -> dict:
-    """The frames of a playback; ``limit`` as above."""
-    return {
-        "frame_start": IntProperty(name="Frame Start", description="First frame", default=1, options={"SKIP_SAVE"}),
-        "frame_end": IntProperty(name="Frame End", description="Last frame", default=250, options={"SKIP_SAVE"}),
-        "frame_step": IntProperty(
-            name="Frame Step",
-            description="Every frame (1), every second frame (2), and so on, linear in between",
-            default=1,
-            soft_max=10,
-            options={"SKIP_SAVE"},
-            **{limit: 1},
-        ),
-    }
-
-
 def path_property(name: str):
     return StringProperty(
         name=name,
@@ -87,13 +72,9 @@ class SkinningRotationCenterSettings(bpy.types.PropertyGroup):
 
     __annotations__ = (
         setting_annotations("min")
-        | range_annotations("min")
+        | frame_annotations("play", "min")
         | {
-            "use_scene_range": BoolProperty(
-                name="Scene Range",
-                description="Play the frames that the scene plays",
-                default=True,
-            ),
+            "use_scene_range": scene_range_property("play"),
             "cache_path": path_property("Cache"),
         }
     )

@@ -8,6 +8,8 @@ from the interface. From Python (`EXEC_DEFAULT`) only the arguments and the defa
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty
 
+from .common_settings import frame_annotations, influences_property, scene_range_property, smoothness_property
+
 BONE_KIND_ITEMS = (
     (
         "AFFINE",
@@ -40,13 +42,14 @@ SETTING_NAMES = (
     *("bone_count", "bone_kind", "max_influences", "iterations", "target_error", "optimize_rest_pose"),
     *("residual_shapes", "method", "smoothness"),
 )
+# What the panel has beside them that is not of the shot, of scene.conversion_settings.ConversionOptions.
+RIG_OPTION_NAMES = "root_bone", "joint_hierarchy", "key_tolerance"
 
 
 def setting_annotations(limit: str) -> dict:
     """The properties of a conversion's settings.
 
-    limit: "min" makes counts below one impossible to enter (the panel). "soft_min" lets them through to the check that
-    refuses them with a message (the operator): a script's zero must not silently become one.
+    limit: see ``common_settings``.
     """
     return {
         "bone_count": IntProperty(
@@ -64,14 +67,7 @@ def setting_annotations(limit: str) -> dict:
             default="AFFINE",
             options={"SKIP_SAVE"},
         ),
-        "max_influences": IntProperty(
-            name="Influences",
-            description="Most bones that may move one vertex. Game engines commonly allow 4",
-            default=4,
-            soft_max=12,
-            options={"SKIP_SAVE"},
-            **{limit: 1},
-        ),
+        "max_influences": influences_property(limit),
         "iterations": IntProperty(
             name="Iterations",
             description="Rounds of improving bones, rest pose and weights in turn. More take longer and come closer",
@@ -111,16 +107,7 @@ def setting_annotations(limit: str) -> dict:
             default="STANDARD",
             options={"SKIP_SAVE"},
         ),
-        "smoothness": FloatProperty(
-            name="Smoothness",
-            description="How much of the error may be given for weights that are smooth over the surface: 0 is off, "
-            "0.25 takes out noise at next to no cost",
-            default=0.0,
-            soft_min=0.0,
-            soft_max=1.0,
-            subtype="FACTOR",
-            options={"SKIP_SAVE"},
-        ),
+        "smoothness": smoothness_property(),
         "selected_objects": BoolProperty(
             name="Selected Objects",
             description="Convert all selected meshes to one armature, at the place of the active one",
@@ -149,26 +136,7 @@ def setting_annotations(limit: str) -> dict:
             options={"SKIP_SAVE"},
             **{limit: 0.0},
         ),
-        "frame_start": IntProperty(
-            name="Frame Start",
-            description="First frame to convert",
-            default=1,
-            options={"SKIP_SAVE"},
-        ),
-        "frame_end": IntProperty(
-            name="Frame End",
-            description="Last frame to convert",
-            default=250,
-            options={"SKIP_SAVE"},
-        ),
-        "frame_step": IntProperty(
-            name="Frame Step",
-            description="Convert every frame (1), every second frame (2), and so on",
-            default=1,
-            soft_max=10,
-            options={"SKIP_SAVE"},
-            **{limit: 1},
-        ),
+        **frame_annotations("convert", limit),
     }
 
 
@@ -176,11 +144,7 @@ class SkinningConversionSettings(bpy.types.PropertyGroup):
     """How the panel's button converts an animation, kept with the scene."""
 
     __annotations__ = setting_annotations("min") | {
-        "use_scene_range": BoolProperty(
-            name="Scene Range",
-            description="Convert from the scene's start frame to its end frame",
-            default=True,
-        ),
+        "use_scene_range": scene_range_property("convert"),
     }
 
 

@@ -16,6 +16,8 @@ from bpy.props import (
     StringProperty,
 )
 
+from .common_settings import influences_property
+
 SOURCE_ITEMS = (
     ("COPIES", "Posed Copies", "Copies of the mesh as it is posed, whose vertices you move"),
     ("OBJECT", "Other Object", "Another object with the same vertices, where it is in the scene, in the present pose"),
@@ -69,13 +71,11 @@ def setting_annotations(limit: str) -> dict:
             default="OWN",
             options={"SKIP_SAVE"},
         ),
-        "max_influences": IntProperty(
-            name="Influences",
-            description="Most bones that may move one vertex. 0 allows as many as some vertex of the mesh has",
+        "max_influences": influences_property(
+            limit,
+            "Most bones that may move one vertex. 0 allows as many as some vertex of the mesh has",
             default=0,
-            soft_max=12,
-            options={"SKIP_SAVE"},
-            **{limit: 0},
+            least=0,
         ),
         "vertices": EnumProperty(
             name="Vertices",

@@ -16,6 +16,8 @@ from bpy.props import (
     StringProperty,
 )
 
+from .common_settings import frame_annotations, influences_property, scene_range_property
+
 BITS = (
     ("8", "8 Bits", "Steps of 1/255: 7 bytes a vertex for four bones"),
     ("16", "16 Bits", "Steps of 1/65535: 10 bytes a vertex for four bones"),
@@ -58,13 +60,11 @@ def smooth_annotations(limit: str) -> dict:
             options={"SKIP_SAVE"},
             **{limit: 1},
         ),
-        "max_influences": IntProperty(
-            name="Influences",
-            description="Most bones that may move one vertex. 0 stands for 4, or for as many as the mesh has",
+        "max_influences": influences_property(
+            limit,
+            "Most bones that may move one vertex. 0 stands for 4, or for as many as the mesh has",
             default=0,
-            soft_max=12,
-            options={"SKIP_SAVE"},
-            **{limit: 0},
+            least=0,
         ),
         "vertex_group": StringProperty(
             name="Vertex Group",
@@ -95,19 +95,12 @@ def smooth_annotations(limit: str) -> dict:
 
 
 def compress_annotations(limit: str) -> dict:
-    """Properties of Compress; limit as above."""
+    """Properties of Compress, beside the frames that it measures; limit as above."""
     return {
         "bits": EnumProperty(
             name="Precision", description="Size of a stored weight", items=BITS, default="8", options={"SKIP_SAVE"}
         ),
-        "max_influences": IntProperty(
-            name="Influences",
-            description="Most bones that may move one vertex. The strongest stay",
-            default=4,
-            soft_max=12,
-            options={"SKIP_SAVE"},
-            **{limit: 1},
-        ),
+        "max_influences": influences_property(limit, "Most bones that may move one vertex. The strongest stay"),
         "threshold": FloatProperty(
             name="Threshold",
             description="Drop weights below this, but never the strongest of a vertex",
@@ -158,20 +151,11 @@ class SkinningSmoothSettings(bpy.types.PropertyGroup):
 
 
 class SkinningCompressSettings(bpy.types.PropertyGroup):
-    __annotations__ = compress_annotations("min") | {
-        "use_scene_range": BoolProperty(
-            name="Scene Range", description="Measure from the scene's start frame to its end frame", default=True
-        ),
-        "frame_start": IntProperty(name="Frame Start", description="First frame to measure", default=1),
-        "frame_end": IntProperty(name="Frame End", description="Last frame to measure", default=250),
-        "frame_step": IntProperty(
-            name="Frame Step",
-            description="Measure every frame (1), every second frame (2), and so on",
-            default=1,
-            min=1,
-            soft_max=50,
-        ),
-    }
+    __annotations__ = (
+        compress_annotations("min")
+        | frame_annotations("measure", "min")
+        | {"use_scene_range": scene_range_property("measure")}
+    )
 
 
 class SkinningPartitionSettings(bpy.types.PropertyGroup):
