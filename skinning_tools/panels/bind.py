@@ -11,27 +11,21 @@ from ..scene.bind_targets import find_armature, find_targets
 from ..scene.bind_volumes import volume_summary, volumes_of
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rigid_objects import check_parentable
-from .drawing import draw_job, draw_rows, draw_text
+from .drawing import SidebarPanel, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 _METHODS = {identifier: name for identifier, name, _ in METHOD_ITEMS}
 
 
-class SKINNING_PT_bind(bpy.types.Panel):
+class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
     bl_label = "Bind"
     bl_idname = "SKINNING_PT_bind"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         settings = context.scene.skinning_bind
         job = background.running_job()
-        column = layout.column()
-        column.enabled = job is None
+        column = idle_column(layout)
         _draw_settings(column, context, settings)
         if job is not None:
             draw_job(layout, job)

@@ -15,7 +15,16 @@ from ..scene.presets import SHIPPED, SUBDIR, user_folders
 from ..scene.result import result_of, worst_frame
 from ..scene.several_sources import other_sources
 from ..scene.wording import sentence
-from .drawing import draw_failure, draw_frame_range, draw_job, draw_rows, draw_text
+from .drawing import (
+    SidebarPanel,
+    draw_failure,
+    draw_frame_range,
+    draw_job,
+    draw_rows,
+    draw_text,
+    idle_column,
+    split_layout,
+)
 from .error_plot import draw_error_plot
 
 
@@ -46,23 +55,17 @@ class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
         )
 
 
-class SKINNING_PT_convert_animation(bpy.types.Panel):
+class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
     bl_label = "Convert Animation"
     bl_idname = "SKINNING_PT_convert_animation"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
 
     def draw_header_preset(self, context):
         SKINNING_PT_conversion_presets.draw_panel_header(self.layout)
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         job = background.running_job()
-        settings = layout.column()
-        settings.enabled = job is None
+        settings = idle_column(layout)
         draw_settings(settings, context.scene)
 
         if job is not None:
@@ -86,12 +89,9 @@ class SKINNING_PT_convert_animation(bpy.types.Panel):
         draw_failure(layout, context, "Convert Animation to Skinning", "Convert Again", "Suggest Bones")
 
 
-class SKINNING_PT_conversion_result(bpy.types.Panel):
+class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
     bl_label = "Result"
     bl_idname = "SKINNING_PT_conversion_result"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
 
     @classmethod
     def poll(cls, context):
@@ -158,19 +158,19 @@ def draw_settings(layout, scene) -> None:
     row = column.row(align=True)
     row.prop(settings, "bone_count")
     row.operator("skinning.suggest_bones", text="", icon="LIGHT")
+    column.prop(settings, "target_error")
     column.prop(settings, "bone_kind")
     column.prop(settings, "max_influences")
     column.prop(settings, "smoothness")
+    column.prop(settings, "joint_hierarchy")
     draw_frame_range(layout, scene, settings)
     header, body = layout.panel("skinning_conversion_advanced", default_closed=True)
     header.label(text="Advanced")
     if body is not None:
         body.prop(settings, "iterations")
-        body.prop(settings, "target_error")
         body.prop(settings, "optimize_rest_pose")
         body.prop(settings, "residual_shapes")
         body.prop(settings, "root_bone")
-        body.prop(settings, "joint_hierarchy")
         body.prop(settings, "key_tolerance")
         body.prop(settings, "method")
 

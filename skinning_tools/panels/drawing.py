@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What several panels draw: texts, figures, the range of frames, the job that runs."""
+"""What the panels have in common, and what several of them draw: texts, figures, the frames, the job that runs."""
 
 import textwrap
 
@@ -11,6 +11,29 @@ from ..scene.wording import duration_text, sentence
 # Pixels that a letter of the interface's font takes on average at a scale of one, and those of margins and the icon.
 LETTER_WIDTH = 6.5
 MARGIN_WIDTH = 60
+
+
+class SidebarPanel:
+    """A panel in the sidebar's tab."""
+
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Skinning"
+
+
+def split_layout(panel):
+    """The layout of a panel, with the names of properties beside their values."""
+    layout = panel.layout
+    layout.use_property_split = True
+    layout.use_property_decorate = False
+    return layout
+
+
+def idle_column(layout):
+    """A column for what cannot be changed while a job runs."""
+    column = layout.column()
+    column.enabled = background.running_job() is None
+    return column
 
 
 def draw_frame_range(layout, scene, settings) -> None:

@@ -9,7 +9,7 @@ from ..scene.eigenskin import check_buildable, notes_on_modifiers
 from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
-from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
+from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 # Supports with their own plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
@@ -35,18 +35,13 @@ class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
             share.label(text=f"{item.error_after / item.error_before:.0%}")
 
 
-class SKINNING_PT_eigenskin(bpy.types.Panel):
+class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
     bl_label = "EigenSkin"
     bl_idname = "SKINNING_PT_eigenskin"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         object = target_mesh(context)
         armature = armature_of(object) if object is not None and object.type == "MESH" else None
         if armature is None:
@@ -54,8 +49,7 @@ class SKINNING_PT_eigenskin(bpy.types.Panel):
             draw_text(layout, context, reason or "Select a mesh that an armature deforms, or its armature", "INFO")
             return
         job = background.running_job()
-        column = layout.column()
-        column.enabled = job is None
+        column = idle_column(layout)
         _draw_examples(column, context, armature, object)
         _draw_settings(column, armature.skinning_eigenskin)
         if job is not None:
@@ -72,13 +66,10 @@ class SKINNING_PT_eigenskin(bpy.types.Panel):
             draw_text(layout, context, reason, "INFO")
 
 
-class SKINNING_PT_eigenskin_result(bpy.types.Panel):
+class SKINNING_PT_eigenskin_result(SidebarPanel, bpy.types.Panel):
     bl_label = "Corrections"
     bl_idname = "SKINNING_PT_eigenskin_result"
     bl_parent_id = "SKINNING_PT_eigenskin"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
 
     @classmethod
     def poll(cls, context):

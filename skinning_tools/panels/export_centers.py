@@ -6,16 +6,13 @@ import bpy
 from ..scene.center_export import export_state
 from ..scene.job_checks import active_object
 from ..scene.rotation_centers import FRESH, STALE, bake_record
-from .drawing import draw_text
+from .drawing import SidebarPanel, draw_text
 
 
-class SKINNING_PT_export_centers(bpy.types.Panel):
+class SKINNING_PT_export_centers(SidebarPanel, bpy.types.Panel):
     bl_label = "Export to glTF"
     bl_idname = "SKINNING_PT_export_centers"
     bl_parent_id = "SKINNING_PT_rotation_centers"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod

@@ -11,21 +11,16 @@ from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.reachable_region import shown_mesh
 from ..scene.skin_reader import armature_of
 from ..scene.weight_fit import ERROR_ATTRIBUTE, FitSettings, check_ready
-from .drawing import draw_job, draw_text
+from .drawing import SidebarPanel, draw_job, draw_text, idle_column, split_layout
 
 
-class SKINNING_PT_fit_weights(bpy.types.Panel):
+class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
     bl_label = "Fit Weights to Pose"
     bl_idname = "SKINNING_PT_fit_weights"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         settings = context.scene.skinning_weight_fit
         original = _original(context)
         if original is None:
@@ -34,8 +29,7 @@ class SKINNING_PT_fit_weights(bpy.types.Panel):
                 layout.operator("skinning.cancel_weight_fit", text="Cancel", icon="X")
             return
         job = background.running_job()
-        column = layout.column()
-        column.enabled = job is None
+        column = idle_column(layout)
         column.prop(settings, "source")
         copies = copies_of(original, context.scene)
         _draw_source(column, context, settings, original, copies)

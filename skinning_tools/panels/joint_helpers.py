@@ -10,19 +10,16 @@ from ..scene.bulge_presets import PRESETS
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
 from ..scene.wording import counted
-from .drawing import draw_job, draw_text
+from .drawing import SidebarPanel, draw_job, draw_text, split_layout
 
 # More would fill the sidebar.
 _SHOWN = 24
 _SHOWN_NAMES = 3
 
 
-class SKINNING_PT_joint_helpers(bpy.types.Panel):
+class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
     bl_label = "Joint Helpers"
     bl_idname = "SKINNING_PT_joint_helpers"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
@@ -45,13 +42,10 @@ class SKINNING_PT_joint_helpers(bpy.types.Panel):
             layout.label(text=f"and {len(helpers) - _SHOWN} more")
 
 
-class _Part:
+class _Part(SidebarPanel):
     """Mix-in of the panels inside."""
 
     bl_parent_id = "SKINNING_PT_joint_helpers"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
 
     @classmethod
     def poll(cls, context):
@@ -63,9 +57,7 @@ class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
     bl_idname = "SKINNING_PT_bone_links"
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         armature = helped_armature(context, active_object(context))
         settings = armature.skinning_joint_helpers
         layout.prop(settings, "kind", expand=True)
@@ -93,9 +85,7 @@ class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         armature = helped_armature(context, active_object(context))
         settings = armature.skinning_joint_helpers
         layout.prop(settings, "preset")

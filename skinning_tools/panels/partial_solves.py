@@ -10,25 +10,19 @@ from ..scene.job_checks import active_object
 from ..scene.partial_parts import parts_of, reason_not_to_solve
 from ..scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from ..scene.records import read_record
-from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
+from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 
-class SKINNING_PT_partial_solves(bpy.types.Panel):
+class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
     bl_label = "Partial Solves"
     bl_idname = "SKINNING_PT_partial_solves"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         settings = context.scene.skinning_partial
         job = background.running_job()
-        column = layout.column()
-        column.enabled = job is None
+        column = idle_column(layout)
         column.prop_search(settings, "armature", context.scene, "objects", icon="ARMATURE_DATA")
         column.prop_search(settings, "target", context.scene, "objects", icon="MESH_DATA")
         meant = meant_text(context) if job is None else ""

@@ -7,17 +7,14 @@ from ..scene.bake_state import shown_bake_state
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import MISSING, STALE
 from ..scene.skin_reader import check_turning
-from .drawing import draw_text
+from .drawing import SidebarPanel, draw_text
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
 
 
-class SKINNING_PT_preview(bpy.types.Panel):
+class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
     bl_label = "Preview"
     bl_idname = "SKINNING_PT_preview"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):

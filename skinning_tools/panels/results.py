@@ -8,6 +8,7 @@ from ..scene import background
 from ..scene.conversion import REPORT_PROPERTY
 from ..scene.result import index_of_conversion, result_of, stands_for_conversion
 from ..scene.visibility import make_active
+from .drawing import SidebarPanel
 
 
 class SKINNING_UL_conversions(bpy.types.UIList):
@@ -45,12 +46,9 @@ def conversion_cells(figures) -> tuple[str, str, str]:
     )
 
 
-class SKINNING_PT_conversions(bpy.types.Panel):
+class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
     bl_label = "Conversions"
     bl_idname = "SKINNING_PT_conversions"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
 
     @classmethod
     def poll(cls, context):

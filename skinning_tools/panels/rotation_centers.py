@@ -9,24 +9,18 @@ from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import FRESH, MISSING, STALE, bake_record
 from ..scene.skin_reader import check_turning
-from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
+from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 
-class SKINNING_PT_rotation_centers(bpy.types.Panel):
+class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
     bl_label = "Centers of Rotation"
     bl_idname = "SKINNING_PT_rotation_centers"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         job = background.running_job()
-        settings = layout.column()
-        settings.enabled = job is None
+        settings = idle_column(layout)
         _draw_settings(settings, context.scene.skinning_rotation_centers)
         if job is not None:
             draw_job(layout, job)

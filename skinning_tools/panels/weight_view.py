@@ -7,7 +7,7 @@ from ..scene import weight_view
 from ..scene.active_vertex import active_vertex
 from ..scene.character import character_of, target_mesh
 from ..scene.job_checks import reason_not_to_work
-from .drawing import draw_text
+from .drawing import SidebarPanel, draw_text
 
 BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))
 _LIST_ROWS = 6
@@ -24,12 +24,9 @@ class SKINNING_UL_shown_bones(bpy.types.UIList):
         share.label(text=f"{item.share:.1%}")
 
 
-class SKINNING_PT_weight_view(bpy.types.Panel):
+class SKINNING_PT_weight_view(SidebarPanel, bpy.types.Panel):
     bl_label = "Weight View"
     bl_idname = "SKINNING_PT_weight_view"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):

@@ -10,7 +10,7 @@ from ..scene.rigid_parts import check_partitionable, partition_figures, share_ro
 from ..scene.weight_compression import compression_figures
 from ..scene.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ..scene.wording import counted, vertices_text
-from .drawing import draw_frame_range, draw_job, draw_rows, draw_text
+from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, split_layout
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
@@ -29,19 +29,14 @@ class SKINNING_UL_rogue_weights(bpy.types.UIList):
         row.label(text=f"{item.strength:.2f}")
 
 
-class _Part:
+class _Part(SidebarPanel):
     """Mix-in of all panels here."""
 
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Skinning"
     bl_options = {"DEFAULT_CLOSED"}
 
     def prepared(self, context):
         """The layout of a sub-panel, and the mesh that is meant; None in place of the mesh where there is none."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = split_layout(self)
         layout.enabled = background.running_job() is None
         object = target_mesh(context)
         return layout, object if object is not None and object.type == "MESH" else None

@@ -6,9 +6,7 @@ import bpy
 from driver import (
     after,
     can_take_pictures,
-    click,
     enable,
-    find_button,
     idle,
     in_window,
     look_from_front,
@@ -16,7 +14,6 @@ from driver import (
     open_tab,
     picture,
     press_button,
-    region,
     settled,
     switch_off,
     views,
@@ -43,18 +40,6 @@ def arranged():
     yield after(0.5)
 
 
-def open_advanced():
-    """Generator: click on the heading above the panel's button until that goes down, which is when it has opened."""
-    _, y = yield from find_button("skinning.convert_animation")
-    for above in range(24, 80, 8):
-        click((region("UI").x + 60, y + above))
-        yield after(0.3)
-        _, now = yield from find_button("skinning.convert_animation")
-        if now < y - 50:
-            return
-    raise AssertionError("Advanced did not open")
-
-
 def conversion():
     """Generator: the animation of a body to a skeleton."""
     yield from new_file()
@@ -65,7 +50,6 @@ def conversion():
     settings = bpy.context.scene.skinning_conversion
     settings.bone_count, settings.bone_kind, settings.joint_hierarchy = BONES, "RIGID", True
     yield from arranged()
-    yield from open_advanced()
     yield from press_button("skinning.convert_animation")
     while idle():
         yield after(0)
