@@ -29,7 +29,8 @@ from .commands import (
     solve_transforms,
     solve_weights,
 )
-from .commands.common import UsageError, add_common
+from .commands.arguments import add_common
+from .commands.common import UsageError
 
 # In the order of the help's list.
 COMMANDS = (

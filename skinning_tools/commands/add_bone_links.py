@@ -9,7 +9,8 @@ from ..scene import background, bone_links
 from ..scene.bone_selection import named_bones
 from ..scene.joint_helper_rig import TWIST
 from ..scene.joint_helper_settings import KIND_ITEMS
-from .common import add_target, find_armature, progress_of
+from . import arguments
+from .common import find_armature, progress_of
 from .outcome import Outcome, Row, each
 
 
@@ -20,19 +21,9 @@ def add(commands) -> None:
         description="Add bones at joints, driven by constraints, that share their turn so that the skin keeps its "
         "volume; they take weights of all meshes that the armature deforms. Save the file.",
     )
-    links.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
-    joints = links.add_mutually_exclusive_group(required=True)
-    joints.add_argument(
-        "--joints", metavar="BONE,BONE", help="child bones of the joints; of twist bones, the bones that twist"
-    )
-    joints.add_argument("--all-joints", action="store_true", help="all joints that turn by more than the threshold")
-    links.add_argument(
-        "--kind",
-        choices=tuple(item[0] for item in KIND_ITEMS),
-        type=str.upper,
-        default=KIND_ITEMS[0][0],
-        help="what to add (default: %(default)s)",
-    )
+    arguments.add_rig_object(links)
+    arguments.add_joints(links, "all joints that turn by more than the threshold")
+    arguments.add_enumeration(links, "--kind", KIND_ITEMS, KIND_ITEMS[0][0], "what to add (default: %(default)s)")
     links.add_argument(
         "--threshold",
         type=float,
@@ -52,7 +43,7 @@ def add(commands) -> None:
         help="blend the weights anew up to here from the joint (default: keep the blend that is there)",
     )
     links.add_argument("--mirror", action="store_true", help="the joints of the other side, too")
-    add_target(links)
+    arguments.add_target(links)
     links.set_defaults(run=_run)
 
 

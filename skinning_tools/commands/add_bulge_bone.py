@@ -8,7 +8,8 @@ import bpy
 from ..scene import background, bulge_bones
 from ..scene.bulge_presets import PRESETS
 from ..scene.joint_helper_settings import MEASURE_ITEMS, MOTION_ITEMS
-from .common import add_target, find_armature, progress_of
+from . import arguments
+from .common import find_armature, progress_of
 from .outcome import Outcome, Row, each
 
 
@@ -19,7 +20,7 @@ def add(commands) -> None:
         description="Add a bone that moves or scales with the angle of another one, by a driver that needs no script; "
         "it takes weights of all meshes within its reach. Save the file.",
     )
-    bulge.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
+    arguments.add_rig_object(bulge)
     bulge.add_argument("--bone", metavar="NAME", required=True, help="the bone that carries the bulge")
     bulge.add_argument(
         "--driver-bone", metavar="NAME", default="", help="the bone whose angle counts (default: the preset's)"
@@ -27,17 +28,9 @@ def add(commands) -> None:
     bulge.add_argument(
         "--preset", choices=tuple(PRESETS), type=str.upper, default="BICEPS", help="which muscle (default: %(default)s)"
     )
-    bulge.add_argument(
-        "--motion",
-        choices=tuple(item[0] for item in MOTION_ITEMS),
-        type=str.upper,
-        help="what the bulge does (default: the preset's)",
-    )
-    bulge.add_argument(
-        "--measure",
-        choices=tuple(item[0] for item in MEASURE_ITEMS),
-        type=str.upper,
-        help="what angle of the driver bone counts (default: the preset's)",
+    arguments.add_enumeration(bulge, "--motion", MOTION_ITEMS, None, "what the bulge does (default: the preset's)")
+    arguments.add_enumeration(
+        bulge, "--measure", MEASURE_ITEMS, None, "what angle of the driver bone counts (default: the preset's)"
     )
     bulge.add_argument(
         "--from", dest="angle_start", type=float, metavar="DEGREES", help="where it begins (default: the preset's)"
@@ -64,7 +57,7 @@ def add(commands) -> None:
     )
     bulge.add_argument("--through-space", action="store_true", help="measure the radius straight, not over the skin")
     bulge.add_argument("--mirror", action="store_true", help="one on the other side, too")
-    add_target(bulge)
+    arguments.add_target(bulge)
     bulge.set_defaults(run=_run)
 
 

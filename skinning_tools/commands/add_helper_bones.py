@@ -3,7 +3,7 @@
 
 from ..scene import partial_helpers
 from ..scene.partial_settings import OWN_WEIGHT_ITEMS
-from . import partial_solve
+from . import arguments, partial_solve
 from .outcome import Outcome
 
 
@@ -16,7 +16,7 @@ def add(commands) -> None:
     )
     partial_solve.add_parts(helpers)
     helpers.add_argument("--bones", type=int, default=4, metavar="N", help="number of helpers (default: %(default)s)")
-    partial_solve.add_kind(helpers)
+    arguments.add_bone_kind(helpers, "RIGID", "SCALED", "AFFINE")
     helpers.add_argument(
         "--influences",
         type=int,
@@ -24,12 +24,12 @@ def add(commands) -> None:
         metavar="N",
         help="most bones of a vertex, its own included (default: %(default)s)",
     )
-    helpers.add_argument(
+    arguments.add_enumeration(
+        helpers,
         "--own-weights",
-        choices=[item[0] for item in OWN_WEIGHT_ITEMS],
-        type=str.upper,
-        default="KEEP",
-        help="whether the rig's own weights are only scaled or may change (default: %(default)s)",
+        OWN_WEIGHT_ITEMS,
+        "KEEP",
+        "whether the rig's own weights are only scaled or may change (default: %(default)s)",
     )
     partial_solve.add_locked_vertices(helpers)
     helpers.set_defaults(run=_run)

@@ -5,7 +5,8 @@ import bpy
 
 from ..scene import background, crs_modifier, rotation_centers
 from ..scene.skin_reader import native_modifier
-from .common import add_target, find_object, progress_of
+from . import arguments
+from .common import find_object, progress_of
 from .outcome import Outcome, Row
 
 
@@ -16,7 +17,7 @@ def add(commands) -> None:
         description="Find the center of rotation of each vertex of a skinned mesh, store it as an attribute, "
         "and save the file.",
     )
-    bake.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    arguments.add_skinned_object(bake)
     bake.add_argument(
         "--sigma",
         type=float,
@@ -39,7 +40,7 @@ def add(commands) -> None:
     )
     bake.add_argument("--symmetrize", action="store_true", help="mirror the centers of vertices that mirror across X")
     bake.add_argument("--add-modifier", action="store_true", help="deform by the centers: Blender 5.1 or newer")
-    add_target(bake)
+    arguments.add_target(bake)
     bake.set_defaults(run=_run)
 
 

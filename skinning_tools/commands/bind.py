@@ -8,7 +8,8 @@ from ..scene import background, rigid_objects
 from ..scene import bind as binding
 from ..scene.bind_settings import METHOD_ITEMS
 from ..scene.bind_targets import Targets, armature_for
-from .common import UsageError, add_target, find_object, progress_of
+from . import arguments
+from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row, each
 
 
@@ -24,20 +25,8 @@ def add(commands) -> None:
     bind.add_argument(
         "--armature", metavar="NAME", help="the armature object (default: the mesh's own, or the only one of the scene)"
     )
-    bind.add_argument(
-        "--method",
-        choices=tuple(item[0] for item in METHOD_ITEMS),
-        type=lambda text: text.upper().replace("-", "_"),
-        default="DELAUNAY",
-        help="how bones are found (default: %(default)s)",
-    )
-    bind.add_argument(
-        "--influences",
-        type=int,
-        default=4,
-        metavar="N",
-        help="most bones that may move one vertex (default: %(default)s)",
-    )
+    arguments.add_enumeration(bind, "--method", METHOD_ITEMS, "DELAUNAY", "how bones are found (default: %(default)s)")
+    arguments.add_influences(bind)
     bind.add_argument("--replace", action="store_true", help="make weights anew that there are already")
     bind.add_argument(
         "--distance-limit",
@@ -50,7 +39,7 @@ def add(commands) -> None:
     rigid = bind.add_mutually_exclusive_group()
     rigid.add_argument("--whole-parts", action="store_true", help="with RIGID: each connected part to one bone")
     rigid.add_argument("--as-objects", action="store_true", help="with RIGID: parent the objects to bones")
-    add_target(bind)
+    arguments.add_target(bind)
     bind.set_defaults(run=_run)
 
 

@@ -6,7 +6,8 @@ import math
 import bpy
 
 from ..scene import background, eigenskin, example_sources
-from .common import UsageError, add_target, find_object, progress_of
+from . import arguments
+from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row
 
 
@@ -17,17 +18,14 @@ def add(commands) -> None:
         description="Make shape keys, driven by the bones, that correct a skinned mesh as its examples show, "
         "and save the file.",
     )
-    build.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    arguments.add_skinned_object(build)
     build.add_argument(
         "--examples-from",
         metavar="NAME",
         help="first read examples from this object, frame by frame: another mesh with the same vertices, or the mesh "
         "itself with all its modifiers (default: use the examples that the file has)",
     )
-    build.add_argument(
-        "--frame-start", type=int, metavar="F", help="first frame of the examples (default: the scene's)"
-    )
-    build.add_argument("--frame-end", type=int, metavar="F", help="last frame of the examples (default: the scene's)")
+    arguments.add_range(build, " of the examples")
     build.add_argument(
         "--frame-step", type=int, default=1, metavar="N", help="an example every N frames (default: %(default)s)"
     )
@@ -63,7 +61,7 @@ def add(commands) -> None:
         "--joint-pairs", type=int, default=0, metavar="N", help="most pairs of joints that get corrections of their own"
     )
     build.add_argument("--normals", action="store_true", help="store corrections of the normals as attributes")
-    add_target(build)
+    arguments.add_target(build)
     build.set_defaults(run=_run)
 
 

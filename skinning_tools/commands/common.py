@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the subcommands of the command line share: their common options, what to work on, and what they say."""
+"""What the subcommands of the command line share: files and objects to work on, and what they say of their progress."""
 
 import fnmatch
 import os
@@ -11,6 +11,7 @@ import bpy
 
 from ..core.errors import BadScene
 from ..scene.character import armature_at
+from .arguments import add_target  # noqa: F401 - convert still has it from here
 from .outcome import Row
 from .saving import reason
 
@@ -19,33 +20,6 @@ PROGRESS_STEP = 0.05
 
 class UsageError(Exception):
     """The command line itself is wrong."""
-
-
-def add_target(command) -> None:
-    """What all commands share that change a file and save it."""
-    command.add_argument(
-        "--input", metavar="FILE.blend", help="the file to work on (default: the one named before --command)"
-    )
-    target = command.add_mutually_exclusive_group(required=True)
-    target.add_argument("--output", metavar="FILE.blend", help="where to save the result")
-    target.add_argument("--overwrite", action="store_true", help="save over the file that was opened")
-    command.set_defaults(saves=True)
-
-
-def add_common(command) -> None:
-    """What all commands share, whatever they do."""
-    command.add_argument(
-        "--report", metavar="FILE.json", help="write settings, versions, figures and times to this file, failed or not"
-    )
-    command.add_argument(
-        "--progress",
-        choices=("lines", "openjd", "none"),
-        default="lines",
-        help="how progress is told: for people, by Open Job Description, or not (default: %(default)s)",
-    )
-    command.add_argument(
-        "--quiet", action="store_const", const="none", dest="progress", help="the same as --progress none"
-    )
 
 
 def open_input(path: Path) -> None:
@@ -121,11 +95,6 @@ def find_armature(scene, name: str):
     if armature is None:
         raise BadScene(f'The object "{name}" is no armature, and none deforms it')
     return armature
-
-
-def name_list(text: str) -> tuple[str, ...]:
-    """For argparse: names that are separated by commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def progress_of(options) -> Callable[[float, str], None] | None:

@@ -4,7 +4,8 @@
 import bpy
 
 from ..scene import background, weight_compression
-from .common import add_target, find_object, progress_of
+from . import arguments
+from .common import find_object, progress_of
 from .outcome import Outcome, Row
 
 
@@ -15,24 +16,14 @@ def add(commands) -> None:
         description="Round the weights of a skinned mesh to whole steps of 8 or 16 bits with sums of exactly 1, "
         "measure how far that moves vertices over the animation, and save the file.",
     )
-    compress.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    arguments.add_skinned_object(compress)
     compress.add_argument("--bits", type=int, choices=(8, 16), default=8, help="of a weight (default: %(default)s)")
-    compress.add_argument(
-        "--influences",
-        type=int,
-        default=4,
-        metavar="N",
-        help="most bones that may move one vertex (default: %(default)s)",
-    )
+    arguments.add_influences(compress)
     compress.add_argument(
         "--threshold", type=float, default=0.0, metavar="W", help="drop weights below this (default: %(default)s)"
     )
-    compress.add_argument("--frame-start", type=int, metavar="F", help="first frame to measure (default: the scene's)")
-    compress.add_argument("--frame-end", type=int, metavar="F", help="last frame to measure (default: the scene's)")
-    compress.add_argument(
-        "--frame-step", type=int, default=1, metavar="N", help="measure every N-th frame (default: %(default)s)"
-    )
-    add_target(compress)
+    arguments.add_frames(compress, "measure", " to measure")
+    arguments.add_target(compress)
     compress.set_defaults(run=_run)
 
 

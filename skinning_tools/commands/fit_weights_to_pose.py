@@ -5,7 +5,8 @@ import bpy
 
 from ..scene import background, weight_fit
 from ..scene.weight_fit_settings import CANDIDATE_ITEMS
-from .common import UsageError, add_target, find_object, name_list, progress_of
+from . import arguments
+from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row
 
 # Selected bones are a matter of the window: here they are named.
@@ -19,7 +20,7 @@ def add(commands) -> None:
         description="Fit the weights of a mesh so that its bones bring it as close as they can to a shape key or to "
         "another object in the present pose or in several frames, and save the file.",
     )
-    fit.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    arguments.add_skinned_object(fit)
     source = fit.add_mutually_exclusive_group()
     source.add_argument(
         "--target", metavar="NAME", help="an object with the same vertices, which is where the mesh should be"
@@ -43,7 +44,7 @@ def add(commands) -> None:
         help="bones that may get weights: each vertex's own, those adjoining, all (default: %(default)s)",
     )
     bones.add_argument(
-        "--bones", type=name_list, default=(), metavar="BONE,BONE", help="the bones that may get weights"
+        "--bones", type=arguments.name_list, default=(), metavar="BONE,BONE", help="the bones that may get weights"
     )
     fit.add_argument(
         "--influences",
@@ -59,7 +60,7 @@ def add(commands) -> None:
         metavar="D",
         help="vertices that are this close already keep their weights",
     )
-    add_target(fit)
+    arguments.add_target(fit)
     fit.set_defaults(run=_run)
 
 

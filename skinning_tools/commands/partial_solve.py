@@ -5,10 +5,9 @@ import bpy
 
 from ..scene import background
 from ..scene.partial_steps import Frames
-from .common import add_target, find_object, progress_of
+from . import arguments
+from .common import find_object, progress_of
 from .outcome import Outcome, Row
-
-KINDS = ("RIGID", "SCALED", "AFFINE")
 
 
 def add_parts(command) -> None:
@@ -23,18 +22,8 @@ def add_parts(command) -> None:
         default="",
         help="an object with the same vertices that moves as the mesh should (default: the mesh's own animation)",
     )
-    command.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
-    command.add_argument("--frame-end", type=int, metavar="F", help="last frame (default: the scene's)")
-    command.add_argument(
-        "--frame-step", type=int, default=1, metavar="N", help="take every N-th frame (default: %(default)s)"
-    )
-    add_target(command)
-
-
-def add_kind(command) -> None:
-    command.add_argument(
-        "--kind", choices=KINDS, type=str.upper, default="RIGID", help="what the bones may do (default: %(default)s)"
-    )
+    arguments.add_frames(command, "take")
+    arguments.add_target(command)
 
 
 def add_locked_vertices(command) -> None:

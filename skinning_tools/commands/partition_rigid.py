@@ -5,7 +5,8 @@ import bpy
 
 from ..scene import background, rigid_parts
 from ..scene.weight_tool_settings import OUTPUTS
-from .common import add_target, find_object, progress_of
+from . import arguments
+from .common import find_object, progress_of
 from .outcome import Outcome, Row, each
 
 
@@ -16,14 +17,8 @@ def add(commands) -> None:
         description="Find the faces of a skinned mesh that one bone alone moves, mark or separate them from the skin, "
         "and save the file.",
     )
-    partition.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
-    partition.add_argument(
-        "--to",
-        choices=tuple(item[0] for item in OUTPUTS),
-        type=lambda text: text.upper().replace("-", "_"),
-        default="ATTRIBUTE",
-        help="what to make (default: %(default)s)",
-    )
+    arguments.add_skinned_object(partition)
+    arguments.add_enumeration(partition, "--to", OUTPUTS, "ATTRIBUTE", "what to make (default: %(default)s)")
     partition.add_argument(
         "--tolerance",
         type=float,
@@ -38,7 +33,7 @@ def add(commands) -> None:
         metavar="N",
         help="smaller parts stay with the skin (default: %(default)s)",
     )
-    add_target(partition)
+    arguments.add_target(partition)
     partition.set_defaults(run=_run)
 
 

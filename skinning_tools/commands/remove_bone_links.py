@@ -5,7 +5,8 @@ import bpy
 
 from ..scene.bone_links import remove_links
 from ..scene.joint_helper_rig import bones_to_clear
-from .common import add_target, find_armature, rows_removed
+from . import arguments
+from .common import find_armature, rows_removed
 from .outcome import Outcome
 
 
@@ -16,14 +17,10 @@ def add(commands) -> None:
         description="Remove links and twist bones with all that they added, give their weights back, and save the "
         "file.",
     )
-    remove.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
-    joints = remove.add_mutually_exclusive_group(required=True)
-    joints.add_argument(
-        "--joints", metavar="BONE,BONE", help="child bones of the joints; of twist bones, the bones that twist"
-    )
-    joints.add_argument("--all-joints", action="store_true", help="all that there are")
+    arguments.add_rig_object(remove)
+    arguments.add_joints(remove, "all that there are")
     remove.add_argument("--mirror", action="store_true", help="those of the other side, too")
-    add_target(remove)
+    arguments.add_target(remove)
     remove.set_defaults(run=_run)
 
 

@@ -5,7 +5,8 @@ import bpy
 
 from ..scene.bulge_bones import remove_bulges
 from ..scene.joint_helper_rig import bones_to_clear
-from .common import add_target, find_armature, rows_removed
+from . import arguments
+from .common import find_armature, rows_removed
 from .outcome import Outcome
 
 
@@ -15,12 +16,12 @@ def add(commands) -> None:
         help="take bulge bones away again",
         description="Remove bulge bones with all that they added, give their weights back, and save the file.",
     )
-    remove.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
+    arguments.add_rig_object(remove)
     bones = remove.add_mutually_exclusive_group(required=True)
     bones.add_argument("--bones", metavar="BONE,BONE", help="bulge bones, or the bones that carry them")
     bones.add_argument("--all-bones", action="store_true", help="all that there are")
     remove.add_argument("--mirror", action="store_true", help="those of the other side, too")
-    add_target(remove)
+    arguments.add_target(remove)
     remove.set_defaults(run=_run)
 
 

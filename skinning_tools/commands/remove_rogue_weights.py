@@ -4,7 +4,8 @@
 import bpy
 
 from ..scene import background, rogue_weights
-from .common import add_target, find_object, progress_of
+from . import arguments
+from .common import find_object, progress_of
 from .outcome import Outcome, Row
 
 
@@ -15,8 +16,8 @@ def add(commands) -> None:
         description="Give rogue weights, of vertices that follow a bone far from its other ones, to the bones of the "
         "nearest valid vertices, and save the file. Locked vertex groups stay.",
     )
-    remove.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
-    add_target(remove)
+    arguments.add_skinned_object(remove)
+    arguments.add_target(remove)
     remove.set_defaults(run=_run)
 
 

@@ -4,7 +4,8 @@
 import bpy
 
 from ..scene import background, weight_smoothing
-from .common import UsageError, add_target, find_object, progress_of
+from . import arguments
+from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row
 
 
@@ -15,7 +16,7 @@ def add(commands) -> None:
         description="Smooth the weights of all bones over the surface of a skinned mesh, and save the file. "
         "Borders, creases, sums and locked vertex groups stay.",
     )
-    smooth.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+    arguments.add_skinned_object(smooth)
     smooth.add_argument(
         "--strength",
         type=float,
@@ -34,7 +35,7 @@ def add(commands) -> None:
     smooth.add_argument("--vertex-group", default="", metavar="NAME", help="smooth as much as this group has weight")
     smooth.add_argument("--invert", action="store_true", help="smooth where the vertex group has no weight")
     smooth.add_argument("--no-creases", action="store_true", help="smooth over sharp and creased edges, too")
-    add_target(smooth)
+    arguments.add_target(smooth)
     smooth.set_defaults(run=_run)
 
 

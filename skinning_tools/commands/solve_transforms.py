@@ -2,7 +2,7 @@
 """`solve-transforms`: keyframes for bones whose weights are there already."""
 
 from ..scene import partial_motion
-from . import partial_solve
+from . import arguments, partial_solve
 from .outcome import Outcome
 
 
@@ -14,7 +14,7 @@ def add(commands) -> None:
         "animation, and save the file. They make a new action; the old one stays in the file.",
     )
     partial_solve.add_parts(solve)
-    partial_solve.add_kind(solve)
+    arguments.add_bone_kind(solve, "RIGID", "SCALED", "AFFINE")
     solve.add_argument(
         "--rotation-only", action="store_true", help="bones with a parent stay at their joints, and only turn there"
     )

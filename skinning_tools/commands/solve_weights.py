@@ -2,7 +2,7 @@
 """`solve-weights`: weights for bones that move already."""
 
 from ..scene import partial_weights
-from . import partial_solve
+from . import arguments, partial_solve
 from .outcome import Outcome
 
 
@@ -14,20 +14,8 @@ def add(commands) -> None:
         "and save the file.",
     )
     partial_solve.add_parts(solve)
-    solve.add_argument(
-        "--influences",
-        type=int,
-        default=4,
-        metavar="N",
-        help="most bones that may move one vertex (default: %(default)s)",
-    )
-    solve.add_argument(
-        "--smoothness",
-        type=float,
-        default=0.0,
-        metavar="S",
-        help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
-    )
+    arguments.add_influences(solve)
+    arguments.add_smoothness(solve)
     partial_solve.add_locked_vertices(solve)
     solve.set_defaults(run=_run)
 

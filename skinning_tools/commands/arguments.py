@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Arguments that several subcommands of the command line have."""
+
+
+def add_target(command) -> None:
+    """What all commands share that change a file and save it."""
+    command.add_argument(
+        "--input", metavar="FILE.blend", help="the file to work on (default: the one named before --command)"
+    )
+    target = command.add_mutually_exclusive_group(required=True)
+    target.add_argument("--output", metavar="FILE.blend", help="where to save the result")
+    target.add_argument("--overwrite", action="store_true", help="save over the file that was opened")
+    command.set_defaults(saves=True)
+
+
+def add_common(command) -> None:
+    """What all commands share, whatever they do."""
+    command.add_argument(
+        "--report", metavar="FILE.json", help="write settings, versions, figures and times to this file, failed or not"
+    )
+    command.add_argument(
+        "--progress",
+        choices=("lines", "openjd", "none"),
+        default="lines",
+        help="how progress is told: for people, by Open Job Description, or not (default: %(default)s)",
+    )
+    command.add_argument(
+        "--quiet", action="store_const", const="none", dest="progress", help="the same as --progress none"
+    )
+
+
+def add_skinned_object(command) -> None:
+    command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
+
+
+def add_rig_object(command) -> None:
+    command.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
+
+
+def add_joints(command, everything: str) -> None:
+    """--joints or --all-joints, the latter for ``everything``."""
+    joints = command.add_mutually_exclusive_group(required=True)
+    joints.add_argument(
+        "--joints", metavar="BONE,BONE", help="child bones of the joints; of twist bones, the bones that twist"
+    )
+    joints.add_argument("--all-joints", action="store_true", help=everything)
+
+
+def add_enumeration(command, name: str, items, default, help: str) -> None:
+    """One of an enumeration's items, written in small letters and with hyphens as well."""
+    command.add_argument(
+        name,
+        choices=tuple(item[0] for item in items),
+        type=lambda text: text.upper().replace("-", "_"),
+        default=default,
+        help=help,
+    )
+
+
+def add_bone_kind(command, *kinds: str) -> None:
+    """One of ``kinds``; the first where nothing is said."""
+    items = [(kind,) for kind in kinds]
+    add_enumeration(command, "--kind", items, kinds[0], "what the bones may do (default: %(default)s)")
+
+
+def add_influences(command) -> None:
+    command.add_argument(
+        "--influences",
+        type=int,
+        default=4,
+        metavar="N",
+        help="most bones that may move one vertex (default: %(default)s)",
+    )
+
+
+def add_smoothness(command) -> None:
+    command.add_argument(
+        "--smoothness",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
+    )
+
+
+def add_range(command, of: str = "") -> None:
+    """First and last frame; ``of``, what they are frames of."""
+    command.add_argument("--frame-start", type=int, metavar="F", help=f"first frame{of} (default: the scene's)")
+    command.add_argument("--frame-end", type=int, metavar="F", help=f"last frame{of} (default: the scene's)")
+
+
+def add_frames(command, use: str, of: str = "") -> None:
+    """``add_range``, and a step; ``use``, such as "convert", what is done with every N-th."""
+    add_range(command, of)
+    command.add_argument(
+        "--frame-step", type=int, default=1, metavar="N", help=f"{use} every N-th frame (default: %(default)s)"
+    )
+
+
+def name_list(text: str) -> tuple[str, ...]:
+    """For argparse: names that are separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
