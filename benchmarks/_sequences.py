@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import numpy as np
-from rotation_centers import in_own_process  # beside this file
+from _process import in_own_process  # beside this file
 
 from skinning_tools.core.animation import Animation
 

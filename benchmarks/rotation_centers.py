@@ -11,28 +11,25 @@ other work on the machine does not count; memory is the most that the process ev
 
 import argparse
 import importlib.util
-import multiprocessing
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial import ConvexHull, cKDTree
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import rotation_center_poses as poses  # noqa: E402 (in demos)
-from _rotation_center_variants import Problem, breadth_first, naive, parallel  # noqa: E402 (beside this file)
+from _meshes import BONES, HUMAN, INFLUENCES, creature, human  # noqa: E402 (beside this file)
+from _process import in_own_process, peak_memory  # noqa: E402
+from _rotation_center_variants import Problem, breadth_first, naive, parallel  # noqa: E402
 from _tables import Tables  # noqa: E402
 
 from skinning_tools.core.deform import METHODS  # noqa: E402 (the checkout's)
 from skinning_tools.core.rotation_centers import bake_rotation_centers  # noqa: E402
 
-HUMAN = poses.HUMAN
 SIZES = (10_000, 20_000, 50_000, 100_000, 200_000)
-BONES, INFLUENCES = 79, 4
 
 # Floats for each bone and each vertex beyond what all methods need, section 5.2.2: a matrix; a dual quaternion; a
 # matrix, a quaternion and the center.
@@ -177,12 +174,6 @@ def show_bakes(tables: Tables, sizes) -> None:
         tables.row(name, f"{vertices:,}", f"{triangles:,}", f"{seconds:.2f}", f"{memory:.0f}")
 
 
-def in_own_process(function, *arguments):
-    """Its result; the peak of memory is that of one process, and inherited from the one that starts it."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
-
-
 def compare() -> list[tuple[str, str, str, str]]:
     """The human rig without subdivision, all variants; the wall clock too, as one of them runs in several processes."""
     rest, triangles, bones, weights = human()
@@ -213,72 +204,6 @@ def measure(name: str, size: int) -> tuple[int, int, float, float]:
     start = time.process_time()
     bake_rotation_centers(rest, triangles, bones, weights)
     return len(rest), len(triangles), time.process_time() - start, peak_memory()
-
-
-def peak_memory() -> float:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1e6 if sys.platform == "darwin" else 1e3)
-
-
-def human():
-    """Rest, triangles, bones and weights of the human rig."""
-    data = np.load(HUMAN)
-    triangles = np.concatenate([data["quads"][:, [0, 1, 2]], data["quads"][:, [0, 2, 3]]])
-    return data["rest"].astype(float), triangles, data["influence_bones"], data["influence_weights"].astype(float)
-
-
-def creature(shape: str, size: int):
-    """A smooth mesh of about ``size`` vertices, each skinned to its four nearest joints."""
-    random = np.random.default_rng(0)
-    if shape == "ball":
-        rest = spiral(size)
-        triangles = ConvexHull(rest).simplices
-        joints = random.normal(size=(BONES, 3))
-        joints *= 0.9 * random.random((BONES, 1)) ** (1 / 3) / np.linalg.norm(joints, axis=1, keepdims=True)
-    else:
-        whole = 11_200 if shape == "raptor's size" else size
-        rest, triangles = tube(whole)
-        heights = np.linspace(0, 20, BONES)
-        joints = np.stack([2 * np.sin(heights / 3), 0 * heights, heights], axis=1)
-        if shape == "raptor's size":
-            rest, triangles = with_seams(rest, triangles, size)
-    distances, bones = cKDTree(joints).query(rest, INFLUENCES)
-    weights = 1 / (distances + 1e-3) ** 4
-    return rest, triangles, bones, weights / weights.sum(axis=1, keepdims=True)
-
-
-def spiral(count: int) -> np.ndarray:
-    """(count, 3) points evenly on the unit ball."""
-    steps = np.arange(count) + 0.5
-    heights, angles = 1 - 2 * steps / count, np.pi * (1 + np.sqrt(5)) * steps
-    radii = np.sqrt(1 - heights**2)
-    return np.stack([radii * np.cos(angles), radii * np.sin(angles), heights], axis=1)
-
-
-def tube(count: int):
-    """Rest and triangles of a bent tube of about ``count`` vertices."""
-    columns = int(np.sqrt(count / 4))
-    rows = count // columns
-    along, angle = np.meshgrid(np.linspace(0, 20, rows), 2 * np.pi * np.arange(columns) / columns, indexing="ij")
-    rest = np.stack([np.cos(angle) + 2 * np.sin(along / 3), np.sin(angle), along], axis=-1).reshape(-1, 3)
-    index = np.arange(rows * columns).reshape(rows, columns)
-    a, b = index[:-1], index[1:]
-    next_a, next_b = np.roll(a, -1, axis=1), np.roll(b, -1, axis=1)
-    triangles = [np.stack(corners, axis=-1).reshape(-1, 3) for corners in ((a, next_b, b), (a, next_a, next_b))]
-    return rest, np.concatenate(triangles)
-
-
-def with_seams(rest: np.ndarray, triangles: np.ndarray, count: int):
-    """The same surface with ``count`` vertices: corners of its first faces get vertices of their own."""
-    triangles = triangles.copy()
-    corners = triangles.reshape(-1)[: count - len(rest)]
-    rest = np.vstack([rest, rest[corners]])
-    triangles.reshape(-1)[: len(corners)] = np.arange(count - len(corners), count)
-    return rest, triangles
 
 
 if __name__ == "__main__":

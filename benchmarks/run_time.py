@@ -23,8 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import _sequences  # noqa: E402 (beside this file)
+from _meshes import tube  # noqa: E402
+from _process import in_own_process  # noqa: E402
 from _tables import Tables  # noqa: E402
-from rotation_centers import in_own_process, tube  # noqa: E402
 from scale import moving  # noqa: E402
 
 from skinning_tools.core.decomposition import Settings  # noqa: E402 (the checkout's)

@@ -19,8 +19,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
-from _tables import Tables  # noqa: E402 (beside this file)
-from rotation_centers import in_own_process, peak_memory, tube  # noqa: E402 (beside this file)
+from _meshes import tube  # noqa: E402 (beside this file)
+from _process import in_own_process, peak_memory  # noqa: E402
+from _tables import Tables  # noqa: E402
 
 from skinning_tools.core.animation import Animation  # noqa: E402 (the checkout's)
 from skinning_tools.core.decomposition import Settings, decompose  # noqa: E402

@@ -11,7 +11,6 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,32 +20,33 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import _sequences  # noqa: E402 (beside this file)
 from _baselines import dem_bones  # noqa: E402
+from _process import in_own_process  # noqa: E402
+from _skinning_plot import plot  # noqa: E402
+from _skinning_ways import (  # noqa: E402
+    AFFINE,
+    COLUMNS,
+    CORRECTED,
+    CPCA,
+    DEM_4,
+    PAPER_METHOD,
+    RIGID,
+    SAD,
+    SMA,
+    SVD,
+    WAYS,
+    Result,
+    measure,
+)
 from _tables import Tables  # noqa: E402
-from rotation_centers import in_own_process, peak_memory  # noqa: E402 (beside this file)
 
-from skinning_tools.core.decomposition import Settings, decompose  # noqa: E402 (the checkout's)
-from skinning_tools.core.decomposition.reduction import STRATEGIES, AnimationMatrix, reduce_animation  # noqa: E402
+from skinning_tools.core.decomposition.reduction import (  # noqa: E402 (the checkout's)
+    STRATEGIES,
+    AnimationMatrix,
+    reduce_animation,
+)
 
 KEPT = ROOT / "build" / "benchmarks" / "skinning_tables.json"
 PAPER_EPSILON = 5e-4
-CORRECTED = "{} + EigenSkin-10"
-SMA, SAD, CPCA, SVD = "SMA", "SAD", "clustered PCA", "SVD"
-DEM, DEM_4, DEM_8 = "Dem Bones", "Dem Bones, tuned, 4", "Dem Bones, tuned, 8"
-PAPER_METHOD, RIGID, AFFINE = "Kavan et al. 2010", "ours, rigid", "ours, affine"
-# Measured together where one starts from the other.
-WAYS = {
-    SMA: (SMA, CORRECTED.format(SMA)),
-    SAD: (SAD, CORRECTED.format(SAD)),
-    CPCA: (CPCA,),
-    SVD: (SVD,),
-    DEM: (DEM,),
-    DEM_4: (DEM_4,),
-    DEM_8: (DEM_8,),
-    PAPER_METHOD: (PAPER_METHOD,),
-    RIGID: (RIGID,),
-    AFFINE: (AFFINE,),
-}
-COLUMNS = [column for columns in WAYS.values() for column in columns]
 PAPER_COLUMNS = {
     SMA: "sma",
     CORRECTED.format(SMA): "sma_eigenskin10",
@@ -64,18 +64,6 @@ STRATEGY_COLUMNS = {
     "EXACT": "svd",
 }
 MISS = 1.5
-
-
-@dataclass(frozen=True)
-class Result:
-    """E_RMS and largest distance per mille, seconds on the wall and of the processor, MB; or why there is none."""
-
-    e_rms: float = float("nan")
-    largest: float = float("nan")
-    wall: float = float("nan")
-    processor: float = float("nan")
-    memory: float = float("nan")
-    missing: str = ""
 
 
 def main() -> int:
@@ -151,59 +139,6 @@ def measure_all(rows, files, kept: Kept) -> dict[tuple[str, int], dict[str, Resu
                 shown = result.missing or f"{result.e_rms:9.3g} {result.wall:7.1f} s {result.processor:7.1f} s"
                 print(f"  {column:24} {shown}", flush=True)
     return results
-
-
-def measure(file: str, name: str, bones: int, way: str) -> list[dict]:
-    """The results of all columns of ``way``, in a process of its own."""
-    from _baselines.approximations import measured
-
-    animation = _sequences.read(Path(file), name)
-    results, approximation = [], None
-    for column in WAYS[way]:
-        wall, processor = time.perf_counter(), time.process_time()
-        approximation = approximate(animation, bones, column, approximation)
-        wall, processor = time.perf_counter() - wall, time.process_time() - processor
-        if isinstance(approximation, str):
-            results.append(asdict(Result(missing=approximation)))
-        else:
-            e_rms, largest = measured(animation, approximation)
-            results.append(asdict(Result(e_rms, largest, wall, processor, peak_memory())))
-    return results
-
-
-def approximate(animation, bones: int, column: str, start):
-    """The approximation of a column; ``start``: that of the column before. A text where there is none."""
-    from _baselines import (
-        clustered_pca,
-        eigenskin_corrections,
-        skinning_arbitrary_deformations,
-        skinning_mesh_animations,
-        truncated_svd,
-    )
-    from _baselines.approximations import Skinned
-
-    if isinstance(start, str):
-        return start
-    if column == SMA:
-        try:
-            return skinning_mesh_animations.approximate(animation, bones)
-        except skinning_mesh_animations.TooFewClusters:
-            return "too few clusters"
-    if column in (CORRECTED.format(SMA), CORRECTED.format(SAD)):
-        return eigenskin_corrections.correct(animation, start)
-    dem = {DEM: dem_bones.DEFAULTS, DEM_4: dem_bones.TUNED_4, DEM_8: dem_bones.TUNED_8}.get(column)
-    if dem:
-        return dem_bones.approximate(animation, bones, **dem) if dem_bones.available() else "not installed"
-    settings = {
-        PAPER_METHOD: Settings(bones, method="KAVAN2010"),
-        RIGID: Settings(bones, "RIGID"),
-        AFFINE: Settings(bones),
-    }.get(column)
-    if settings:
-        found = decompose(animation, settings)
-        return Skinned(found.rest, found.bones, found.weights, found.transforms)
-    modules = {SAD: skinning_arbitrary_deformations, CPCA: clustered_pca, SVD: truncated_svd}
-    return modules[column].approximate(animation, bones)
 
 
 def show_reductions(tables: Tables, files, kept: Kept, reference) -> None:
@@ -371,63 +306,6 @@ def show_times(tables: Tables, results) -> None:
         for (name, bones), row in results.items():
             cells = ("–" if row[column].missing else f"{getattr(row[column], kind):.1f}" for column in COLUMNS)
             tables.row(name, str(bones), *cells)
-
-
-def plot(path: Path, results) -> None:
-    """Error over processor seconds, one panel a sequence."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    styles = {
-        SMA: ("#8c6d31", "o"),
-        CORRECTED.format(SMA): ("#8c6d31", "P"),
-        SAD: ("#7b4173", "o"),
-        CORRECTED.format(SAD): ("#7b4173", "P"),
-        CPCA: ("#7f7f7f", "s"),
-        DEM: ("#1f77b4", "v"),
-        DEM_4: ("#1f77b4", "D"),
-        DEM_8: ("#1f77b4", "^"),
-        PAPER_METHOD: ("#2ca02c", "X"),
-        RIGID: ("#ff7f0e", "D"),
-        AFFINE: ("#d62728", "*"),
-    }
-    columns = min(4, len(results))
-    lines = -(-len(results) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(3.4 * columns, 3.1 * lines + 0.9), squeeze=False)
-    for panel, ((name, bones), row) in zip(axes.flat, results.items(), strict=False):
-        for column, (color, marker) in styles.items():
-            result = row[column]
-            if result.missing:
-                continue
-            seconds = result.processor
-            if column.startswith((f"{SMA} +", f"{SAD} +")):
-                seconds += row[column.split(" + ")[0]].processor
-            panel.loglog(
-                seconds,
-                result.e_rms,
-                marker,
-                color=color,
-                markersize=11 if column == AFFINE else 7,
-                markeredgecolor="white",
-                label=column,
-            )
-        panel.set_title(f"{name}, {bones} bones", fontsize=10)
-        panel.grid(True, which="both", alpha=0.25)
-        panel.tick_params(labelsize=8)
-    for panel in axes[-1]:
-        panel.set_xlabel("seconds of the processor", fontsize=9)
-    for panel in axes[:, 0]:
-        panel.set_ylabel("E_RMS, ‰", fontsize=9)
-    for panel in axes.flat[len(results) :]:
-        panel.set_visible(False)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=6, fontsize=9, frameon=False)
-    figure.tight_layout(rect=(0, 0.9 / (3.1 * lines + 0.9), 1, 1))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skinned meshes of a given size for benchmarks, and the human rig of ../shared/data."""
+
+import numpy as np
+from rotation_center_poses import HUMAN  # in demos
+from scipy.spatial import ConvexHull, cKDTree
+
+BONES, INFLUENCES = 79, 4
+
+
+def human():
+    """Rest, triangles, bones and weights of the human rig."""
+    data = np.load(HUMAN)
+    triangles = np.concatenate([data["quads"][:, [0, 1, 2]], data["quads"][:, [0, 2, 3]]])
+    return data["rest"].astype(float), triangles, data["influence_bones"], data["influence_weights"].astype(float)
+
+
+def creature(shape: str, size: int):
+    """A smooth mesh of about ``size`` vertices, each skinned to its four nearest joints."""
+    random = np.random.default_rng(0)
+    if shape == "ball":
+        rest = spiral(size)
+        triangles = ConvexHull(rest).simplices
+        joints = random.normal(size=(BONES, 3))
+        joints *= 0.9 * random.random((BONES, 1)) ** (1 / 3) / np.linalg.norm(joints, axis=1, keepdims=True)
+    else:
+        whole = 11_200 if shape == "raptor's size" else size
+        rest, triangles = tube(whole)
+        heights = np.linspace(0, 20, BONES)
+        joints = np.stack([2 * np.sin(heights / 3), 0 * heights, heights], axis=1)
+        if shape == "raptor's size":
+            rest, triangles = with_seams(rest, triangles, size)
+    distances, bones = cKDTree(joints).query(rest, INFLUENCES)
+    weights = 1 / (distances + 1e-3) ** 4
+    return rest, triangles, bones, weights / weights.sum(axis=1, keepdims=True)
+
+
+def spiral(count: int) -> np.ndarray:
+    """(count, 3) points evenly on the unit ball."""
+    steps = np.arange(count) + 0.5
+    heights, angles = 1 - 2 * steps / count, np.pi * (1 + np.sqrt(5)) * steps
+    radii = np.sqrt(1 - heights**2)
+    return np.stack([radii * np.cos(angles), radii * np.sin(angles), heights], axis=1)
+
+
+def tube(count: int):
+    """Rest and triangles of a bent tube of about ``count`` vertices."""
+    columns = int(np.sqrt(count / 4))
+    rows = count // columns
+    along, angle = np.meshgrid(np.linspace(0, 20, rows), 2 * np.pi * np.arange(columns) / columns, indexing="ij")
+    rest = np.stack([np.cos(angle) + 2 * np.sin(along / 3), np.sin(angle), along], axis=-1).reshape(-1, 3)
+    index = np.arange(rows * columns).reshape(rows, columns)
+    a, b = index[:-1], index[1:]
+    next_a, next_b = np.roll(a, -1, axis=1), np.roll(b, -1, axis=1)
+    triangles = [np.stack(corners, axis=-1).reshape(-1, 3) for corners in ((a, next_b, b), (a, next_a, next_b))]
+    return rest, np.concatenate(triangles)
+
+
+def with_seams(rest: np.ndarray, triangles: np.ndarray, count: int):
+    """The same surface with ``count`` vertices: corners of its first faces get vertices of their own."""
+    triangles = triangles.copy()
+    corners = triangles.reshape(-1)[: count - len(rest)]
+    rest = np.vstack([rest, rest[corners]])
+    triangles.reshape(-1)[: len(corners)] = np.arange(count - len(corners), count)
+    return rest, triangles
