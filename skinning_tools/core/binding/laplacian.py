@@ -48,8 +48,12 @@ def laplacian(body: Body) -> tuple[sparse.csr_matrix, np.ndarray]:
     np.maximum(half.data, 0, out=half.data)
     links = half + half.T
     result = sparse.diags(np.asarray(links.sum(axis=1)).ravel()) - links
-    typical = areas.mean() or 1.0
-    return result.tocsr(), np.maximum(areas, 1e-6 * typical)
+    if areas.any():
+        areas = np.maximum(areas, 1e-6 * areas.mean())
+    else:
+        # Flat triangles alone, or no faces and edges at all: as if the places shared a surface as large as the mesh.
+        areas = np.full(count, (body.diagonal**2 or 1.0) / count)
+    return result.tocsr(), areas
 
 
 def _edges_without_triangles(edges: np.ndarray, triangles: np.ndarray, count: int) -> np.ndarray:

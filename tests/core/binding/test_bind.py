@@ -76,6 +76,9 @@ BODIES = {
     "one vertex": lambda: points(1),
     "two vertices": lambda: points(2),
     "all at one place": lambda: Body(np.ones((5, 3)), [[0, 1, 2], [2, 3, 4]], [[0, 4]]),
+    "flat triangles alone": lambda: Body(bar().rest * [1, 0, 0], bar().triangles, NO_EDGES),
+    "flat triangles in kilometers": lambda: Body(bar().rest * [1e6, 0, 0], bar().triangles, NO_EDGES),
+    "a speck": lambda: Body(1e-6 * bar().rest + [1e3, 0, 0], bar().triangles, NO_EDGES),
     "a faint body far away": lambda: Body(1e-3 * bar().rest + [1e3, 0, 0], bar().triangles, NO_EDGES),
 }
 SKELETONS = {
