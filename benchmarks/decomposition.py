@@ -52,7 +52,7 @@ def main() -> int:
     if options.write:
         lines = [list(COLUMNS), ["---"] * len(COLUMNS), *rows]
         text = "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
-        options.write.write_text(f"{text}\n\n{mean}\n", encoding="utf-8")
+        options.write.write_text(f"# Conversion in figures\n\n{text}\n\n{mean}\n", encoding="utf-8")
     return 0
 
 

@@ -1,26 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reference in docs/command_line.md, made from the command line's own help.
-
-python -m tools.command_line_docs, in a Python with bpy, writes it anew.
-"""
+"""The reference in docs/command_line.md, made from the command line's own help."""
 
 import argparse
-import sys
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "command_line.md"
-BEGIN, END = "<!-- reference, made by tools/command_line_docs.py -->\n", "<!-- end of the reference -->\n"
-
-
-def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8", newline="\n")
-    print(f"{PAGE.relative_to(PAGE.parents[1])}", flush=True)
-
-
-def page() -> str:
-    """The page with its reference made anew."""
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{head}{BEGIN}\n{reference()}\n{END}{rest.partition(END)[2]}"
 
 
 def reference() -> str:
@@ -68,8 +52,3 @@ def _actions(command: argparse.ArgumentParser) -> list[argparse.Action]:
 def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     (group,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return group.choices
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(PAGE.parents[1]))
-    main()

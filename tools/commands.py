@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import blender_program, environment, package, suite
+from . import blender_program, environment, html_pages, package, suite
 from .environment import ROOT, Failure
 from .requirements import RIVALS
 
@@ -51,7 +51,8 @@ def argument_parser() -> argparse.ArgumentParser:
         ("test", _test, "style checks, then the whole suite; further arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
         ("bench", _bench, "run a benchmark of benchmarks/; further arguments go to it"),
-        ("docs", _docs, "make the pictures of docs/images and the reference of the command line anew"),
+        ("html", _html, "build the pages of docs/ into build/html; a link or an anchor that leads nowhere is an error"),
+        ("docs", _docs, "make the pictures of docs/images and the references anew"),
     )
     for name, run, description in descriptions:
         command = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
@@ -116,6 +117,11 @@ def _bench(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     return _run(python, os.path.relpath(script, ROOT), *rest)
 
 
+def _html(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
+    print(html_pages.build(python).relative_to(ROOT), flush=True)
+    return 0
+
+
 def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     images = ROOT / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
@@ -126,5 +132,5 @@ def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
             print(f"docs/images/{name}", flush=True)
     for name in ("rotation_centers", "eigenskin", "binding", "creature_pictures"):
         status = status or _run(python, f"demos/{name}.py", "--output", str(images))
-    status = status or _run(python, "-m", "tools.command_line_docs")
+    status = status or _run(python, "-m", "tools.references")
     return status

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .requirements import BLENDERS, DEFAULT_BLENDER, PROGRAM_TOOLS, SYSTEM_LIBRARIES
+from .requirements import BLENDERS, DEFAULT_BLENDER, PROGRAM_TOOLS, SITE_TOOLS, SYSTEM_LIBRARIES
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".venv"
@@ -63,14 +63,23 @@ def ensure(name: str) -> Path:
 
 def ensure_program_tools(python: Path, version: str) -> Path:
     """A folder with the test tools for the Python of a Blender program, 3.11 for one, for its PYTHONPATH."""
-    folder = ENVIRONMENTS / f"program-{version}"
+    return _ensure_folder(python, f"program-{version}", PROGRAM_TOOLS, f"--python-version={version}")
+
+
+def ensure_site_tools(python: Path) -> Path:
+    """A folder with what builds the web pages, for the PYTHONPATH of ``python``, which is that of .venv."""
+    return _ensure_folder(python, f"site-{sys.version_info[0]}.{sys.version_info[1]}", SITE_TOOLS)
+
+
+def _ensure_folder(python: Path, name: str, requirements: tuple[str, ...], *options: str) -> Path:
+    """A folder of packages beside the environments, installed where it is missing, incomplete or outdated."""
+    folder = ENVIRONMENTS / name
     stamp = folder / "complete"
-    requirements = _fingerprint(*PROGRAM_TOOLS)
-    if not (stamp.exists() and stamp.read_text() == requirements):
+    wanted = _fingerprint(*requirements)
+    if not (stamp.exists() and stamp.read_text() == wanted):
         shutil.rmtree(folder, ignore_errors=True)
-        target = f"--target={folder}", f"--python-version={version}"
-        pip(python, "install", "--quiet", "--only-binary=:all:", *target, *PROGRAM_TOOLS)
-        stamp.write_text(requirements)
+        pip(python, "install", "--quiet", "--only-binary=:all:", f"--target={folder}", *options, *requirements)
+        stamp.write_text(wanted)
     return folder
 
 

@@ -34,6 +34,13 @@ TOOLS = (
 # pytest-blender starts the program and hands pytest's arguments to a pytest inside it.
 PROGRAM_TOOLS = ("pytest-blender==3.0.8", *(tool for tool in TOOLS if tool.startswith(("pytest==", "hypothesis=="))))
 
+# Builds docs/ as web pages: in a folder of its own, by `build.py html` alone.
+SITE_TOOLS = (
+    "sphinx==9.0.4",  # checks every link and anchor as well; the last series for Python 3.11
+    "myst-parser==5.2.0",  # reads the pages as they stand for a code host: Markdown with relative links
+    "furo==2025.12.19",  # plain pages for desktop and phone, light and dark, that load nothing from elsewhere
+)
+
 # What a benchmark compares with, by the benchmark's file: installed by `build.py bench NAME --rivals` alone.
 RIVALS = {
     "skinning_tables": ("py-dem-bones==0.13.1",),  # EA's Dem Bones, C++ core and all; has wheels for Python 3.11 alone

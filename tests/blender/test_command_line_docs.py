@@ -9,14 +9,14 @@ import bpy
 
 from skinning_tools import command_line
 from tests.blender import moving_meshes
-from tools import command_line_docs
+from tools import command_line_docs, references
 
 PAGE = command_line_docs.PAGE
 
 
 def test_the_reference_is_up_to_date():
-    """Where this fails: python -m tools.command_line_docs, with the Python of .venv."""
-    assert PAGE.read_text("utf-8") == command_line_docs.page()
+    """Where this fails: python -m tools.references, with the Python of .venv."""
+    assert PAGE.read_text("utf-8") == references.page(command_line_docs)
 
 
 def test_its_examples_are_understood():

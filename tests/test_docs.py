@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documentation says what the code says: messages, the Python reference and its example, links between pages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools import commands, environment, html_pages, messages, python_docs, references
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+def without_code(text: str) -> str:
+    """Markdown without its blocks and spans of code, in which nothing is a link or a heading."""
+    return re.sub(r"`[^`\n]*`", "``", re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def anchors(page: Path) -> set[str]:
+    """Of a page's headings, as code hosts make them."""
+    found: list[str] = []
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for heading in re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
+        anchor = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        before = sum(each == anchor for each in found)
+        found.append(f"{anchor}-{before}" if before else anchor)
+    return set(found)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_links_and_pictures_lead_somewhere(page):
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text("utf-8"))):
+        if re.match(r"https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert not broken, broken
+
+
+@pytest.fixture(scope="module")
+def differences() -> tuple[list[str], list[str]]:
+    return messages.differences(messages.messages(), messages.PAGE.read_text("utf-8"))
+
+
+def test_every_message_has_its_line_in_troubleshooting(differences):
+    """Where this fails: add the message to the entry that it belongs to, or a new one; ``…`` stands for any words."""
+    assert not differences[0], "\n".join(differences[0])
+
+
+def test_troubleshooting_has_no_message_that_no_code_says(differences):
+    assert not differences[1], "\n".join(differences[1])
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "fits"),
+    [
+        ("The … is in …", "The … is in …", True),
+        ("The … is in …", 'The object "…" is in …', True),
+        ("The … is in …", "The … is in Edit Mode", False),
+        ("The … has a scale of zero", 'The object "…" or its armature "…" has a scale of zero', True),
+        ("The … has a scale of zero", "The … has a scale of zero in …", False),
+    ],
+)
+def test_blanks_of_a_line_are_any_words_where_it_has_some_of_its_own(line, text, fits):
+    assert bool(messages.pattern(line).fullmatch(text)) == fits
+
+
+def test_messages_are_read_from_code(tmp_path, monkeypatch):
+    """Choices are told apart, numbers and unknown names are blank, and what to do is left out."""
+    monkeypatch.setattr(messages, "PACKAGE", tmp_path)
+    (tmp_path / "errors.py").write_text("class SkinningError(Exception): pass\nclass Bad(SkinningError): pass\n")
+    (tmp_path / "work.py").write_text(
+        "def check(name, locked):\n"
+        "    how = 'locked' if locked else 'hidden'\n"
+        "    raise Bad(f'The bone \"{name}\" is {how}. Show it')\n"
+        "def other(cls, step):\n"
+        "    cls.poll_message_set('Go home. Now')\n"
+        "    return Bad('The step is {}'.format(step) + ', not 1')\n"
+    )
+    expected = ['The bone "…" is locked', 'The bone "…" is hidden', "Go home", "The step is …, not 1"]
+    assert list(messages.messages()) == expected
+
+
+def test_a_message_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(messages, "PACKAGE", tmp_path)
+    (tmp_path / "work.py").write_text("def check(words):\n    raise SkinningError(' '.join(words))\n")
+    with pytest.raises(ValueError, match=r"work\.py:2"):
+        messages.messages()
+
+
+def test_the_python_reference_is_up_to_date():
+    """Where this fails: python -m tools.references, with the Python of .venv."""
+    assert python_docs.PAGE.read_text("utf-8") == references.page(python_docs)
+
+
+def test_the_example_of_the_python_reference_runs(capsys):
+    (example,) = re.findall(
+        r"```python\n(.*?)```", python_docs.PAGE.read_text("utf-8").partition("## Arrays")[0], re.DOTALL
+    )
+    found: dict = {}
+    exec(example, found)
+    assert re.match(r"E_RMS \d+\.\d\d, largest error \d+\.\d\d\n", capsys.readouterr().out)
+    # The shapes that its comments tell.
+    for name, shape in re.findall(r"^found\.(\w+)(?:, .*)?  # (\([\d, ]+\))", example, re.MULTILINE):
+        assert str(getattr(found["found"], name).shape) == shape, name
+
+
+@pytest.mark.parametrize(
+    ("text", "fetched"),
+    [
+        ('<script src="https://example.org/x.js"></script>', True),
+        ('<link rel="stylesheet" href="//example.org/x.css">', True),
+        ("@font-face { src: url(https://example.org/x.woff2) }", True),
+        ('<a href="https://example.org">there</a> <script src="_static/x.js"></script>', False),
+    ],
+)
+def test_what_a_page_would_fetch_from_elsewhere_is_found(text, fetched):
+    assert bool(html_pages.FETCHED.search(text)) == fetched
+
+
+def test_html_says_where_the_pages_are(monkeypatch, capsys):
+    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
+    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
+    monkeypatch.setattr(html_pages, "build", lambda python: ROOT / "build" / "html" / "index.html")
+    assert commands.main(["html"]) == 0
+    assert Path(capsys.readouterr().out.strip()) == Path("build/html/index.html")

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The messages that the extension has for its users, read from its code, and docs/troubleshooting.md held against them.
+
+python -m tools.messages tells what the page lacks, and what of it no code says any more.
+"""
+
+import ast
+import itertools
+import re
+import sys
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "skinning_tools"
+PAGE = ROOT / "docs" / "troubleshooting.md"
+
+# A name or a number.
+BLANK = "…"
+NAME = f'(?:{BLANK}|(?:object )?"{BLANK}")'
+# Fewer fit too much.
+ENOUGH_WORDS = 4
+# Exceptions whose subclasses, they included, carry what the user reads.
+FAMILIES = {"SkinningError", "UsageError"}
+# By a function's name: which of its arguments is a text for the user, where it is one and no exception's.
+TELLING = {"poll_message_set": 0, "_tell": 1, "report": 1}
+# What hands messages on that others made.
+FORWARDING = {"error"}
+
+
+class Module:
+    """A source file of the package."""
+
+    def __init__(self, path: Path):
+        self.name = path.relative_to(PACKAGE).as_posix()
+        self.tree = ast.parse(path.read_text(encoding="utf-8"))
+        self._assigned: dict[ast.AST, dict[str, list[ast.expr]]] = {}
+
+    @cached_property
+    def nodes(self) -> list[tuple[ast.AST, tuple[ast.FunctionDef, ...]]]:
+        """All of the tree, each with the functions that it is in, the innermost first."""
+        found = []
+
+        def visit(node, around):
+            found.append((node, around))
+            inner = (node, *around) if isinstance(node, ast.FunctionDef) else around
+            for child in ast.iter_child_nodes(node):
+                visit(child, inner)
+
+        visit(self.tree, ())
+        return found
+
+    def assigned(self, scope) -> dict[str, list[ast.expr]]:
+        """By name, what is assigned to it anywhere in a function or the module."""
+        if scope not in self._assigned:
+            found = self._assigned[scope] = {}
+            for node in ast.walk(scope):
+                for target in node.targets if isinstance(node, ast.Assign) else ():
+                    pairs = [(target, node.value)]
+                    if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                        pairs = list(zip(target.elts, node.value.elts, strict=True))
+                    for each, value in pairs:
+                        if isinstance(each, ast.Name):
+                            found.setdefault(each.id, []).append(value)
+        return self._assigned[scope]
+
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        return {node.name: node for node, _ in self.nodes if isinstance(node, ast.FunctionDef)}
+
+
+def messages() -> dict[str, str]:
+    """The first sentence of every message, to the place in the code that makes it.
+
+    Raises ValueError where one is put together in a way that cannot be read: write it as one text.
+    """
+    modules = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
+    errors = _error_classes(modules)
+    found: dict[str, str] = {}
+    for module in modules:
+        for node, around in module.nodes:
+            for text in _messages_of(node, around, module, errors):
+                if text:
+                    found.setdefault(first_sentence(text), f"{module.name}:{node.lineno}")
+    return found
+
+
+def first_sentence(text: str) -> str:
+    """What is wrong, without what to do about it."""
+    sentence = re.split(rf"(?<=[.!?])\s+(?=[A-Z{BLANK}])", text.strip())[0]
+    return re.sub(f"{BLANK}+", BLANK, sentence.rstrip("."))
+
+
+def lines(page: str) -> list[str]:
+    """The page's lines that stand for messages: all items of its lists."""
+    return re.findall(r"^- (.+)$", page, re.MULTILINE)
+
+
+def pattern(line: str) -> re.Pattern:
+    """What a line stands for: its blanks are any words, but in short lines names and numbers alone."""
+    blank = ".*" if len(re.findall(r"\w+", line)) >= ENOUGH_WORDS else NAME
+    return re.compile(blank.join(map(re.escape, line.split(BLANK))))
+
+
+def differences(found: dict[str, str], page: str) -> tuple[list[str], list[str]]:
+    """Messages that no line of the page stands for, with their places, and lines that stand for no message."""
+    patterns = {line: pattern(line) for line in lines(page)}
+    missing = [
+        f"{text} ({place})"
+        for text, place in found.items()
+        if not any(each.fullmatch(text) for each in patterns.values())
+    ]
+    return missing, [line for line, each in patterns.items() if not any(map(each.fullmatch, found))]
+
+
+def _error_classes(modules: list[Module]) -> set[str]:
+    classes = [node for module in modules for node, _ in module.nodes if isinstance(node, ast.ClassDef)]
+    family: set[str] = set()
+    more = set(FAMILIES)
+    while more - family:
+        family |= more
+        more = {each.name for each in classes if {getattr(base, "id", "") for base in each.bases} & family}
+    return family
+
+
+def _messages_of(node, around, module, errors) -> list[str]:
+    """The texts that a piece of code has for the user; mostly none."""
+    reader = Reader(module, around)
+    if isinstance(node, ast.Return) and around[0].name.startswith("reason") and _is_text(node.value):
+        return reader.of(node.value)
+    if not isinstance(node, ast.Call):
+        return []
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    if name in errors and node.args and around and around[0].name not in FORWARDING:
+        try:
+            return reader.of(node.args[0])
+        except LookupError as error:
+            raise ValueError(f"{module.name}:{node.lineno}: no message can be read from {error}") from None
+    told = node.args[TELLING.get(name, len(node.args)) :][:1]
+    if not told or not _is_text(told[0]) or (name == "report" and "WARNING" not in ast.unparse(node.args[0])):
+        return []
+    return reader.of(told[0])
+
+
+def _is_text(node) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and bool(node.value))
+
+
+class Reader:
+    """Reads the texts that an expression of a module may be, with blanks in them.
+
+    around: the functions that it is in, the innermost first. ``of`` raises LookupError where no text can be told.
+    """
+
+    def __init__(self, module: Module, around: tuple[ast.FunctionDef, ...]):
+        self._module = module
+        self._around = around
+        # Names that are being looked up: one that is made from itself is no text to be read.
+        self._pending: list[str] = []
+
+    def of(self, node) -> list[str]:
+        match node:
+            case ast.Constant(value=str(text)):
+                return [text]
+            case ast.JoinedStr(values=parts):
+                return self._joined([[part.value] if _is_text(part) else self._inside(part.value) for part in parts])
+            case ast.BinOp(op=ast.Add(), left=left, right=right):
+                return self._joined([self.of(left), self.of(right)])
+            case ast.IfExp(body=first, orelse=second):
+                return self.of(first) + self.of(second)
+            case ast.Call(func=ast.Attribute(attr="format", value=template)):
+                return [re.sub(r"\{[^}]*\}", BLANK, text) for text in self.of(template)]
+            case ast.Call(func=ast.Name(id=name)) if name in self._module.functions:
+                function = self._module.functions[name]
+                reader = Reader(self._module, (function,))
+                returned = (each.value for each in ast.walk(function) if isinstance(each, ast.Return))
+                return [text for value in returned if value is not None for text in reader.of(value)]
+            case ast.Name(id=name) if name not in self._pending:
+                self._pending.append(name)
+                try:
+                    return self._assigned(name)
+                finally:
+                    self._pending.pop()
+        raise LookupError(ast.unparse(node))
+
+    def _joined(self, choices: list[list[str]]) -> list[str]:
+        return ["".join(choice) for choice in itertools.product(*choices)]
+
+    def _inside(self, node) -> list[str]:
+        """Of a name or a choice in the middle of a message, its words where they are plain to see; else a blank."""
+        if isinstance(node, ast.Name | ast.IfExp):
+            with suppress(LookupError):
+                return self.of(node)
+        return [BLANK]
+
+    def _assigned(self, name: str) -> list[str]:
+        for scope in (*self._around, self._module.tree):
+            values = self._module.assigned(scope).get(name)
+            if values:
+                return [text for value in values for text in self.of(value)]
+        raise LookupError(name)
+
+
+def main() -> int:
+    missing, outdated = differences(messages(), PAGE.read_text(encoding="utf-8"))
+    for head, found in (("Messages without a line", missing), ("Lines without a message", outdated)):
+        if found:
+            print(f"{head}:", *found, sep="\n  ")
+    return int(bool(missing or outdated))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

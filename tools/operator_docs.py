@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The reference in docs/operators.md, made from the operators as Blender registers them."""
+
+import math
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
+
+# By task: its page, and the modules of skinning_tools.operators in their order.
+TASKS = {
+    "Convert Animation": (
+        "convert_animation.md",
+        ("convert_animation", "suggest_bones", "presets", "show_result", "results"),
+    ),
+    "Partial solves": ("partial_solves.md", ("solve_weights", "solve_transforms", "add_helper_bones")),
+    "Centers of Rotation": (
+        "centers_of_rotation.md",
+        (
+            "bake_rotation_centers",
+            "center_of_rotation_modifier",
+            "center_of_rotation_playback",
+            "preview",
+            "export_centers",
+        ),
+    ),
+    "EigenSkin": ("eigenskin.md", ("eigenskin_examples", "eigenskin_poses", "build_eigenskin")),
+    "Binding and weights": (
+        "binding.md",
+        ("bind", "clean_weights", "partition_rigid", "weight_view", "fit_weights", "bone_links", "bulge_bones"),
+    ),
+}
+SCENE_RANGE = {"frame_start", "frame_end"}
+# Of no use to scripts.
+LEFT_OUT = {"boundary"}
+
+
+def reference() -> str:
+    """All operators that scripts may call, by task, as Markdown."""
+    import bpy
+
+    import skinning_tools
+    from skinning_tools import operators
+
+    modules = {module.__name__.rpartition(".")[2]: module for module in operators.modules}
+    listed = {name for _, names in TASKS.values() for name in names}
+    if modules.keys() - LEFT_OUT != listed:
+        raise ValueError(f"tools/operator_docs.py and skinning_tools.operators differ: {listed ^ modules.keys()}")
+    registered = hasattr(bpy.types, "SKINNING_OT_convert_animation")
+    if not registered:
+        skinning_tools.register()
+    try:
+        parts = []
+        for task, (page, names) in TASKS.items():
+            parts.append([f"### {task}", "", f"[What it is, and how to use it]({page})"])
+            parts += [_operator(cls) for name in names for cls in modules[name].registry if _is_operator(cls)]
+    finally:
+        if not registered:
+            skinning_tools.unregister()
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _is_operator(cls) -> bool:
+    import bpy
+
+    return issubclass(cls, bpy.types.Operator) and "INTERNAL" not in cls.bl_options
+
+
+def _operator(cls) -> list[str]:
+    """Name, tooltip and properties."""
+    import bpy
+
+    rna = getattr(bpy.ops.skinning, cls.bl_idname.rpartition(".")[2]).get_rna_type()
+    properties = [each for each in rna.properties if each.identifier != "rna_type" and not each.is_hidden]
+    # The two together have no default but the scene's range.
+    of_scene = SCENE_RANGE if {each.identifier for each in properties} >= SCENE_RANGE else set()
+    defaults = ["the scene's" if each.identifier in of_scene else _default(each) for each in properties]
+    rows = [
+        f"| `{each.identifier}` | {default} | {_meaning(each)} |"
+        for each, default in zip(properties, defaults, strict=True)
+    ]
+    table = ["", "| property | default | meaning |", "|---|---|---|", *rows] if rows else []
+    return [f"#### {cls.bl_idname}", "", f"**{cls.bl_label}**. {_sentence(rna.description)}", *table]
+
+
+def _default(each) -> str:
+    if each.type == "ENUM" and each.is_enum_flag:
+        return f"`{set(each.default_flag) or '{}'}`"
+    if each.type in ("FLOAT", "INT", "BOOLEAN") and each.is_array:
+        return f"`{tuple(map(_rounded, each.default_array))}`"
+    if each.type == "FLOAT" and each.subtype == "ANGLE":
+        return f"`{_rounded(each.default)}` ({_rounded(math.degrees(each.default)):g}°)"
+    if each.type in ("ENUM", "STRING"):
+        return f'`"{each.default}"`'
+    return f"`{_rounded(each.default)}`"
+
+
+def _rounded(number):
+    """Blender keeps single precision."""
+    return float(f"{number:.6g}") if isinstance(number, float) else number
+
+
+def _meaning(each) -> str:
+    text = _sentence(each.description) if each.description else f"{each.name}."
+    if each.type == "ENUM":
+        items = (f"`{item.identifier}` ({_inner(item.description) or item.name})" for item in each.enum_items)
+        text = f"{text} {'; '.join(items)}"
+    return text.replace("|", "\\|")
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _inner(text: str) -> str:
+    """A tooltip inside a sentence."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
