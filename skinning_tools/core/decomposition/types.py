@@ -20,9 +20,13 @@ class Settings:
 
     bone_count: int = 20
     bone_kind: str = "AFFINE"
+    """AFFINE bones also shear, SCALED ones stretch along axes of their own, RIGID ones only move and turn."""
     max_influences: int = 4
+    """Most bones that move one vertex."""
     iterations: int = 15
+    """Sweeps over transforms, rest pose and weights in turn."""
     optimize_rest_pose: bool = True
+    """Else the first frame is the rest pose."""
     target_error: float = 0.0
     """E_RMS at which fewer bones than ``bone_count`` are enough; 0: use exactly ``bone_count``."""
     method: str = "STANDARD"
