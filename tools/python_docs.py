@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The reference in docs/python_reference.md, made from the docstrings of skinning_tools.core."""
 
+import ast
 import dataclasses
 import importlib
 import inspect
 import re
+import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "python_reference.md"
@@ -79,8 +82,10 @@ def _entry(module, name: str) -> str:
         return f"{heading}\n\n{source}, a `{base.__name__}`\n\n{_prose(thing, ())}"
     parameters = {each.name: each for each in _parameters(thing)}
     parts = [heading, source, f"```python\n{_call(name, parameters.values())}\n```", _prose(thing, parameters)]
+    if _is_dataclass(thing) and _field_texts(thing):
+        parts.append("\n".join(_field_texts(thing)))
     members = _members(thing) if inspect.isclass(thing) else []
-    return "\n\n".join([*parts, *(["\n".join(members)] if members else [])])
+    return "\n\n".join([*parts, *(["Methods and properties:", "\n".join(members)] if members else [])])
 
 
 def _parameters(thing) -> list[inspect.Parameter]:
@@ -128,6 +133,16 @@ def _prose(thing, parameters) -> str:
         text = re.sub(r"(?:(?<=\n\n)|(?<=[.:)])\s)(?=`)(?!``)", "\n- ", text)
         text = re.sub(r"^\n- ", "- ", re.sub(r"\n\n\n- ", "\n\n- ", text))
     return re.sub(r"(?<=[.)])\s+(?=(?:Raises?|Returns?) [\w(`])", "\n\n", text)
+
+
+def _field_texts(cls) -> list[str]:
+    """What stands below the fields of a dataclass."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    return [
+        f"- `{field.target.id}`: {' '.join(text.value.value.split())}"
+        for field, text in pairwise(body.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    ]
 
 
 def _is_dataclass(thing) -> bool:
