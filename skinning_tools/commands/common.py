@@ -11,7 +11,6 @@ import bpy
 
 from ..core.errors import BadScene
 from ..scene.character import armature_at
-from .arguments import add_target  # noqa: F401 - convert still has it from here
 from .outcome import Row
 from .saving import reason
 

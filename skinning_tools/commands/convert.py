@@ -12,7 +12,8 @@ from ..core.errors import BadScene, SkinningError
 from ..scene import background, conversion
 from ..scene.conversion_settings import ConversionOptions
 from ..scene.presets import find_preset, read_preset
-from .common import UsageError, add_target, find_objects, progress_of
+from . import arguments
+from .common import UsageError, find_objects, progress_of
 from .outcome import Outcome, Row
 
 
@@ -27,7 +28,7 @@ def add(commands) -> None:
     convert.add_argument(
         "--curve", metavar="FILE.png", help="with --target-error: save the curve of error over bones as a picture"
     )
-    add_target(convert)
+    arguments.add_target(convert)
     convert.set_defaults(run=_run)
 
 
@@ -68,20 +69,8 @@ def add_settings(command) -> None:
         "change them",
     )
     command.add_argument("--bones", type=int, default=20, metavar="N", help="number of bones (default: %(default)s)")
-    command.add_argument(
-        "--kind",
-        choices=("AFFINE", "SCALED", "RIGID"),
-        type=str.upper,
-        default="AFFINE",
-        help="what the bones may do (default: %(default)s)",
-    )
-    command.add_argument(
-        "--influences",
-        type=int,
-        default=4,
-        metavar="N",
-        help="most bones that may move one vertex (default: %(default)s)",
-    )
+    arguments.add_bone_kind(command, "AFFINE", "SCALED", "RIGID")
+    arguments.add_influences(command)
     command.add_argument(
         "--iterations", type=int, default=15, metavar="N", help="rounds of improvement (default: %(default)s)"
     )
@@ -106,20 +95,14 @@ def add_settings(command) -> None:
         metavar="T",
         help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",
     )
-    command.add_argument(
+    arguments.add_enumeration(
+        command,
         "--method",
-        choices=("STANDARD", "KAVAN2010"),
-        type=str.upper,
-        default="STANDARD",
-        help="KAVAN2010 is the published algorithm as it is written, to compare with (default: %(default)s)",
+        (("STANDARD",), ("KAVAN2010",)),
+        "STANDARD",
+        "KAVAN2010 is the published algorithm as it is written, to compare with (default: %(default)s)",
     )
-    command.add_argument(
-        "--smoothness",
-        type=float,
-        default=0.0,
-        metavar="S",
-        help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
-    )
+    arguments.add_smoothness(command)
     command.add_argument("--root-bone", action="store_true", help="put all bones under one at the object's origin")
     command.add_argument(
         "--joint-hierarchy",
@@ -127,11 +110,7 @@ def add_settings(command) -> None:
         help="parent bones to those that they turn about, to pose them by hand",
     )
     command.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
-    command.add_argument("--frame-start", type=int, metavar="F", help="first frame (default: the scene's)")
-    command.add_argument("--frame-end", type=int, metavar="F", help="last frame (default: the scene's)")
-    command.add_argument(
-        "--frame-step", type=int, default=1, metavar="N", help="convert every N-th frame (default: %(default)s)"
-    )
+    arguments.add_frames(command, "convert")
 
 
 def _run(options) -> Outcome:

@@ -68,7 +68,6 @@ def remove_vertices(ob, rig):
 
 
 # What is wrong with the scene, and parts of the message.
-
 BAD_SCENES = [
     (remove_armature, ['"Arm"', "Armature modifier"]),
     (remove_groups, ['"Arm"', "no vertex groups"]),
@@ -86,7 +85,6 @@ BAD_SCENES = [
 
 
 # What only matters to what blends rotations.
-
 UNEVEN_SCENES = [
     (scale_unevenly, ['"Rig"', "scaled unevenly (1, 2, 1)", "Apply"]),
     (scale_the_mesh_unevenly, ['"Arm"', "scaled unevenly (1, 2, 1)", '"Rig"', "Apply"]),

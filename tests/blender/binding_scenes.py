@@ -5,6 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.scene.vertex_groups import read_weights
 from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
 
@@ -58,10 +59,7 @@ def activate(object, *others) -> None:
 
 def dense(object, names) -> np.ndarray:
     """(N, P) what the groups ``names`` hold."""
-    bones, weights = read_weights(object, names)
-    result = np.zeros((len(bones), len(names)))
-    np.add.at(result, (np.arange(len(bones))[:, None], bones), weights)
-    return result
+    return weight_matrix(*read_weights(object, names), len(names)).toarray()
 
 
 def weights_of(object, rig) -> np.ndarray:

@@ -19,6 +19,7 @@ from skinning_tools.core.eigenskin import (
 from skinning_tools.scene.eigenskin_examples import current_pose, read_rig
 from skinning_tools.scene.eigenskin_writer import Written, eigenskin_record, write_eigenskin
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from tests.blender.binding_scenes import dense
 from tests.blender.eigenskin_scenes import POSES, pose
 
 # Joints of the limb.
@@ -140,7 +141,5 @@ def any_model(joints: Rig, **given) -> EigenSkin:
 
 
 def weights_of(ob, name: str) -> np.ndarray:
-    """(N,) float32: what the vertex group holds, 0 where a vertex is not in it."""
-    index = ob.vertex_groups[name].index
-    entries = [{entry.group: entry.weight for entry in vertex.groups} for vertex in ob.data.vertices]
-    return np.array([entry.get(index, 0.0) for entry in entries], np.float32)
+    """(N,) what the vertex group holds, 0 where a vertex is not in it."""
+    return dense(ob, [name])[:, 0]

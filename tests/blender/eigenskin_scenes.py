@@ -115,6 +115,27 @@ def posed_limb(turns) -> tuple[bpy.types.Object, bpy.types.Object]:
     return ob, rig
 
 
+def link_limb(path) -> None:
+    """Save the limb to a file of its own; a new scene has mesh and armature linked from there, the mesh active."""
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    scenes.empty_scene()
+    with bpy.data.libraries.load(str(path), link=True) as (_, loaded):
+        loaded.objects = ["Limb", "Limb rig"]
+    for member in loaded.objects:
+        scenes.link(member)
+    bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
+
+
+def limb_in_pose_mode() -> tuple[bpy.types.Object, bpy.types.Object]:
+    """The limb with Preserve Volume, which examples are taken from, its armature in Pose Mode with joints selected."""
+    ob, rig = limb()
+    ob.modifiers["Armature"].use_deform_preserve_volume = True
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    scenes.select_bones(rig, "upper", "lower")
+    return ob, rig
+
+
 def limb_with_examples(poses=POSES, **given) -> tuple[bpy.types.Object, bpy.types.Object]:
     """The limb at rest, with examples of single-joint ``poses``: its shape by dual quaternions. Needs the extension."""
     ob, rig = limb(**given)

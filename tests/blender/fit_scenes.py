@@ -6,11 +6,13 @@ from functools import partial
 import bpy
 import numpy as np
 
-from skinning_tools.scene.bone_weights import read_bone_weights
-from skinning_tools.scene.vertex_groups import put_weights, read_weights
+from skinning_tools.scene.vertex_groups import put_weights
 from tests.blender import moving_meshes, refusals, scenes
+from tests.blender.binding_scenes import dense
 
 NAMES = ["trunk", "upper", "lower"]
+# Vertices of the limb's middle, to be moved.
+CHOSEN = np.arange(100, 260)
 
 
 def start():
@@ -46,30 +48,17 @@ def move_to(copy, chosen, targets) -> None:
 
 def raw_weights(ob) -> np.ndarray:
     """(N, P) as stored, of the limb's bones."""
-    bones, weights = read_weights(ob, NAMES)
-    result = np.zeros((len(bones), len(NAMES)))
-    np.add.at(result, (np.arange(len(bones))[:, None], bones), weights)
-    return result
-
-
-def world(ob) -> np.ndarray:
-    """(N, 3) where the viewport has the vertices."""
-    evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    points = scenes.evaluated_positions(ob)
-    matrix = np.array(evaluated.matrix_world)
-    return points @ matrix[:3, :3].T + matrix[:3, 3]
+    return dense(ob, NAMES)
 
 
 def with_other_weights(ob, chosen, seed=0) -> np.ndarray:
     """World positions (N, 3) of the limb with random weights at ``chosen``, which are then taken back."""
-    before = read_bone_weights(ob, bpy.data.objects["Limb rig"])
-    random = np.random.default_rng(seed)
-    bones, weights = np.tile(np.arange(3), (len(before.bones), 1)), raw_weights(ob)
-    kept = weights.copy()
-    weights[chosen] = random.dirichlet(np.ones(3), len(chosen))
+    kept = raw_weights(ob)
+    bones, weights = np.tile(np.arange(3), (len(kept), 1)), kept.copy()
+    weights[chosen] = np.random.default_rng(seed).dirichlet(np.ones(3), len(chosen))
     put_weights(ob, NAMES, bones, weights)
     bpy.context.view_layer.update()
-    result = world(ob)
+    result = scenes.world_positions(ob)
     put_weights(ob, NAMES, bones, kept)
     bpy.context.view_layer.update()
     return result
@@ -86,12 +75,3 @@ def state() -> tuple:
 
 
 refused = partial(refusals.refused, state=state)
-
-
-CHOSEN = np.arange(100, 260)
-
-
-def select_bones(rig, *names) -> None:
-    for bone in rig.pose.bones:
-        # Selection moved from bones to pose bones in Blender 5.0.
-        (bone if hasattr(bone, "select") else bone.bone).select = bone.name in names

@@ -50,6 +50,14 @@ def waving_grid(name: str = "Flag", columns: int = 9, rows: int = 7) -> bpy.type
     return ob
 
 
+def saved_flag(path: Path) -> Path:
+    """A file with the waving grid alone; returns ``path``."""
+    fresh_scene()
+    waving_grid()
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
 def add_waving_keys(ob: bpy.types.Object) -> None:
     scene = bpy.context.scene
     positions = np.array([vertex.co for vertex in ob.data.vertices])
@@ -97,11 +105,18 @@ def waving_frames(frame_count: int) -> np.ndarray:
 def world_positions(ob: bpy.types.Object, frame: int) -> np.ndarray:
     """(N, 3) world-space positions of the object as Blender evaluates it at a frame."""
     bpy.context.scene.frame_set(frame)
-    evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    positions = np.empty((len(evaluated.data.vertices), 3), np.float32)
-    evaluated.data.attributes["position"].data.foreach_get("vector", positions.ravel())
-    matrix = np.array(evaluated.matrix_world)
-    return positions @ matrix[:3, :3].T + matrix[:3, 3]
+    return scenes.world_positions(ob)
+
+
+def through_gltf(path: Path) -> bpy.types.Scene:
+    """Export the file as glTF, and import that into a new one; returns its scene."""
+    mode = {} if hasattr(bpy.types.Action, "slots") else {"export_animation_mode": "ACTIVE_ACTIONS"}
+    fps = bpy.context.scene.render.fps
+    bpy.ops.export_scene.gltf(filepath=str(path), **mode)
+    scene = fresh_scene()
+    scene.render.fps = fps
+    bpy.ops.import_scene.gltf(filepath=str(path))
+    return scene
 
 
 def state() -> tuple:

@@ -6,9 +6,12 @@ import numpy as np
 
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Decomposition
+from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.scene.animation_reader import SourceAnimation
 from skinning_tools.scene.bone_weights import read_bone_weights
 from skinning_tools.scene.fit_poses import bare_skin
+from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
+from skinning_tools.scene.records import read_record
 from skinning_tools.scene.rig_writer import write_rig
 from skinning_tools.scene.skin_reader import bone_matrices
 from tests.blender import moving_meshes, rig_samples, scenes, skinned_meshes
@@ -124,12 +127,22 @@ def error(object, positions, numbers=FRAMES) -> float:
     return meter.e_rms
 
 
+def figures(object) -> PartialFigures | None:
+    """What the last partial solve has left on the object; None where there was none."""
+    return read_record(object, FIGURES_PROPERTY, PartialFigures)
+
+
+def cancelled_at(fraction: float, steps) -> None:
+    """Run a solve until its progress comes to ``fraction``, and cancel it there."""
+    while next(steps)[0] < fraction:
+        pass
+    steps.close()
+
+
 def weights_of(object, armature) -> np.ndarray:
     """(N, P) of the deforming bones."""
     read = read_bone_weights(object, armature)
-    dense = np.zeros((len(read.bones), len(read.names)))
-    np.add.at(dense, (np.arange(len(dense))[:, None], read.bones), read.weights)
-    return dense
+    return weight_matrix(read.bones, read.weights, len(read.names)).toarray()
 
 
 def matrices_of(object, armature, names, numbers=FRAMES) -> np.ndarray:

@@ -6,6 +6,8 @@ import struct
 import bpy
 import numpy as np
 
+from skinning_tools.scene.bone_selection import selectable
+
 
 def empty_scene() -> None:
     """Blender as installed, with nothing in it."""
@@ -72,8 +74,17 @@ def shape_keys(object, count=3, seed=1) -> list[bpy.types.ShapeKey]:
 
 def evaluated_positions(object) -> np.ndarray:
     """(N, 3) float32: what the viewport shows at the current frame."""
+    vertices = object.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.vertices
+    positions = np.empty((len(vertices), 3), np.float32)
+    vertices.foreach_get("co", positions.ravel())
+    return positions
+
+
+def world_positions(object) -> np.ndarray:
+    """(N, 3) where the viewport shows the vertices at the current frame, in the world."""
     evaluated = object.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array([vertex.co for vertex in evaluated.data.vertices], dtype=np.float32).reshape(-1, 3)
+    matrix = np.array(evaluated.matrix_world)
+    return evaluated_positions(object) @ matrix[:3, :3].T + matrix[:3, 3]
 
 
 def played(object, numbers) -> np.ndarray:
@@ -86,6 +97,12 @@ def played(object, numbers) -> np.ndarray:
         positions.append(evaluated_positions(object))
     scene.frame_set(frame, subframe=subframe)
     return np.array(positions)
+
+
+def select_bones(armature, *names) -> None:
+    """Select these bones alone."""
+    for owner in selectable(armature):
+        owner.select = owner.name in names
 
 
 def overridden(objects, path) -> dict[str, bpy.types.Object]:

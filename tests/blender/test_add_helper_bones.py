@@ -9,10 +9,19 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.scene.partial_helpers import add_helper_bones
-from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
-from skinning_tools.scene.records import read_record
 from tests.blender import moving_meshes, refusals, scenes
-from tests.blender.partial_scenes import BONES, FRAMES, error, keys_of, moving_copy, select, tube, weights_of
+from tests.blender.partial_scenes import (
+    BONES,
+    FRAMES,
+    cancelled_at,
+    error,
+    figures,
+    keys_of,
+    moving_copy,
+    select,
+    tube,
+    weights_of,
+)
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -33,10 +42,6 @@ def rig():
 
 def add(**given):
     assert bpy.ops.skinning.add_helper_bones(**given) == {"FINISHED"}
-
-
-def figures(object) -> PartialFigures:
-    return read_record(object, FIGURES_PROPERTY, PartialFigures)
 
 
 def helpers_of(armature) -> list[str]:
@@ -215,10 +220,7 @@ def test_cancelled_leaves_nothing(rig, kind):
     action, weights = armature.animation_data.action, weights_of(ob, armature)
     before, blocks = scenes.ui_state(), scenes.data_blocks()
     for fraction in (0.1, 0.3, 0.5, 0.75, 0.9):
-        steps = add_helper_bones(bpy.context, ob, bone_kind=kind)
-        while next(steps)[0] < fraction:
-            pass
-        steps.close()
+        cancelled_at(fraction, add_helper_bones(bpy.context, ob, bone_kind=kind))
         assert scenes.ui_state() == before
         assert scenes.data_blocks() == blocks
         assert armature.animation_data.action == action

@@ -42,8 +42,7 @@ def test_bones_without_a_joint_are_refused():
 def test_selected_bones_and_the_other_side():
     ob, rig = limbs.bar()
     bpy.ops.object.mode_set(mode="POSE")
-    for owner in rig.pose.bones if hasattr(rig.pose.bones[0], "select") else rig.data.bones:
-        owner.select = owner.name == "fore.L"
+    scenes.select_bones(rig, "fore.L")
     add_links(count=1, mirror=True)
     assert [helper.end for helper in find_helpers(rig)] == ["fore.L"]
     bpy.context.view_layer.objects.active = ob

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
+from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene.bodies import read_body, read_skeleton, stretch_of
 from skinning_tools.scene.bone_weights import read_bone_weights, write_bone_weights
@@ -105,10 +106,8 @@ def test_writing_what_was_read_changes_nothing_that_deforms(tube):
     after = read_bone_weights(ob, rig)
     assert np.allclose(after.totals[after.bound], 1, atol=1e-6)
     assert np.array_equal(before.bound, after.bound)
-    dense = [np.zeros((len(w.bones), len(w.names))) for w in (before, after)]
-    for matrix, w in zip(dense, (before, after), strict=True):
-        np.add.at(matrix, (np.arange(len(matrix))[:, None], w.bones), w.weights)
-    assert np.allclose(dense[0], dense[1], atol=1e-6)
+    dense = [weight_matrix(w.bones, w.weights, len(w.names)).toarray() for w in (before, after)]
+    assert np.allclose(*dense, atol=1e-6)
     assert stored(ob, "mine")[3] == 0.25
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.scene.vertex_groups import put_weights, read_weights
-from tests.blender import command_runs, eigenskin_scenes, scenes
+from tests.blender import binding_scenes, command_runs, eigenskin_scenes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -22,11 +22,9 @@ def shot(tmp_path):
     twin = limb.copy()
     twin.name, twin.data = "Target", limb.data.copy()
     scenes.link(twin)
-    bones, weights = read_weights(twin, NAMES)
-    dense = np.zeros((len(bones), 3))
-    np.add.at(dense, (np.arange(len(bones))[:, None], bones), weights)
-    dense[100:260] = np.random.default_rng(0).dirichlet(np.ones(3), 160)
-    put_weights(twin, NAMES, np.tile(np.arange(3), (len(bones), 1)), dense)
+    weights = binding_scenes.dense(twin, NAMES)
+    weights[100:260] = np.random.default_rng(0).dirichlet(np.ones(3), 160)
+    put_weights(twin, NAMES, np.tile(np.arange(3), (len(weights), 1)), weights)
     for frame, turns in ((1, [("lower", "X", 70), ("upper", "Z", 40)]), (7, [("lower", "Z", 50), ("upper", "X", 60)])):
         eigenskin_scenes.pose(rig, turns)
         for name in ("lower", "upper"):

@@ -62,7 +62,6 @@ def no_scale(ob, rig):
 
 
 # What is wrong, and parts of the message.
-
 BAD_SCENES = [
     (no_armature, ["No armature deforms", '"Limb"']),
     (no_groups, ["no vertex groups", '"Limb"']),

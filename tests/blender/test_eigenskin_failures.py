@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene import eigenskin_drivers, eigenskin_writer
+from skinning_tools.scene import eigenskin_drivers, eigenskin_removal, eigenskin_writer
 from skinning_tools.scene.eigenskin_examples import read_rig
 from skinning_tools.scene.eigenskin_record import eigenskin_record, painted_masks
 from skinning_tools.scene.eigenskin_writer import mute_eigenskin, remove_eigenskin, write_eigenskin
@@ -110,9 +110,7 @@ STEPS = {
     "preserve volume": (eigenskin_writer, "_turn_preserve_volume_off", 0),
 }
 
-
 # Of these a rebuild has begun to take the old one away.
-
 LATE_STEPS = {
     "first name": (eigenskin_writer, "_free_name", 0),
     "a key's name": (eigenskin_writer, "_free_name", 1),
@@ -120,11 +118,10 @@ LATE_STEPS = {
     "all names": (eigenskin_writer, "_name_all", 0),
 }
 
-
 REPLACING_STEPS = {
-    "kept settings": (eigenskin_writer, "_KeptOfKeys", 0),
-    "keyframes": (eigenskin_writer, "take_keyframes_away", 0),
-    "taking away": (eigenskin_writer, "_take_away", 0),
+    "kept settings": (eigenskin_writer, "KeptOfKeys", 0),
+    "keyframes": (eigenskin_removal, "take_keyframes_away", 0),
+    "taking away": (eigenskin_writer, "take_away", 0),
     **LATE_STEPS,
 }
 

@@ -196,8 +196,7 @@ def test_a_saved_file_is_removed_from_as_well(rigged, tmp_path):
     write_eigenskin(ob, rig, joints, model)
     ob.vertex_groups["lower support"].add([3], 0.5, "REPLACE")
     painted = painted_masks(ob)["lower"]
-    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "limb.blend"))
-    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "limb.blend"))
+    scenes.reopened(tmp_path / "limb.blend")
     ob, rig = bpy.data.objects["Limb"], bpy.data.objects["Limb rig"]
     assert list(painted_masks(ob)) == ["lower"]
     assert np.array_equal(painted_masks(ob)["lower"], painted)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.blender import scenes
-from tests.blender.eigenskin_scenes import limb, pose, posed_limb
-from tests.blender.fit_scenes import place, positions, refused, select_bones, start
+from tests.blender.eigenskin_scenes import limb, link_limb, pose, posed_limb
+from tests.blender.fit_scenes import place, positions, refused, start
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -37,7 +37,7 @@ def test_bones_that_move_alike_are_named(bent):
     copy = start()
     tip = np.arange(340, 372)
     place(copy, tip, positions(copy.data)[tip] + 0.1)
-    select_bones(rig, "upper", "lower")
+    scenes.select_bones(rig, "upper", "lower")
     refused("fit_weights_to_pose", '"upper", "lower"', "in the same place in this pose", candidates="SELECTED")
     refused("fit_weights_to_pose", "32 vertices", "one bone each moves them", "Choose other bones than Own Bones")
 
@@ -50,9 +50,9 @@ def test_nothing_moved_or_selected(bent):
         vertex.select = False
     refused("fit_weights_to_pose", "No vertex of the posed copies is selected", vertices="SELECTED")
     copy.data.vertices[150].co.z += 0.1
-    select_bones(rig)
+    scenes.select_bones(rig)
     refused("fit_weights_to_pose", "No bone of", "is selected", candidates="SELECTED")
-    select_bones(rig, "root")
+    scenes.select_bones(rig, "root")
     refused("fit_weights_to_pose", "that deforms is selected", candidates="SELECTED")
 
 
@@ -132,14 +132,7 @@ def test_settings_out_of_range(bent):
 
 
 def test_linked_mesh(bent, tmp_path):
-    path = str(tmp_path / "library.blend")
-    bpy.ops.wm.save_as_mainfile(filepath=path)
-    scenes.empty_scene()
-    with bpy.data.libraries.load(path, link=True) as (_, loaded):
-        loaded.objects = ["Limb", "Limb rig"]
-    for ob in loaded.objects:
-        scenes.link(ob)
-    bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
+    link_limb(tmp_path / "library.blend")
     refused("start_weight_fit", "is linked from another file, so its weights cannot be changed")
 
 

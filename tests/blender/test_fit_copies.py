@@ -8,7 +8,7 @@ import pytest
 from skinning_tools.scene import fit_copies
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
-from tests.blender.fit_scenes import CHOSEN, fit, move_to, refused, start, state, with_other_weights, world
+from tests.blender.fit_scenes import CHOSEN, fit, move_to, refused, start, state, with_other_weights
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -21,10 +21,10 @@ def bent():
 
 def test_copy_is_where_the_mesh_is_and_starting_and_cancelling_leave_nothing(bent):
     ob, _ = bent
-    before, shown = state(), world(ob)
+    before, shown = state(), scenes.world_positions(ob)
     copy = start()
     assert copy != ob
-    assert np.abs(world(copy) - shown).max() < 1e-5
+    assert np.abs(scenes.world_positions(copy) - shown).max() < 1e-5
     assert ob.hide_get()
     assert not copy.modifiers
     assert copy.data.shape_keys is None
@@ -59,7 +59,7 @@ def test_fit_from_the_mode_that_the_copy_is_in(bent, mode):
     move_to(copy, CHOSEN, targets)
     bpy.ops.object.mode_set(mode=mode)
     fit(candidates="ALL", max_influences=3)
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
     assert bpy.context.view_layer.objects.active == rig
     assert rig.mode == "POSE"
     assert bpy.context.selected_objects == [rig]
@@ -82,10 +82,10 @@ def test_a_pose_that_is_not_keyed_is_what_counts(bent):
     bone = rig.pose.bones["lower"]
     bone.keyframe_insert("rotation_quaternion", frame=1)
     pose(rig, [("lower", "Z", -60)])
-    shown = world(ob)
+    shown = scenes.world_positions(ob)
     copy = start()
-    assert np.abs(world(copy) - shown).max() < 1e-5
-    assert np.abs(world(ob) - shown).max() < 1e-5
+    assert np.abs(scenes.world_positions(copy) - shown).max() < 1e-5
+    assert np.abs(scenes.world_positions(ob) - shown).max() < 1e-5
 
 
 def test_the_armature_may_move_on_and_the_file_be_saved(bent, tmp_path):
@@ -96,8 +96,7 @@ def test_the_armature_may_move_on_and_the_file_be_saved(bent, tmp_path):
     pose(rig)
     rig.location.x += 3
     ob.location.x += 1
-    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
-    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    scenes.reopened(tmp_path / "shot.blend")
     ob, rig = bpy.data.objects["Limb"], bpy.data.objects["Limb rig"]
     assert ob.hide_get()
     fit(candidates="ALL", max_influences=3)
@@ -106,7 +105,7 @@ def test_the_armature_may_move_on_and_the_file_be_saved(bent, tmp_path):
     rig.location.x -= 3
     ob.location.x -= 1
     pose(rig, [("lower", "X", 70), ("upper", "Z", 40)])
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
 
 
 def test_where_the_copy_stands_does_not_count(bent):
@@ -116,7 +115,7 @@ def test_where_the_copy_stands_does_not_count(bent):
     move_to(copy, CHOSEN, targets)
     copy.location.x += 3
     fit(candidates="ALL", max_influences=3)
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
 
 
 def test_shared_mesh_is_told(bent, capfd):

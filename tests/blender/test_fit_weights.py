@@ -19,10 +19,8 @@ from tests.blender.fit_scenes import (
     positions,
     raw_weights,
     refused,
-    select_bones,
     start,
     with_other_weights,
-    world,
 )
 from tests.blender.skinned_meshes import rigged_tube
 
@@ -37,12 +35,12 @@ def bent():
 
 def known_weights_come_back(ob) -> None:
     """Through a posed copy that is where the mesh is, to 1e-4 by Blender's own evaluation, in the world."""
-    targets, shown = with_other_weights(ob, CHOSEN), world(ob)
+    targets, shown = with_other_weights(ob, CHOSEN), scenes.world_positions(ob)
     copy = start()
-    assert np.abs(world(copy) - shown).max() < 1e-5
+    assert np.abs(scenes.world_positions(copy) - shown).max() < 1e-5
     move_to(copy, CHOSEN, targets)
     fit(candidates="ALL", max_influences=3)
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
 
 
 # Known weights come back
@@ -52,12 +50,12 @@ def test_positions_of_known_weights_come_back(bent):
     """Through Blender's own evaluation, to 1e-4, in the world."""
     ob, _ = bent
     targets = with_other_weights(ob, CHOSEN)
-    plain = world(ob)
+    plain = scenes.world_positions(ob)
     assert np.abs(targets - plain).max() > 0.1
     copy = start()
     move_to(copy, CHOSEN, targets)
     fit(candidates="ALL", max_influences=3)
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
     assert not fit_copies.copies_of(ob, bpy.context.scene)
 
 
@@ -104,7 +102,7 @@ def test_another_object(bent):
     other.data.transform(other.matrix_basis.inverted())
     bpy.context.view_layer.objects.active = ob
     fit(source="OBJECT", target="Target", candidates="ALL", max_influences=3)
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
     assert "Target" in bpy.data.objects
 
 
@@ -125,11 +123,11 @@ def test_shape_key(bent, value):
     block.value, other.value = value, 0.5
     bpy.context.view_layer.update()
     if value:
-        assert np.abs(world(ob) - targets).max() < 1e-4
+        assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
     fit(source="SHAPE_KEY", shape_key="Wanted", candidates="ALL", max_influences=3)
     assert block.mute == bool(value)
     block.mute = True
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
 
 
 def test_shape_keys_that_are_on_are_part_of_what_the_bones_move(bent):
@@ -147,14 +145,14 @@ def test_modifiers_above_and_below(bent):
     cast.factor = 0.3
     ob.modifiers.move(1, 0)
     bpy.context.view_layer.update()
-    targets, shown = with_other_weights(ob, CHOSEN), world(ob)
+    targets, shown = with_other_weights(ob, CHOSEN), scenes.world_positions(ob)
     ob.modifiers.new("Subdivision", "SUBSURF")
     copy = start()
-    assert np.abs(world(copy) - shown).max() < 1e-5
+    assert np.abs(scenes.world_positions(copy) - shown).max() < 1e-5
     move_to(copy, CHOSEN, targets)
     fit(candidates="ALL", max_influences=3)
     ob.modifiers.remove(ob.modifiers["Subdivision"])
-    assert np.abs(world(ob) - targets).max() < 1e-4
+    assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-4
 
 
 @pytest.mark.parametrize("scale", [(-1.2, 1.2, 1.2), (0.5, 3.0, 1.0), (1.0, -2.0, 0.3)])
@@ -201,7 +199,7 @@ def test_locked_groups_stay_to_the_last_bit(bent):
 
 def test_selected_bones_alone(bent):
     ob, rig = bent
-    select_bones(rig, "upper", "lower", "root")
+    scenes.select_bones(rig, "upper", "lower", "root")
     copy = start()
     place(copy, CHOSEN, positions(copy.data)[CHOSEN] + 0.1)
     fit(candidates="SELECTED", max_influences=3)

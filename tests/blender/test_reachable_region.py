@@ -19,9 +19,7 @@ from tests.blender.fit_scenes import (
     local,
     positions,
     raw_weights,
-    select_bones,
     start,
-    world,
 )
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -53,7 +51,7 @@ def test_region_of_a_copys_vertex(bent, mode):
     for bone in range(3):
         put_weights(ob, NAMES, np.full((len(before), 1), bone), np.ones((len(before), 1)))
         bpy.context.view_layer.update()
-        alone.append(world(ob)[150])
+        alone.append(scenes.world_positions(ob)[150])
     put_weights(ob, NAMES, np.tile(np.arange(3), (len(before), 1)), before)
     bpy.context.view_layer.update()
     copy = start()
@@ -86,10 +84,10 @@ def test_region_of_the_mesh_follows_the_pose(bent):
     bpy.ops.object.mode_set(mode="POSE")
     first = region(candidates="ALL")
     assert first.landing is None
-    assert np.abs(first.place - world(ob)[150]).max() < 1e-4
+    assert np.abs(first.place - scenes.world_positions(ob)[150]).max() < 1e-4
     pose(rig, [("lower", "X", -70)])
     assert np.abs(region(candidates="ALL").predictions - first.predictions).max() > 0.1
-    select_bones(rig, "lower")
+    scenes.select_bones(rig, "lower")
     assert region(candidates="SELECTED").bones == ("lower",)
     ob.vertex_groups["lower"].lock_weight = True
     assert region(candidates="SELECTED") is None

@@ -5,10 +5,10 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.scene import actions, object_transform, rig_bones, rig_writer
 from skinning_tools.scene.rig_writer import write_error_attribute, write_rig
-from skinning_tools.scene.vertex_groups import read_weights
-from tests.blender import rig_samples, scenes
+from tests.blender import binding_scenes, rig_samples, scenes
 
 
 @pytest.fixture(autouse=True)
@@ -182,11 +182,8 @@ def test_what_shaders_ask_the_object_for():
 def test_weights_and_modifier():
     object, source, rig = rig_samples.written()
     result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 8, 5))
-    bones, weights = read_weights(rig.object, rig.bone_names)
-    dense, expected = np.zeros((2, 60, 5))
-    np.add.at(dense, (np.arange(60)[:, None], bones), weights)
-    np.add.at(expected, (np.arange(60)[:, None], result.bones), result.weights)
-    assert np.allclose(dense, expected, atol=1e-7)
+    expected = weight_matrix(result.bones, result.weights, 5).toarray()
+    assert np.allclose(binding_scenes.dense(rig.object, rig.bone_names), expected, atol=1e-7)
     (modifier,) = rig.object.modifiers
     assert (modifier.type, modifier.object) == ("ARMATURE", rig.armature)
     assert modifier.use_vertex_groups

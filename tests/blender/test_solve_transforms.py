@@ -10,14 +10,14 @@ import pytest
 from skinning_tools import command_line
 from skinning_tools.scene.bone_keys import rotation_values
 from skinning_tools.scene.partial_motion import solve_transforms
-from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
-from skinning_tools.scene.records import read_record
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (
     BONES,
     FRAMES,
     add_bone,
+    cancelled_at,
     error,
+    figures,
     keys_of,
     matrices_of,
     moving_copy,
@@ -37,10 +37,6 @@ def rig():
 
 def solve(**given):
     assert bpy.ops.skinning.solve_transforms(**given) == {"FINISHED"}
-
-
-def figures(object) -> PartialFigures:
-    return read_record(object, FIGURES_PROPERTY, PartialFigures)
 
 
 def heads(armature, numbers=FRAMES) -> np.ndarray:
@@ -309,10 +305,7 @@ def test_a_cancelled_solve_leaves_nothing(rig, kind):
     action = armature.animation_data.action
     before, blocks = scenes.ui_state(), scenes.data_blocks()
     for fraction in (0.1, 0.3, 0.5, 0.75, 0.9):
-        steps = solve_transforms(bpy.context, ob, bone_kind=kind)
-        while next(steps)[0] < fraction:
-            pass
-        steps.close()
+        cancelled_at(fraction, solve_transforms(bpy.context, ob, bone_kind=kind))
         assert scenes.ui_state() == before
         assert scenes.data_blocks() == blocks
         assert armature.animation_data.action == action

@@ -10,12 +10,20 @@ import pytest
 from skinning_tools import command_line
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
 from skinning_tools.scene.bone_weights import read_bone_weights
-from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from skinning_tools.scene.partial_weights import solve_weights
-from skinning_tools.scene.records import read_record
 from skinning_tools.scene.skin_reader import mesh_triangles, rest_positions
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
-from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube, weights_of
+from tests.blender.partial_scenes import (
+    BONES,
+    FRAMES,
+    cancelled_at,
+    error,
+    figures,
+    moving_copy,
+    select,
+    tube,
+    weights_of,
+)
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -34,10 +42,6 @@ def rig():
 
 def solve(**given):
     assert bpy.ops.skinning.solve_weights(**given) == {"FINISHED"}
-
-
-def figures(object) -> PartialFigures:
-    return read_record(object, FIGURES_PROPERTY, PartialFigures)
 
 
 def test_weights_of_the_wolf_come_back(shared_data):
@@ -191,10 +195,7 @@ def test_a_cancelled_solve_leaves_nothing(rig):
     ob, _, _, _, _ = rig
     before, blocks = scenes.ui_state(), scenes.data_blocks()
     for fraction in (0.1, 0.3, 0.5, 0.9):
-        steps = solve_weights(bpy.context, ob, smoothness=0.5)
-        while next(steps)[0] < fraction:
-            pass
-        steps.close()
+        cancelled_at(fraction, solve_weights(bpy.context, ob, smoothness=0.5))
         assert scenes.ui_state() == before
         assert scenes.data_blocks() == blocks
         assert not ob.vertex_groups

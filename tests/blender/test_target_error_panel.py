@@ -140,11 +140,7 @@ def test_the_published_method_is_selectable(scene):
 
 @pytest.fixture
 def shot(tmp_path):
-    moving_meshes.fresh_scene()
-    moving_meshes.waving_grid()
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
+    return moving_meshes.saved_flag(tmp_path / "shot.blend")
 
 
 def run(*arguments) -> int:

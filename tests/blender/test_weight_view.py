@@ -9,10 +9,11 @@ import pytest
 
 import skinning_tools
 from skinning_tools.core.binding.weight_view import bone_colors, count_colors
+from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.scene import crs_modifier, error_display, weight_view, weight_view_refresh
 from skinning_tools.scene.bone_weights import read_bone_weights
 from tests.blender import moving_meshes, refusals, scenes
-from tests.blender.eigenskin_scenes import limb
+from tests.blender.eigenskin_scenes import limb, link_limb
 from tests.blender.skinned_meshes import rigged_tube
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -58,8 +59,7 @@ def test_colors_are_the_bones_mixed_by_their_weights(skinned):
     show()
     read = read_bone_weights(ob, rig)
     palette = bone_colors(NAMES, [-1, 0, 1])
-    dense = np.zeros((len(read.bones), 3))
-    np.add.at(dense, (np.arange(len(dense))[:, None], read.bones), read.weights)
+    dense = weight_matrix(read.bones, read.weights, 3).toarray()
     assert np.abs(colors(ob)[:, :3] - dense @ palette).max() < 1e-6
     assert ob.data.color_attributes.active_color.name == "skinning_weight_color"
     assert np.array_equal(influences(ob), (dense > 0).sum(axis=1))
@@ -162,8 +162,7 @@ def test_undo_takes_one_step(skinned):
 
 def test_it_is_saved_with_the_file(skinned, tmp_path):
     show("COUNT", most=3)
-    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
-    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    scenes.reopened(tmp_path / "shot.blend")
     ob = bpy.data.objects["Limb"]
     group = ob.data.skinning_weight_view
     assert (group.mode, group.most, len(group.counts)) == ("COUNT", 3, 2)
@@ -281,12 +280,5 @@ def test_limit_below_one(skinned):
 
 
 def test_linked_mesh(skinned, tmp_path):
-    path = str(tmp_path / "library.blend")
-    bpy.ops.wm.save_as_mainfile(filepath=path)
-    scenes.empty_scene()
-    with bpy.data.libraries.load(path, link=True) as (_, loaded):
-        loaded.objects = ["Limb", "Limb rig"]
-    for ob in loaded.objects:
-        scenes.link(ob)
-    bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
+    link_limb(tmp_path / "library.blend")
     refused("is linked from another file")
