@@ -43,7 +43,7 @@ TESTS = (
 # By the script that takes them: the picture's name there, and that in docs/images.
 DOCS_PICTURES = {
     "first_conversion_pictures.py": {
-        f"{name}.png": f"first_{name}.png" for name in ("cloth", "progress", "result", "error")
+        f"{name}.png": f"first_{name}.png" for name in ("scene", "panel", "progress", "result", "error")
     },
     "preview_pictures.py": {name: name for name in ("preview_distance.png", "preview_methods.png")},
     "solver_pictures.py": {"conversion.png": "window.png", "partial_solves.png": "partial_solves.png"},
