@@ -46,6 +46,8 @@ _NEARNESS = 3e-4
 _WORTH_IT = 1e-4
 # How firmly affine helpers are held to the last sweep's motion; weights below are none.
 _HOLD, _LEAST_WEIGHT = 1e-6, 1e-4
+# What the rig's own weights keep where helpers take all: nothing that shows, but their ratios are not lost with it.
+_LEAST_OWN = 1e-6
 # A vertex whose weights change altogether costs this many times the error that a vertex has on average.
 _OWN_PULL = 1.0
 
@@ -305,8 +307,10 @@ class _Helpers:
         """Bones and weights (N, K) of rig and helpers, and which vertices (N,) helpers take part in."""
         own_count, helper_count = len(self._targets.locked), self.shares.shape[1]
         shares = np.where(self.shares > _LEAST_WEIGHT, self.shares, 0.0)
-        changed = shares.any(axis=1)
-        left = np.maximum(1.0 - shares.sum(axis=1), 0.0)
+        given = shares.sum(axis=1)
+        changed = given > 0
+        left = np.maximum(1.0 - given, _LEAST_OWN)
+        shares[changed] *= ((1.0 - left[changed]) / given[changed])[:, None]
         own = self._targets.weights * np.where(self._targets.locked[self._targets.bones], 1.0, left[:, None])
         total = weight_matrix(self._targets.bones, own, own_count)
         total.resize(len(own), own_count + helper_count)
