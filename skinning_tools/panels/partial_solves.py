@@ -5,11 +5,14 @@ import bpy
 
 from ..core.errors import SkinningError
 from ..scene import background
+from ..scene.added_bones import added_helpers
 from ..scene.character import target_mesh
-from ..scene.job_checks import active_object
-from ..scene.partial_parts import parts_of, reason_not_to_solve
+from ..scene.job_checks import active_object, reason_not_to_work
+from ..scene.partial_helper_removal import rig_with_helpers
+from ..scene.partial_parts import armature_meant, parts_of, reason_not_to_solve
 from ..scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from ..scene.records import read_record
+from ..scene.wording import counted
 from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 
@@ -96,6 +99,23 @@ def _draw_helpers(layout, context, settings, mesh, job) -> None:
     _draw_locked(column, settings, mesh)
     reason = _reason(context, job, weighted=True)
     _draw_button(body, context, "skinning.add_helper_bones", "Add Helper Bones", "BONE_DATA", job, reason)
+    _draw_removal(body, context, job)
+
+
+def _draw_removal(layout, context, job) -> None:
+    """The button that takes helper bones away, where the armature has some."""
+    name = context.scene.skinning_partial.armature
+    try:
+        armature = armature_meant(context, active_object(context), name)
+    except SkinningError:
+        return
+    count = len(added_helpers(armature))
+    if not count:
+        return
+    reason = "" if job is not None else reason_not_to_work(context, lambda *each: rig_with_helpers(*each, name))
+    layout.label(text=f"{armature.name}: {counted(count, 'helper bone')}", icon="BONE_DATA")
+    text = "Remove Helper Bones"
+    _draw_button(layout, context, "skinning.remove_helper_bones", text, "X", job, reason).armature = armature.name
 
 
 def _draw_locked(column, settings, mesh) -> None:
@@ -109,13 +129,15 @@ def _reason(context, job, **needs: bool) -> str:
     return "" if job is not None else reason_not_to_solve(context, **needs)
 
 
-def _draw_button(layout, context, operator: str, text: str, icon: str, job, reason: str) -> None:
+def _draw_button(layout, context, operator: str, text: str, icon: str, job, reason: str):
+    """The button, with the reason below why it cannot be pressed; returns the operator's properties."""
     button = layout.row()
     button.scale_y = 1.5
     button.enabled = job is None and not reason
-    button.operator(operator, text=text, icon=icon)
+    properties = button.operator(operator, text=text, icon=icon)
     if reason:
         draw_text(layout, context, reason, "INFO")
+    return properties
 
 
 def _draw_figures(layout, figures: PartialFigures) -> None:

@@ -51,16 +51,32 @@ def curve_container(owner):
 
 def existing_curves(owner) -> list:
     """The curves that animate ``owner`` through its own action; makes nothing."""
+    return [curve for container in _existing_containers(owner) for curve in container.fcurves]
+
+
+def _existing_containers(owner) -> list:
     animation = owner.animation_data
     action = animation.action if animation else None
     if action is None:
         return []
     if not hasattr(action, "slots"):
-        return list(action.fcurves)
+        return [action]
     if animation.action_slot is None:
         return []
     bags = (strip.channelbag(animation.action_slot) for layer in action.layers for strip in layer.strips)
-    return [curve for bag in bags if bag is not None for curve in bag.fcurves]
+    return [bag for bag in bags if bag is not None]
+
+
+def remove_curves(owner, unwanted) -> None:
+    """Remove the curves that animate ``owner`` through its own action and whose data path ``unwanted`` accepts, with
+    the groups that had nothing else."""
+    for container in _existing_containers(owner):
+        gone = [curve for curve in container.fcurves if unwanted(curve.data_path)]
+        groups = {curve.group.name for curve in gone if curve.group is not None}
+        for curve in gone:
+            container.fcurves.remove(curve)
+        for group in [group for group in container.groups if group.name in groups and not len(group.channels)]:
+            container.groups.remove(group)
 
 
 def copy_action(owner, source, name: str, keep) -> bpy.types.Action | None:
@@ -83,11 +99,7 @@ def copy_action(owner, source, name: str, keep) -> bpy.types.Action | None:
             for other in [other for other in action.slots if other.handle != slot.handle]:
                 action.slots.remove(other)
         assign_action(owner, action)
-        container = curve_container(owner)
-        for curve in [curve for curve in container.fcurves if not keep(curve.data_path)]:
-            container.fcurves.remove(curve)
-        for group in [group for group in container.groups if not len(group.channels)]:
-            container.groups.remove(group)
+        remove_curves(owner, lambda path: not keep(path))
     except BaseException:
         bpy.data.actions.remove(action)
         raise

@@ -11,6 +11,11 @@ from .rig_bones import BONE_COLORS
 
 HELPERS, MECHANISM = "Helper Bones", "Mechanism"
 HELPER_PREFIX, MECHANISM_PREFIX = "HLP-", "MCH-"
+
+# On the bones themselves, so that they are found whatever they are called by now; and what it says of each.
+_KEY = "skinning_added_bone"
+_HELPER, _PARENT = "HELPER", "PARENT"
+
 _LONGEST_NAME = 63
 _SAME_PLACE = 1e-5
 
@@ -55,7 +60,27 @@ def add_new_bones(context, armature, specs: list[NewBone]) -> None:
         bone = armature.data.bones[spec.name]
         collection.assign(bone)
         bone.color.palette = BONE_COLORS["Deform" if spec.deforms else "Mechanism"]
+        bone[_KEY] = _HELPER if spec.deforms else _PARENT
         armature.pose.bones[spec.name].rotation_mode = "QUATERNION"
+
+
+def added_helpers(armature) -> list[str]:
+    """The bones that Add Helper Bones has made in an armature object, in its order. Cheap enough for a panel."""
+    return [bone.name for bone in armature.data.bones if bone.get(_KEY) == _HELPER]
+
+
+def added_parents(armature, names) -> list[str]:
+    """The parents that were made for the bones ``names`` alone, to let them shear."""
+    parents = (armature.data.bones[name].parent for name in names)
+    return list(dict.fromkeys(bone.name for bone in parents if bone is not None and bone.get(_KEY) == _PARENT))
+
+
+def remove_empty_collections(armature, names) -> None:
+    """Remove those of the bone collections ``names`` that were made for added bones and have nothing in them."""
+    for name in {HELPERS, MECHANISM} & set(names):
+        collection = armature.data.collections_all.get(name)
+        if collection is not None and not len(collection.bones) and not len(collection.children):
+            armature.data.collections.remove(collection)
 
 
 def _adopt(bone, child) -> None:

@@ -46,19 +46,25 @@ def locked_bones(object, names) -> np.ndarray:
     return np.array([name in groups and groups[name].lock_weight for name in names], dtype=bool)
 
 
-def write_bone_weights(object, before: BoneWeights, bones, weights, vertices=None) -> None:
+def write_bone_weights(
+    object, before: BoneWeights, bones, weights, vertices=None, *, keep_totals: bool = False
+) -> None:
     """Write rows ``bones`` and ``weights`` (n, K) that sum to 1, indices into ``before.names``, in place of ``before``.
 
     vertices (n,): whose rows they are, None for all; the others keep what is stored, to the last bit. Locked groups are
-    not touched; where one holds part of a row, the others are scaled so that its share stays what it was. Groups of
-    bones are made where they are missing and needed; all other groups stay as they are.
+    not touched; where one holds part of a row, the others are scaled so that its share stays what it was. keep_totals:
+    so that all rows sum to what they did, but for those that have a weight above 1 then. Groups of bones are made where
+    they are missing and needed; all other groups stay as they are.
     """
     count = len(before.bones)
     vertices = np.arange(count) if vertices is None else np.asarray(vertices)
     bones, weights = np.asarray(bones).astype(np.int64), np.asarray(weights, dtype=np.float64)
-    held = (before.locked[bones] & (weights > 0)).any(axis=1) & (before.totals[vertices] > 0)
+    totals = before.totals[vertices]
     # Blender divides by the total: a row with a locked weight has to keep the one it had.
-    weights = (weights * np.where(held, before.totals[vertices], 1.0)[:, None]).astype(np.float32)
+    held = (before.locked[bones] & (weights > 0)).any(axis=1)
+    if keep_totals:
+        held |= (weights * totals[:, None]).max(axis=1) <= 1
+    weights = (weights * np.where(held & (totals > 0), totals, 1.0)[:, None]).astype(np.float32)
     used = (weights > 0) & ~before.locked[bones]
     keys, slot = np.unique((bones * count + vertices[:, None])[used], return_inverse=True)
     values = np.bincount(slot.reshape(-1), weights=weights[used], minlength=len(keys)).astype(np.float32)

@@ -284,6 +284,8 @@ def remove_bones(context, armature, names, clear_animation: bool) -> None:
         for name in names:
             bone = edit_bones[name]
             for child in bone.children:
+                # A connected one would be moved to its new parent's tail.
+                child.use_connect = False
                 child.parent = bone.parent
             edit_bones.remove(bone)
     collection = _own_collection(armature.data)
@@ -299,8 +301,13 @@ def drivers_of(armature, names) -> list:
     """The driver curves of the pose bones ``names``."""
     if armature.animation_data is None:
         return []
-    paths = tuple(f'pose.bones["{bpy.utils.escape_identifier(name)}"]' for name in names)
-    return [curve for curve in armature.animation_data.drivers if curve.data_path.startswith(paths)] if paths else []
+    paths = bone_paths(names)
+    return [curve for curve in armature.animation_data.drivers if curve.data_path.startswith(paths)]
+
+
+def bone_paths(names) -> tuple[str, ...]:
+    """What the data paths of the pose bones ``names`` begin with."""
+    return tuple(f'pose.bones["{bpy.utils.escape_identifier(name)}"]' for name in names)
 
 
 def placed(matrix, head):

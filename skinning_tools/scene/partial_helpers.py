@@ -170,6 +170,14 @@ def _steady_bones(motion, names) -> np.ndarray:
     return (upright & (sizes[..., 2] > _FLATTEST * sizes[..., 0])).all(axis=0)
 
 
+def weights_beside(bones, weights, count: int, bone: int) -> np.ndarray:
+    """(count,): how much each of the first ``count`` of the bones of the rows ``bones`` and ``weights`` (N, K) shares
+    vertices with another ``bone``."""
+    share = np.where(bones == bone, weights, 0.0).sum(axis=1)
+    beside = np.where(bones < count, weights, 0.0) * share[:, None]
+    return np.bincount(np.minimum(bones, count - 1).ravel(), beside.ravel(), count)
+
+
 def _helper_specs(parts: Parts, own_names, steady, bones, weights, placement, bone_kind: str):
     """The bones to add, a parent before each that may shear; and which they are."""
     own_count, taken = len(own_names), {bone.name for bone in parts.armature.data.bones}
@@ -177,9 +185,7 @@ def _helper_specs(parts: Parts, own_names, steady, bones, weights, placement, bo
     digits = max(2, len(str(len(placement.heads))))
     specs, chains = [], {}
     for helper in range(len(placement.heads)):
-        share = np.where(bones == own_count + helper, weights, 0.0).sum(axis=1)
-        beside = np.where(bones < own_count, weights, 0.0) * share[:, None]
-        common = np.bincount(np.minimum(bones, own_count - 1).ravel(), beside.ravel(), own_count)
+        common = weights_beside(bones, weights, own_count, own_count + helper)
         parent = own_names[int(np.argmax(common))]
         hangs = steady[int(np.argmax(common))]
         matrix = np.eye(4)

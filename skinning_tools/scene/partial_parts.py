@@ -57,12 +57,11 @@ def parts_of(
     if object is None:
         raise BadScene("There is no active object. Select the mesh that bones are to move")
     target = _named(context, target_name, "MESH") if target_name else None
-    armature = _named(context, armature_name, "ARMATURE") if armature_name else None
     mesh = _mesh(context, object, target) if object.type == "ARMATURE" else object
     if mesh.type != "MESH":
         kind = mesh.bl_rna.properties["type"].enum_items[mesh.type].name
         raise BadScene(f"The {object_label(mesh)} is not a mesh, its type is {kind}. Select the mesh that bones move")
-    armature = armature or _armature(context, object, mesh)
+    armature = armature_meant(context, object, armature_name)
     target = target or _target(context, mesh)
     if writes_weights:
         check_own_mesh(mesh, "its weights cannot be changed")
@@ -109,20 +108,28 @@ def _mesh(context, armature, target):
     raise BadScene(f"It is not clear which mesh is meant: {names}. Make the one that bones are to move active")
 
 
-def _armature(context, object, mesh):
+def armature_meant(context, object, name: str = ""):
+    """The armature of that name, else ``object`` itself or the one selected, else the one that deforms it.
+
+    Cheap enough for a panel. Raises BadScene.
+    """
+    if name:
+        return _named(context, name, "ARMATURE")
+    if object is None:
+        raise BadScene("There is no active object. Select the armature, or a mesh that it deforms")
     if object.type == "ARMATURE":
         return object
     selected = _selected(context, "ARMATURE")
     if len(selected) == 1:
         return selected[0]
-    own = armature_of(mesh)
+    own = armature_of(object)
     if own is not None:
         return own
     if selected:
         names = ", ".join(f'"{ob.name}"' for ob in selected)
         raise BadScene(f"Several armatures are selected: {names}. Select only the one that is to move the mesh")
     raise BadScene(
-        f"No armature is chosen that is to move {object_label(mesh)}. Select it together with the mesh, or choose it "
+        f"No armature is chosen that is to move {object_label(object)}. Select it together with the mesh, or choose it "
         "as Armature"
     )
 
