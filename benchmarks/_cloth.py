@@ -25,7 +25,7 @@ def flag() -> tuple[np.ndarray, np.ndarray]:
     flag_scene.empty_file()
     cloth = flag_scene.add_cloth(FLAG_FRAMES)
     cloth.modifiers.new("Subdivision", "SUBSURF").levels = 1
-    return _simulated(cloth, flag_scene.FIRST_FRAME, FLAG_FRAMES)
+    return flag_scene.played_frames(cloth, flag_scene.FIRST_FRAME, FLAG_FRAMES)
 
 
 def skirt() -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +45,7 @@ def skirt() -> tuple[np.ndarray, np.ndarray]:
     for leg in legs:
         _add_collision(leg)
     _add_cloth(cloth)
-    return _simulated(cloth, 1 - _SETTLING, SKIRT_FRAMES)
+    return flag_scene.played_frames(cloth, 1 - _SETTLING, SKIRT_FRAMES)
 
 
 def _skirt_mesh() -> bpy.types.Mesh:
@@ -116,17 +116,3 @@ def _add_cloth(cloth: bpy.types.Object) -> None:
     settings.vertex_group_mass = pinned.name
     modifier.collision_settings.distance_min = 0.01
     modifier.collision_settings.collision_quality = 3
-
-
-def _simulated(ob: bpy.types.Object, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Step through the frames in order, as cloth must be; the frames from 1 on are kept."""
-    kept = []
-    for frame in range(first, last + 1):
-        bpy.context.scene.frame_set(frame)
-        if frame >= 1:
-            kept.append(flag_scene.positions(ob, bpy.context.evaluated_depsgraph_get()))
-    mesh = ob.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
-    mesh.calc_loop_triangles()
-    triangles = np.empty((len(mesh.loop_triangles), 3), np.int32)
-    mesh.loop_triangles.foreach_get("vertices", triangles.ravel())
-    return np.array(kept, np.float32), triangles

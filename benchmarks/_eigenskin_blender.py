@@ -158,7 +158,7 @@ def character_with_examples(degrees=HINGE_TURNS, axis_count: int = 1) -> tuple[b
     by ``degrees`` about so many of its axes, with the shapes of dual quaternion skinning."""
     if not hasattr(bpy.types.Object, "skinning_eigenskin"):
         skinning_tools.register()
-    body = human.Human.read()
+    body = human.Character.read()
     ob, rig_object = _character(body)
     for name in human.MANY:
         bone = rig_object.pose.bones[name]
@@ -175,7 +175,7 @@ def character_with_examples(degrees=HINGE_TURNS, axis_count: int = 1) -> tuple[b
     return ob, rig_object
 
 
-def _character(body: human.Human) -> tuple[bpy.types.Object, bpy.types.Object]:
+def _character(body: human.Character) -> tuple[bpy.types.Object, bpy.types.Object]:
     scenes.empty_scene()
     names = body.rig.joint_names
     rig = scenes.link(bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig")))

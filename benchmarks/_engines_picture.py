@@ -5,13 +5,10 @@ import tempfile
 from pathlib import Path
 
 import bpy
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
 from mathutils import Vector
 from matplotlib import pyplot as plt
+from rendering import aim, link, plain, render_scene, sky  # in demos
 
 from tests.engines import formats
 
@@ -57,45 +54,18 @@ def _render(path: Path, ob, frame: int, eye: Vector, center: Vector, span: float
     scene.frame_set(frame)
     for other in scene.objects:
         other.hide_render = other != ob
-    material = bpy.data.materials.new("Picture")
-    material.use_nodes = True
-    surface = material.node_tree.nodes["Principled BSDF"].inputs
-    surface["Base Color"].default_value = (*_BLUE, 1)
-    surface["Roughness"].default_value = 0.6
     ob.data.materials.clear()
-    ob.data.materials.append(material)
+    ob.data.materials.append(plain("Picture", _BLUE, roughness=0.6))
     camera = bpy.data.cameras.new("Picture")
     camera.type, camera.ortho_scale, camera.clip_end = "ORTHO", span, 20 * span
-    scene.camera = _link("Picture Camera", camera, eye)
-    _aim(scene.camera, center)
+    scene.camera = link(scene, "Picture Camera", camera, eye)
+    aim(scene.camera, center)
     sun = bpy.data.lights.new("Picture", "SUN")
     sun.energy, sun.angle = 2.5, 0.0
-    _aim(_link("Picture Sun", sun, eye + Vector((-0.6 * span, 0, 1.2 * span))), center)
-    scene.world = bpy.data.worlds.new("Picture")
-    scene.world.use_nodes = True
-    scene.world.node_tree.nodes["Background"].inputs["Strength"].default_value = 0.7
-    scene.world.node_tree.nodes["Background"].inputs["Color"].default_value = (1, 1, 1, 1)
-    scene.render.engine = "CYCLES"
-    scene.cycles.device, scene.cycles.samples, scene.cycles.max_bounces = "CPU", 24, 0
-    scene.cycles.use_denoising = False
-    scene.view_settings.view_transform = "Standard"
+    aim(link(scene, "Picture Sun", sun, eye + Vector((-0.6 * span, 0, 1.2 * span))), center)
+    sky(scene, (1, 1, 1), 0.7)
     scene.render.film_transparent = True
-    scene.render.resolution_x, scene.render.resolution_y = SIZE
-    scene.render.resolution_percentage = 100
-    scene.render.image_settings.file_format = "PNG"
-    scene.render.filepath = str(path)
-    bpy.ops.render.render(write_still=True)
-
-
-def _link(name: str, data, location: Vector):
-    ob = bpy.data.objects.new(name, data)
-    ob.location = location
-    bpy.context.scene.collection.objects.link(ob)
-    return ob
-
-
-def _aim(ob, target: Vector) -> None:
-    ob.rotation_euler = (target - ob.location).to_track_quat("-Z", "Y").to_euler()
+    render_scene(scene, path, SIZE, 24, bounces=0, denoised=False)
 
 
 def _compose(path: Path, mine, theirs, curves) -> None:

@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def show_components(tables: Tables) -> None:
-    body = human.Human.read()
+    body = human.Character.read()
     steps = ", ".join(f"±{angle}°" for angle in human.STEPS if angle > 0)
     tables.begin(
         "Error over components",
@@ -84,7 +84,7 @@ def show_components(tables: Tables) -> None:
 
 
 def show_unseen(tables: Tables) -> None:
-    body = human.Human.read()
+    body = human.Character.read()
     tables.begin(
         "Unseen poses",
         "25 random poses of the same joints, up to ±100°, in the pose. A joint with three axes has examples about the "
@@ -206,7 +206,7 @@ def show_layouts(tables: Tables, repeats: int) -> None:
         tables.row(name, *map(milliseconds, (wall, processor)))
 
 
-def trained_axes(body: human.Human, label: str, name: str) -> np.ndarray:
+def trained_axes(body: human.Character, label: str, name: str) -> np.ndarray:
     return body.axes(name)[: 1 if label in human.HINGES else 3]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import _sequences  # noqa: E402 (beside this file)
 import bpy  # noqa: E402

@@ -5,23 +5,19 @@ Run by `python3 build.py docs`, where the human rig is beside the checkout. Leav
 is, and binding_torn.png, the same with seams, on which automatic weights fail.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
 
-import bpy  # noqa: F401 (before flag_picture, which needs what comes with it)
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import flag_picture
 from binding_blender import bind_in_blender
 from binding_human import HUMAN, HumanRig, torn
-from eigenskin import dimmed, flatten, shape
-from eigenskin_human import Human
-from rotation_centers import render, turned_up
+from eigenskin_human import Character
+from rendering import IN_THE_SUN, colored_by_error, compose, parse_options, render, shape, turned_up
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.binding.bind import bind
@@ -46,12 +42,7 @@ TURNS = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the pictures")
-    parser.add_argument("--samples", type=int, default=32, help="of Cycles for each pixel")
-    parser.add_argument("--percent", type=int, default=100, help="of the resolution, to see the pictures sooner")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
+    options = parse_options(__doc__)
     if not HUMAN.is_file():
         print("The pictures of binding are left out: the human rig is not beside the checkout (../shared/data)")
         return 0
@@ -78,21 +69,20 @@ def draw(path: Path, rig: HumanRig, samples: int, percent: int) -> None:
     meshes = {}
     for label, place in points.items():
         mesh = shape(turned_up(place) - middle + RAISED, body.triangles)
-        dimmed(flag_picture.colored_by_error(mesh, errors[label], largest))
+        colored_by_error(mesh, errors[label], largest, IN_THE_SUN)
         meshes[label] = mesh
     render(path, meshes, samples, percent, height=22.0, direction=(0.35, -1.0, 0.1), apart=APART)
-    flatten(path)
     captions = [
         (label, f"{errors[label].mean():.1f} mm away on average" if row[1].any() else "fails: no vertex is bound")
         for label, row in rows.items()
     ]
     text = "distance in mm from where the rig's own weights take it"
-    flag_picture.compose(str(path), captions, largest, text, APART)
+    compose(str(path), captions, largest, text, APART)
 
 
 def posed() -> np.ndarray:
     """(P, 3, 4) from rest pose to pose."""
-    body = Human.read()
+    body = Character.read()
     local = np.tile([1.0, 0.0, 0.0, 0.0], (len(body.rig.joint_names), 1))
     for name, axis, degrees in TURNS:
         turned = Rotation.from_euler(axis, degrees, degrees=True).as_quat()

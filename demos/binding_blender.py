@@ -6,6 +6,7 @@ import time
 import bpy
 import numpy as np
 
+from demos.objects import armature
 from skinning_tools.scene.bone_weights import read_bone_weights
 from tests.blender import scenes
 
@@ -17,7 +18,7 @@ def bind_in_blender(rest, faces, heads, tails, parents, names, way: str):
     processor and on the wall. ``way``: a key of ``WAYS``."""
     scenes.empty_scene()
     mesh = scenes.mesh_object(rest, np.asarray(faces).tolist(), name="Body")
-    rig = _armature(heads, tails, parents, names)
+    rig = armature("Rig", names, heads, tails, parents)
     for object in bpy.context.view_layer.objects:
         object.select_set(True)
     bpy.context.view_layer.objects.active = rig
@@ -36,18 +37,3 @@ def bind_in_blender(rest, faces, heads, tails, parents, names, way: str):
     seconds = time.process_time() - processor, time.perf_counter() - wall
     found = read_bone_weights(mesh, rig, names)
     return found.bones, found.weights, *seconds
-
-
-def _armature(heads, tails, parents, names) -> bpy.types.Object:
-    rig = scenes.link(bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig")))
-    bpy.context.view_layer.objects.active = rig
-    bpy.ops.object.mode_set(mode="EDIT")
-    bones = []
-    for name, head, tail in zip(names, heads, tails, strict=True):
-        bone = rig.data.edit_bones.new(name)
-        bone.head, bone.tail = head, tail
-        bones.append(bone)
-    for bone, parent in zip(bones, parents, strict=True):
-        bone.parent = bones[parent] if parent >= 0 else None
-    bpy.ops.object.mode_set(mode="OBJECT")
-    return rig

@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 from mathutils import Euler, Vector
 
+from demos.objects import armature
 from skinning_tools.core.binding.bind import bind
 from skinning_tools.core.binding.types import Body, Skeleton
 from tests.blender import scenes
@@ -76,6 +77,23 @@ def build(resolution: float = 0.045, soft: bool = True) -> Creature:
     return Creature(body, rig)
 
 
+@dataclass(frozen=True, eq=False)
+class Skin:
+    """The creature at rest as arrays: bones and weights (N, K) of its skeleton's bones, by binding."""
+
+    body: Body
+    skeleton: Skeleton
+    bones: np.ndarray
+    weights: np.ndarray
+
+
+def bound_flesh(resolution: float = 0.045) -> Skin:
+    """Leaves an empty file."""
+    scenes.empty_scene()
+    body, skeleton = _body(*flesh(resolution)), _skeleton()
+    return Skin(body, skeleton, *bind(body, skeleton))
+
+
 def flesh(resolution: float) -> tuple[np.ndarray, list]:
     """Vertices (N, 3) and quads of the union of all tubes, even and smooth."""
     parts = [_tube(*bone[1:]) for bone in ALL_BONES.values()]
@@ -122,14 +140,8 @@ def _tube(head, tail, thick: float, thin: float, sides: int = 24, steps: int = 8
 
 def skeleton(name: str = "Skeleton") -> bpy.types.Object:
     """The armature of ALL_BONES."""
-    rig = scenes.link(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
-    bpy.ops.object.mode_set(mode="EDIT")
-    made = {}
-    for bone, (parent, head, tail, *_) in ALL_BONES.items():
-        made[bone] = rig.data.edit_bones.new(bone)
-        made[bone].head, made[bone].tail, made[bone].parent = head, tail, made.get(parent)
-    bpy.ops.object.mode_set(mode="OBJECT")
-    return rig
+    bones = _skeleton()
+    return armature(name, bones.names, bones.heads, bones.tails, bones.parents)
 
 
 def nearest_bones(body) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,6 @@ Run by `python3 build.py docs`. Leaves joint_hierarchy.png, partial_weights.png,
 error_over_bones.png.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -17,11 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import creature
-import flag_picture
-from eigenskin import dimmed, flatten, shape
-from rotation_centers import render
+import rendering
+from rendering import IN_THE_SUN, colored_by_error, compose, render, shape
 
 import skinning_tools
+from demos.objects import triangles
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.curve_picture import curve_picture
 from skinning_tools.core.decomposition import Settings, decompose
@@ -48,12 +47,7 @@ POSE = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the pictures")
-    parser.add_argument("--samples", type=int, default=32, help="of Cycles for each pixel")
-    parser.add_argument("--percent", type=int, default=100, help="of the resolution, to see the pictures sooner")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
+    options = rendering.parse_options(__doc__)
     skinning_tools.register()
     for name, draw in (
         ("error_over_bones", draw_curve),
@@ -72,7 +66,7 @@ def main() -> int:
 def draw_curve(path: Path, _samples: int, _percent: int) -> str:
     """The search for the fewest bones that reach TARGET."""
     made = creature.build()
-    animation = Animation(played(made.body), np.array(triangles_of(made.body)))
+    animation = Animation(played(made.body), triangles(made.body.data))
     found = decompose(animation, Settings(bone_count=MOST_BONES, target_error=TARGET))
     path.write_bytes(curve_picture(found.curve, TARGET, found.bone_count))
     return f"{found.bone_count} bones reach {TARGET}"
@@ -89,7 +83,7 @@ def draw_joints(path: Path, samples: int, percent: int) -> str:
     skinned = bpy.data.objects["Creature_skinned"]
     rig, report = skinned.parent, skinned["skinning_report"]
     bpy.context.scene.frame_set(6)
-    meshes = {"animation": plain(positions(body), triangles_of(body))}
+    meshes = {"animation": plain(scenes.evaluated_positions(body), triangles(body.data))}
     rig.animation_data_clear()
     for bone in rig.pose.bones:
         bone.matrix_basis.identity()
@@ -99,14 +93,13 @@ def draw_joints(path: Path, samples: int, percent: int) -> str:
         bone.rotation_quaternion = creature.turned(bone.bone, angles)
     meshes["posed"] = with_bones(skinned, rig)
     render(path, meshes, samples, percent, **LOOK)
-    flatten(path)
     captions = [
         ("An animation", f"{report['vertex_count']:,} vertices, {report['frame_count']} frames, no bones"),
         ("Its skeleton", f"{report['bone_count']} rigid bones, {report['joint_count']} joints, "
          f"E_RMS {report['e_rms']:.2f} ‰"),
         ("Posed by hand", f"{len(POSE)} bones turned"),
     ]  # fmt: skip
-    flag_picture.compose(str(path), captions)
+    compose(str(path), captions)
     return f"{distances_text(body, rig)}"
 
 
@@ -117,7 +110,7 @@ def distances_text(body, rig) -> str:
     real = np.array([bone.head for bone in made if bone.parent])
     found = np.array([bone.head_local for bone in rig.data.bones if bone.parent])
     gaps = np.linalg.norm(real[:, None] - found[None], axis=-1).min(axis=1)
-    size = np.linalg.norm(np.ptp(positions(body), axis=0))
+    size = np.linalg.norm(np.ptp(scenes.evaluated_positions(body), axis=0))
     near = int((gaps < 0.03 * size).sum())
     return f"{near} of {len(real)} joints have a found one nearer than 3 % of the creature's size"
 
@@ -142,8 +135,8 @@ def shares(ob) -> np.ndarray:
 
 def with_bones(skinned, rig) -> bpy.types.Mesh:
     """The mesh as it is now, to be seen through, and the armature's bones in it."""
-    mesh = plain(positions(skinned), triangles_of(skinned), opaque=0.4)
-    mesh.materials.append(flag_picture.plain("Bone", BONE, roughness=0.6))
+    mesh = plain(scenes.evaluated_positions(skinned), triangles(skinned.data), opaque=0.4)
+    mesh.materials.append(rendering.plain("Bone", BONE, roughness=0.6))
     points, faces = [np.array([vertex.co for vertex in mesh.vertices])], [list(p.vertices) for p in mesh.polygons]
     skin_faces, count = len(faces), len(points[0])
     for bone in rig.pose.bones:
@@ -211,23 +204,17 @@ def draw_partial(path: Path, made, copy, before: np.ndarray, titles, samples: in
     figures = copy["skinning_partial_solve"]
     e_rms = figures["e_rms_before"], figures["e_rms"]
     largest = float(np.quantile(errors[0][frame], 0.995))
-    triangles = triangles_of(made.body)
-    meshes = {"target": plain(wanted[frame] - MIDDLE, triangles, moved=False)}
+    faces = triangles(made.body.data)
+    meshes = {"target": plain(wanted[frame] - MIDDLE, faces, moved=False)}
     for title, points, error in zip(titles, (before, after), errors, strict=True):
-        mesh = shape(points[frame] - MIDDLE, triangles)
-        meshes[title] = dimmed_by(mesh, error[frame], largest)
+        mesh = shape(points[frame] - MIDDLE, faces)
+        meshes[title] = colored_by_error(mesh, error[frame], largest, IN_THE_SUN)
     render(path, meshes, samples, percent, **LOOK)
-    flatten(path)
     captions = [("Target", f"frame {frame + 1}")]
     captions += [(title, f"E_RMS {value:.2f} ‰") for title, value in zip(titles, e_rms, strict=True)]
     label = "distance from the target in mm"
-    flag_picture.compose(str(path), captions, 1000 * largest, label)
+    compose(str(path), captions, 1000 * largest, label)
     return f"E_RMS {e_rms[0]:.2f} before, {e_rms[1]:.2f} after"
-
-
-def dimmed_by(mesh, error, largest: float):
-    dimmed(flag_picture.colored_by_error(mesh, error, largest))
-    return mesh
 
 
 def bound(made) -> bpy.types.Object:
@@ -251,21 +238,10 @@ def played(ob) -> np.ndarray:
     return scenes.played(ob, NUMBERS)
 
 
-def positions(ob) -> np.ndarray:
-    """(N, 3) of now."""
-    evaluated = ob.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array([vertex.co for vertex in evaluated.data.vertices], dtype=np.float64)
-
-
-def triangles_of(ob) -> np.ndarray:
-    ob.data.calc_loop_triangles()
-    return np.array([list(triangle.vertices) for triangle in ob.data.loop_triangles])
-
-
 def plain(points, triangles, opaque: float = 1.0, moved: bool = True) -> bpy.types.Mesh:
     """A mesh in the color of skin; seen through where it is not quite ``opaque``."""
     mesh = shape(points - MIDDLE if moved else points, triangles)
-    material = flag_picture.plain("Skin", SKIN, roughness=0.6)
+    material = rendering.plain("Skin", SKIN, roughness=0.6)
     if opaque < 1.0:
         nodes, links = material.node_tree.nodes, material.node_tree.links
         mix, clear = nodes.new("ShaderNodeMixShader"), nodes.new("ShaderNodeBsdfTransparent")

@@ -6,26 +6,35 @@ examples, eigenskin_components.png, what components capture and what error they 
 beside the checkout, eigenskin_shoulder.png.
 """
 
-import argparse
 import os
 import sys
 from dataclasses import dataclass, field
 from math import radians
 from pathlib import Path
 
-import bpy
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import eigenskin_human as human
-import flag_picture
 from eigenskin_tissue import LARGEST, SoftLimb
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_rgb
 from matplotlib.ticker import PercentFormatter
-from rotation_centers import render, turned_up
+from rendering import (
+    BACKGROUND,
+    IN_THE_SUN,
+    MUTED,
+    TEXT,
+    colored_by_error,
+    compose,
+    dark,
+    parse_options,
+    plain,
+    render,
+    shape,
+    turned_up,
+)
 
 import skinning_tools
 from skinning_tools.core.deform import skin_frame
@@ -68,19 +77,14 @@ class Look:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the pictures")
-    parser.add_argument("--samples", type=int, default=32, help="of Cycles for each pixel")
-    parser.add_argument("--percent", type=int, default=100, help="of the resolution, to see the pictures sooner")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
+    options = parse_options(__doc__)
     skinning_tools.register()
     picture = options.output / "eigenskin_limb.png"
     curves = [draw_limb(picture, options.samples, options.percent)]
     print(picture, flush=True)
     if human.HUMAN.is_file():
         picture = options.output / "eigenskin_shoulder.png"
-        body = human.Human.read()
+        body = human.Character.read()
         draw_shoulder(picture, body, options.samples, options.percent)
         print(picture, flush=True)
         curves += [curve_of(body, "elbow", 1), curve_of(body, "shoulder", 3)]
@@ -132,7 +136,7 @@ def draw_limb(path: Path, samples: int, percent: int) -> Curve:
     return curve
 
 
-def draw_shoulder(path: Path, body: human.Human, samples: int, percent: int) -> None:
+def draw_shoulder(path: Path, body: human.Character, samples: int, percent: int) -> None:
     examples = body.examples(human.turns_about(SHOULDER, body.axes(SHOULDER)))
     model = build_eigenskin(body.rig, examples, EigenSkinSettings(components=SHOULDER_COMPONENTS))
     turned = body.examples([(SHOULDER, np.radians(SHOULDER_POSE) * body.axes(SHOULDER)[0])])
@@ -155,7 +159,7 @@ def draw_shoulder(path: Path, body: human.Human, samples: int, percent: int) -> 
     draw(path, points, triangles.reshape(-1, 3), look, samples, percent)
 
 
-def bust(body: human.Human) -> np.ndarray:
+def bust(body: human.Character) -> np.ndarray:
     """(T,) the triangles of head, chest and left arm."""
     x, y, _ = body.rig.rest.T
     other = body.rig.joint_names.index("upperarm02.R")
@@ -165,7 +169,7 @@ def bust(body: human.Human) -> np.ndarray:
     return kept[body.triangles].all(axis=1)
 
 
-def curve_of(body: human.Human, label: str, axis_count: int) -> Curve:
+def curve_of(body: human.Character, label: str, axis_count: int) -> Curve:
     name = (human.HINGES | human.BALLS)[label]
     axes = body.axes(name)[:axis_count]
     examples = body.examples(human.turns_about(name, axes))
@@ -193,10 +197,9 @@ def draw(path: Path, points, triangles: np.ndarray, look: Look, samples: int, pe
     middle = 0.5 * (points[2].min(axis=0) + points[2].max(axis=0))
     meshes = [shape(place - middle, triangles) for place in points]
     for mesh, error in zip(meshes[:2], errors, strict=True):
-        dimmed(flag_picture.colored_by_error(mesh, error, largest))
-    meshes[2].materials.append(flag_picture.plain("Target", TARGET_COLOR, roughness=0.7))
+        colored_by_error(mesh, error, largest, IN_THE_SUN)
+    meshes[2].materials.append(plain("Target", TARGET_COLOR, roughness=0.7))
     render(path, dict(enumerate(meshes)), samples, percent, height=look.height, direction=look.direction)
-    flatten(path)
     left = np.linalg.norm(errors[1]) / np.linalg.norm(errors[0])
     away = [f"up to {error.max():.1f} {look.unit} away" for error in errors]
     captions = [
@@ -204,61 +207,31 @@ def draw(path: Path, points, triangles: np.ndarray, look: Look, samples: int, pe
         (f"EigenSkin, {look.components} shape keys", f"{away[1]}, {100 * left:.0f} % of the error left"),
         (look.target, look.pose),
     ]
-    flag_picture.compose(str(path), captions, largest, look.label)
-
-
-def shape(points: np.ndarray, triangles: np.ndarray) -> bpy.types.Mesh:
-    mesh = bpy.data.meshes.new("Shape")
-    mesh.from_pydata(points.tolist(), [], triangles.tolist())
-    mesh.shade_smooth()
-    return mesh
-
-
-def dimmed(mesh: bpy.types.Mesh) -> None:
-    """Darken the colors of ``mesh``, the lightest of which would lose their shading in the sun."""
-    data = mesh.attributes["Error Color"].data
-    colors = np.empty((len(data), 4), np.float32)
-    data.foreach_get("color", colors.ravel())
-    colors[:, :3] *= 0.6
-    data.foreach_set("color", colors.ravel())
-
-
-def flatten(path: Path) -> None:
-    """Put the picture onto a plain background."""
-    picture = plt.imread(path)
-    covered = picture[..., 3:]
-    plt.imsave(
-        path, np.clip(picture[..., :3] * covered + np.array(to_rgb(flag_picture.BACKGROUND)) * (1 - covered), 0, 1)
-    )
+    compose(str(path), captions, largest, look.label)
 
 
 def plot_components(path: Path, curves: list[Curve]) -> None:
     """What components capture, and the error that they leave."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(14, 4.8), dpi=100, facecolor=flag_picture.BACKGROUND)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(14, 4.8), dpi=100, facecolor=BACKGROUND)
     for curve, color in zip(curves, CURVES, strict=False):
         left.plot(range(len(curve.captured)), curve.captured, color=color, linewidth=2.2, marker="o", label=curve.name)
         right.plot(range(MOST + 1), curve.seen, color=color, linewidth=2.2, marker="o")
         right.plot(
             range(MOST + 1), curve.unseen, color=color, linewidth=1.6, linestyle="--", marker="o", fillstyle="none"
         )
-    right.plot([], [], color=flag_picture.MUTED, linewidth=2.2, label="at the examples")
-    right.plot([], [], color=flag_picture.MUTED, linewidth=1.6, linestyle="--", label="between them, at unseen poses")
+    right.plot([], [], color=MUTED, linewidth=2.2, label="at the examples")
+    right.plot([], [], color=MUTED, linewidth=1.6, linestyle="--", label="between them, at unseen poses")
     right.set_yscale("log")
     right.set_ylim(0.008, 1.2)
     for axes, title, place in (
         (left, "Captured by components", "lower right"),
         (right, "Error left, linear blending's being 100 %", "upper right"),
     ):
-        axes.set_facecolor(flag_picture.BACKGROUND)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-        axes.set_xlabel("components (shape keys)", color=flag_picture.MUTED)
-        axes.set_title(title, color=flag_picture.TEXT, loc="left", fontsize=14, fontweight="bold", pad=14)
-        axes.tick_params(colors=flag_picture.MUTED, which="both")
-        axes.grid(axis="y", color="#344054", linewidth=0.6)
-        axes.spines[:].set_visible(False)
-        axes.legend(frameon=False, labelcolor=flag_picture.TEXT, loc=place)
+        dark(axes, title, "components (shape keys)")
+        axes.legend(frameon=False, labelcolor=TEXT, loc=place)
     figure.tight_layout()
-    figure.savefig(path, facecolor=flag_picture.BACKGROUND)
+    figure.savefig(path, facecolor=BACKGROUND)
     plt.close(figure)
 
 

@@ -33,8 +33,8 @@ Turn = tuple[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Human:
-    """rig: of all its bones; triangles (T, 3); heads and tails (J, 3) of the bones. Y points up."""
+class Character:
+    """A body that is posed. rig: of all its bones; triangles (T, 3); heads and tails (J, 3) of the bones."""
 
     rig: Rig
     triangles: np.ndarray
@@ -42,8 +42,8 @@ class Human:
     tails: np.ndarray
 
     @classmethod
-    def read(cls) -> "Human":
-        """Raises FileNotFoundError where the rig is not beside the checkout."""
+    def read(cls) -> "Character":
+        """The human rig, whose Y points up. Raises FileNotFoundError where it is not beside the checkout."""
         data = np.load(HUMAN)
         names = tuple(str(name) for name in data["bone_names"])
         rest = data["rest"].astype(float)

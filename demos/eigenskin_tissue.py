@@ -13,6 +13,7 @@ import bpy
 import numpy as np
 from mathutils import Quaternion, Vector
 
+from demos.objects import armature, triangles
 from skinning_tools.scene.eigenskin_writer import mute_eigenskin
 from skinning_tools.scene.vertex_groups import write_weights
 from tests.blender import scenes
@@ -45,7 +46,7 @@ class SoftLimb:
     @classmethod
     def build(cls, rings: int = 40, segments: int = 24) -> "SoftLimb":
         scenes.empty_scene()
-        rig = _armature()
+        rig = armature("Rig", ("upper", JOINT), ((-HALF, 0, 0), (0, 0, 0)), ((0, 0, 0), (HALF, 0, 0)), (-1, 0))
         vertices, faces = limb(rings, segments)
         body = scenes.mesh_object(vertices, faces, name="Body")
         body.data.shade_smooth()
@@ -123,10 +124,7 @@ class SoftLimb:
     @property
     def triangles(self) -> np.ndarray:
         """(T, 3)."""
-        self.body.data.calc_loop_triangles()
-        corners = np.empty(3 * len(self.body.data.loop_triangles), np.int32)
-        self.body.data.loop_triangles.foreach_get("vertices", corners)
-        return corners.reshape(-1, 3)
+        return triangles(self.body.data)
 
     @property
     def thickness(self) -> float:
@@ -171,18 +169,6 @@ def limb(rings: int, segments: int) -> tuple[np.ndarray, list]:
     faces += [(first, after, before) for before, after in zip(corners[0].tolist(), turned[0].tolist(), strict=True)]
     faces += [(last, before, after) for before, after in zip(corners[-1].tolist(), turned[-1].tolist(), strict=True)]
     return vertices, faces
-
-
-def _armature() -> bpy.types.Object:
-    rig = scenes.link(bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig")))
-    bpy.ops.object.mode_set(mode="EDIT")
-    parent = None
-    for name, head in (("upper", -HALF), (JOINT, 0.0)):
-        bone = rig.data.edit_bones.new(name)
-        bone.head, bone.tail, bone.parent = (head, 0, 0), (head + HALF, 0, 0), parent
-        parent = bone
-    bpy.ops.object.mode_set(mode="OBJECT")
-    return rig
 
 
 def _add_tissue(target, rig) -> bpy.types.Object:

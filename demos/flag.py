@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 import flag_picture
 import flag_scene
+import rendering
 
 import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
@@ -104,7 +105,7 @@ def main() -> None:
     with stages.stage(SAVE), quiet():
         save(source, skinned, folder / "flag.blend", cache.name)
 
-    flag_picture.colored_by_error(meshes[2], worst, color_limit(worst))
+    rendering.colored_by_error(meshes[2], worst, color_limit(worst))
     with stages.stage(RENDER), quiet():
         flag_picture.render(str(folder / "flag.png"), meshes, options.samples)
     vertices = len(source.data.vertices)
@@ -114,7 +115,7 @@ def main() -> None:
         ("Its error", f"at frame {worst_frame}, of the largest E_RMS"),
     ]
     label = f"distance from the cache in mm, at most {1000 * worst.max():.0f}; the flag is {flag_scene.WIDTH:g} m wide"
-    flag_picture.compose(str(folder / "flag.png"), captions, 1000 * color_limit(worst), label)
+    rendering.compose(str(folder / "flag.png"), captions, 1000 * color_limit(worst), label)
     flag_picture.plot_error(
         str(folder / "error.png"),
         np.arange(1, options.frames + 1),

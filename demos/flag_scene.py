@@ -6,6 +6,8 @@ from math import pi, radians, sin
 import bpy
 import numpy as np
 
+from demos.objects import triangles
+
 COLUMNS, ROWS = 60, 40
 WIDTH, HEIGHT = 1.8, 1.2
 FIRST_FRAME = -49  # the wind has fifty frames to take the flag out of its flat start
@@ -94,6 +96,18 @@ def simulate(flag: bpy.types.Object, frame_count: int):
     # Baked, the export reads what was simulated; else it simulates everything once more.
     with bpy.context.temp_override(object=flag, point_cache=flag.modifiers["Cloth"].point_cache):
         bpy.ops.ptcache.bake_from_cache()
+
+
+def played_frames(ob: bpy.types.Object, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Step through the frames in order, as cloth must be: (F, N, 3) float32 of the frames from 1 on, world space, and
+    triangles (T, 3)."""
+    kept = []
+    for frame in range(first, last + 1):
+        bpy.context.scene.frame_set(frame)
+        if frame >= 1:
+            kept.append(positions(ob, bpy.context.evaluated_depsgraph_get()))
+    mesh = ob.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    return np.array(kept, np.float32), triangles(mesh)
 
 
 def write_cache(flag: bpy.types.Object, path: str) -> None:
