@@ -130,7 +130,7 @@ def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
         for name in ("flag.png", "error.png"):
             shutil.copyfile(ROOT / "demo" / name, images / name)
             print(f"docs/images/{name}", flush=True)
-    for name in ("rotation_centers", "eigenskin", "binding", "creature_pictures"):
+    for name in ("rotation_centers", "eigenskin", "binding", "creature_pictures", "how_it_works"):
         status = status or _run(python, f"demos/{name}.py", "--output", str(images))
     status = status or _run(python, "-m", "tools.references")
     return status
