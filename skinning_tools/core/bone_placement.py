@@ -9,6 +9,8 @@ _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
 _IDLE_LENGTH = 0.03
 _ROD = np.sqrt(3.0)  # half the length of an even rod by its standard deviation
 _FLOAT32_STEPS = 256 * np.finfo(np.float32).eps
+# Cosine between two children of a bone that are on both sides of it.
+_OPPOSITE = -0.5
 _SHORTEST = 1e-5  # an armature drops bones shorter than 1e-6 units
 
 
@@ -51,26 +53,27 @@ def place_bones(
     return Placement(heads, axes, lengths)
 
 
-def place_at_joints(placement: Placement, hierarchy) -> Placement:
+def place_at_joints(
+    placement: Placement, hierarchy, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> Placement:
     """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, as a skeleton is drawn.
 
-    placement: what ``place_bones`` gave: heads in the middle of what the bones move. A bone points to the joint of the
-    child that most bones hang from, or through the middle of its vertices, about as far as these reach; as it did where
-    it has no parent, or where it would be too short.
+    placement: what ``place_bones`` gave for the other arguments: heads in the middle of what the bones move. A bone
+    points to the joint of the child that most bones hang from, or to the far end of its vertices; as it did where it
+    would be too short. One without a parent reaches from child to child where they are on both sides of it.
     """
-    heads = np.where(hierarchy.parents[:, None] >= 0, hierarchy.joints, placement.heads)
-    outward = 2.0 * (placement.heads - heads)
-    reach = np.linalg.norm(outward, axis=1)
-    # A bone whose vertices are far from its joint need not be longer than they are apart.
-    tips = heads + outward * np.minimum(1.0, 2.0 * placement.lengths / np.where(reach > 0, reach, 1.0))[:, None]
-    below = hierarchy.descendant_counts()
-    # The last written of several is the heaviest child.
-    children = np.argsort(below, kind="stable")
+    rooted = hierarchy.parents < 0
+    heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
+    tips = heads + _outward(heads, rest, bones, weights)
+    # The last of several children is the heaviest.
+    children = np.argsort(hierarchy.descendant_counts(), kind="stable")
     children = children[hierarchy.parents[children] >= 0]
     tips[hierarchy.parents[children]] = heads[children]
+    for bone in np.flatnonzero(rooted):
+        heads[bone] = _other_end(heads[bone], tips[bone], heads[children[hierarchy.parents[children] == bone]])
     along = tips - heads
     lengths = np.linalg.norm(along, axis=1)
-    turned = (hierarchy.parents >= 0) & (lengths > 0.1 * placement.lengths)
+    turned = lengths > 0.1 * placement.lengths
     y = np.where(turned[:, None], along / np.where(turned, lengths, 1.0)[:, None], placement.axes[:, :, 1])
     # The old axis that is the most across gives the roll.
     across = np.abs(np.einsum("pij,pi->pj", placement.axes, y))
@@ -79,6 +82,34 @@ def place_at_joints(placement: Placement, hierarchy) -> Placement:
     z = side - np.einsum("pi,pi->p", side, y)[:, None] * y
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     return Placement(heads, np.stack([np.cross(y, z), y, z], axis=-1), np.where(turned, lengths, placement.lengths))
+
+
+def _outward(heads, rest, bones, weights) -> np.ndarray:
+    """(P, 3) from each bone's head (P, 3) to the far end of the vertices that it moves most; 0 where there are none."""
+    strongest = np.take_along_axis(bones, np.argmax(weights, axis=1)[:, None], axis=1)[:, 0]
+    offsets = rest - heads[strongest]
+    # By the squared distance: the far ones say where the end is.
+    pull = offsets * np.einsum("ni,ni->n", offsets, offsets)[:, None]
+    directions = np.stack([np.bincount(strongest, pull[:, i], len(heads)) for i in range(3)], axis=1)
+    lengths = np.linalg.norm(directions, axis=1)
+    directions /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    along = np.einsum("ni,ni->n", offsets, directions[strongest])
+    farthest, nearest = np.zeros(len(heads)), np.full(len(heads), np.inf)
+    np.maximum.at(farthest, strongest, along)
+    np.minimum.at(nearest, strongest, along)
+    # A bone whose vertices are far from its joint need not be longer than they are apart.
+    extent = farthest - np.clip(nearest, 0.0, farthest)
+    return np.where(farthest > 2.0 * extent, extent, farthest)[:, None] * directions
+
+
+def _other_end(middle: np.ndarray, tip: np.ndarray, joints: np.ndarray) -> np.ndarray:
+    """The one of ``joints`` (n, 3) that is most clearly on the other side of ``middle`` than ``tip``; or ``middle``."""
+    sides = (joints - middle) @ (tip - middle)
+    if not len(joints):
+        return middle
+    sides /= np.maximum(np.linalg.norm(joints - middle, axis=1) * np.linalg.norm(tip - middle), np.finfo(float).tiny)
+    best = int(np.argmin(sides))
+    return joints[best] if sides[best] < _OPPOSITE else middle
 
 
 def extents_along(

@@ -48,10 +48,9 @@ def make_bones(context, armature_object, decomposition, hierarchy=None, root_bon
     hierarchy: a core.joint_hierarchy.JointHierarchy that they hang in. root_bone: all are under one at the origin.
     """
     bone_count = decomposition.bone_count
+    skin = decomposition.rest, decomposition.bones, decomposition.weights
     placement = place_bones(
-        decomposition.rest,
-        decomposition.bones,
-        decomposition.weights,
+        *skin,
         bone_count,
         # What stretches along axes of its own must be a bone with these axes: it could not shear.
         own_axes=decomposition.bone_axes if decomposition.bone_kind == "SCALED" else None,
@@ -61,7 +60,7 @@ def make_bones(context, armature_object, decomposition, hierarchy=None, root_bon
         parents = [_make_root(edit_bones, decomposition.rest) if root_bone else None] * bone_count
         controls = ()
         if hierarchy is not None:
-            at_joints = place_at_joints(placement, hierarchy)
+            at_joints = place_at_joints(placement, hierarchy, *skin)
             parents = _add(edit_bones, DEFORM_PREFIX if rigid else CONTROL_PREFIX, at_joints, parents)
             for bone, parent in enumerate(hierarchy.parents):
                 if parent >= 0:

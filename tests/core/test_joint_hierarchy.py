@@ -78,7 +78,18 @@ def test_a_bone_is_not_drawn_longer_than_what_it_moves():
     hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
     far = replace(hierarchy, joints=hierarchy.joints + np.array([0, 50, 0]))
     plain = place_bones(rest, bones, weights, 3)
-    assert np.all(place_at_joints(plain, far).lengths[[0, 2]] <= 2.001 * plain.lengths[[0, 2]])
+    assert np.all(place_at_joints(plain, far, rest, bones, weights).lengths[[0, 2]] <= 2.001 * plain.lengths[[0, 2]])
+
+
+def test_a_skeleton_is_drawn_from_joint_to_joint_and_to_the_end():
+    rest, bones, weights, transforms = arm()
+    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
+    placed = place_at_joints(place_bones(rest, bones, weights, 3), hierarchy, rest, bones, weights)
+    ends = np.stack([placed.heads, placed.heads + placed.lengths[:, None] * placed.axes[:, :, 1]])
+    assert hierarchy.parents.tolist() == [1, -1, 1]
+    # The one in the middle, which has no parent, lies between its children; those end where their vertices do.
+    np.testing.assert_allclose(np.sort(ends[:, 1, 0]), [2, 4], atol=0.05)
+    np.testing.assert_allclose(ends[1, [0, 2], 0], [rest[:, 0].min(), rest[:, 0].max()], atol=0.15)
 
 
 def test_a_hinge_is_joined_where_its_bones_meet():
@@ -156,7 +167,7 @@ def test_whatever_there_is(case):
     assert np.all(np.isfinite(hierarchy.joints))
     assert np.any(hierarchy.parents == -1)
     assert np.all(hierarchy.depths() < bone_count)
-    placement = place_at_joints(place_bones(rest, bones, weights, bone_count), hierarchy)
+    placement = place_at_joints(place_bones(rest, bones, weights, bone_count), hierarchy, rest, bones, weights)
     assert np.all(placement.lengths > 0)
     np.testing.assert_allclose(np.linalg.det(placement.axes), 1, atol=1e-9)
     np.testing.assert_allclose(
@@ -199,7 +210,8 @@ def joint_tree(result):
     own_axes = result.bone_axes if result.bone_kind == "SCALED" else None
     placement = place_bones(result.rest, result.bones, result.weights, 3, own_axes)
     frames = []
-    for place in (placement, place_at_joints(placement, hierarchy)):
+    at_joints = place_at_joints(placement, hierarchy, result.rest, result.bones, result.weights)
+    for place in (placement, at_joints):
         frames.append(square(np.concatenate([place.axes, place.heads[..., None]], axis=-1)))
     bare = result.bone_kind == "RIGID"
     return frames[1] if bare else frames[0], JointTree(hierarchy, frames[1], bare)
