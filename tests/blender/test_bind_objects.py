@@ -99,7 +99,7 @@ def check_places(found: dict, expected: dict) -> None:
 
 @pytest.mark.parametrize("posed", [False, True])
 @pytest.mark.parametrize("relative", [False, True])
-def test_a_robot(posed, relative, capfd):
+def test_objects_of_a_robot_hang_on_the_bones_they_belong_to(posed, relative, capfd):
     rig, expected = robot()
     for bone in rig.data.bones:
         bone.use_relative_parent = relative

@@ -335,7 +335,7 @@ def sides():
 
 @every_kind
 @pytest.mark.parametrize("mesh_too", [False, True])
-def test_mirrored(kind, mesh_too):
+def test_the_other_side_gets_the_mirror_image(kind, mesh_too):
     ob, rig = sides()
     volumes = generated(kind=kind)
     left = volumes["arm.L"]

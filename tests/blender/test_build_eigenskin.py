@@ -76,7 +76,7 @@ def test_poses_between_the_examples(limb):
     assert after < 0.25 * before
 
 
-def test_defaults(limb):
+def test_by_default_each_joint_gets_three_shape_keys(limb):
     ob, _ = limb
     build()
     record = eigenskin_record(ob)
@@ -161,7 +161,7 @@ def test_errors_are_of_the_examples_that_were_used(limb):
     assert all(item.error_before > 0 for item in items[1:])
 
 
-def test_muting(limb):
+def test_muted_the_mesh_misses_its_examples_as_before_the_build(limb):
     ob, rig = limb
     build()
     eigenskin_scenes.pose(rig, [("lower", "X", 90)])

@@ -88,7 +88,7 @@ def test_steps_and_what_lies_between(tube, operator):
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_one_frame(tube, operator):
+def test_one_frame_is_held(tube, operator):
     copy = play(operator, frame_start=5, frame_end=5)
     coincide(copy, core_positions(tube, [5, 5]), (1, 5), tolerance=TOLERANCE)
 
@@ -272,7 +272,7 @@ def test_cache_of_an_unsaved_file():
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_refuses(tube, operator):
+def test_what_cannot_be_played_is_refused(tube, operator):
     refused(operator, "inside out", frame_start=5, frame_end=4)
     refused(operator, "at least 1, not 0", frame_step=0)
     tube.modifiers.new("Finer", "SUBSURF").levels = 1

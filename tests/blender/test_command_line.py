@@ -80,7 +80,7 @@ def test_overwrites_only_when_told(shot, capsys):
         ([], 2, "--object"),
     ],
 )
-def test_failures(shot, tmp_path, capsys, arguments, status, message):
+def test_a_failure_is_told_and_saves_nothing(shot, tmp_path, capsys, arguments, status, message):
     output = tmp_path / "out.blend"
     before = moving_meshes.state()
     assert run("convert", *arguments, "--output", output) == status

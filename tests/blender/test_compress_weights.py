@@ -149,7 +149,7 @@ def test_at_rest_nothing_is_measured(tube, how):
 
 
 @pytest.mark.parametrize("mode", ["WEIGHT_PAINT", "POSE"])
-def test_other_modes(tube, mode):
+def test_the_mode_stays(tube, mode):
     ob, rig = tube
     binding_scenes.activate(rig if mode == "POSE" else ob)
     bpy.ops.object.mode_set(mode=mode)

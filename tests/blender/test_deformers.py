@@ -86,7 +86,7 @@ def differences(rig, method, bones, weights, rest):
 
 @pytest.mark.parametrize("method", ["LBS", "DQS"])
 @pytest.mark.parametrize("seed", range(4))
-def test_rigid_bones(method, seed):
+def test_rigid_bones_deform_as_in_blender(method, seed):
     random = np.random.default_rng(seed)
     rig = armature(parented=seed % 2 == 1)
     pose(rig, random)
@@ -100,7 +100,7 @@ def test_rigid_bones(method, seed):
     [lambda index: [0.5 + index] * 3, lambda index: (0.4, 1.3 + index, 2.0)],
     ids=["uniform", "along the bone's axes"],
 )
-def test_scaled_bones(method, scale):
+def test_scaled_bones_deform_as_in_blender(method, scale):
     """Scales along a bone's own axes leave its stretch symmetric, so Blender's rotation is the polar one."""
     random = np.random.default_rng(5)
     rig = armature()

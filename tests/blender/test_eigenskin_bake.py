@@ -245,7 +245,7 @@ def strip_being_edited(ob):
 @pytest.mark.parametrize(
     "prepare", [no_corrections, hidden, keyframes_below_the_driver, strip_being_edited], ids=lambda f: f.__name__
 )
-def test_refused(moving, prepare):
+def test_what_cannot_be_baked_is_refused(moving, prepare):
     ob, _, _, _ = moving
     message = prepare(ob)
     before = snapshot(ob)

@@ -149,7 +149,7 @@ def test_either_quaternion_of_a_rotation_will_do(rigged):
 
 
 @pytest.mark.parametrize("name", ["lower", "upper"])
-def test_half_turns(rigged, name):
+def test_half_turns_have_the_values_of_core(rigged, name):
     """Where angles jump from one end to the other, and a half turn about another axis is no angle at all."""
     ob, rig, joints = rigged
     model = models.made_up(joints, {UPPER: models.ball(), LOWER: models.hinge(axis=(0.6, 0.0, 0.8))})

@@ -211,7 +211,7 @@ def test_active_armature_stands_for_the_mesh_it_deforms(posed):
 # Reports
 
 
-def test_reports(posed, capfd):
+def test_the_report_counts_what_was_added_and_replaced(posed, capfd):
     ob, _rig = posed
     add()
     assert "corrects nothing" in capfd.readouterr().out

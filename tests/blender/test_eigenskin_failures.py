@@ -90,7 +90,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("prepare", REFUSED, ids=lambda function: function.__name__)
-def test_refused(rigged, prepare):
+def test_meshes_that_cannot_be_written_to_are_refused(rigged, prepare):
     ob, rig, joints = rigged
     model = any_model(joints)
     prepare(ob, rig)

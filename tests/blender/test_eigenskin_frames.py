@@ -117,7 +117,7 @@ def test_held_poses_count_once(bending, capfd):
     assert frames_of(rig) == [12, 13, 14, 16, 17, 19]
 
 
-def test_read_again(bending, capfd):
+def test_frames_read_again_replace_those_of_the_same_poses(bending, capfd):
     ob, rig = bending
     add(frame_start=4, frame_end=6)
     ob.modifiers.new("Smooth", "SMOOTH").iterations = 5
@@ -129,7 +129,7 @@ def test_read_again(bending, capfd):
     near(ob, read(ob).shapes, scenes.played(ob, range(4, 10)))
 
 
-def test_marked_poses(bending):
+def test_the_frames_that_are_marked_are_read(bending):
     ob, rig = bending
     scene = bpy.context.scene
     rig.animation_data_clear()
@@ -286,7 +286,7 @@ def test_progress_grows_to_the_end(bending):
     assert len(added.names) == 6
 
 
-def test_undo(bending):
+def test_reading_frames_is_one_undo_step(bending):
     bpy.ops.ed.undo_push(message="before")
     add()
     bpy.ops.ed.undo_push(message="added")

@@ -182,7 +182,7 @@ def test_names_of_images(left):
     assert mirrored_name("lower.L Z +60°", joints, rotations) == "lower.L X +60°"
 
 
-def test_undo(left):
+def test_mirroring_is_one_undo_step(left):
     _, rig = left
     names = names_of(rig)
     bpy.ops.ed.undo_push(message="before")

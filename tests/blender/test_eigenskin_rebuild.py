@@ -88,7 +88,7 @@ def test_the_basis_as_sculpted_stays(rigged):
     assert tuple(ob.data.vertices[5].co) == (1.0, 2.0, 3.0)
 
 
-def test_muting(rigged):
+def test_muted_the_mesh_is_as_without_corrections(rigged):
     ob, rig, _ = rigged
     models.corrected(ob, rig)
     models.turn(rig, {"lower": (0.8, 0.6, 0, 0)})

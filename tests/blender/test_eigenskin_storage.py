@@ -98,7 +98,7 @@ def test_examples_stay_with_the_file(tmp_path, registered):
         assert np.array_equal(getattr(found, name), getattr(wanted, name))
 
 
-def test_removing():
+def test_removed_examples_take_their_shapes_with_them():
     ob, rig = limb_with_examples()
     group = rig.skinning_eigenskin
     wanted, before = read(ob), [item.name for item in group.examples]
@@ -140,7 +140,7 @@ def test_removing_what_is_damaged():
     assert not rig.skinning_eigenskin.examples
 
 
-def test_undo(posed):
+def test_adding_is_one_undo_step(posed):
     bpy.ops.ed.undo_push(message="before")
     add()
     bpy.ops.ed.undo_push(message="added")

@@ -94,7 +94,7 @@ def test_two_poses_settle_the_weights_themselves(bent):
     assert not ob.hide_get()
 
 
-def test_another_object(bent):
+def test_to_another_object(bent):
     ob, _ = bent
     targets = with_other_weights(ob, CHOSEN)
     other = scenes.mesh_object(targets, name="Target")
@@ -107,7 +107,7 @@ def test_another_object(bent):
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
-def test_shape_key(bent, value):
+def test_to_a_shape_key(bent, value):
     """One that moves each vertex by what known weights would: it is muted then, as it would act twice."""
     ob, _ = bent
     targets = with_other_weights(ob, CHOSEN)
@@ -233,7 +233,7 @@ def test_only_selected_vertices(bent):
     assert len(changed)
 
 
-def test_threshold(bent):
+def test_vertices_within_the_threshold_keep_their_weights(bent):
     ob, _ = bent
     before = raw_weights(ob)
     copy = start()

@@ -90,7 +90,7 @@ def test_panels_and_menus_have_labels():
         ),
     ],
 )
-def test_two_lines(text, lines):
+def test_long_texts_break_into_two_lines(text, lines):
     assert in_two_lines(text).split("\n") == lines
 
 

@@ -113,7 +113,7 @@ def test_more_than_half_a_turn(rig):
         assert abs(found @ wanted) == pytest.approx(1, abs=1e-6)
 
 
-def test_angles():
+def test_poses_divide_the_range_of_a_joint_evenly():
     assert joint_poses.pose_angles(-20, 100, 2) == [-20, -10, 50, 100]
     assert joint_poses.pose_angles(0, 90, 3) == pytest.approx([30, 60, 90])
     assert joint_poses.pose_angles(-90, 0, 3) == pytest.approx([-90, -60, -30])
@@ -208,7 +208,7 @@ def test_the_frame_stays(rig):
                   - rotations(rig, 7)).max() < 1e-7  # fmt: skip
 
 
-def test_long_names(rig):
+def test_long_names_are_cut_to_what_a_marker_holds(rig):
     name = "ä" * 30
     rig.data.bones["lower"].name = name
     run(bone_names=name, steps=1)
@@ -216,7 +216,7 @@ def test_long_names(rig):
     assert len(markers()) == 2
 
 
-def test_undo(rig):
+def test_posing_is_one_undo_step(rig):
     bpy.ops.ed.undo_push(message="before")
     run()
     bpy.ops.ed.undo_push(message="posed")
@@ -242,7 +242,7 @@ def test_bad_input(rig):
     refused("Edit Mode", '"Limb rig"', bone_names="upper")
 
 
-def test_tweak_mode(rig):
+def test_tweak_mode_is_refused(rig):
     scenes.key_property(rig.pose.bones["lower"], "location", {1: (0, 0, 0), 9: (1, 0, 0)})
     animation = rig.animation_data
     track = animation.nla_tracks.new()

@@ -57,7 +57,7 @@ def test_the_rig_is_measured_as_it_is_now():
     assert after.e_rms > 1000 * before.e_rms
 
 
-def test_progress():
+def test_progress_counts_the_frames():
     _, source, rig = rig_samples.written(frames=4)
     assert scenes.drain(measure_rig(rig, source))[1] == [0.25, 0.5, 0.75, 1.0]
 

@@ -166,7 +166,7 @@ def visible(*names) -> list[bool]:
     return [bpy.data.objects[name].visible_get() for name in names]
 
 
-def test_compare(scene):
+def test_source_and_result_are_shown_in_turn(scene):
     moving_meshes.waving_grid()
     convert()
     both = "Flag", "Flag_skinned"
@@ -188,7 +188,7 @@ def test_compare(scene):
         bpy.ops.skinning.compare_result()
 
 
-def test_compare_several(scene):
+def test_sources_and_results_of_several_objects_are_shown_in_turn(scene):
     several_scenes.character()
     several_scenes.convert()
     activate("Body_rig")

@@ -112,7 +112,7 @@ def test_a_tiny_mesh_keeps_its_bones():
 # What the rig consists of
 
 
-def test_names():
+def test_what_is_written_is_named_after_the_source():
     _, _, rig = rig_samples.written()
     assert (rig.object.name, rig.armature.name) == ("Flag_skinned", "Flag_rig")
     assert (rig.object.data.name, rig.armature.data.name) == ("Flag_skinned", "Flag_rig")

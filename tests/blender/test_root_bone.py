@@ -63,7 +63,7 @@ def test_without_a_root_there_is_none(flag):
     assert ROOT_NAME not in rig.data.bones
 
 
-def test_smooth_weights(flag):
+def test_conversions_get_smoother_with_the_setting(flag):
     energies, errors = [], []
     for smoothness in (0.0, 0.5, 1.0):
         skinned, rig = convert(flag, smoothness=smoothness)

@@ -73,7 +73,7 @@ def test_attributes_hold_what_core_bakes(tube, sigma, epsilon):
     assert (record.sigma, record.subdivision_epsilon) == pytest.approx((sigma, epsilon))
 
 
-def test_defaults(tube):
+def test_the_bake_records_its_settings(tube):
     bake()
     assert (attribute(tube, "rotation_center").shape, attribute(tube, "rotation_center_valid").dtype) == (
         (len(tube.data.vertices), 3),
@@ -89,7 +89,7 @@ def test_report_has_the_counts(tube):
     assert f"{count} vertices with a center of rotation, {len(tube.data.vertices) - count} without" in result.summary()
 
 
-def test_symmetrize(tube):
+def test_symmetrized_centers_mirror_each_other(tube):
     skin = read_skin(bpy.context, tube)
     tube.data.attributes["position"].data.foreach_set("vector", (skin.rest - (2.5, 0, 0)).astype(np.float32).ravel())
     tube.data.update()
@@ -164,7 +164,8 @@ def test_epsilon_must_not_be_negative(tube):
     refused(tube, "subdivision threshold", subdivision_epsilon=-0.1)
 
 
-def test_epsilon_is_off_or_not_too_small(tube):
+def test_epsilon_is_off_or_not_too_small():
+    tube, _ = rigged_tube(bone_count=2, rings=21, segments=3)
     refused(tube, "must be 0 (off) or at least 0.001", subdivision_epsilon=0.0009)
     assert bake(subdivision_epsilon=0.001) == {"FINISHED"}
     assert bake(subdivision_epsilon=0.0) == {"FINISHED"}

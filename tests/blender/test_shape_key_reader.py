@@ -177,7 +177,7 @@ def test_absolute_keys_that_stand_still():
     check_against_blender(object, EVALUATED, moves=False)
 
 
-def test_keyed_mute():
+def test_a_block_whose_muting_is_keyed():
     object = keyed_object()
     scenes.key_property(object.data.shape_keys.key_blocks[3], "mute", {1: False, 4: True})
     check_against_blender(object, EVALUATED)

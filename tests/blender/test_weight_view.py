@@ -65,7 +65,7 @@ def test_colors_are_the_bones_mixed_by_their_weights(skinned):
     assert np.array_equal(influences(ob), (dense > 0).sum(axis=1))
 
 
-def test_counts(skinned):
+def test_the_number_of_bones_is_shown_in_color(skinned):
     ob, _ = skinned
     show("COUNT", most=1)
     counts = influences(ob)

@@ -23,7 +23,7 @@ kinds = st.sampled_from(["any", "chain", "alike"])
 
 @given(st.integers(0, 10_000), st.floats(0.02, 10), kinds, kinds, st.sampled_from([3, 300]))
 @settings(deadline=None, max_examples=60)
-def test_sums(seed, sigma, target_kind, source_kind, target_count):
+def test_sums_are_those_of_the_exponential(seed, sigma, target_kind, source_kind, target_count):
     """Against the exponential as it is written, to the error that is promised, exactly where that is asked for."""
     random = np.random.default_rng(seed)
     p, t = two_bones(random, target_count, target_kind), two_bones(random, 2000, source_kind)

@@ -314,7 +314,7 @@ def test_whole_parts_follow_one_bone():
 
 
 @smooth_methods
-def test_limits(method):
+def test_no_bone_reaches_beyond_its_limit(method):
     body, skeleton = bar(), chain()
     free = dense(*bind(body, skeleton, method), 3)
     x = body.rest[:, 0]

@@ -293,7 +293,7 @@ def test_twist_of_half_a_turn():
 
 
 @pytest.mark.parametrize("degrees", [60, 90, 120])
-def test_bend(degrees):
+def test_centers_of_rotation_bulge_less_at_a_bend(degrees):
     """The paper's figure 6, right: on the outside of the bend, dual quaternions bulge and centres of rotation less."""
     rotation = Rotation.from_euler("z", degrees, degrees=True)
     rest, triangles, shown = bent_bar(rotation, 1)

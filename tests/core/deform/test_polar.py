@@ -20,7 +20,7 @@ def assert_polar(linear, rotations, stretches):
 
 @given(st.integers(0, 10_000), st.floats(-6, 6))
 @settings(deadline=None, max_examples=60)
-def test_factors(seed, magnitude):
+def test_factors_are_a_rotation_and_a_positive_stretch(seed, magnitude):
     linear = np.random.default_rng(seed).normal(size=(20, 3, 3)) * 10.0**magnitude
     rotations, stretches = polar_decomposition(linear)
     assert_polar(linear, rotations, stretches)

@@ -112,7 +112,7 @@ def test_a_muscle_away_from_the_bend_finds_its_joint():
     assert missed < 0.2
 
 
-def test_regions():
+def test_a_joints_region_ends_at_its_neighbors():
     """w below the joint 1 / 2 in its bend, 0 or 1 away from it; the parts to both sides, and no other."""
     posed = limb((2.0, 4.0), columns=60)
     rig, x = posed.rig, posed.rig.rest[:, 0]

@@ -26,7 +26,7 @@ def errors(body, examples, count):
 
 
 @pytest.mark.parametrize("joint", ["lowerarm01.L", "lowerleg01.L"])
-def test_hinges(body, joint):
+def test_hinges_need_two_components(body, joint):
     examples = body.examples(hinge_poses(joint))
     for count, most in ((1, 0.26), (2, 0.06), (3, 0.05)):
         assert max(errors(body, examples, count)) <= most
@@ -37,7 +37,7 @@ def test_hinges(body, joint):
     # The shoulder's posed shapes: no three components hold more of them, whatever is minimized.
     [("upperleg01.L", (0.26, 0.06)), ("upperarm01.L", (0.27, 0.06))],
 )
-def test_balls(body, joint, posed_limits):
+def test_ball_joints_need_six_components(body, joint, posed_limits):
     examples = body.examples(ball_poses(joint))
     for count, most, most_posed in zip((3, 6), (0.26, 0.06), posed_limits, strict=True):
         at_rest, posed = errors(body, examples, count)
