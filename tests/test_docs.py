@@ -3,10 +3,11 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tools import commands, environment, html_pages, messages, python_docs, references
+from tools import commands, environment, html_pages, messages, python_docs, references, requirements
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -129,3 +130,41 @@ def test_html_says_where_the_pages_are(monkeypatch, capsys):
     monkeypatch.setattr(html_pages, "build", lambda python: ROOT / "build" / "html" / "index.html")
     assert commands.main(["html"]) == 0
     assert Path(capsys.readouterr().out.strip()) == Path("build/html/index.html")
+
+
+def test_what_builds_the_pages_is_installed_once(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(environment, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(environment, "pip", lambda python, *arguments: calls.append(arguments) or _made(arguments))
+    first = environment.ensure_site_tools(Path("python"))
+    assert environment.ensure_site_tools(Path("python")) == first
+    assert len(calls) == 1
+    assert set(requirements.SITE_TOOLS) < set(calls[0])
+    (first / "complete").unlink()
+    (first / "rest").write_text("of an interruption")
+    environment.ensure_site_tools(Path("python"))
+    assert len(calls) == 2
+    assert not (first / "rest").exists()
+
+
+def _made(arguments) -> None:
+    (target,) = (Path(argument.removeprefix("--target=")) for argument in arguments if argument.startswith("--target="))
+    target.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "message"),
+    [(1, "", "not built"), (0, '<script src="https://example.org/x.js">', "index.html would be loaded with")],
+)
+def test_pages_that_are_not_as_they_should_be_are_a_failure(tmp_path, monkeypatch, status, page, message):
+    def sphinx(command, **options):
+        html_pages.SITE.mkdir(parents=True)
+        (html_pages.SITE / "index.html").write_text(page)
+        return SimpleNamespace(returncode=status)
+
+    monkeypatch.setattr(html_pages, "ROOT", tmp_path)
+    monkeypatch.setattr(html_pages, "SITE", tmp_path / "build" / "html")
+    monkeypatch.setattr(environment, "ensure_site_tools", lambda python: tmp_path)
+    monkeypatch.setattr(html_pages.subprocess, "run", sphinx)
+    with pytest.raises(environment.Failure, match=message):
+        html_pages.build(Path("python"))
