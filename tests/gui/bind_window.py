@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 from driver import (
     after,
+    begin_with,
     enable,
     idle,
     in_window,
@@ -16,6 +17,7 @@ from driver import (
     picture,
     press,
     press_button,
+    undo,
 )
 from mathutils import Quaternion, Vector
 
@@ -77,16 +79,6 @@ def figure(levels: int) -> None:
     activate(ob)
 
 
-def new_scene(levels=1):
-    """Generator: the figure in a new file, seen from the front."""
-    yield from new_file()
-    with in_window():
-        figure(levels)
-        bpy.ops.ed.undo_push(message="Figure")
-    look_from_front()
-    yield after(0.5)
-
-
 def pose() -> None:
     """Turn bones in the plane of the picture."""
     for name, degrees in (("lower_arm.L", -60), ("upper_arm.R", -50), ("thigh.L", -40)):
@@ -98,7 +90,7 @@ def pose() -> None:
 
 def tests():
     enable(SKINNING_PT_bind)
-    yield from new_scene()
+    yield from begin_with(figure, 1)
     yield from open_tab("Skinning")
     yield after(0.5)
     picture("bind_1_panel")
@@ -109,9 +101,7 @@ def tests():
     pose()
     yield after(0.5)
     picture("bind_2_delaunay_posed")
-    with in_window():
-        bpy.ops.ed.undo()
-    yield after(0.5)
+    yield from undo()
     assert not body().vertex_groups
     assert not body().modifiers
     assert body().parent is None
@@ -160,7 +150,7 @@ def tests():
     assert not volumes_of(rig())
     passes("binding in Weight Paint uses the volumes; they are removed")
 
-    yield from new_scene(levels=3)
+    yield from begin_with(figure, levels=3)
     yield from open_tab("Skinning")
     settings().method = "DELAUNAY"
     yield after(0.5)

@@ -5,11 +5,10 @@ Started by run.py."""
 import bpy
 from driver import (
     after,
+    begin_with,
     enable,
     idle,
     in_window,
-    look_from_front,
-    new_file,
     open_tab,
     passes,
     picture,
@@ -27,34 +26,11 @@ from skinning_tools.scene.rotation_centers import FRESH
 from tests.blender import eigenskin_scenes, skinned_meshes
 
 
-def new_tube():
-    """Generator: a tube with centers of rotation."""
-    yield from new_file()
-    with in_window():
-        skinned_meshes.rigged_tube()
-        bpy.context.scene.frame_end = 8
-        bpy.ops.skinning.bake_rotation_centers()
-        bpy.ops.ed.undo_push(message="Tube")
-    look_from_front()
-    yield after(0.5)
-
-
-def new_limb():
-    """Generator: the limb of EigenSkin's tests, corrected, its armature in Pose Mode with joints selected."""
-    yield from new_file()
-    with in_window():
-        eigenskin_scenes.limb()
-        limb, rig = bpy.data.objects["Limb"], bpy.data.objects["Limb rig"]
-        limb.modifiers["Armature"].use_deform_preserve_volume = True
-        bpy.context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="POSE")
-        for bone in rig.pose.bones:
-            # Selection moved from bones to pose bones in Blender 5.0.
-            (bone if hasattr(bone, "select") else bone.bone).select = bone.name in ("upper", "lower")
-        bpy.ops.ed.undo_push(message="Limb")
-    look_from_front()
-    yield after(0.5)
-    return limb, rig
+def baked_tube() -> None:
+    """A tube with centers of rotation."""
+    skinned_meshes.rigged_tube()
+    bpy.context.scene.frame_end = 8
+    bpy.ops.skinning.bake_rotation_centers()
 
 
 def keys(owner) -> int:
@@ -65,7 +41,7 @@ def keys(owner) -> int:
 
 def tests():
     enable(SKINNING_PT_rotation_centers, SKINNING_PT_export_centers)
-    yield from new_tube()
+    yield from begin_with(baked_tube)
     tube = bpy.data.objects["Arm"]
     yield from open_tab("Skinning")
     yield from press_button("skinning.prepare_centers_for_export")
@@ -75,7 +51,7 @@ def tests():
 
     switch_off()
     enable(SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result)
-    limb, rig = yield from new_limb()
+    limb, rig = yield from begin_with(eigenskin_scenes.limb_in_pose_mode)
     yield from open_tab("Skinning")
     place = yield from press_button("skinning.eigenskin_pose_joints", across=0.25)
     yield after(0.5)

@@ -195,6 +195,13 @@ def press_button(code: str, across=0.45):
     return place
 
 
+def undo():
+    """Generator: one step back."""
+    with in_window():
+        bpy.ops.ed.undo()
+    yield after(0.5)
+
+
 # Beginnings
 
 
@@ -228,6 +235,20 @@ def new_file():
     yield after(0.5)
     # The window that operators run in must stay.
     scenes.empty_scene = lambda: None
+
+
+def begin_with(make, *given, **settings):
+    """Generator: a new file, seen from the front, with what ``make(*given, **settings)`` makes; undo goes back to that.
+
+    Returns what ``make`` returns.
+    """
+    yield from new_file()
+    with in_window():
+        made = make(*given, **settings)
+        bpy.ops.ed.undo_push(message="Scene")
+    look_from_front()
+    yield after(0.5)
+    return made
 
 
 def look_from_front() -> None:

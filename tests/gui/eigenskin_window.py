@@ -5,15 +5,15 @@ import bpy
 import numpy as np
 from driver import (
     after,
+    begin_with,
     enable,
     idle,
     in_window,
-    look_from_front,
-    new_file,
     open_tab,
     passes,
     picture,
     press_button,
+    undo,
 )
 
 from skinning_tools.panels.eigenskin import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
@@ -29,25 +29,9 @@ def rig():
     return bpy.data.objects["Limb rig"]
 
 
-def new_scene():
-    """Generator: the limb with Preserve Volume, which examples are taken from, its armature in Pose Mode."""
-    yield from new_file()
-    with in_window():
-        eigenskin_scenes.limb()
-        limb().modifiers["Armature"].use_deform_preserve_volume = True
-        bpy.context.view_layer.objects.active = rig()
-        bpy.ops.object.mode_set(mode="POSE")
-        for bone in rig().pose.bones:
-            # Selection moved from bones to pose bones in Blender 5.0.
-            (bone if hasattr(bone, "select") else bone.bone).select = bone.name in ("upper", "lower")
-        bpy.ops.ed.undo_push(message="Limb")
-    look_from_front()
-    yield after(0.5)
-
-
 def tests():
     enable(SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result)
-    yield from new_scene()
+    yield from begin_with(eigenskin_scenes.limb_in_pose_mode)
     yield from open_tab("Skinning")
     yield after(0.5)
     picture("eigenskin_1_empty")
@@ -97,8 +81,6 @@ def tests():
         bpy.ops.skinning.remove_eigenskin("INVOKE_DEFAULT")
         bpy.ops.ed.undo_push(message="Removed")
     assert limb().data.shape_keys is None
-    with in_window():
-        bpy.ops.ed.undo()
-    yield after(0.3)
+    yield from undo()
     assert len(own_keys(limb().data, eigenskin_record(limb()))) == keys
     passes("removing is undone")

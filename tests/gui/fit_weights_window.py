@@ -9,11 +9,10 @@ import bpy
 import numpy as np
 from driver import (
     after,
+    begin_with,
     enable,
     idle,
     in_window,
-    look_from_front,
-    new_file,
     open_tab,
     passes,
     picture,
@@ -29,36 +28,23 @@ from skinning_tools.preview import reachable
 from skinning_tools.scene import fit_copies, weight_view
 from skinning_tools.scene.active_vertex import stored_vertex
 from skinning_tools.scene.reachable_region import read_region
-from skinning_tools.scene.vertex_groups import write_weights
 from skinning_tools.scene.weight_fit import FitSettings
-from tests.blender import scenes
+from tests.blender import binding_scenes, joint_helper_scenes, scenes
 from tests.conftest import SHARED
 
 ELBOW = "lowerarm01.L"
 
 
-def human():
-    """The human rig's mesh and armature, its left elbow bent."""
-    data = np.load(SHARED / "human_rig.npz")
-    names = data["bone_names"].tolist()
-    rig = scenes.link(bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig")))
-    bpy.ops.object.mode_set(mode="EDIT")
-    bones = [rig.data.edit_bones.new(name) for name in names]
-    for bone, head, tail, parent in zip(bones, data["heads"], data["tails"], data["parents"], strict=True):
-        bone.head, bone.tail = head, tail
-        bone.parent = bones[parent] if parent >= 0 else None
-    bpy.ops.object.mode_set(mode="OBJECT")
-    body = scenes.mesh_object(data["rest"], data["quads"].tolist(), name="Body")
+def bent_human() -> None:
+    """The human rig's mesh and its armature, in Pose Mode, its left elbow bent."""
+    body, rig = joint_helper_scenes.human(SHARED / "human_rig.npz")
+    body.name, rig.name = "Body", "Rig"
     body.data.shade_smooth()
-    write_weights(body, names, data["influence_bones"], data["influence_weights"])
-    body.modifiers.new("Armature", "ARMATURE").object = rig
     turn(rig, ELBOW, (1, 0, 0), -75)
     turn(rig, "lowerarm02.L", (0, 1, 0), 60)
     turn(rig, "upperarm02.L", (0, 0, 1), 25)
-    # It stands along y.
-    body.rotation_euler.x = rig.rotation_euler.x = radians(90)
-    bpy.context.view_layer.update()
-    return body, rig
+    binding_scenes.activate(rig)
+    bpy.ops.object.mode_set(mode="POSE")
 
 
 def turn(rig, name: str, axis, degrees: float) -> None:
@@ -87,42 +73,26 @@ def copy():
     return fit_copies.copies_of(body(), bpy.context.scene)[0]
 
 
-def shape(object) -> np.ndarray:
-    """(N, 3) in the world."""
-    matrix = np.array(object.matrix_world)
-    return scenes.evaluated_positions(object) @ matrix[:3, :3].T + matrix[:3, 3]
-
-
 def weights_of(index: int) -> dict[str, float]:
     return stored_vertex(body(), index).groups
 
 
 def tests():
     enable(SKINNING_PT_fit_weights, SKINNING_PT_weight_view)
-    yield from new_file()
-    with in_window():
-        human()
-        for ob in bpy.context.selected_objects:
-            ob.select_set(False)
-        rig().select_set(True)
-        bpy.context.view_layer.objects.active = rig()
-        bpy.ops.object.mode_set(mode="POSE")
-        bpy.ops.ed.undo_push(message="Human")
-    look_from_front()
-    yield after(0.5)
+    yield from begin_with(bent_human)
     yield from open_tab("Skinning")
     elbow = rig().matrix_world @ rig().pose.bones[ELBOW].head
     size = max(body().dimensions)
     look_at(elbow, 0.35 * size)
     yield after(0.5)
     picture("fit_1_posed")
-    before = shape(body())
+    before = scenes.world_positions(body())
 
     yield from press_button("skinning.start_weight_fit")
     yield after(0.5)
     assert bpy.context.view_layer.objects.active == copy()
     assert body().hide_get()
-    assert np.abs(shape(copy()) - before).max() < 1e-5
+    assert np.abs(scenes.world_positions(copy()) - before).max() < 1e-5
     picture("fit_2_copy")
     passes("the button makes a posed copy in place of the mesh, with the armature active in Pose Mode")
 
@@ -160,7 +130,7 @@ def tests():
     yield lambda: idle() and not fit_copies.copies_of(body(), bpy.context.scene)
     yield after(0.5)
     picture("fit_5_fitted")
-    after_fit = shape(body())
+    after_fit = scenes.world_positions(body())
     moved = np.flatnonzero(np.linalg.norm(after_fit - before, axis=1) > 1e-5)
     assert moved.tolist() == [chosen], moved
     assert np.linalg.norm(after_fit[chosen] - region.landing) < 1e-4 * size
@@ -180,7 +150,7 @@ def tests():
     yield lambda: not fit_copies.copies_of(body(), bpy.context.scene)
     yield after(1.0)
     assert weights_of(chosen) != weights
-    assert np.abs(shape(body()) - after_fit).max() < 1e-6
+    assert np.abs(scenes.world_positions(body()) - after_fit).max() < 1e-6
     passes("undo brings copy and weights back in one step, redo the fit")
 
     with in_window():

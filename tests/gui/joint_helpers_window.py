@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Inside Blender's window: links, twist bones and a bulge on a person's arm, sliders, undo. Started by run.py."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 from driver import (
     after,
+    begin_with,
     enable,
     idle,
     in_window,
-    look_from_front,
-    new_file,
     open_tab,
     passes,
     picture,
@@ -29,8 +26,9 @@ from skinning_tools.panels.joint_helpers import (
 from skinning_tools.scene.joint_helper_rig import COLLECTION, find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
+from tests.conftest import SHARED
 
-HUMAN = Path(__file__).resolve().parents[3] / "shared" / "data" / "human_rig.npz"
+HUMAN = SHARED / "human_rig.npz"
 
 
 def names() -> dict[str, str]:
@@ -44,26 +42,20 @@ def objects():
     return (bpy.data.objects["Human"], bpy.data.objects["Human rig"])
 
 
-def new_scene():
-    """Generator: the person, or a bar where the sample is missing, in Pose Mode at rest."""
-    yield from new_file()
-    with in_window():
-        ob, rig = limbs.human(HUMAN) if HUMAN.is_file() else limbs.bar(joints=(2.0, 4.0), apart=False)
-        ob.name, rig.name = "Human", "Human rig"
-        for face in ob.data.polygons:
-            face.use_smooth = True
-        rig.show_in_front = True
-        bpy.context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="POSE")
-        bpy.ops.ed.undo_push(message="Person")
-    look_from_front()
-    yield after(0.5)
+def person() -> None:
+    """The person, or a bar where the sample is missing, in Pose Mode at rest."""
+    ob, rig = limbs.human(HUMAN) if HUMAN.is_file() else limbs.bar(joints=(2.0, 4.0), apart=False)
+    ob.name, rig.name = "Human", "Human rig"
+    for face in ob.data.polygons:
+        face.use_smooth = True
+    rig.show_in_front = True
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
 
 
 def select(name: str) -> None:
     rig = objects()[1]
-    for owner in rig.pose.bones if hasattr(rig.pose.bones[0], "select") else rig.data.bones:
-        owner.select = owner.name == name
+    scenes.select_bones(rig, name)
     rig.data.bones.active = rig.data.bones[name]
 
 
@@ -100,7 +92,7 @@ def show_bones(shown: bool) -> None:
 
 def tests():
     enable(SKINNING_PT_joint_helpers, SKINNING_PT_bone_links)
-    yield from new_scene()
+    yield from begin_with(person)
     yield from open_tab("Skinning")
     look_at_arm()
     yield after(0.5)
@@ -164,7 +156,7 @@ def tests():
     # The sidebar has no room for the panels of both.
     switch_off()
     enable(SKINNING_PT_joint_helpers, SKINNING_PT_bulge_bones)
-    yield from new_scene()
+    yield from begin_with(person)
     yield from open_tab("Skinning")
     select(names()["upper"])
     yield after(0.5)

@@ -8,6 +8,7 @@ import threading
 import bpy
 from driver import (
     after,
+    begin_with,
     enable,
     event,
     idle,
@@ -140,16 +141,12 @@ def job():
     yield lambda: (running := background.running_job()) is not None and running.stage.startswith("Solving")
 
 
-def new_scene():
-    """Generator: a rigged and baked tube, which moves."""
-    yield from new_file()
-    with in_window():
-        tube = preview_samples.posed_tube()
-        bpy.context.scene.frame_set(2)
-        bpy.ops.skinning.bake_rotation_centers()
-        bpy.context.scene.frame_set(1)
-    look_from_front()
-    yield after(0.5)
+def baked_tube():
+    """A rigged and baked tube, which moves."""
+    tube = preview_samples.posed_tube()
+    bpy.context.scene.frame_set(2)
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.context.scene.frame_set(1)
     return tube
 
 
@@ -163,7 +160,7 @@ def tests():
     on = traces()
     for what in ("handlers", "properties", "operators", "classes"):
         assert differences({what: before[what]}, {what: on[what]}), what
-    yield from new_scene()
+    yield from begin_with(baked_tube)
     yield from open_tab(CATEGORY)
     sidebar = yield from settled(views()[0], "UI")
     picture("lifecycle_1_on")

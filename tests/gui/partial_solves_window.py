@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inside Blender's window: a rig without weights gets them from a target, then motion, then helper bones; each one undo
-step. Started by run.py."""
+"""Inside Blender's window: a rig without weights gets them from a target, then motion, then helper bones, which a
+button takes away again; each one undo step. Started by run.py."""
 
 import bpy
 import numpy as np
 from driver import (
     after,
+    begin_with,
+    click,
     enable,
+    find_button,
     idle,
     in_window,
-    look_from_front,
-    new_file,
     open_tab,
     passes,
     picture,
     press,
     press_button,
+    undo,
 )
 
 from skinning_tools.panels.partial_solves import SKINNING_PT_partial_solves
@@ -23,6 +25,9 @@ from skinning_tools.scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from skinning_tools.scene.records import read_record
 from tests.blender import scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube
+
+# From the button that solves weights down to the header of what adds helper bones, at a scale of one.
+HELPERS_BELOW = 57
 
 
 def arm():
@@ -37,37 +42,24 @@ def figures():
     return read_record(arm(), FIGURES_PROPERTY, PartialFigures)
 
 
-def new_scene():
-    """Generator: the tube without weights, and a target that jiggles besides; returns the target's positions."""
-    yield from new_file()
-    with in_window():
-        ob, _ = tube()
-        rest = np.array([vertex.co for vertex in ob.data.vertices])
-        wanted = scenes.played(ob, FRAMES)
-        for row, shape in enumerate(wanted):
-            near = np.exp(-((rest[:, 0] - 1.6) ** 2) / 0.2)
-            shape[:, 2] += (0.25 * np.sin(0.9 * row) * near).astype(np.float32)
-        target = moving_copy(ob, wanted)
-        ob.vertex_groups.clear()
-        select(target, ob)
-        settings = bpy.context.scene.skinning_partial
-        settings.weights.smoothness = 0.1
-        bpy.ops.ed.undo_push(message="Tube")
-    look_from_front()
-    yield after(0.5)
+def jiggling_tube() -> np.ndarray:
+    """The tube without weights, and a target that jiggles besides; returns the target's positions."""
+    ob, _ = tube()
+    rest = np.array([vertex.co for vertex in ob.data.vertices])
+    wanted = scenes.played(ob, FRAMES)
+    for row, shape in enumerate(wanted):
+        near = np.exp(-((rest[:, 0] - 1.6) ** 2) / 0.2)
+        shape[:, 2] += (0.25 * np.sin(0.9 * row) * near).astype(np.float32)
+    target = moving_copy(ob, wanted)
+    ob.vertex_groups.clear()
+    select(target, ob)
+    bpy.context.scene.skinning_partial.weights.smoothness = 0.1
     return wanted
-
-
-def undo():
-    """Generator: one step back."""
-    with in_window():
-        bpy.ops.ed.undo()
-    yield after(0.5)
 
 
 def tests():
     enable(SKINNING_PT_partial_solves)
-    wanted = yield from new_scene()
+    wanted = yield from begin_with(jiggling_tube)
     yield from open_tab("Skinning")
     yield after(0.5)
     picture("partial_1_start")
@@ -113,7 +105,23 @@ def tests():
     picture("partial_4_helpers")
     assert len(rig().data.bones) == 7
     assert error(arm(), wanted) < 0.6 * solved
+    passes("helper bones are added")
+
+    x, y = yield from find_button("skinning.solve_weights")
+    click((x, y - HELPERS_BELOW * bpy.context.preferences.system.ui_scale))
+    yield after(0.5)
+    picture("partial_5_opened")
+    yield from press_button("skinning.remove_helper_bones")
+    yield lambda: len(rig().data.bones) == 5
+    yield after(0.5)
+    picture("partial_6_removed")
+    assert set(arm().vertex_groups.keys()) == set(BONES)
+    assert abs(error(arm(), wanted) - solved) < 1e-3 * solved
+    yield from undo()
+    assert len(rig().data.bones) == 7
+    assert error(arm(), wanted) < 0.6 * solved
+    passes("a button takes helper bones away, and one undo brings them back")
     yield from undo()
     assert len(rig().data.bones) == 5
     assert set(arm().vertex_groups.keys()) == set(BONES)
-    passes("helper bones are added, and one undo takes them back")
+    passes("one more undo takes helper bones back")

@@ -8,16 +8,16 @@ import bpy
 import numpy as np
 from driver import (
     after,
+    begin_with,
     enable,
     idle,
     in_window,
-    look_from_front,
-    new_file,
     open_tab,
     passes,
     picture,
     press,
     press_button,
+    undo,
     views,
 )
 
@@ -28,23 +28,13 @@ from skinning_tools.scene.skin_reader import native_modifier
 from tests.blender import scenes, skinned_meshes
 
 
-def new_scene(**size):
-    """Generator: a tube in a new file, seen from the front."""
-    yield from new_file()
-    with in_window():
-        skinned_meshes.rigged_tube(**size)
-        bpy.ops.ed.undo_push(message="Tube")
-    look_from_front()
-    yield after(0.5)
-
-
 def tube():
     return bpy.data.objects["Arm"]
 
 
 def tests():
     enable(SKINNING_PT_rotation_centers)
-    yield from new_scene()
+    yield from begin_with(skinned_meshes.rigged_tube)
     yield from open_tab("Skinning")
     yield after(0.3)
     picture("centers_1_missing")
@@ -57,9 +47,7 @@ def tests():
     picture("centers_2_fresh")
     passes("the panel's button bakes with the panel's settings")
 
-    with in_window():
-        bpy.ops.ed.undo()
-    yield after(0.3)
+    yield from undo()
     assert bake_state(tube()) == MISSING
     with in_window():
         bpy.ops.ed.redo()
@@ -98,7 +86,7 @@ def tests():
     assert set(bpy.data.objects.keys()) - before == {"Arm_crs"}
     passes("shape keys are made while Blender goes on")
 
-    yield from new_scene(bone_count=60, rings=1200, segments=40, influences=3)
+    yield from begin_with(skinned_meshes.rigged_tube, bone_count=60, rings=1200, segments=40, influences=3)
     views()[0].tag_redraw()
     yield after(1.0)
     with in_window():

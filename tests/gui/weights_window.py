@@ -7,17 +7,17 @@ import bpy
 import numpy as np
 from driver import (
     after,
+    begin_with,
     enable,
     idle,
     in_window,
-    look_from_front,
-    new_file,
     open_tab,
     passes,
     picture,
     press,
     press_button,
     region,
+    undo,
 )
 
 from skinning_tools.panels.weights import (
@@ -47,22 +47,17 @@ def islands():
     return arm().skinning_rogue_weights.islands
 
 
-def new_scene():
-    """Generator: the tube at a frame where its bones are turned, some vertices on bones far away, in Weight Paint."""
-    yield from new_file()
-    with in_window():
-        ob, rig = skinned_meshes.rigged_tube(influences=1)
-        for vertex, bone in ROGUE.items():
-            for group in ob.vertex_groups:
-                group.remove([vertex])
-            ob.vertex_groups[bone].add([vertex], 1, "REPLACE")
-        bpy.context.scene.frame_set(6)
-        rig.select_set(False)
-        ob.vertex_groups.active_index = 4
-        bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
-        bpy.ops.ed.undo_push(message="Tube")
-    look_from_front()
-    yield after(0.5)
+def rogue_tube() -> None:
+    """The tube at a frame where its bones are turned, some vertices on bones far away, in Weight Paint."""
+    ob, rig = skinned_meshes.rigged_tube(influences=1)
+    for vertex, bone in ROGUE.items():
+        for group in ob.vertex_groups:
+            group.remove([vertex])
+        ob.vertex_groups[bone].add([vertex], 1, "REPLACE")
+    bpy.context.scene.frame_set(6)
+    rig.select_set(False)
+    ob.vertex_groups.active_index = 4
+    bpy.ops.object.mode_set(mode="WEIGHT_PAINT")
 
 
 def scroll_down():
@@ -73,13 +68,6 @@ def scroll_down():
         yield after(0.05)
 
 
-def undo():
-    """Generator: one step back."""
-    with in_window():
-        bpy.ops.ed.undo()
-    yield after(0.5)
-
-
 def tests():
     enable(
         SKINNING_PT_weights,
@@ -88,7 +76,7 @@ def tests():
         SKINNING_PT_compress_weights,
         SKINNING_PT_partition_rigid,
     )
-    yield from new_scene()
+    yield from begin_with(rogue_tube)
     yield from open_tab("Skinning")
     yield after(0.5)
     picture("weights_1_rogue")
