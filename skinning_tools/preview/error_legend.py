@@ -3,7 +3,7 @@
 
 import bpy
 
-from ..scene.conversion import REPORT_PROPERTY
+from ..scene.conversion_figures import figures_of
 from ..scene.error_display import red_error
 
 _handle = None
@@ -21,8 +21,9 @@ def shown_error(context) -> float | None:
 def _candidates(context):
     active = context.view_layer.objects.active
     yield active
-    if active is not None and active.type == "ARMATURE" and REPORT_PROPERTY in active:
-        yield bpy.data.objects.get(active[REPORT_PROPERTY]["object"])
+    figures = figures_of(active) if active is not None and active.type == "ARMATURE" else None
+    if figures is not None:
+        yield bpy.data.objects.get(figures["object"])
     yield from context.selected_objects
 
 

@@ -7,6 +7,7 @@ import bpy
 
 from ..core.errors import BadScene
 from .conversion import REPORT_PROPERTY
+from .conversion_figures import figures_of, has_figures
 from .object_checks import object_label
 from .result_names import with_ending
 
@@ -51,11 +52,12 @@ def result_of(object) -> Result | None:
     """
     if object is None:
         return None
-    carrier = object if REPORT_PROPERTY in object else _last_mesh_made_from(object)
+    carrier = object if has_figures(object) else _last_mesh_made_from(object)
     if carrier is None:
         return None
-    figures = carrier[REPORT_PROPERTY].to_dict()
-    source, mesh, rig = (bpy.data.objects.get(figures[key]) for key in ("source", "object", "armature"))
+    figures = figures_of(carrier)
+    source, mesh = (_named(figures[key]) for key in ("source", "object"))
+    rig = _named(figures["armature"], "ARMATURE")
     if carrier.type == "ARMATURE":
         rig = carrier
     else:
@@ -65,7 +67,7 @@ def result_of(object) -> Result | None:
     others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
     parts = (
         ResultPart(source, mesh),
-        *(ResultPart(*(bpy.data.objects.get(part[key]) for key in ("source", "object"))) for part in others),
+        *(ResultPart(*(_named(part[key]) for key in ("source", "object"))) for part in others),
     )
     return Result(source, mesh, rig, figures, parts)
 
@@ -75,12 +77,12 @@ def stands_for_conversion(object) -> bool:
 
     Cheap enough to ask of all objects in a panel's draw.
     """
-    if REPORT_PROPERTY not in object:
+    if not has_figures(object):
         return False
     if object.type == "ARMATURE":
         return True
     rig = _rig_of(object)
-    return rig is None or REPORT_PROPERTY not in rig
+    return rig is None or not has_figures(rig)
 
 
 def index_of_conversion(object) -> int:
@@ -95,9 +97,7 @@ def sources_to_convert(result: Result) -> list[bpy.types.Object]:
 
     Raises BadScene where one of them is gone or has another name by now.
     """
-    figures = (
-        result.rig[REPORT_PROPERTY] if result.rig is not None and REPORT_PROPERTY in result.rig else result.figures
-    )
+    figures = (result.rig and figures_of(result.rig)) or result.figures
     names = [figures["source"], *(part["source"] for part in result.figures.get("parts", ()))]
     missing = [name for name in names if name not in bpy.data.objects]
     if missing:
@@ -141,6 +141,8 @@ def delete_result(result: Result) -> list[str]:
 def frame_errors(figures: dict) -> tuple[list, list, list]:
     """Frame numbers, their E_RMS and their largest errors; empty for figures of an earlier version."""
     errors, largest = figures.get("frame_e_rms", []), figures.get("frame_max_error", [])
+    if len(errors) != len(largest):
+        return [], [], []
     start, step = figures["frame_start"], figures["frame_step"]
     return [start + step * row for row in range(len(errors))], list(errors), list(largest)
 
@@ -168,8 +170,16 @@ def _last_mesh_made_from(source) -> bpy.types.Object | None:
     first = with_ending(source.name, "skinned")
     # One pass over the names, which is what a single look-up by name takes too.
     for name in sorted((name for name in bpy.data.objects.keys() if name.startswith(first)), reverse=True):  # noqa: SIM118
-        figures = bpy.data.objects[name].get(REPORT_PROPERTY)
+        mesh = bpy.data.objects[name]
         # A duplicate has the figures of the original, and its name in them.
-        if figures is not None and (figures["source"], figures["object"]) == (source.name, name):
-            return bpy.data.objects[name]
+        if mesh.type == "MESH" and has_figures(mesh):
+            figures = mesh[REPORT_PROPERTY]
+            if (figures["source"], figures["object"]) == (source.name, name):
+                return mesh
     return None
+
+
+def _named(name: str, kind: str = "MESH") -> bpy.types.Object | None:
+    """The object of that name; another thing may have got it since."""
+    found = bpy.data.objects.get(name)
+    return found if found is not None and found.type == kind else None

@@ -162,6 +162,58 @@ def test_settings_of_an_earlier_version(scene):
     assert "Flag_skinning" not in bpy.data.collections
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("seconds", 3),
+        ("seconds", {"read": "long"}),
+        ("e_rms", "small"),
+        ("e_rms", float("nan")),
+        ("bone_count", 0),
+        ("frame_step", 0),
+        ("frame_start", 1e12),
+        ("source", 4),
+        ("settings", {}),
+        ("settings", {"bone_kind": 3}),
+        ("frame_max_error", [1.0, float("inf")]),
+        ("frame_e_rms", "flat"),
+        ("parts", [1, 2]),
+        ("parts", [{"source": "Flag"}]),
+        ("curve", {"bone_count": [1, 2], "e_rms": [1.0]}),
+        ("keys", {"after": 3}),
+        (None, "a note"),
+        (None, [1, 2, 3]),
+    ],
+)
+def test_figures_that_were_changed_are_none(scene, key, value):
+    """The object counts as any other; panels and the list go on with the rest."""
+    moving_meshes.waving_grid()
+    convert()
+    for name in ("Flag_rig", "Flag_skinned"):
+        ob = bpy.data.objects[name]
+        if key is None:
+            ob["skinning_report"] = value
+        else:
+            ob["skinning_report"][key] = value
+        assert result_of(ob) is None
+    assert result_of(bpy.data.objects["Flag"]) is None
+    assert listed() == []
+    assert not bpy.ops.skinning.convert_again.poll()
+    convert()
+    assert listed() == ["Flag_rig.001"]
+
+
+def test_names_that_other_things_have_got_since(scene):
+    moving_meshes.waving_grid()
+    convert()
+    bpy.data.objects["Flag"].name = "Source"
+    bpy.data.objects["Flag_skinned"].name = "Mesh"
+    for name in ("Flag", "Flag_skinned"):
+        bpy.data.objects.new(name, None)
+    result = result_of(bpy.data.objects["Flag_rig"])
+    assert (result.source, result.mesh) == (None, None)
+
+
 def visible(*names) -> list[bool]:
     return [bpy.data.objects[name].visible_get() for name in names]
 
