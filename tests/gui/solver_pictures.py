@@ -59,7 +59,7 @@ def conversion():
         select(bpy.data.objects["Creature_rig"], bpy.data.objects["Creature_skinned"])
         bpy.context.scene.frame_set(6)
     yield after(1.0)
-    picture("conversion")
+    picture("conversion", views()[0])
     switch_off()
 
 
@@ -88,7 +88,7 @@ def partial_solve():
     # Panels slide to their new places.
     yield after(2.0)
     yield from settled()
-    picture("partial_solves")
+    picture("partial_solves", views()[0])
 
 
 def tests():
