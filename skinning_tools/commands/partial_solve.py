@@ -61,4 +61,5 @@ def run(options, solve, **own) -> Outcome:
         Row("E_RMS", figures.e_rms, f"{figures.e_rms:.4f}"),
         Row("Largest error", figures.max_error, f"{figures.max_error:.4f}"),
     ]
-    return Outcome(rows, notes=result.notes)
+    warning = [figures.warning] if figures.warning else []
+    return Outcome(rows, notes=[*warning, *result.notes])

@@ -12,7 +12,7 @@ from ..scene.partial_helper_removal import rig_with_helpers
 from ..scene.partial_parts import armature_meant, parts_of, reason_not_to_solve
 from ..scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from ..scene.records import read_record
-from ..scene.wording import counted
+from ..scene.wording import counted, sentence
 from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 
@@ -41,7 +41,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
         _draw_helpers(layout, context, settings.helpers, mesh, job)
         figures = read_record(mesh, FIGURES_PROPERTY, PartialFigures) if mesh is not None else None
         if figures is not None:
-            _draw_figures(layout, figures)
+            _draw_figures(layout, context, figures)
 
 
 def meant_text(context) -> str:
@@ -140,7 +140,9 @@ def _draw_button(layout, context, operator: str, text: str, icon: str, job, reas
     return properties
 
 
-def _draw_figures(layout, figures: PartialFigures) -> None:
+def _draw_figures(layout, context, figures: PartialFigures) -> None:
+    if figures.warning:
+        draw_text(layout, context, sentence(figures.warning), "ERROR")
     header, body = layout.panel("skinning_partial_figures")
     header.label(text=f"Last Solve: {figures.title}")
     if body is None:

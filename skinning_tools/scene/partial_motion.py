@@ -30,6 +30,9 @@ from .partial_steps import (
 from .skin_reader import armature_of, check_even_scale, rest_positions
 from .wording import counted
 
+# Of the size of a matrix: changes up to this are rounding.
+_STILL = 1e-5
+
 
 def solve_transforms(
     context,
@@ -112,7 +115,36 @@ def solve_transforms(
     unscaled = problem.unscaled[: len(names)] if bone_kind == "SCALED" else np.zeros(0)
     notes = [*reading.notes, *bare_notes(weights), *_notes(int(np.count_nonzero(unscaled)), bool(sheared), turned)]
     done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
-    return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes)
+    left_behind = _left_behind(parts, reading, problem)
+    if left_behind:
+        notes.append(f"{left_behind}, which bones that stay at their joints cannot follow")
+    ways = _ways(parts, problem, len(names), rotation_only, bone_kind, bool(left_behind))
+    return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes, ways)
+
+
+def _left_behind(parts: Parts, reading: Reading, problem: "_JointProblem") -> str:
+    """Where the mesh object moves in its armature's space and bones stay at their joints, that it does."""
+    matrices = reading.motion.to_armature
+    moves = np.abs(matrices - matrices[0]).max() > _STILL * np.abs(matrices[0]).max()
+    if not (moves and problem.held.any()):
+        return ""
+    return f'{object_label(parts.mesh)} moves as a whole against "{parts.armature.name}"'
+
+
+def _ways(
+    parts: Parts, problem: "_JointProblem", count: int, rotation_only: bool, bone_kind: str, left_behind: bool
+) -> list[str]:
+    """What brings the mesh closer where the error has grown, ``count`` bones being solved for."""
+    held, ways = problem.held[:count], []
+    if left_behind:
+        ways.append(f'parent {object_label(parts.mesh)} to "{parts.armature.name}"')
+    elif held.all():
+        ways.append(f'move "{problem.names[count]}", which has no weights and carries the others, with the target')
+    if held.any():
+        ways.append("solve without Rotation Only" if rotation_only else "disconnect its bones in Edit Mode (Alt P)")
+    if bone_kind == "RIGID":
+        ways.append("solve with another Bone Kind")
+    return ways
 
 
 def _notes(unscaled: int, sheared: bool, turned: list[str]) -> list[str]:

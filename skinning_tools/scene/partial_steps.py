@@ -25,6 +25,9 @@ from .vertex_groups import read_weights
 # The figures of the last partial solve, a custom property of the mesh object.
 FIGURES_PROPERTY = "skinning_partial_solve"
 
+# Of an E_RMS, and a share of it: less does not show in its figures.
+_NO_DIFFERENCE = 1e-3
+
 # What solves before have put behind an action's name.
 _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 
@@ -32,7 +35,7 @@ _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 @dataclass(frozen=True)
 class PartialFigures:
     """Of the last solve, for the panel. title: what was done; e_rms_before: −1 where there was nothing before;
-    frame_start, frame_end: those that were read."""
+    frame_start, frame_end: those that were read; warning: "" where the mesh is not farther from its target now."""
 
     title: str
     target: str
@@ -42,6 +45,7 @@ class PartialFigures:
     max_error: float
     frame_start: float
     frame_end: float
+    warning: str
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,9 @@ class PartialResult:
         """The result in one line."""
         figures = self.figures
         before = f" (before: {figures.e_rms_before:.3g})" if figures.e_rms_before >= 0 else ""
+        warning = f"{figures.warning}; " if figures.warning else ""
         parts = [
-            f"{self.object_name}: {self.done}, E_RMS {figures.e_rms:.3g}{before}, largest error "
+            f"{self.object_name}: {warning}{self.done}, E_RMS {figures.e_rms:.3g}{before}, largest error "
             f"{figures.max_error:.3g}, {self.seconds:.1f} s"
         ]
         return "; ".join([*parts, *self.notes])
@@ -127,17 +132,21 @@ def part_of(steps, start: float, end: float, text: str) -> background.Steps:
         steps.close()
 
 
-def finished(parts: Parts, title, done, reading, meter_before, meter, begin, notes) -> PartialResult:
+def finished(parts: Parts, title, done, reading, meter_before, meter, begin, notes, ways=()) -> PartialResult:
+    """The result, its figures noted on the mesh object. ways: what brings the mesh closer where the error has grown."""
     numbers = reading.animation.frame_numbers
+    e_rms, before = float(meter.e_rms), -1.0 if meter_before is None else float(meter_before.e_rms)
+    farther = meter_before is not None and e_rms - before > _NO_DIFFERENCE * max(before, 1.0)
     figures = PartialFigures(
         title=title,
         target=parts.target.name,
         armature=parts.armature.name,
-        e_rms_before=-1.0 if meter_before is None else float(meter_before.e_rms),
-        e_rms=float(meter.e_rms),
+        e_rms_before=before,
+        e_rms=e_rms,
         max_error=float(meter.max_error),
         frame_start=float(numbers[0]),
         frame_end=float(numbers[-1]),
+        warning=f"farther from the target than before: {', or '.join(['undo', *ways])}" if farther else "",
     )
     write_record(parts.mesh, FIGURES_PROPERTY, figures)
     return PartialResult(parts.mesh.name, done, figures, time.perf_counter() - begin, tuple(notes))

@@ -8,7 +8,7 @@ import numpy as np
 from ..core.errors import BadScene, BadSettings, BadWeights
 from . import background
 from .bodies import deforming_bones
-from .bone_weights import write_bone_weights
+from .bone_weights import BoneWeights, write_bone_weights
 from .fit_poses import differ
 from .object_checks import object_label
 from .partial_notes import target_notes
@@ -83,7 +83,16 @@ def solve_weights(
     most = int(np.count_nonzero(weights, axis=1).max(initial=1))
     done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
     done += f"up to {counted(most, 'influence')}"
-    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes)
+    ways = _ways(before, max_influences, smoothness)
+    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways)
+
+
+def _ways(before: BoneWeights, max_influences: int, smoothness: float) -> list[str]:
+    """What brings the mesh closer where the error has grown."""
+    ways = ["solve with less Smoothness"] if smoothness > 0 else []
+    if np.count_nonzero(before.weights, axis=1).max(initial=0) > max_influences:
+        ways.append("with more Influences" if ways else "solve with more Influences")
+    return ways
 
 
 def _attached(parts: Parts) -> list[str]:
