@@ -2,7 +2,7 @@
 """Skinned meshes of a given size for benchmarks, and the human rig of ../shared/data."""
 
 import numpy as np
-from rotation_center_poses import HUMAN  # in demos
+from human_rig import read_human  # in demos
 from scipy.spatial import ConvexHull, cKDTree
 
 BONES, INFLUENCES = 79, 4
@@ -10,9 +10,8 @@ BONES, INFLUENCES = 79, 4
 
 def human():
     """Rest, triangles, bones and weights of the human rig."""
-    data = np.load(HUMAN)
-    triangles = np.concatenate([data["quads"][:, [0, 1, 2]], data["quads"][:, [0, 2, 3]]])
-    return data["rest"].astype(float), triangles, data["influence_bones"], data["influence_weights"].astype(float)
+    found = read_human()
+    return found.rest, found.triangles, found.bones, found.weights
 
 
 def creature(shape: str, size: int):

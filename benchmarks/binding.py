@@ -18,7 +18,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 from _process import in_own_process, peak_memory  # noqa: E402 (beside this file)
 from _tables import Tables  # noqa: E402
-from binding_human import HUMAN, MOTIONS, HumanRig, subdivided, torn, with_triangles  # noqa: E402 (in demos)
+from binding_human import HumanRig, subdivided, torn, with_triangles  # noqa: E402 (in demos)
+from human_rig import HUMAN, MOTIONS  # noqa: E402
 
 from skinning_tools.core.binding.bind import METHODS, bind  # noqa: E402 (the checkout's)
 from skinning_tools.core.binding.compression import (  # noqa: E402

@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import eigenskin_human as human  # noqa: E402 (in demos)
+from _process import in_own_process, peak_memory  # noqa: E402 (beside this file)
 from _tables import Tables  # noqa: E402 (beside this file)
-from rotation_centers import HUMAN, in_own_process, peak_memory  # noqa: E402 (beside this file)
+from human_rig import HUMAN  # noqa: E402 (in demos)
 
 from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors  # noqa: E402 (checkout's)
 

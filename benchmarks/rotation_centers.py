@@ -21,10 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import rotation_center_poses as poses  # noqa: E402 (in demos)
-from _meshes import BONES, HUMAN, INFLUENCES, creature, human  # noqa: E402 (beside this file)
+from _meshes import BONES, INFLUENCES, creature, human  # noqa: E402 (beside this file)
 from _process import in_own_process, peak_memory  # noqa: E402
 from _rotation_center_variants import Problem, breadth_first, naive, parallel  # noqa: E402
 from _tables import Tables  # noqa: E402
+from human_rig import HUMAN  # noqa: E402 (in demos)
 
 from skinning_tools.core.deform import METHODS  # noqa: E402 (the checkout's)
 from skinning_tools.core.rotation_centers import bake_rotation_centers  # noqa: E402

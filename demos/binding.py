@@ -5,7 +5,6 @@ Run by `python3 build.py docs`, where the human rig is beside the checkout. Leav
 is, and binding_torn.png, the same with seams, on which automatic weights fail.
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -15,9 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from binding_blender import bind_in_blender
-from binding_human import HUMAN, HumanRig, torn
+from binding_human import HumanRig, torn
 from eigenskin_human import Character
-from rendering import IN_THE_SUN, colored_by_error, compose, parse_options, render, shape, turned_up
+from human_rig import HUMAN
+from program import leave, parse_options
+from rendering import IN_THE_SUN, colored_by_error, compose, render, shape, turned_up
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.binding.bind import bind
@@ -91,7 +92,4 @@ def posed() -> np.ndarray:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    # Blender 4's module can crash while Python shuts down, after all is written.
-    os._exit(status)
+    leave(main())

@@ -7,12 +7,10 @@ Arrays only, for the pictures of the documentation and for the benchmark.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from rotation_center_poses import HUMAN
+from human_rig import read_human
 
 from skinning_tools.core.binding.types import Body, Skeleton
-from skinning_tools.core.deform import convex_influences, skin_frame
-
-MOTIONS = ("walk", "shamble")
+from skinning_tools.core.deform import skin_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +27,11 @@ class HumanRig:
     @classmethod
     def read(cls) -> "HumanRig":
         """Raises FileNotFoundError where the rig is not beside the checkout."""
-        data = np.load(HUMAN)
-        quads = data["quads"]
-        triangles = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
-        sides = np.stack([quads, np.roll(quads, -1, axis=1)], axis=-1).reshape(-1, 2)
-        skeleton = Skeleton(data["heads"], data["tails"], data["parents"], tuple(map(str, data["bone_names"])))
-        own = convex_influences(data["influence_bones"], data["influence_weights"], len(data["rest"]), len(skeleton))
-        matrices = {motion: data[f"{motion}_matrices"].astype(np.float64) for motion in MOTIONS}
-        return cls(Body(data["rest"], triangles, sides), skeleton, *own, matrices, quads)
+        human = read_human()
+        sides = np.stack([human.quads, np.roll(human.quads, -1, axis=1)], axis=-1).reshape(-1, 2)
+        skeleton = Skeleton(human.heads, human.tails, human.parents, human.names)
+        body = Body(human.rest, human.triangles, sides)
+        return cls(body, skeleton, human.bones, human.weights, human.matrices, human.quads)
 
     def fresh_body(self) -> Body:
         """Without anything that an earlier binding has found out about it."""

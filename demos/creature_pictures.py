@@ -5,7 +5,6 @@ Run by `python3 build.py docs`. Leaves joint_hierarchy.png, partial_weights.png,
 error_over_bones.png.
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 import creature
 import rendering
+from program import leave, parse_options
 from rendering import IN_THE_SUN, colored_by_error, compose, render, shape
 
 import skinning_tools
@@ -47,7 +47,7 @@ POSE = (
 
 
 def main() -> int:
-    options = rendering.parse_options(__doc__)
+    options = parse_options(__doc__)
     skinning_tools.register()
     for name, draw in (
         ("error_over_bones", draw_curve),
@@ -254,7 +254,4 @@ def plain(points, triangles, opaque: float = 1.0, moved: bool = True) -> bpy.typ
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    # Blender 4's module can crash while Python shuts down, after all is written.
-    os._exit(status)
+    leave(main())

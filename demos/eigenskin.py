@@ -6,7 +6,6 @@ examples, eigenskin_components.png, what components capture and what error they 
 beside the checkout, eigenskin_shoulder.png.
 """
 
-import os
 import sys
 from dataclasses import dataclass, field
 from math import radians
@@ -19,8 +18,10 @@ sys.path.insert(0, str(ROOT))
 
 import eigenskin_human as human
 from eigenskin_tissue import LARGEST, SoftLimb
+from human_rig import HUMAN
 from matplotlib import pyplot as plt
 from matplotlib.ticker import PercentFormatter
+from program import leave, parse_options
 from rendering import (
     BACKGROUND,
     IN_THE_SUN,
@@ -29,7 +30,6 @@ from rendering import (
     colored_by_error,
     compose,
     dark,
-    parse_options,
     plain,
     render,
     shape,
@@ -82,7 +82,7 @@ def main() -> int:
     picture = options.output / "eigenskin_limb.png"
     curves = [draw_limb(picture, options.samples, options.percent)]
     print(picture, flush=True)
-    if human.HUMAN.is_file():
+    if HUMAN.is_file():
         picture = options.output / "eigenskin_shoulder.png"
         body = human.Character.read()
         draw_shoulder(picture, body, options.samples, options.percent)
@@ -236,7 +236,4 @@ def plot_components(path: Path, curves: list[Curve]) -> None:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    # Blender 4's module can crash while Python shuts down, after all is written.
-    os._exit(status)
+    leave(main())

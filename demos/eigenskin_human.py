@@ -7,11 +7,11 @@ Arrays only, for the pictures of the documentation and for the benchmark.
 from dataclasses import dataclass
 
 import numpy as np
-from rotation_center_poses import HUMAN
+from human_rig import read_human
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core import quaternions
-from skinning_tools.core.deform import convex_influences, skin_frame
+from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.eigenskin import EigenSkin, Examples, Rig, rest_displacements
 from tests.core.skinned_shapes import about
 
@@ -44,13 +44,10 @@ class Character:
     @classmethod
     def read(cls) -> "Character":
         """The human rig, whose Y points up. Raises FileNotFoundError where it is not beside the checkout."""
-        data = np.load(HUMAN)
-        names = tuple(str(name) for name in data["bone_names"])
-        rest = data["rest"].astype(float)
-        bones, weights = convex_influences(data["influence_bones"], data["influence_weights"], len(rest), len(names))
-        rig = Rig(rest, bones, weights, names, data["parents"], np.arange(len(names)))
-        triangles = np.concatenate([data["quads"][:, [0, 1, 2]], data["quads"][:, [0, 2, 3]]])
-        return cls(rig, triangles, data["heads"].astype(float), data["tails"].astype(float))
+        human = read_human()
+        joints = np.arange(len(human.names))
+        rig = Rig(human.rest, human.bones, human.weights, human.names, human.parents, joints)
+        return cls(rig, human.triangles, human.heads, human.tails)
 
     def axes(self, name: str) -> np.ndarray:
         """(3, 3) unit vectors of a joint: what it bends about at rest, what is across that, and along its bone."""

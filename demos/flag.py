@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 import flag_picture
 import flag_scene
 import rendering
+from program import leave
 
 import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
@@ -242,6 +243,4 @@ if __name__ == "__main__":
         status = 1
     else:
         status = 0
-    sys.stdout.flush()
-    # Blender 4.2's module can crash while Python shuts down, after all is written.
-    os._exit(status)
+    leave(status)

@@ -25,7 +25,7 @@ from figure_drawing import (
     save,
     subplots,
 )
-from rotation_center_poses import HUMAN
+from human_rig import DATA
 
 from demos.objects import triangles
 from skinning_tools.core.animation import Animation
@@ -37,7 +37,6 @@ from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.progress import ignore
 from tests.blender import scenes
 
-DATA = HUMAN.parent
 CAPTURED = {"horse_gallop": "galloping horse", "horse_collapse": "collapsing horse", "samba": "dancer"} | {
     "elastic_cow": "elastic cow"
 }

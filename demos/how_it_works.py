@@ -22,6 +22,7 @@ import how_binding
 import how_decomposition
 import how_eigenskin
 import how_rotation_centers
+from program import leave
 
 METHODS = {
     "decomposition": how_decomposition,
@@ -44,7 +45,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    # Blender 4's module can crash while Python shuts down, after all is written.
-    os._exit(status)
+    leave(main())

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rendering for the documentation: meshes side by side (Cycles on the CPU), colors of errors, captions."""
 
-import argparse
 from math import radians
 from pathlib import Path
 
@@ -18,25 +17,12 @@ from mathutils import Vector
 from matplotlib import pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 
-ROOT = Path(__file__).resolve().parent.parent
-
 RESOLUTION = 1600, 600
 APART = 0.32  # from one mesh to the next, of the picture's width
 COLORS = LinearSegmentedColormap.from_list("error", ["#e9eff2", "#a9d4e5", "#fbd14b", "#ee6c1f", "#8e0b1e"])
 BACKGROUND, TEXT, MUTED = "#14181f", "#f2f4f7", "#98a2b3"
 # Of the colors of errors: the lightest would lose their shading in the sun.
 IN_THE_SUN = 0.6
-
-
-def parse_options(description: str) -> argparse.Namespace:
-    """output, a folder, which is made where it is not there; samples; percent."""
-    parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the pictures")
-    parser.add_argument("--samples", type=int, default=32, help="of Cycles for each pixel")
-    parser.add_argument("--percent", type=int, default=100, help="of the resolution, to see the pictures sooner")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    return options
 
 
 # Meshes

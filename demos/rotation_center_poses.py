@@ -6,16 +6,14 @@ Arrays only, for the pictures of the documentation and for the benchmark.
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
+from human_rig import read_human
 from scipy.spatial.transform import Rotation
 
-from skinning_tools.core.deform import METHODS, convex_influences, skin_frame
+from skinning_tools.core.deform import METHODS, skin_frame
 from skinning_tools.core.rotation_centers import bake_rotation_centers
 from tests.core.skinned_shapes import about, chain_weights, cuboid, volume
-
-HUMAN = Path(__file__).resolve().parents[2] / "shared" / "data" / "human_rig.npz"
 
 TWIST, BEND = 180.0, 120.0
 LENGTH, WIDTH = 6.0, 1.0
@@ -89,9 +87,8 @@ def human_arm(twist: float = 160.0, bend: float = 75.0) -> tuple[Pose, np.ndarra
 
     Raises FileNotFoundError where the rig is not beside the checkout.
     """
-    data = np.load(HUMAN)
-    names, heads = list(data["bone_names"]), data["heads"].astype(float)
-    parents, rest = data["parents"], data["rest"].astype(float)
+    human = read_human()
+    names, heads, parents = human.names, human.heads, human.parents
     upper, elbow, hand = (names.index(name) for name in ("upperarm02.L", "lowerarm01.L", "wrist.L"))
     forearm, above = heads[hand] - heads[elbow], heads[elbow] - heads[upper]
     axis = np.cross(above, [0.0, 0.0, 1.0])
@@ -100,10 +97,9 @@ def human_arm(twist: float = 160.0, bend: float = 75.0) -> tuple[Pose, np.ndarra
     matrices = np.tile(np.eye(3, 4), (len(names), 1, 1))
     matrices[_below(parents, elbow)] = bent
     matrices[_below(parents, hand)] = twisted
-    triangles = np.concatenate([data["quads"][:, [0, 1, 2]], data["quads"][:, [0, 2, 3]]])
-    bones, weights = convex_influences(data["influence_bones"], data["influence_weights"], len(rest), len(names))
-    on_arm = (weights * np.isin(bones, _below(parents, upper))).sum(axis=1) > 0.5
-    return Pose(rest, triangles, bones, weights, matrices), on_arm[triangles].all(axis=1)
+    on_arm = (human.weights * np.isin(human.bones, _below(parents, upper))).sum(axis=1) > 0.5
+    triangles = human.triangles
+    return Pose(human.rest, triangles, human.bones, human.weights, matrices), on_arm[triangles].all(axis=1)
 
 
 def _after(second: np.ndarray, first: np.ndarray) -> np.ndarray:

@@ -17,6 +17,8 @@ sys.path.insert(0, str(ROOT))
 
 import rendering
 import rotation_center_poses as poses
+from human_rig import HUMAN
+from program import leave, parse_options
 from rendering import turned_up
 
 from skinning_tools.core.deform import METHODS
@@ -26,9 +28,9 @@ COLORS = {"LBS": (0.72, 0.22, 0.06), "DQS": (0.06, 0.25, 0.60), "CRS": (0.12, 0.
 
 
 def main() -> int:
-    options = rendering.parse_options(__doc__)
+    options = parse_options(__doc__)
     print(draw_cuboid(options.output / "rotation_centers_cuboid.png", options.samples, options.percent), flush=True)
-    if poses.HUMAN.is_file():
+    if HUMAN.is_file():
         print(draw_arm(options.output / "rotation_centers_arm.png", options.samples, options.percent), flush=True)
     else:
         print("rotation_centers_arm.png left out: the human rig is not beside the checkout (../shared/data)")
@@ -94,4 +96,4 @@ def write_captions(path: Path, lines: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
