@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The project's own rules: who may import whom, the manifest, licence lines, the README, and the set-up's messages."""
+"""The project's own rules: who may import whom, the manifest, licence lines and the README."""
 
 import ast
-import hashlib
 import re
 import shlex
 import subprocess
 import sys
-import sysconfig
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from tools import commands, environment, package, requirements
+from tools import commands, package, requirements
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
 PACKAGE = ROOT / "skinning_tools"
+
+
 BLENDER_MODULES = {
     "bpy",
     "bmesh",
@@ -30,9 +32,13 @@ BLENDER_MODULES = {
     "imbuf",
     "bl_operators",
 }
+
+
 NUMERIC_MODULES = {"numpy", "scipy"}
 
+
 # Layer: what it may import of the package beside itself (DESIGN: the import rule).
+
 ALLOWED = {
     "core": set(),
     "scene": {"core"},
@@ -195,11 +201,6 @@ def test_tests_run_with_the_scipy_that_the_extension_brings(manifest):
         assert brought["cp{}{}".format(*blender.python)] == blender.scipy, name
 
 
-def test_build_answers_any_python_in_words():
-    """Older Pythons must be able to read build.py, or they answer with a syntax error instead of its message."""
-    ast.parse((ROOT / "build.py").read_text("utf-8"), feature_version=(3, 6))
-
-
 def readme_commands() -> list[str]:
     text = (ROOT / "README.md").read_text("utf-8")
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -221,118 +222,3 @@ def test_readme_pictures_exist():
     text = (ROOT / "README.md").read_text("utf-8")
     pictures = re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", text) + re.findall(r'<img[^>]*src="([^"]+)"', text)
     assert [name for name in pictures if not (ROOT / name).is_file()] == []
-
-
-def test_blender_that_does_not_fit_this_python_is_refused():
-    other = next(name for name, blender in requirements.BLENDERS.items() if blender.python != sys.version_info[:2])
-    with pytest.raises(environment.Failure, match=rf"Blender {other} has Python 3\.\d+; this is"):
-        environment.choose_blender(other)
-    with pytest.raises(environment.Failure, match=r"no set-up for Blender 3\.6; choose one of 4\.2, 4\.5, 5\.2"):
-        environment.choose_blender("3.6")
-
-
-def test_missing_libraries_are_named_with_their_packages():
-    message = environment.missing_libraries_message(["libXi.so.6", "libSM.so.6", "libstrange.so.3"])
-    assert "\n" not in message
-    for part in ("libXi.so.6", "libSM.so.6", "apt-get install libsm6 libxi6", "the package that has libstrange.so.3"):
-        assert part in message
-
-
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="Blender's module brings its libraries on other systems"
-)
-def test_every_system_library_of_the_module_has_its_package():
-    """What the installed bpy loads from the system is in the table of Debian packages, or is the C library itself."""
-    folder = Path(sysconfig.get_path("platlib")) / "bpy"
-    listing = subprocess.run(["ldd", str(folder / "__init__.so")], capture_output=True, text=True, check=True).stdout
-    system = {
-        line.split()[0]
-        for line in listing.splitlines()
-        if "=>" in line and not line.split()[2].startswith(str(folder)) and "not found" not in line
-    }
-    c_library = {f"lib{name}.so.{number}" for name, number in (("c", 6), ("m", 6), ("dl", 2), ("rt", 1), ("util", 1))}
-    assert system - c_library - {"libpthread.so.0"} <= set(requirements.SYSTEM_LIBRARIES)
-
-
-@pytest.mark.parametrize(
-    ("stderr", "message"),
-    [
-        ("WARNING: Retrying after connection broken by 'NewConnectionError(…)'", "cannot be reached"),
-        ("ERROR: No matching distribution found for bpy==4.5.15", "There is no bpy==4.5.15 for this system"),
-        ("WARNING: x\nERROR: No space left on device", "pip could not finish: ERROR: No space left on device"),
-    ],
-)
-@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for pip is a shell script")
-def test_what_pip_says_becomes_one_line(tmp_path, stderr, message):
-    stand_in = tmp_path / "python"
-    stand_in.write_text(f"#!/bin/sh\necho {shlex.quote(stderr)} >&2\nexit 1\n")
-    stand_in.chmod(0o755)
-    with pytest.raises(environment.Failure, match=re.escape(message)) as raised:
-        environment.pip(stand_in, "install", "bpy")
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("delivered", [b"something else", None])
-def test_wheel_that_is_not_the_expected_one_is_refused(tmp_path, monkeypatch, delivered):
-    """A wrong download is deleted, and a missing one said; neither gets into a package."""
-    name = "scipy-1.15.3-cp311-cp311-win_amd64.whl"
-
-    def download(python, *arguments):
-        assert {"--platform=win_amd64", "--python-version=311", "scipy==1.15.3"} <= set(arguments)
-        if delivered is not None:
-            (tmp_path / name).write_bytes(delivered)
-
-    monkeypatch.setattr(package, "pip", download)
-    (tmp_path / name).write_bytes(b"left over from an interrupted download")
-    with pytest.raises(environment.Failure, match=re.escape(name)):
-        package.fetch(Path("python"), tmp_path / name, package.read_checksums())
-    assert not (tmp_path / name).exists()
-
-
-def test_wheel_that_is_there_is_not_downloaded_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(package, "pip", lambda *arguments: pytest.fail("pip was called"))
-    wheel = tmp_path / "scipy-1.0.0-cp311-cp311-win_amd64.whl"
-    wheel.write_bytes(b"content")
-    package.fetch(Path("python"), wheel, {f"wheels/{wheel.name}": hashlib.sha256(b"content").hexdigest()})
-
-
-@pytest.mark.parametrize("name", ["rotation-centers", "rotation_centers"])
-def test_benchmarks_go_by_names_with_hyphens_too(monkeypatch, name):
-    calls = []
-    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
-    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
-    monkeypatch.setattr(commands, "_run", lambda *arguments: calls.append(arguments) or 0)
-    assert commands.main(["bench", name, "--frames", "5"]) == 0
-    (call,) = calls
-    assert ROOT / call[1] == ROOT / "benchmarks" / "rotation_centers.py"
-    assert call[2:] == ("--frames", "5")
-
-
-def test_an_unknown_benchmark_is_answered_with_the_known_ones(monkeypatch, capsys):
-    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
-    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
-    assert commands.main(["bench", "speed"]) == 1
-    assert "rotation-centers" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("asked", "installed"), [((), 0), (("--rivals",), 1)])
-def test_rivals_of_a_benchmark_are_installed_where_asked_alone(monkeypatch, asked, installed):
-    calls = []
-    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
-    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
-    monkeypatch.setattr(environment, "pip", lambda python, *arguments: calls.append(arguments))
-    monkeypatch.setattr(commands, "_run", lambda *arguments: 0)
-    assert commands.main(["bench", "skinning-tables", *asked]) == 0
-    assert len(calls) == installed
-    assert all(rival in calls[0] for rival in requirements.RIVALS["skinning_tables"] if calls)
-
-
-def test_every_benchmark_with_rivals_is_there():
-    assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in requirements.RIVALS)
-
-
-def test_rivals_of_a_benchmark_that_has_none(monkeypatch, capsys):
-    monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
-    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
-    assert commands.main(["bench", "eigenskin", "--rivals"]) == 1
-    assert "compares with nothing" in capsys.readouterr().out
