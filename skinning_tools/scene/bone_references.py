@@ -11,12 +11,12 @@ from .joint_helper_rig import bone_paths
 
 @dataclass(frozen=True, eq=False)
 class BoneReferences:
-    """constraints: what has each (an object or a pose bone), with its name; drivers: their data-blocks and curves.
-    names: of the bones."""
+    """names: of the bones. constraints: the object of each, the bone that has it, "" for the object itself, and its
+    name; drivers: their data-blocks and curves."""
 
     armature: bpy.types.Object
     names: frozenset[str]
-    constraints: tuple[tuple[object, str], ...]
+    constraints: tuple[tuple[bpy.types.Object, str, str], ...]
     drivers: tuple[tuple[bpy.types.ID, bpy.types.FCurve], ...]
 
     @property
@@ -34,7 +34,7 @@ def find_references(armature, names) -> BoneReferences:
     users = sorted({armature}.union(*used.values()), key=lambda block: block.name_full)
     users = [block for block in users if block.library is None and block.override_library is None]
     constraints = [
-        (owner, constraint.name)
+        (block, "" if owner == block else owner.name, constraint.name)
         for block in users
         if isinstance(block, bpy.types.Object)
         for owner in _constrained(block, names if block == armature else ())
@@ -54,8 +54,9 @@ def find_references(armature, names) -> BoneReferences:
 
 
 def remove_references(found: BoneReferences) -> None:
-    """Remove them, of constraints that name other bones, too, only what names these."""
-    for owner, name in found.constraints:
+    """Remove them, of constraints that name other bones, too, only what names these. The bones may be gone already."""
+    for object, bone, name in found.constraints:
+        owner = object.pose.bones[bone] if bone else object
         constraint = owner.constraints[name]
         if _only_in_part(constraint, found):
             continue

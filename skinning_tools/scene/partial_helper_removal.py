@@ -88,12 +88,13 @@ def remove_helper_bones(context, object, armature: str = "") -> HelpersRemoved:
     collections = {collection.name for name in gone for collection in rig.data.bones[name].collections}
     keyed_twice = _plays_elsewhere(rig, gone)
 
+    # First what may fail: Blender has to enter Edit Mode for it.
+    remove_bones(context, rig, gone, clear_animation=False)
+    remove_empty_collections(rig, collections)
+    remove_references(references)
     if not keyed_twice:
         paths = bone_paths(gone)
         actions.remove_curves(rig, lambda path: path.startswith(paths))
-    remove_references(references)
-    remove_bones(context, rig, gone, clear_animation=False)
-    remove_empty_collections(rig, collections)
     for child, parent, world in children:
         parent_to_bone(child, rig, rig.data.bones.get(parent), world)
     for new in shared:
@@ -110,7 +111,7 @@ def _meshes(rig, object) -> list:
     """The meshes that the armature deforms, and the active one where none does: solves take that as it is, too."""
     meshes = deformed_meshes(rig)
     if object is not None and object.type == "MESH" and armature_of(object) is None:
-        meshes.append(object)
+        meshes += [object] if object.data not in [ob.data for ob in meshes] else []
     return meshes
 
 

@@ -142,7 +142,7 @@ def _ways(
         ways.append(f'move "{problem.names[count]}", which has no weights and carries the others, with the target')
     if held.any():
         ways.append("solve without Rotation Only" if rotation_only else "disconnect its bones in Edit Mode (Alt P)")
-    if bone_kind == "RIGID":
+    if bone_kind == "RIGID" and not rotation_only:
         ways.append("solve with another Bone Kind")
     return ways
 

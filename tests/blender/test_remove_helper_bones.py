@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.panels.partial_solves import SKINNING_PT_partial_solves
+from skinning_tools.scene import joint_helper_rig
 from skinning_tools.scene.added_bones import added_helpers
 from skinning_tools.scene.joint_helper_weights import read_columns
 from tests.blender import command_runs, panel_recorder, refusals, scenes
@@ -393,6 +394,24 @@ def test_refused(rig):
     bpy.ops.object.mode_set(mode="OBJECT")
     select(ob)
     assert len(added_helpers(armature)) == 2
+
+
+def test_a_failure_leaves_nothing(rig, monkeypatch):
+    """Where Blender cannot enter Edit Mode."""
+    ob, armature, _, _ = rig
+    add()
+    constraint = armature.pose.bones["Bone 0"].constraints.new("COPY_ROTATION")
+    constraint.target, constraint.subtarget, constraint.influence = armature, added_helpers(armature)[0], 0.0
+    before = state(ob, armature)
+
+    def fail(*_):
+        raise ZeroDivisionError("as a test")
+
+    monkeypatch.setattr(joint_helper_rig, "edit_bones_of", fail)
+    with pytest.raises(RuntimeError, match="fault of its own"):
+        remove()
+    assert state(ob, armature) == before
+    assert len(armature.pose.bones["Bone 0"].constraints) == 1
 
 
 def test_linked_data_is_refused(rig, tmp_path):
