@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The documentation says what the code says: messages, the Python reference and its example, links between pages."""
 
+import ast
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,6 +56,17 @@ def test_every_message_has_its_line_in_troubleshooting(differences):
 
 def test_troubleshooting_has_no_message_that_no_code_says(differences):
     assert not differences[1], "\n".join(differences[1])
+
+
+def test_notes_of_troubleshooting_are_said_by_code():
+    section = messages.PAGE.read_text("utf-8").partition("## Notes of a result")[2].partition("\n## ")[0]
+    notes = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("|")][2:]
+    trees = [ast.parse(path.read_text("utf-8")) for path in messages.PACKAGE.rglob("*.py")]
+    said = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    said = "\n".join(text for text in said if isinstance(text, str))
+    parts = [part.strip(" ,") for note in notes for part in note.split(messages.BLANK)]
+    assert len(notes) > 5
+    assert [part for part in parts if part not in said] == []
 
 
 @pytest.mark.parametrize(
