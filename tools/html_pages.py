@@ -24,9 +24,10 @@ def build(python: Path) -> Path:
     """Build all pages anew; returns the first one. Raises Failure where a link leads nowhere, or none to a page."""
     tools = environment.ensure_site_tools(python)
     shutil.rmtree(SITE, ignore_errors=True)
-    command = [str(python), "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going", "--quiet"]
-    paths = str(ROOT / "docs"), str(SITE), "--doctree-dir", str(SITE.with_name("doctrees"))
-    result = subprocess.run([*command, *paths], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tools)})
+    # Warnings of pages that were read before are not repeated: all are read anew.
+    command = [str(python), "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going", "--fresh-env"]
+    paths = "--doctree-dir", str(SITE.with_name("doctrees")), str(ROOT / "docs"), str(SITE)
+    result = subprocess.run([*command, "--quiet", *paths], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tools)})
     if result.returncode:
         raise Failure("The pages were not built: see above.")
     for path in SITE.rglob("*"):
