@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an operator refuses: it says what is wrong, by no fault of its own, and leaves everything as it was."""
+"""How an operator ends: finished, or with what is wrong, by no fault of its own, and everything as it was."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,11 @@ import bpy
 import pytest
 
 from tests.blender import moving_meshes
+
+
+def finished(operator: str, **given) -> None:
+    """The operator of bpy.ops.skinning does its work."""
+    assert getattr(bpy.ops.skinning, operator)(**given) == {"FINISHED"}
 
 
 def refused(

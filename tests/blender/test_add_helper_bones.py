@@ -25,6 +25,9 @@ from tests.blender.partial_scenes import (
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+add = partial(refusals.finished, "add_helper_bones")
+refused = partial(refusals.refused, "add_helper_bones")
+
 
 @pytest.fixture
 def rig():
@@ -38,10 +41,6 @@ def rig():
     target = moving_copy(ob, wanted)
     select(target, ob)
     return ob, armature, target, wanted
-
-
-def add(**given):
-    assert bpy.ops.skinning.add_helper_bones(**given) == {"FINISHED"}
 
 
 def helpers_of(armature) -> list[str]:
@@ -227,9 +226,6 @@ def test_cancelled_leaves_nothing(rig, kind):
         assert len(armature.data.bones) == 5
         assert np.array_equal(weights_of(ob, armature), weights)
         assert {group.name for group in ob.vertex_groups} == set(BONES)
-
-
-refused = partial(refusals.refused, "add_helper_bones")
 
 
 def test_bad_input(rig):

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The script that makes the pictures of binding, shortened."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.blender.demo_runs import make_pictures
 
 
 @pytest.fixture(scope="module")
@@ -16,9 +12,7 @@ def pictures(tmp_path_factory):
     """Function from a picture's name to its pixels (H, W, 3)."""
     image = pytest.importorskip("matplotlib.image")
     folder = tmp_path_factory.mktemp("pictures")
-    command = [sys.executable, "demos/binding.py", "--samples", "1", "--percent", "20", "--output", str(folder)]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+    make_pictures("binding.py", folder)
     return lambda name: image.imread(folder / f"binding_{name}.png")[..., :3]
 
 

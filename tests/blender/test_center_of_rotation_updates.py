@@ -66,51 +66,6 @@ def test_adding_again_keeps_the_factor():
     assert np.abs(scenes.evaluated_positions(ob) - blend).max() < TOLERANCE * diagonal(ob)
 
 
-def test_bake_is_needed():
-    rigged_tube()
-    refused('"Arm" has no centers of rotation', "Bake")
-
-
-def test_bake_older_than_the_weights():
-    ob, _ = rigged_tube()
-    bpy.ops.skinning.bake_rotation_centers()
-    ob.vertex_groups["Bone 1"].add([300], 0.1, "REPLACE")
-    refused("centers of rotation", '"Arm"', "older than its mesh or weights", "again")
-
-
-def test_modifier_that_makes_vertices():
-    ob, _ = rigged_tube()
-    ob.modifiers.new("Halves", "MIRROR")
-    ob.modifiers.move(1, 0)
-    bpy.ops.skinning.bake_rotation_centers()
-    refused('"Halves"', '"Arm"', "makes vertices")
-
-
-def test_mesh_that_is_shared_with_other_bones():
-    ob, rig = rigged_tube()
-    other, other_rig = ob.copy(), rig.copy()
-    other.name, other_rig.data = "Other", rig.data.copy()
-    scenes.link(other_rig)
-    scenes.link(other).modifiers["Armature"].object = other_rig
-    add(ob)
-    other_rig.data.bones["Bone 0"].use_deform = False
-    bpy.context.view_layer.objects.active = other
-    bpy.ops.object.select_all(action="DESELECT")
-    refused('"Other" shares its mesh', '"Arm"', "Make Single User")
-
-
-def test_twins_share_what_the_modifier_reads():
-    ob, _ = rigged_tube()
-    other = ob.copy()
-    scenes.link(other).name = "Other"
-    add(ob)
-    bpy.context.view_layer.objects.active = other
-    bpy.ops.skinning.add_center_of_rotation_modifier()
-    bpy.context.view_layer.objects.active = ob
-    bpy.ops.skinning.remove_center_of_rotation_modifier()
-    deforms_as_core(other)
-
-
 # The rig changes after the modifier was added
 
 
@@ -201,6 +156,18 @@ def twin_of(ob, name="Other"):
     return other
 
 
+def test_twins_share_what_the_modifier_reads():
+    ob, _ = rigged_tube()
+    other = ob.copy()
+    scenes.link(other).name = "Other"
+    add(ob)
+    bpy.context.view_layer.objects.active = other
+    bpy.ops.skinning.add_center_of_rotation_modifier()
+    bpy.context.view_layer.objects.active = ob
+    bpy.ops.skinning.remove_center_of_rotation_modifier()
+    deforms_as_core(other)
+
+
 @pytest.mark.parametrize("given", [{"sigma": 0.5}, {"attribute_name": "other", "sigma": 0.5}])
 def test_a_bake_brings_twins_up_to_date(given):
     ob, _ = rigged_tube()
@@ -245,7 +212,40 @@ def test_a_renamed_bone_is_mended_for_twins_at_once():
     deforms_as_core(other)
 
 
-# All or nothing
+# What is refused, and what fails
+
+
+def test_bake_is_needed():
+    rigged_tube()
+    refused('"Arm" has no centers of rotation', "Bake")
+
+
+def test_bake_older_than_the_weights():
+    ob, _ = rigged_tube()
+    bpy.ops.skinning.bake_rotation_centers()
+    ob.vertex_groups["Bone 1"].add([300], 0.1, "REPLACE")
+    refused("centers of rotation", '"Arm"', "older than its mesh or weights", "again")
+
+
+def test_modifier_that_makes_vertices():
+    ob, _ = rigged_tube()
+    ob.modifiers.new("Halves", "MIRROR")
+    ob.modifiers.move(1, 0)
+    bpy.ops.skinning.bake_rotation_centers()
+    refused('"Halves"', '"Arm"', "makes vertices")
+
+
+def test_mesh_that_is_shared_with_other_bones():
+    ob, rig = rigged_tube()
+    other, other_rig = ob.copy(), rig.copy()
+    other.name, other_rig.data = "Other", rig.data.copy()
+    scenes.link(other_rig)
+    scenes.link(other).modifiers["Armature"].object = other_rig
+    add(ob)
+    other_rig.data.bones["Bone 0"].use_deform = False
+    bpy.context.view_layer.objects.active = other
+    bpy.ops.object.select_all(action="DESELECT")
+    refused('"Other" shares its mesh', '"Arm"', "Make Single User")
 
 
 def test_a_fault_leaves_the_object_as_it_was(monkeypatch):

@@ -2,13 +2,10 @@
 """The script that makes the pictures of joints and partial solves, shortened; what it says is in the documentation."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.blender.demo_runs import make_pictures
 
 
 @pytest.fixture(scope="module")
@@ -16,19 +13,7 @@ def said(tmp_path_factory):
     """What the script prints, and the folder with its pictures."""
     pytest.importorskip("matplotlib")
     folder = tmp_path_factory.mktemp("pictures")
-    command = [
-        sys.executable,
-        "demos/creature_pictures.py",
-        "--samples",
-        "1",
-        "--percent",
-        "15",
-        "--output",
-        str(folder),
-    ]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout, folder
+    return make_pictures("creature_pictures.py", folder, percent=15), folder
 
 
 def test_all_pictures_are_there(said):

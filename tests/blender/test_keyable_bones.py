@@ -22,17 +22,13 @@ from tests.blender.partial_scenes import (
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+solve = partial(refusals.finished, "solve_transforms")
+refused = partial(refusals.refused, "solve_transforms")
+
 
 @pytest.fixture
 def rig():
     return rigged_at_rest(move=0.1)
-
-
-def solve(**given):
-    assert bpy.ops.skinning.solve_transforms(**given) == {"FINISHED"}
-
-
-refused = partial(refusals.refused, "solve_transforms")
 
 
 @pytest.mark.parametrize("kind", ["RIGID", "SCALED", "AFFINE"])

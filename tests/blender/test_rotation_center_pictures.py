@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The script that makes the pictures of the centers of rotation, shortened."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.blender.demo_runs import make_pictures
 
 
 def test_the_pictures_show_three_bars_side_by_side(tmp_path):
     image = pytest.importorskip("matplotlib.image")
-    command = [sys.executable, "demos/rotation_centers.py", "--samples", "1", "--percent", "20"]
-    result = subprocess.run([*command, "--output", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+    make_pictures("rotation_centers.py", tmp_path)
     picture = image.imread(tmp_path / "rotation_centers_cuboid.png")[..., :3]
     height, width = picture.shape[:2]
     # Each method's third, above the captions, is mostly of that method's color where it is not of the background.

@@ -28,15 +28,14 @@ from tests.blender.partial_scenes import (
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+solve = partial(refusals.finished, "solve_transforms")
+refused = partial(refusals.refused, "solve_transforms")
+
 
 @pytest.fixture
 def rig():
     """Bones that turn and move."""
     return rigged_at_rest(move=0.1)
-
-
-def solve(**given):
-    assert bpy.ops.skinning.solve_transforms(**given) == {"FINISHED"}
 
 
 def heads(armature, numbers=FRAMES) -> np.ndarray:
@@ -310,9 +309,6 @@ def test_a_cancelled_solve_leaves_nothing(rig, kind):
         assert scenes.data_blocks() == blocks
         assert armature.animation_data.action == action
         assert len(armature.data.bones) == 5
-
-
-refused = partial(refusals.refused, "solve_transforms")
 
 
 def test_bad_input(rig):

@@ -27,6 +27,9 @@ from tests.blender.partial_scenes import (
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+solve = partial(refusals.finished, "solve_weights")
+refused = partial(refusals.refused, "solve_weights")
+
 
 @pytest.fixture
 def rig():
@@ -38,10 +41,6 @@ def rig():
     ob.vertex_groups.clear()
     select(target, ob)
     return ob, armature, target, wanted, truth
-
-
-def solve(**given):
-    assert bpy.ops.skinning.solve_weights(**given) == {"FINISHED"}
 
 
 def test_weights_of_the_wolf_come_back(shared_data):
@@ -200,9 +199,6 @@ def test_a_cancelled_solve_leaves_nothing(rig):
         assert scenes.data_blocks() == blocks
         assert not ob.vertex_groups
         assert ob.modifiers["Armature"].show_viewport
-
-
-refused = partial(refusals.refused, "solve_weights")
 
 
 def test_bad_settings_and_targets(rig):
