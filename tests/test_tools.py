@@ -30,6 +30,32 @@ def test_blender_that_does_not_fit_this_python_is_refused():
         environment.choose_blender("3.6")
 
 
+def test_what_the_system_lacks_does_not_cost_the_download_again(tmp_path, monkeypatch):
+    lacking, downloads, loaded = ["libGL.so.1"], [], []
+
+    def make(name, folder):
+        for python in ("bin/python", "Scripts/python.exe"):
+            (folder / python).parent.mkdir(parents=True)
+            (folder / python).touch()
+
+    def check(folder):
+        if lacking:
+            raise environment.Failure(environment.missing_libraries_message(lacking))
+
+    monkeypatch.setattr(environment, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(environment, "_make", make)
+    monkeypatch.setattr(environment, "pip", lambda *arguments: downloads.append(arguments))
+    monkeypatch.setattr(environment, "_check_system_libraries", check)
+    monkeypatch.setattr(environment, "_check_import", loaded.append)
+    with pytest.raises(environment.Failure, match="apt-get install libgl1"):
+        environment.ensure("4.5")
+    lacking.clear()
+    python = environment.ensure("4.5")
+    assert environment.ensure("4.5") == python
+    assert len(downloads) == 1
+    assert loaded == [python]
+
+
 def test_missing_libraries_are_named_with_their_packages():
     message = environment.missing_libraries_message(["libXi.so.6", "libSM.so.6", "libstrange.so.3"])
     assert "\n" not in message

@@ -16,6 +16,9 @@ from .requirements import BLENDERS, DEFAULT_BLENDER, PROGRAM_TOOLS, SITE_TOOLS, 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".venv"
 
+# Of an environment whose Blender module has been seen to load.
+LOADS = "loads"
+
 NO_NETWORK = re.compile(
     "NewConnectionError|ConnectionError|ConnectTimeout|ReadTimeout|name resolution|Network is unreachable|ProxyError"
 )
@@ -45,19 +48,23 @@ def ensure(name: str) -> Path:
     folder = ENVIRONMENTS / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "complete"
-    interpreter, requirements = _fingerprint(sys.version, sys.base_prefix), _fingerprint(*BLENDERS[name].requirements)
-    made_by, *contents = stamp.read_text().split() if stamp.exists() and python.exists() else ("",)
-    if contents == [requirements] and made_by == interpreter:
-        _check_system_libraries(folder)
-        return python
-    # Where only the list of packages has changed, there is no need for another 400 MB; after an interruption, there is.
-    if made_by != interpreter or not contents:
-        _make(name, folder)
-    stamp.unlink(missing_ok=True)
-    pip(python, "install", "--only-binary=:all:", *BLENDERS[name].requirements)
+    wanted = [_fingerprint(sys.version, sys.base_prefix), _fingerprint(*BLENDERS[name].requirements)]
+    state = stamp.read_text().split() if stamp.exists() and python.exists() else []
+    if state[:2] != wanted:
+        # Another 400 MB only where more than the list of packages has changed, or after an interruption.
+        if state[:1] != wanted[:1]:
+            _make(name, folder)
+        stamp.unlink(missing_ok=True)
+        pip(python, "install", "--only-binary=:all:", *BLENDERS[name].requirements)
+        state = wanted
+        stamp.write_text("\n".join(state))
+    # The packages stay where the system lacks something: once that is there, the next run goes on from here.
     _check_system_libraries(folder)
-    _check_import(python)
-    stamp.write_text(f"{interpreter}\n{requirements}\n")
+    if LOADS not in state:
+        # Made anew where it does not load for another reason.
+        stamp.unlink()
+        _check_import(python)
+        stamp.write_text("\n".join([*wanted, LOADS]))
     return python
 
 
