@@ -108,6 +108,19 @@ def test_the_rig_is_as_before(rig, kind):
     assert error(ob, wanted) == pytest.approx(left, rel=1e-5)
 
 
+def test_where_a_helper_had_taken_all(rig):
+    """Flesh that follows no bone of the rig's own in the least."""
+    ob, _, target, wanted = rig
+    for row, number in enumerate(FRAMES):
+        wanted[row, 208:272] = wanted[0, 208:272] + [0.0, 0.0, 0.2 * row]
+        target.data.shape_keys.key_blocks[f"Frame {number}"].points.foreach_set("co", wanted[row].ravel())
+    before = stored(ob)
+    add(bone_count=1)
+    assert stored(ob).sum(axis=0).min() < 1e-5
+    remove()
+    np.testing.assert_allclose(stored(ob), before, rtol=0, atol=ROUNDING)
+
+
 def test_two_rounds_go_together(rig):
     ob, armature, _, _ = rig
     before = stored(ob)
@@ -152,7 +165,8 @@ def only(ob, armature, vertices, *names) -> None:
         ob.vertex_groups[name].add(vertices, 1 / len(names), "REPLACE")
 
 
-def test_where_no_own_weight_is_left_the_bone_above_gets_it(rig):
+@pytest.mark.parametrize("locked", [False, True])
+def test_where_no_own_weight_is_left_the_nearest_free_bone_above_gets_it(rig, locked):
     ob, armature, _, _ = rig
     add(bone_kind="AFFINE")
     helper = added_helpers(armature)[0]
@@ -161,6 +175,9 @@ def test_where_no_own_weight_is_left_the_bone_above_gets_it(rig):
     only(ob, armature, [0, 1, 2], helper)
     only(ob, armature, [3], helper, "Bone 4")
     ob.vertex_groups["Bone 4"].lock_weight = True
+    if locked:
+        ob.vertex_groups[above].lock_weight = True
+        above = armature.data.bones[above].parent.name
     remove()
     after = dict(zip(BONES, stored(ob), strict=True))
     np.testing.assert_allclose(after[above][:4], [1, 1, 1, 0.5])
@@ -270,8 +287,11 @@ def test_what_names_them_goes_and_nothing_else(rig, capsys):
     reach.pole_target, reach.pole_subtarget = armature, helper
     material = bpy.data.materials.new("Skin")
     ob.data.materials.append(material)
-    driven = [empty, material, target.data.shape_keys.key_blocks[1], armature.pose.bones["Bone 0"]]
-    paths = ["location", "diffuse_color", "slider_max", "scale"]
+    if material.node_tree is None:
+        material.use_nodes = True
+    value = material.node_tree.nodes.new("ShaderNodeMapping").inputs["Location"]
+    driven = [empty, value, target.data.shape_keys.key_blocks[1], armature.pose.bones["Bone 0"]]
+    paths = ["location", "default_value", "slider_max", "scale"]
     for owner, path in zip(driven, paths, strict=True):
         for index, bone in enumerate(("Bone 1", helper)):
             curve = (
@@ -290,7 +310,7 @@ def test_what_names_them_goes_and_nothing_else(rig, capsys):
         assert [each.name for each in owner.constraints if each.type == "COPY_ROTATION"] == ["Own"]
     assert [part.subtarget for part in both.targets] == ["Bone 1"]
     assert (reach.target, reach.pole_target) == (empty, None)
-    blocks = [empty, material, target.data.shape_keys, armature]
+    blocks = [empty, material.node_tree, target.data.shape_keys, armature]
     left = [[(curve.data_path, curve.array_index) for curve in block.animation_data.drivers] for block in blocks]
     assert [len(found) for found in left] == [1, 1, 1, 1]
     assert left[0] == [("location", 0)]
