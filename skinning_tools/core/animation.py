@@ -7,6 +7,9 @@ import numpy as np
 
 from .errors import BadAnimation, BadMesh
 
+# Beyond, single precision cannot hold the squares of distances, and neither Blender nor a solver gets anywhere.
+LARGEST_POSITION = 1e15
+
 
 @dataclass(frozen=True)
 class Animation:
@@ -85,13 +88,19 @@ def check_triangles(triangles: np.ndarray, vertex_count: int, name: str = "the m
 
 
 def check_finite(positions: np.ndarray, frame_label: str, name: str) -> None:
-    """Raise BadAnimation naming the first vertex of ``positions`` (N, 3) that is NaN or infinite."""
+    """Raise BadAnimation naming a vertex of ``positions`` (N, 3) that is NaN, infinite or out of all measure."""
     finite = np.isfinite(positions)
     if not finite.all():
         vertex = int(np.argmin(finite.all(axis=1)))
         raise BadAnimation(
             f"{name} has a position that is not a number (NaN or infinite) at frame {frame_label}, vertex {vertex}. "
             "Repair the cache or simulation there, or leave that frame out of the range"
+        )
+    if len(positions) and max(positions.max(), -positions.min()) > LARGEST_POSITION:
+        vertex, axis = np.unravel_index(np.argmax(np.abs(positions)), positions.shape)
+        raise BadAnimation(
+            f"{name} has a position out of all measure, {positions[vertex, axis]:.3g}, at frame {frame_label}, vertex "
+            f"{vertex}. Repair the cache or simulation there, or leave that frame out of the range"
         )
 
 

@@ -15,8 +15,9 @@ from .data_blocks import is_alive
 from .frame_guard import frame_kept
 from .frame_range import frame_range
 from .object_checks import (
+    cache_stamps,
     check_cache_content,
-    check_cache_files,
+    check_cache_unchanged,
     check_mode,
     check_object,
     check_sequence_file,
@@ -112,9 +113,10 @@ def _read(context, scene, view_layer, objects, numbers: range) -> Iterator[float
     keys = shape_key_values(scene, objects[0], numbers) if len(objects) == 1 else None
     if keys is not None:
         return (yield from _read_keys(keys, numbers))
+    stamps = [cache_stamps(ob) for ob in objects]
     for ob in objects:
         check_cache_content(ob, context.evaluated_depsgraph_get())
-    return (yield from _read_evaluated(scene, view_layer, objects, numbers))
+    return (yield from _read_evaluated(scene, view_layer, objects, numbers, stamps))
 
 
 def _read_keys(keys: ShapeKeyValues, numbers: range) -> Iterator[float]:
@@ -135,7 +137,7 @@ def _read_keys(keys: ShapeKeyValues, numbers: range) -> Iterator[float]:
         return source
 
 
-def _read_evaluated(scene, view_layer, objects, numbers: range) -> Iterator[float]:
+def _read_evaluated(scene, view_layer, objects, numbers: range, stamps: list[dict]) -> Iterator[float]:
     starts = [simulation_start(scene, view_layer, ob) for ob in objects]
     simulation = min((start for start in starts if start is not None), default=None)
     # A simulation is right only where every frame since its start has been played, one after the other.
@@ -152,6 +154,8 @@ def _read_evaluated(scene, view_layer, objects, numbers: range) -> Iterator[floa
             scene.frame_set(number)
             if number in numbers:
                 evaluated = [_evaluated(view_layer, ob, number) for ob in objects]
+                for ob, stamp in zip(objects, stamps, strict=True):
+                    check_cache_unchanged(ob, stamp)
                 counts = [_topology(ob.data) for ob in evaluated]
                 for ob, own in zip(objects, counts, strict=True):
                     _check_vertices(own, object_label(ob), number)
@@ -206,7 +210,6 @@ def _evaluated(view_layer, object, number: int) -> bpy.types.Object:
             f"The {object_label(object)} is hidden at frame {number}, so Blender does not evaluate its shape there. "
             "Start or end the range where it is visible, or mute the animation of its visibility in the viewport"
         )
-    check_cache_files(object)
     for modifier in sequences(object):
         check_sequence_file(object, modifier, number)
     return object.evaluated_get(view_layer.depsgraph)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Why the animation of an object cannot be read: its kind, mode, visibility, scale and cache files."""
 
+import contextlib
+import math
 import os
 import re
+import struct
 from pathlib import Path
 
 import bpy
@@ -12,6 +15,10 @@ from ..core.errors import BadScene
 # Only these modes replace the evaluated mesh by one of their own.
 UNREADABLE_MODES = {"EDIT": "Edit Mode", "SCULPT": "Sculpt Mode"}
 CACHE_MODIFIERS = ("MESH_SEQUENCE_CACHE", "MESH_CACHE")
+
+# Magic and version; points, first time, seconds a frame, frames. Frames and points; a time for each frame follows.
+_PC2_HEAD, _MDD_HEAD = struct.Struct("<16xiffi"), struct.Struct(">ii")
+_POSITION_BYTES = 12
 
 
 def object_label(object) -> str:
@@ -105,7 +112,7 @@ def check_cache_content(object, depsgraph) -> None:
     for modifier, path in _cache_paths(object):
         label = f'the modifier "{modifier.name}" of {object_label(object)}'
         if modifier.type == "MESH_CACHE":
-            _check_point_count(object, modifier, path, label)
+            _check_point_cache(object, modifier, path, label)
             continue
         if not modifier.object_path:
             raise BadScene(f"No object of the cache is chosen in {label}. Choose its Object Path")
@@ -118,6 +125,27 @@ def check_cache_content(object, depsgraph) -> None:
         if modifier.object_path not in paths:
             raise BadScene(
                 f'The cache file of {label} has no object "{modifier.object_path}": {path}. Choose another Object Path'
+            )
+
+
+def cache_stamps(object) -> dict[str, tuple[int, int]]:
+    """Size and time of change of the object's cache files, for ``check_cache_unchanged``."""
+    stamps = {}
+    for _, path in _cache_paths(object):
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            stamps[path] = status.st_size, status.st_mtime_ns
+    return stamps
+
+
+def check_cache_unchanged(object, stamps: dict[str, tuple[int, int]]) -> None:
+    """Raises BadScene where a cache file is missing, or is another one than when ``stamps`` were taken."""
+    check_cache_files(object)
+    for path, stamp in cache_stamps(object).items():
+        if stamps.get(path, stamp) != stamp:
+            raise BadScene(
+                f"A cache file of {object_label(object)} was changed while it was being read: {path}. "
+                "Wait until it is written, and start again"
             )
 
 
@@ -180,23 +208,37 @@ def _absolute(filepath: str, library) -> str:
     return os.path.normpath(bpy.path.abspath(filepath, library=library))
 
 
-def _check_point_count(object, modifier, path: str, label: str) -> None:
-    """A point cache moves the vertices only where their numbers agree."""
-    if modifier != visible_modifiers(object)[0]:
-        return
-    expected = len(object.data.vertices)
-    with open(path, "rb") as file:
-        head = file.read(20)
+def _check_point_cache(object, modifier, path: str, label: str) -> None:
+    """Blender shows the mesh at rest at frames that a damaged point cache does not have."""
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            head = file.read(_PC2_HEAD.size)
+    except OSError as error:
+        raise BadScene(f"The cache file of {label} cannot be read: {path} ({error.strerror or error})") from error
     if modifier.cache_format == "PC2":
-        valid, points = head[:12] == b"POINTCACHE2\0", int.from_bytes(head[16:20], "little")
+        valid = len(head) == _PC2_HEAD.size and head[:12] == b"POINTCACHE2\0"
+        points, start, step, frames = _PC2_HEAD.unpack(head) if valid else (0, 0.0, 0.0, 0)
+        times_wrong = not (math.isfinite(start) and math.isfinite(step) and step > 0)
+        beginning = _PC2_HEAD.size
     else:
-        valid, points = len(head) >= 8, int.from_bytes(head[4:8], "big")
-    if not valid or len(head) < 8:
+        valid, times_wrong = len(head) >= _MDD_HEAD.size, False
+        frames, points = _MDD_HEAD.unpack(head[: _MDD_HEAD.size]) if valid else (0, 0)
+        beginning = _MDD_HEAD.size + 4 * frames
+    if not valid or frames < 1 or points < 1 or (times_wrong and modifier.time_mode == "TIME"):
         raise BadScene(
             f"The cache file of {label} is not in the {modifier.cache_format} format: {path}. Export it again"
         )
-    if points != expected:
+    # Behind another modifier the number may be another one, which only Blender knows.
+    expected = len(object.data.vertices)
+    if points != expected and modifier == visible_modifiers(object)[0]:
         raise BadScene(
             f"The cache file of {label} has {points} points, but the mesh has {expected} vertices: {path}. "
             "Choose the cache that was made for this mesh"
+        )
+    whole = max(size - beginning, 0) // (points * _POSITION_BYTES)
+    if whole < frames:
+        raise BadScene(
+            f"The cache file of {label} is cut short: of its {frames} frames it has {whole}: {path}. "
+            "Wait until it is written, or export it again"
         )

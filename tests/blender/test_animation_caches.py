@@ -173,6 +173,54 @@ def test_file_that_is_no_point_cache(tmp_path, kind):
         read(object, 1, 6)
 
 
+def point_cached(path, kind="PC2", value=0.1):
+    """A grid with a point cache of 6 frames; ``value`` is a coordinate of vertex 3 at the third."""
+    object = scenes.grid()
+    positions = point_positions(object)[:6]
+    positions[2, 3, 1] = value
+    WRITERS[kind](path, positions)
+    scenes.point_cache(object, path, kind)
+    return object
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_point_cache_that_is_cut_short(tmp_path, kind):
+    """Blender would show the mesh at rest at the frames that are missing."""
+    path = tmp_path / "flag.cache"
+    object = point_cached(path, kind)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(BadScene, match="is cut short: of its 6 frames it has 5"):
+        read(object, 1, 4)
+
+
+def test_point_cache_without_times(tmp_path):
+    path = tmp_path / "flag.cache"
+    object = point_cached(path)
+    data = bytearray(path.read_bytes())
+    data[24:28] = bytes(4)
+    path.write_bytes(data)
+    assert len(read(object, 1, 6).animation.frames) == 6, "seconds a frame, which do not count for frames"
+    object.modifiers[0].time_mode = "TIME"
+    with pytest.raises(BadScene, match="is not in the PC2 format"):
+        read(object, 1, 6)
+
+
+def test_point_cache_that_is_written_while_it_is_read(tmp_path):
+    path = tmp_path / "flag.cache"
+    object = point_cached(path)
+    steps = read_animation(bpy.context, object, 1, 6)
+    next(steps)
+    path.write_bytes(path.read_bytes()[:400])
+    with pytest.raises(BadScene, match='cache file of object "Flag" was changed while it was being read'):
+        next(steps)
+
+
+def test_position_out_of_all_measure(tmp_path):
+    object = point_cached(tmp_path / "flag.cache", value=-1e30)
+    with pytest.raises(BadAnimation, match=r"out of all measure, -1e\+30, at frame 3, vertex 3"):
+        read(object, 1, 6)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_position_that_is_not_a_number(tmp_path, value):
     object = scenes.grid()
