@@ -2,6 +2,7 @@
 """`convert`: a mesh animation to bones, weights and keyframes."""
 
 import argparse
+import os
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from ..scene.presets import find_preset, read_preset
 from . import arguments
 from .common import UsageError, find_objects, progress_of
 from .outcome import Outcome, Row
+from .report import write_bytes
 
 
 def add(commands) -> None:
@@ -151,6 +153,8 @@ def _picture_path(options) -> Path | None:
         raise UsageError(f"--curve must name a .png file, not {picture.name}")
     if not picture.parent.is_dir():
         raise UsageError(f"--curve names a folder that does not exist: {picture.parent}")
+    if not os.access(picture.parent, os.W_OK):
+        raise UsageError(f"The curve cannot be saved to {picture}: its folder is read-only")
     return picture
 
 
@@ -158,9 +162,9 @@ def _save_picture(result: conversion.Conversion, picture: Path) -> None:
     from ..core.curve_picture import curve_picture
 
     try:
-        picture.write_bytes(curve_picture(result.curve, result.target_error, result.bone_count))
+        write_bytes(picture, curve_picture(result.curve, result.target_error, result.bone_count))
     except OSError as error:
-        raise BadScene(f"The curve could not be saved to {picture}: {error}") from error
+        raise BadScene(f"The curve could not be saved to {picture}: {error.strerror or error}") from error
 
 
 def _part_rows(result: conversion.Conversion) -> list[Row]:

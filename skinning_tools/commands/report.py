@@ -119,10 +119,15 @@ def write_json(path: Path, document: dict) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """As ``write_json``, for any text."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """As ``write_json``, for anything."""
     handle, name = _temporary(path)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         # Temporary files are for their owner alone; this one is for whoever may read new files.
