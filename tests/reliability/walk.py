@@ -133,14 +133,14 @@ class Walker:
             self._note()
 
     def _undo(self) -> None:
-        if self._place == 0:
+        if self._place == 0 or self._of_a_mode(self._place - 1):
             return
         bpy.ops.ed.undo()
         self._place -= 1
         self._compare("undo")
 
     def _redo(self) -> None:
-        if self._place + 1 >= len(self._states):
+        if self._place + 1 >= len(self._states) or self._of_a_mode(self._place + 1):
             return
         bpy.ops.ed.redo()
         self._place += 1
@@ -201,6 +201,11 @@ class Walker:
     def _note(self) -> None:
         self._states.append(file_state.file_state())
         self._place = len(self._states) - 1
+
+    def _of_a_mode(self, place: int) -> bool:
+        """Whether an undo to there is one of Blender's modes that undo their own edits alone, as Edit Mode does."""
+        modes = {state["ui"]["mode"] for state in (self._states[place], self._states[self._place])}
+        return not modes <= {None, "OBJECT", "POSE"}
 
     def _compare(self, what: str) -> None:
         self.undone += 1

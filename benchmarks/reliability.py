@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bad luck in thousands: properties of core, damaged files, random walks over the operators, many conversions, disks.
+
+What the suite tries a little of (tests/core/test_properties.py, tests/blender/test_reliability.py), with the same
+seeds on. What fails is printed with its seed; a walk that fails also as a sequence of steps, which --replay makes
+shorter.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from _tables import Tables  # noqa: E402 (beside this file)
+
+from tests.core import properties  # noqa: E402 (the checkout's)
+from tests.core.binding import properties as binding_properties  # noqa: E402
+from tests.reliability import children, disks  # noqa: E402
+
+PROPERTY_INPUTS, SLOW_INPUTS = 500, 60
+SLOW = ("pictures_take_any_figures",)
+READERS = {
+    "PC2 and MDD": ("readers:point_cache", 3000),
+    "Alembic": ("readers:alembic", 200),
+    ".blend": ("readers:blend_file", 600),
+}
+WALKS, CONVERSIONS = 600, 200
+PATIENCE = 300.0
+CONVERT = ["convert", "--object", "Flag", "--bones", "4", "--iterations", "1", "--quiet", "--input", "shot.blend"]
+CURVE = ["--target-error", "5", "--curve", "disk/curve.png"]
+# What, arguments of the command line, the disk, and a file that is there before.
+DISKS = (
+    ("result", ["--output", "disk/out.blend", "--report", "report.json"], "out.blend"),
+    ("report", ["--output", "out.blend", "--report", "disk/report.json"], ""),
+    ("curve of error", ["--output", "out.blend", *CURVE, "--report", "report.json"], "curve.png"),
+)
+WAYS = {
+    "deleted": "deleted before the next",
+    "undone": "undone before the next",
+    "refused": "stopped in the midst, or deleted",
+    "new_files": "in a file that is opened anew",
+    "kept": "all kept",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--share", type=float, default=1.0, help="of all inputs (default: %(default)s)")
+    parser.add_argument("--first-seed", type=int, default=0, help="inputs are made from the seeds from here on")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    parser.add_argument("--replay", type=Path, metavar="STEPS.json", help="only run this sequence, and make it shorter")
+    options = parser.parse_args()
+    if options.replay:
+        return replay(options.replay)
+    tables, seeds = Tables(first=46), _Seeds(options.first_seed, options.share)
+    failures = show_properties(tables, seeds) + show_readers(tables, seeds) + show_walks(tables, seeds)
+    failures += show_memory(tables, seeds) + show_disks(tables)
+    print(f"\n{failures} failures")
+    if options.write:
+        tables.write(options.write, "Reliability", _head(options.first_seed, failures))
+    return int(failures > 0)
+
+
+class _Seeds:
+    def __init__(self, first: int, share: float):
+        self._first, self._share = first, share
+
+    def of(self, count: int) -> range:
+        return range(self._first, self._first + self.count(count))
+
+    def count(self, count: int) -> int:
+        return max(round(count * self._share), 1)
+
+
+def _head(first_seed: int, failures: int) -> str:
+    code = "import bpy; print(bpy.app.version_string)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split("\n")[0]
+    return (
+        f"How often the extension was tried with bad luck, and how often it failed: {failures} times in what follows. "
+        f"Blender {said}, Python {sys.version.split()[0]}, numpy {np.__version__}; every input is made from its seed, "
+        f"{first_seed} and up, and is the same in every run. A failure is anything but a right result or a message "
+        "that says what is wrong and what to do: another exception, figures that are not those of the result, "
+        "a file that is not whole taken for one that is, data-blocks left behind, a scene that an undo does not bring "
+        "back. Where Blender itself crashes on what is damaged, before the extension sees any of it, that is counted "
+        "apart. The suite tries the first seeds of all. Made by "
+        "`python3 build.py bench reliability --write docs/reliability.md`."
+    )
+
+
+def show_properties(tables: Tables, seeds: _Seeds) -> int:
+    tables.begin(
+        "Properties of core",
+        "Animations, meshes, skeletons and weights of all sorts: lines, planes, lumps, torn and doubled ones, from "
+        "micrometers to kilometers, far from the origin, bones without length, matrices that mirror or vanish.",
+        *("property", "inputs", "failures"),
+    )
+    warnings.filterwarnings("error", category=RuntimeWarning, module="skinning_tools")
+    total = 0
+    for holds in (*properties.PROPERTIES, *binding_properties.PROPERTIES):
+        tried = seeds.of(SLOW_INPUTS if holds.__name__ in SLOW else PROPERTY_INPUTS)
+        failed = 0
+        for seed in tried:
+            try:
+                holds(np.random.default_rng(seed))
+            except Exception as error:  # noqa: BLE001 - any is a failure
+                failed += 1
+                print(f"  {holds.__name__}, seed {seed}: {type(error).__name__}: {str(error)[:300]}")
+        total += failed
+        tables.row(holds.__name__.replace("_", " "), str(len(tried)), str(failed))
+    return total
+
+
+def show_readers(tables: Tables, seeds: _Seeds) -> int:
+    tables.begin(
+        "Damaged files",
+        "Cut, bits turned over, numbers in the head or anywhere replaced by zero, negative, huge ones or none, blocks "
+        "of zeros, parts twice, other files and folders in their place; point caches also changed while they are read. "
+        "Each is converted. Of point caches a second reader, by the format's description, knows what is right.",
+        *("format", "inputs", "converted", "refused", "Blender crashed", "failures"),
+    )
+    total = 0
+    for name, (task, count) in READERS.items():
+        results = list(children.tried(f"tests.reliability.{task}", seeds.of(count)))
+        counts = Counter(_kind(result) for result in results)
+        total += counts["failure"]
+        numbers = (counts[kind] for kind in ("converted", "refused", "of Blender", "failure"))
+        tables.row(name, str(len(results)), *map(str, numbers))
+    return total
+
+
+def _kind(result: dict) -> str:
+    """What a result counts as; a failure is printed."""
+    if result["outcome"] in ("converted", "refused", "held", "done"):
+        return result["outcome"]
+    if result["outcome"] in (children.CRASHED, children.HUNG) and children.is_of_blender(result["where"]):
+        return "of Blender"
+    print(f"  failure: {json.dumps(result)[:2000]}")
+    return "failure"
+
+
+def show_walks(tables: Tables, seeds: _Seeds) -> int:
+    tables.begin(
+        "Random walks",
+        "Fourteen steps each from one of seven scenes: any operator whose poll allows it with settings of all sorts, "
+        "edits of users between them (objects, modifiers, groups, bones and keys deleted or renamed, the extension's "
+        "notes overwritten, modes, frames), undo and redo. After each step: nothing changed where it was refused, "
+        "nothing that nobody uses, no NaN, all after an undo as before, every panel drawn.",
+        *("walks", "operators done", "refused", "undo and redo", "Blender crashed", "failures"),
+    )
+    results = list(children.tried("tests.reliability.walk:walk", seeds.of(WALKS), PATIENCE))
+    counts = Counter(_kind(result) for result in results)
+    for result in (each for each in results if each["outcome"] == "failed"):
+        path = Path(tempfile.gettempdir()) / f"walk_{result['seed']}.json"
+        path.write_text(json.dumps(result["steps"]))
+        print(f"  its steps: {path}")
+    sums = (str(sum(result.get(name, 0) for result in results)) for name in ("taken", "refused", "undone"))
+    tables.row(str(len(results)), *sums, str(counts["of Blender"]), str(counts["failure"]))
+    return counts["failure"]
+
+
+def show_memory(tables: Tables, seeds: _Seeds) -> int:
+    count = seeds.count(CONVERSIONS)
+    tables.begin(
+        f"{count} conversions in one process",
+        "1,200 vertices, 24 frames. MB in memory, and data-blocks in the file, after so many conversions. Results that "
+        "are kept take room: each is a mesh, an armature and an action.",
+        *("results", "MB after 1", "after 20", f"after {count}", "most", "blocks after 20", f"after {count}"),
+    )
+    failures = 0
+    for way, text in WAYS.items():
+        (result,) = children.tried(f"tests.reliability.repeated:{way}", [count], PATIENCE)
+        failed = result["outcome"] != "done" or result["left"]
+        failures += failed
+        if failed:
+            print(f"  failure: {json.dumps(result)[:2000]}")
+            continue
+        first, warm, most, last = (f"{value:.0f}" for value in result["megabytes"])
+        tables.row(text, first, warm, last, most, *map(str, result["blocks"][1:]))
+    return failures
+
+
+def show_disks(tables: Tables) -> int:
+    if not disks.can_mount():
+        print("\nDisks cannot be mounted here: those that are full or read-only are left out")
+        return 0
+    tables.begin(
+        "Disks",
+        "The command line on real disks that are full or read-only, with an older file in the place. Exit codes: "
+        "[command line](command_line.md).",
+        *("what for", "disk", "exit code", "older file", "left in part", "says why"),
+    )
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="skinning_tools_") as folder:
+        shot = Path(folder) / "shot.blend"
+        _write_shot(shot)
+        for what, arguments, old in DISKS:
+            for kind in (disks.FULL, disks.READ_ONLY):
+                came = disks.OnDisk([*CONVERT, *arguments], kind, shot, old=(old,) if old else ())
+                others = came.files.keys() - {old}
+                same = came.files.get(old) == disks.OLD if old else True
+                words = "full" in came.error or "No space" in came.error or "ead-only" in came.error
+                failures += not (same and words) or bool(others) or came.code == 0
+                untouched = "as it was" if old and same else "-" if same else "spoiled"
+                tables.row(what, kind, str(came.code), untouched, str(len(others)), "yes" if words else "no")
+    return failures
+
+
+def _write_shot(path: Path) -> None:
+    code = "import sys, os, bpy; sys.path.insert(0, sys.argv[1]); from tests.blender import moving_meshes as meshes; "
+    code += "meshes.fresh_scene(); meshes.waving_grid(columns=40, rows=30); "
+    code += "bpy.ops.wm.save_as_mainfile(filepath=sys.argv[2]); os._exit(0)"
+    subprocess.run([sys.executable, "-c", code, str(ROOT), str(path)], check=True, stdout=subprocess.DEVNULL)
+
+
+def replay(path: Path) -> int:
+    """Run a walk's steps, and print the shortest sequence that breaks in the same way."""
+    from tests.reliability import walk
+
+    steps = json.loads(path.read_text())
+    with tempfile.TemporaryDirectory(prefix="skinning_tools_") as folder:
+        walk.prepare(Path(folder))
+        print(walk.replay(steps, Path(folder)) or "nothing breaks")
+        print(json.dumps(walk.shrunk(steps, Path(folder))))
+    sys.stdout.flush()
+    # Blender's modules before 5.2 can crash while Python shuts down.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
