@@ -21,10 +21,21 @@ def e_rms(animation, rest, bones, weights, transforms) -> float:
     return meter.e_rms
 
 
-@pytest.mark.parametrize(("name", "bones", "kind"), [("horse_gallop", 30, "RIGID"), ("horse_collapse", 6, "AFFINE")])
-def test_smoother_with_every_step_of_the_slider(shared_data, name, bones, kind):
-    data = np.load(shared_data(f"{name}.npz"))
-    animation = Animation(data["frames"], data["triangles"])
+def third(path, frame_step: int) -> Animation:
+    """The third of an animated mesh that is foremost along its longest axis, every so manieth frame of it."""
+    data = np.load(path)
+    frames = data["frames"][::frame_step]
+    places = frames[0][:, np.argmax(np.ptp(frames[0], axis=0))]
+    kept = places >= np.quantile(places, 2 / 3)
+    triangles = data["triangles"][kept[data["triangles"]].all(axis=1)]
+    return Animation(frames[:, kept], (np.cumsum(kept) - 1)[triangles])
+
+
+@pytest.mark.parametrize(
+    ("name", "frame_step", "bones", "kind"), [("horse_gallop", 2, 10, "RIGID"), ("horse_collapse", 4, 6, "AFFINE")]
+)
+def test_smoother_with_every_step_of_the_slider(shared_data, name, frame_step, bones, kind):
+    animation = third(shared_data(f"{name}.npz"), frame_step)
     result = decompose(animation, Settings(bone_count=bones, bone_kind=kind, iterations=6))
     neighbors = neighbor_weights(result.rest, animation.triangles)
     energies, errors = [], []
@@ -122,8 +133,7 @@ def test_meshes_of_all_sorts(case):
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
 def test_decompositions_get_smoother_at_a_known_error(shared_data, kind):
-    data = np.load(shared_data("horse_collapse.npz"))
-    animation = Animation(data["frames"][::2], data["triangles"])
+    animation = third(shared_data("horse_collapse.npz"), 2)
     energies, errors = [], []
     for smoothness in (0.0, 0.25, 0.5, 1.0):
         settings = Settings(bone_count=6, bone_kind=kind, iterations=6, smoothness=smoothness)
@@ -143,7 +153,7 @@ def test_decompositions_get_smoother_at_a_known_error(shared_data, kind):
     assert np.all(np.diff(energies) < 0)
     assert energies[1] < 0.7 * energies[0]
     assert errors[1] < 1.05 * errors[0]
-    assert errors[-1] < 5 * errors[0]
+    assert errors[-1] < 2 * errors[0]
 
 
 def test_decompositions_of_meshes_of_all_sorts_may_be_smooth():
