@@ -19,7 +19,7 @@ from ..core.memory import check_available
 from . import actions, background, rotation_centers
 from .before_armature import check_vertex_count, remove_modifiers, unskinned_copy
 from .crs_modifier import remove_data
-from .data_blocks import is_alive, local_copy
+from .data_blocks import clear_shape_keys, is_alive, local_copy
 from .frame_range import frame_range
 from .local_collections import collections_beside
 from .object_checks import object_label
@@ -136,7 +136,7 @@ def _copied(object) -> Iterator[bpy.types.Object]:
         copy.data = mesh
         copy.name = mesh.name = with_ending(object.name, ENDING)
         if mesh.shape_keys is not None:
-            copy.shape_key_clear()
+            clear_shape_keys(copy)
         remove_data(mesh)
         rotation_centers.remove_centers(mesh)
         remove_modifiers(copy, from_armature=False)

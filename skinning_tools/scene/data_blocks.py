@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Data-blocks: whether one that Python holds is still there, and copies that stand on their own."""
 
+import bpy
+
 
 def is_alive(block) -> bool:
     """False where the user, an undo or another file has removed the data-block."""
@@ -19,3 +21,15 @@ def local_copy(object):
     if copy.override_library is not None:
         copy.make_local(clear_liboverride=True)
     return copy
+
+
+def clear_shape_keys(object) -> None:
+    """Take all shape keys off the object's mesh.
+
+    Blender before 5.0 counts a user too many of the keys of a mesh that Python has copied. They would stay in the file
+    without their mesh, and Blender crashes where anything looks at them.
+    """
+    keys = object.data.shape_keys
+    object.shape_key_clear()
+    if keys is not None and is_alive(keys):
+        bpy.data.batch_remove([keys])

@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from .data_blocks import clear_shape_keys
 from .eigenskin_bake import take_keyframes_away
 from .eigenskin_record import Record, mesh_users, own_drivers, own_keys
 
@@ -93,5 +94,5 @@ def _take_frame_away(object, record: Record) -> None:
     if record.made_basis and len(key.key_blocks) == 1 and key.animation_data is None:
         positions = np.empty(3 * len(object.data.vertices), np.float32)
         key.reference_key.points.foreach_get("co", positions)
-        object.shape_key_clear()
+        clear_shape_keys(object)
         object.data.attributes["position"].data.foreach_set("vector", positions)

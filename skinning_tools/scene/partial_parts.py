@@ -14,7 +14,7 @@ from ..core.errors import BadAnimation, BadMesh, BadScene
 from .animation_reader import read_animation
 from .bodies import check_deforming
 from .crs_record import native_modifier
-from .data_blocks import is_alive
+from .data_blocks import clear_shape_keys, is_alive
 from .fit_poses import bare_skin
 from .frame_range import frame_range
 from .job_checks import reason_not_to_work
@@ -216,7 +216,7 @@ def plain_copy(parts: Parts, armature=None) -> Iterator[bpy.types.Object]:
         copy.data = mesh
         rest = rest_positions(mesh)
         if mesh.shape_keys is not None:
-            copy.shape_key_clear()
+            clear_shape_keys(copy)
         mesh.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
         copy.modifiers.clear()
         if copy.parent_type == "ARMATURE":

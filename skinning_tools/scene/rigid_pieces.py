@@ -13,7 +13,7 @@ from . import background, own_traces
 from .bone_parenting import parent_to_bone
 from .bone_weights import read_bone_weights, write_bone_weights
 from .crs_record import native_modifier
-from .data_blocks import is_alive, local_copy
+from .data_blocks import clear_shape_keys, is_alive, local_copy
 from .local_collections import collections_beside
 from .object_checks import object_label
 from .object_transform import world_matrices
@@ -191,7 +191,7 @@ def _make_rigid(object, piece, mesh, bone_name: str) -> None:
             piece.vertex_groups.remove(piece.vertex_groups[bone.name])
     keys = mesh.shape_keys
     if keys is not None and not _moves_by_keys(mesh):
-        piece.shape_key_clear()
+        clear_shape_keys(piece)
         # Before 5.2 Blender counts a copied mesh's keys once too often, and leaves them.
         if is_alive(keys):
             bpy.data.batch_remove([keys])

@@ -236,8 +236,9 @@ def _group(group) -> object:
 
 
 def _notes(owner) -> dict[str, str]:
-    """Custom properties."""
-    return {key: repr(_plain(owner[key])) for key in sorted(owner.keys())}
+    """Custom properties. Before 5.0 the registered ones were among them, and came to be when they were looked at."""
+    own = sorted(set(owner.keys()) - set(owner.bl_rna.properties.keys()))
+    return {key: repr(_plain(owner[key])) for key in own}
 
 
 def _plain(value):

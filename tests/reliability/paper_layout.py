@@ -86,7 +86,9 @@ class PaperContext:
     region = SimpleNamespace(width=WIDTH)
     # Blender has none without a window.
     preferences = SimpleNamespace(system=SimpleNamespace(ui_scale=1.0))
-    space_data = SimpleNamespace(shading=SimpleNamespace(type="SOLID", color_type="MATERIAL"))
+    space_data = SimpleNamespace(
+        shading=SimpleNamespace(type="SOLID", color_type="MATERIAL"), overlay=SimpleNamespace(show_overlays=True)
+    )
 
     def __getattr__(self, name):
         return getattr(bpy.context, name)
