@@ -67,7 +67,7 @@ def add_influences(command) -> None:
     command.add_argument(
         "--influences",
         type=int,
-        default=4,
+        default="4",
         metavar="N",
         help="most bones that may move one vertex (default: %(default)s)",
     )
@@ -77,7 +77,7 @@ def add_smoothness(command) -> None:
     command.add_argument(
         "--smoothness",
         type=float,
-        default=0.0,
+        default="0.0",
         metavar="S",
         help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
     )

@@ -47,7 +47,8 @@ class _Preset(argparse.Action):
         values["no_rest_pose"] = not values.pop("optimize_rest_pose", True)
         for setting, value in values.items():
             option = self._options.get(setting, setting)
-            if getattr(namespace, option) == parser.get_default(option):
+            # Defaults are texts, which argparse reads at the end: what was given is another object, even where equal.
+            if getattr(namespace, option) is parser.get_default(option):
                 setattr(namespace, option, value)
         setattr(namespace, self.dest, name)
 
@@ -70,30 +71,30 @@ def add_settings(command) -> None:
         help="settings to start from: Cloth, Creature, Face, 'Game Rigid', or one saved in the panel; other options "
         "change them",
     )
-    command.add_argument("--bones", type=int, default=20, metavar="N", help="number of bones (default: %(default)s)")
+    command.add_argument("--bones", type=int, default="20", metavar="N", help="number of bones (default: %(default)s)")
     arguments.add_bone_kind(command, "AFFINE", "SCALED", "RIGID")
     arguments.add_influences(command)
     command.add_argument(
-        "--iterations", type=int, default=15, metavar="N", help="rounds of improvement (default: %(default)s)"
+        "--iterations", type=int, default="15", metavar="N", help="rounds of improvement (default: %(default)s)"
     )
     command.add_argument(
         "--target-error",
         type=float,
-        default=0.0,
+        default="0.0",
         metavar="E",
         help="E_RMS to reach with as few bones as possible, at most --bones (default: not used)",
     )
     command.add_argument(
         "--residual-shapes",
         type=int,
-        default=0,
+        default="0",
         metavar="N",
         help="number of keyed shape keys that correct what the bones leave over (default: %(default)s)",
     )
     command.add_argument(
         "--key-tolerance",
         type=float,
-        default=0.0,
+        default="0.0",
         metavar="T",
         help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",
     )

@@ -85,6 +85,24 @@ def test_on_the_command_line(scene):
         assert (given.bones, given.residual_shapes) == (7, 10)
 
 
+@pytest.mark.parametrize(
+    "given",
+    ("bones=20", "kind=AFFINE", "influences=4", "iterations=15", "residual-shapes=0", "key-tolerance=0"),
+)
+def test_what_is_given_wins_where_it_is_the_default(scene, tmp_path, given):
+    chosen = scene.skinning_conversion
+    chosen.bone_count, chosen.bone_kind, chosen.max_influences, chosen.iterations = 7, "RIGID", 3, 9
+    chosen.residual_shapes, chosen.key_tolerance, chosen.smoothness = 2, 0.5, 0.25
+    assert bpy.ops.skinning.add_conversion_preset(name="Other") == {"FINISHED"}
+    name = given.split("=")[0].replace("-", "_")
+    without, default = getattr(options("--preset=Other"), name), getattr(options(), name)
+    assert without != default
+    for arguments in ((f"--{given}", "--preset=Other"), ("--preset=Other", f"--{given}")):
+        found = options(*arguments)
+        assert getattr(found, name) == default
+        assert type(getattr(found, name)) is type(default)
+
+
 def test_many_shots_get_the_same(scene):
     """Each shot's own command line has all options, whichever of them came from where."""
     arguments = ["convert-shots", "in", "--output", "out", "--object", "Flag", "--preset", "Face", "--smoothness", "0"]
