@@ -70,7 +70,7 @@ def weights_of(object, rig) -> np.ndarray:
 def check_bound(object, rig, influences=4) -> np.ndarray:
     """Every vertex is bound by weights that sum to 1, of few enough bones; returns them, (N, P)."""
     weights = weights_of(object, rig)
-    assert np.allclose(weights.sum(axis=1), 1, atol=1e-5)
+    assert np.allclose(weights.sum(axis=1), 1, atol=1e-6)
     assert (weights > 0).sum(axis=1).max() <= influences
     return weights
 

@@ -177,7 +177,7 @@ def test_unapplied_and_negative_scale(scene, scale):
     ob = moving_meshes.waving_grid()
     ob.location, ob.rotation_euler, ob.scale = (1, 2, 3), (0.3, 0.4, 0.5), scale
     assert convert(bone_count=12) == {"FINISHED"}
-    coincide(ob, bpy.data.objects["Flag_skinned"], 0.1)
+    coincide(ob, bpy.data.objects["Flag_skinned"], 0.001)
 
 
 def test_animated_object_and_parent(scene):
@@ -190,7 +190,7 @@ def test_animated_object_and_parent(scene):
         ob.keyframe_insert("location", frame=frame)
         parent.keyframe_insert("rotation_euler", frame=frame)
     assert convert(bone_count=12) == {"FINISHED"}
-    coincide(ob, bpy.data.objects["Flag_skinned"], 0.1)
+    coincide(ob, bpy.data.objects["Flag_skinned"], 0.001)
 
 
 def test_objects_that_share_a_mesh(scene):
@@ -200,7 +200,7 @@ def test_objects_that_share_a_mesh(scene):
     assert convert(bone_count=12) == {"FINISHED"}
     assert second.data == first.data
     assert bpy.data.objects["Flag_skinned"].data != first.data
-    coincide(first, bpy.data.objects["Flag_skinned"], 0.1)
+    coincide(first, bpy.data.objects["Flag_skinned"], 0.001)
 
 
 def test_linked_library_data(scene, tmp_path):
@@ -218,7 +218,7 @@ def test_linked_library_data(scene, tmp_path):
     skinned, rig = bpy.data.objects["Flag_skinned"], bpy.data.objects["Flag_rig"]
     for block in (skinned, skinned.data, rig, rig.data, rig.animation_data.action):
         assert block.library is None
-    coincide(linked, skinned, 0.1)
+    coincide(linked, skinned, 0.001)
 
 
 def test_loose_vertices_parts_degenerate_faces_and_ngons(scene):

@@ -143,7 +143,7 @@ def test_a_parent_of_type_armature_is_the_modifier():
     assert not ob.modifiers
     assert ob.parent_type == "ARMATURE"
     bpy.context.scene.frame_set(8)
-    assert np.allclose(scenes.evaluated_positions(ob), skinned_meshes.expected(ob, "LBS"), atol=1e-4)
+    assert np.allclose(scenes.evaluated_positions(ob), skinned_meshes.expected(ob, "LBS"), atol=2e-5)
 
 
 def test_another_parent_stays():

@@ -71,7 +71,7 @@ def test_an_unevenly_scaled_armature_shears_nothing():
     made = containment_volumes(body, read_skeleton(ob, rig))
     generated()
     for volume, expected in zip(read(ob, rig)[0], made, strict=True):
-        assert np.allclose(volume.depth(body.rest), expected.depth(body.rest), rtol=1e-3, atol=1e-4)
+        assert np.allclose(volume.depth(body.rest), expected.depth(body.rest), rtol=1e-5, atol=1e-5)
 
 
 def test_they_are_wire_shapes_in_a_collection_of_their_own():
@@ -112,7 +112,7 @@ def test_bind_uses_them_as_they_are():
     assert not volumes_of(rig)
     volumes = generated()
     bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
-    assert np.allclose(weights_of(ob, rig), silent, atol=1e-4)
+    assert np.allclose(weights_of(ob, rig), silent, atol=1e-5)
     volumes["Bone 2"].scale = [4 * value for value in volumes["Bone 2"].scale]
     bpy.context.view_layer.update()
     bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
@@ -161,7 +161,7 @@ def test_moved_rotated_and_scaled_in_any_way(kind, way):
         [stretch @ (ob.matrix_world.inverted() @ Matrix.Translation(point)).translation for point in world]
     )
     found = {v.bone: v for v in read(ob, rig)[0]}[1]
-    assert np.allclose(found.depth(shown), 1, atol=1e-3)
+    assert np.allclose(found.depth(shown), 1, atol=2e-5)
 
 
 def test_an_edited_shape_is_told():
@@ -354,7 +354,7 @@ def test_the_other_side_gets_the_mirror_image(kind, mesh_too):
     points = np.random.default_rng(0).normal(scale=2, size=(200, 3))
     flipped = points * [-1, 1, 1]
     # The mesh's space is the armature's.
-    assert np.allclose(found["arm.L"].depth(points), found["arm.R"].depth(flipped), rtol=1e-3)
+    assert np.allclose(found["arm.L"].depth(points), found["arm.R"].depth(flipped), rtol=2e-5)
 
 
 def test_what_cannot_be_mirrored():

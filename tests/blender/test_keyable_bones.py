@@ -39,7 +39,7 @@ def test_locations_along_the_axes_of_the_armature(rig, kind, bones):
     for name in bones:
         armature.data.bones[name].use_local_location = False
     solve(bone_kind=kind)
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
 
 
 @pytest.mark.parametrize("kind", ["RIGID", "SCALED", "AFFINE"])
@@ -49,7 +49,7 @@ def test_a_mesh_that_is_mirrored_against_its_armature(rig, kind):
         each.scale = (-1.2, 1.2, 1.2)
     bpy.context.view_layer.update()
     solve(bone_kind=kind)
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
 
 
 @pytest.mark.parametrize("mode", ["ADD", "COMBINE"])
@@ -71,7 +71,7 @@ def test_an_action_that_is_mixed_with_tracks(rig, mode):
     refused('NLA track "NlaTrack" of "Rig" plays alone')
     animation.use_nla = False
     solve()
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
 
 
 def test_new_bones_combine_with_tracks(rig):
@@ -105,11 +105,11 @@ def test_inverse_kinematics_of_a_bone_that_moves_nothing(rig, kind, above):
     if kind == "IK":
         constraint.chain_count = 1
         solve()
-        assert error(ob, wanted) < 0.01
+        assert error(ob, wanted) < 0.002
     constraint.chain_count = above
     constraint.mute = True
     solve()
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
 
 
 def test_a_constraint_that_is_off_only_now(rig):
@@ -126,7 +126,7 @@ def test_a_constraint_that_is_off_only_now(rig):
             for point in curve.keyframe_points:
                 point.co[1], point.interpolation = 0.0, "CONSTANT"
     solve()
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
 
 
 def test_what_moves_bones_in_between(rig):
@@ -147,7 +147,7 @@ def test_what_moves_bones_in_between(rig):
     refused('bone "Bone 2" of "Rig" would not go where its keys take it at frame 2')
     control.driver_remove("rotation_euler", 0)
     solve()
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
 
 
 def test_a_rotation_mode_that_changes(rig):
@@ -179,7 +179,7 @@ def test_what_shapes_the_mesh_besides_is_told(rig, capfd):
     assert "1 bendy bone solved for as straight" in told
     key.mute = True
     bpy.context.view_layer.update()
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
 
 
 def test_frames_of_an_action_in_stretched_time(rig, capfd):
@@ -220,7 +220,7 @@ def test_drivers_of_the_armature_itself_read_the_new_motion(rig):
     variable.targets[0].transform_type, variable.targets[0].transform_space = "ROT_X", "LOCAL_SPACE"
     driver.expression = variable.name
     solve()
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
     bpy.context.scene.frame_set(8)
     posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones
     assert np.abs(posed["Follower"].matrix_basis.to_euler().y) > 0.01
@@ -243,10 +243,10 @@ def test_a_character_of_another_file(rig, tmp_path, animated):
     armature.override_library.is_system_override = False
     solve()
     assert armature.animation_data.action.library is None
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
     name = ob.name
     scenes.reopened(tmp_path / "shot.blend")
-    assert error(bpy.data.objects[name], wanted) < 0.01
+    assert error(bpy.data.objects[name], wanted) < 0.002
 
 
 @pytest.mark.parametrize("how", ["eye", "excluded"])
@@ -297,7 +297,7 @@ def test_other_actions_on_bones_with_new_parents(capfd, flag):
     select(moving_copy(ob, wanted), ob)
     action = armature.animation_data.action
     solve(bone_kind="AFFINE")
-    assert error(ob, wanted) < 0.01
+    assert error(ob, wanted) < 0.002
     told = '1 bone (the first: "Bone 2") did not inherit rotation' in capfd.readouterr().out
     armature.animation_data.action = action
     if hasattr(action, "slots"):

@@ -240,6 +240,22 @@ def test_source_and_result_are_shown_in_turn(scene):
         bpy.ops.skinning.compare_result()
 
 
+def test_other_results_of_the_source_are_hidden(scene):
+    moving_meshes.waving_grid()
+    convert()
+    convert(bone_count=2)
+    meshes = "Flag", "Flag_skinned", "Flag_skinned.001"
+    for rig, show, shown in (
+        ("Flag_rig", "RESULT", [False, True, False]),
+        ("Flag_rig.001", "RESULT", [False, False, True]),
+        ("Flag_rig", "BOTH", [True, True, False]),
+        ("Flag_rig.001", "SOURCE", [True, False, False]),
+    ):
+        activate(rig)
+        bpy.ops.skinning.compare_result(show=show)
+        assert visible(*meshes) == shown
+
+
 def test_sources_and_results_of_several_objects_are_shown_in_turn(scene):
     several_scenes.character()
     several_scenes.convert()

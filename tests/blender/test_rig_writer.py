@@ -64,7 +64,7 @@ def test_a_scene_that_stretches_time(old, new):
     bpy.context.scene.render.frame_map_old, bpy.context.scene.render.frame_map_new = old, new
     _, source, rig = rig_samples.written("RIGID")
     for expected, number in zip(source.animation.frames, source.animation.frame_numbers, strict=True):
-        assert np.abs(positions_at(rig.object, int(number)) - expected).max() <= 1e-4 * np.abs(expected).max()
+        assert np.abs(positions_at(rig.object, int(number)) - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-3])
@@ -210,7 +210,7 @@ def test_groups_of_the_mesh_are_replaced():
     source = rig_samples.source_animation(object, result)
     rig = write_rig(bpy.context, source, result)
     assert [group.name for group in rig.object.vertex_groups] == list(rig.bone_names)
-    assert np.abs(positions_at(rig.object, 2) - source.animation.frames[1]).max() < 1e-4
+    assert np.abs(positions_at(rig.object, 2) - source.animation.frames[1]).max() < 1e-5
 
 
 def test_keys_are_linear_and_constant_channels_have_one():
@@ -278,7 +278,7 @@ def test_the_source_stays_and_the_result_does_not_use_it():
     rest = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 8, 5)).rest
     assert np.array_equal([vertex.co for vertex in object.data.vertices], np.float32(rest))
     bpy.data.objects.remove(object)
-    assert np.abs(positions_at(rig.object, 3) - source.animation.frames[2]).max() < 1e-4
+    assert np.abs(positions_at(rig.object, 3) - source.animation.frames[2]).max() < 1e-5
 
 
 def test_only_the_result_is_left():

@@ -55,7 +55,7 @@ def test_the_root_moves_the_whole(flag):
     before = scenes.played(rooted, FRAMES)
     # Its own axes: it points along the object's y, so that its x is the object's.
     rig.pose.bones[ROOT_NAME].location = (1.5, 0, 0)
-    np.testing.assert_allclose(scenes.played(rooted, FRAMES), before + np.array([1.5, 0, 0]), atol=1e-4)
+    np.testing.assert_allclose(scenes.played(rooted, FRAMES), before + np.array([1.5, 0, 0]), atol=1e-5)
 
 
 def test_without_a_root_there_is_none(flag):

@@ -295,7 +295,7 @@ def test_an_exported_file_shows_the_same(scene, tmp_path):
         start = round(min(point.co[0] for curve in curves for point in curve.keyframe_points))
         for number, positions in enumerate(frames):
             found = moving_meshes.world_positions(imported[name], start + number)
-            assert cKDTree(found).query(positions)[0].max() < 1e-4
+            assert cKDTree(found).query(positions)[0].max() < 2e-5
 
 
 def test_found_and_shown_from_each_of_them(scene):
