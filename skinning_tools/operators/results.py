@@ -10,7 +10,7 @@ from ..scene import background, conversion, dependencies
 from ..scene.conversion_settings import settings_of, take_settings
 from ..scene.data_blocks import is_alive
 from ..scene.object_checks import check_object
-from ..scene.result import delete_result, result_of, sources_to_convert
+from ..scene.result import delete_result, other_results, result_of, sources_to_convert
 from ..scene.visibility import make_active, set_hidden
 from .boundary import SkinningJob, reported
 
@@ -98,8 +98,8 @@ class SKINNING_OT_use_result_settings(OnResult, bpy.types.Operator):
 
 
 class SKINNING_OT_compare_result(OnResult, bpy.types.Operator):
-    """Show the source or the result alone, in the same place, to see what differs. From a shortcut: one after the \
-other"""
+    """Show the source or the result alone, in the same place, to see what differs; other results of the source are \
+hidden. From a shortcut: one after the other"""
 
     bl_idname = "skinning.compare_result"
     bl_label = "Compare with Source"
@@ -125,6 +125,9 @@ other"""
                 set_hidden(context, source, show == "RESULT")
             for mesh in result.meshes:
                 set_hidden(context, mesh, show == "SOURCE")
+            for other in other_results(result):
+                for mesh in other.meshes:
+                    set_hidden(context, mesh, True)
             return {"FINISHED"}
         return {"CANCELLED"}
 

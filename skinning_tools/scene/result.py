@@ -92,6 +92,13 @@ def index_of_conversion(object) -> int:
     return bpy.data.objects.find(carrier.name) if carrier is not None else -1
 
 
+def other_results(result: Result) -> list[Result]:
+    """The other conversions of its sources, which lie in the same place."""
+    sources, meshes = set(result.sources), set(result.meshes)
+    found = [result_of(ob) for ob in bpy.data.objects if stands_for_conversion(ob)]
+    return [other for other in found if sources & set(other.sources) and not meshes & set(other.meshes)]
+
+
 def sources_to_convert(result: Result) -> list[bpy.types.Object]:
     """The objects that the result was made from, the one that gave the armature its name first.
 
