@@ -87,7 +87,7 @@ def test_on_the_command_line(scene):
 
 @pytest.mark.parametrize(
     "given",
-    ("bones=20", "kind=AFFINE", "influences=4", "iterations=15", "residual-shapes=0", "key-tolerance=0"),
+    ["bones=20", "kind=AFFINE", "influences=4", "iterations=15", "residual-shapes=0", "key-tolerance=0"],
 )
 def test_what_is_given_wins_where_it_is_the_default(scene, tmp_path, given):
     chosen = scene.skinning_conversion
