@@ -27,14 +27,14 @@ from tests.core import properties  # noqa: E402 (the checkout's)
 from tests.core.binding import properties as binding_properties  # noqa: E402
 from tests.reliability import children, disks  # noqa: E402
 
-PROPERTY_INPUTS, SLOW_INPUTS = 500, 60
+PROPERTY_INPUTS, SLOW_INPUTS = 150, 20
 SLOW = ("pictures_take_any_figures",)
 READERS = {
-    "PC2 and MDD": ("readers:point_cache", 3000),
-    "Alembic": ("readers:alembic", 200),
-    ".blend": ("readers:blend_file", 600),
+    "PC2 and MDD": ("readers:point_cache", 1500),
+    "Alembic": ("readers:alembic", 40),
+    ".blend": ("readers:blend_file", 200),
 }
-WALKS, CONVERSIONS = 600, 200
+WALKS, CONVERSIONS = 200, 200
 PATIENCE = 300.0
 CONVERT = ["convert", "--object", "Flag", "--bones", "4", "--iterations", "1", "--quiet", "--input", "shot.blend"]
 CURVE = ["--target-error", "5", "--curve", "disk/curve.png"]

@@ -145,8 +145,8 @@ class _Converting:
                 self._progress(1.0, "finished")
         finally:
             end(list(running.values()))
-            for shot in running:
-                _remove_halves(shot)
+            for shot, child in running.items():
+                _remove_halves(shot, child)
                 shot.log.unlink(missing_ok=True)
 
     def _start(self, shot: Shot, running: dict[Shot, Child]) -> None:
@@ -168,7 +168,7 @@ class _Converting:
         if report["status"] == DONE:
             shot.log.unlink(missing_ok=True)
         else:
-            _remove_halves(shot)
+            _remove_halves(shot, child)
         self._done += 1
         if self._says_lines:
             seconds = report["times"]["seconds"]
@@ -197,9 +197,9 @@ class _Converting:
         self._progress(fraction, stage)
 
 
-def _remove_halves(shot: Shot) -> None:
+def _remove_halves(shot: Shot, child: Child) -> None:
     """What a Blender that was killed while it saved leaves behind."""
-    remove_part(shot.output)
+    remove_part(shot.output, child.process.pid)
     for path in shot.report.parent.glob(f".{glob.escape(shot.report.name)}.*.tmp"):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)

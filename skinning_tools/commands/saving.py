@@ -34,14 +34,14 @@ def save(output: Path, keep_old: bool = False) -> None:
         remove_part(output)
 
 
-def part_of(output: Path) -> Path:
-    """What becomes ``output`` once it is whole."""
-    return output.with_name(f".{output.stem}.part.blend")
+def part_of(output: Path, process: int | None = None) -> Path:
+    """What becomes ``output`` once it is whole; of this process, or the one of that number: two may save at once."""
+    return output.with_name(f".{output.stem}.{process or os.getpid()}.part.blend")
 
 
-def remove_part(output: Path) -> None:
+def remove_part(output: Path, process: int | None = None) -> None:
     """Remove what a Blender that was stopped while it saved has left."""
-    part = part_of(output)
+    part = part_of(output, process)
     for path in (part, part.with_name(f"{part.name}@")):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)

@@ -4,6 +4,9 @@
 Each in processes of its own, as Blender itself may crash on what is damaged; that is no failure of the extension's.
 """
 
+import subprocess
+import sys
+
 import bpy
 import pytest
 
@@ -129,3 +132,15 @@ def test_no_room_for_the_report(shot, kind, code):
     assert came.code == code
     assert "report.json could not be written" in came.error or "No report can be written" in came.error
     assert came.files == {}
+
+
+def test_two_processes_save_to_one_file(shot):
+    """One of the results is there as a whole, whoever came last, and nothing else."""
+    output = shot.with_name("out.blend")
+    arguments = [*CONVERT[:-1], str(shot), "--output", str(output)]
+    command = [sys.executable, "-m", "skinning_tools.command_line", *arguments]
+    both = [subprocess.Popen(command, cwd=children.ROOT, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait(120) for process in both] == [0, 0]
+    assert sorted(path.name for path in shot.parent.iterdir()) == ["out.blend", "shot.blend"]
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    assert "Flag_skinned" in bpy.data.objects

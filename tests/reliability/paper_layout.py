@@ -87,7 +87,8 @@ class PaperContext:
     # Blender has none without a window.
     preferences = SimpleNamespace(system=SimpleNamespace(ui_scale=1.0))
     space_data = SimpleNamespace(
-        shading=SimpleNamespace(type="SOLID", color_type="MATERIAL"), overlay=SimpleNamespace(show_overlays=True)
+        shading=SimpleNamespace(type="SOLID", color_type="MATERIAL"),
+        overlay=SimpleNamespace(weight_paint_mode_opacity=1.0),
     )
 
     def __getattr__(self, name):
