@@ -8,9 +8,11 @@ from bpy.app.translations import pgettext_iface as iface_
 from ..scene import background
 from ..scene.wording import duration_text, sentence
 
-# Pixels that a letter of the interface's font takes on average at a scale of one, and those of margins and the icon.
+# Pixels that a letter of the interface's font takes on average at a scale of one, those of margins and the icon, and
+# those of a box's margins and the button that closes it.
 LETTER_WIDTH = 6.5
 MARGIN_WIDTH = 60
+BOX_WIDTH = 50
 
 
 class SidebarPanel:
@@ -63,7 +65,7 @@ def draw_failure(layout, context, *titles: str) -> None:
     text = background.last_failure(*titles)
     if text:
         row = layout.box().row()
-        draw_text(row, context, text, "ERROR")
+        draw_text(row, context, text, "ERROR", MARGIN_WIDTH + BOX_WIDTH)
         row.operator("skinning.dismiss_failure", text="", icon="X", emboss=False)
 
 
@@ -74,9 +76,9 @@ def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
         grid.label(text=value)
 
 
-def draw_text(layout, context, text: str, icon: str) -> None:
-    """A text in as many lines as the sidebar's width asks for."""
-    width = context.region.width / context.preferences.system.ui_scale - MARGIN_WIDTH
+def draw_text(layout, context, text: str, icon: str, margin: float = MARGIN_WIDTH) -> None:
+    """A text in as many lines as the sidebar's width, less the pixels ``margin``, asks for."""
+    width = context.region.width / context.preferences.system.ui_scale - margin
     column = layout.column(align=True)
     column.scale_y = 0.8
     for index, line in enumerate(textwrap.wrap(iface_(text), max(20, int(width / LETTER_WIDTH)))):
