@@ -61,7 +61,7 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class BulgeSettings:
-    """A bulge bone to add; see scene.bulge_presets for what it stands for. Angles in radians, radius in the scene's
+    """A bulge bone to add; see bulge_presets for what it stands for. Angles in radians, radius in the scene's
     units, amount as a share of the radius; radius and amount 0: the preset's. around: the center is turned about the
     bone by this angle. center: 'BONE' or 'CURSOR'."""
 

@@ -28,10 +28,10 @@ REPORT_PROPERTY = "skinning_report"
 class Conversion:
     """A finished conversion.
 
-    other_names: of the sources beside the one called ``source_name``. rig: the scene.rig_writer.Rig. meter: Blender's
-    own evaluation of it against the sources at every frame, a scene.measure.RigMeter.
+    other_names: of the sources beside the one called ``source_name``. rig: a rig_writer.Rig. meter: Blender's own
+    evaluation of it against the sources at every frame, a measure.RigMeter.
     seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
-    error (core.decomposition.CurvePoint). keys: where keys were reduced, the scene.key_reduction.KeyCounts.
+    error (core.decomposition.CurvePoint). keys: where keys were reduced, the key_reduction.KeyCounts.
     """
 
     source_name: str
