@@ -34,8 +34,6 @@ def tried(task: str, seeds: Iterable[int], patience: float = 60.0) -> Iterator[d
             for result in _run(task, waiting, Path(folder), patience):
                 done += 1
                 yield result
-        if done == 0:
-            raise RuntimeError(f"{task}: no process could be started")
         waiting = waiting[done:]
 
 
@@ -71,6 +69,8 @@ def _run(task: str, seeds: list[int], folder: Path, patience: float) -> Iterator
             time.sleep(POLL_SECONDS)
         if seen < len(seeds):
             said = printed.read_text(errors="replace")[-2000:]
+            if not (folder / "ready").exists():
+                raise RuntimeError(f"{task}: no process could be started: {said}")
             code = process.returncode
             yield {"seed": seeds[seen], "outcome": CRASHED, "code": code, "where": _where(stack), "printed": said}
     finally:
@@ -106,6 +106,7 @@ def main() -> None:
     place = importlib.import_module(module)
     if hasattr(place, "prepare"):
         place.prepare(folder)
+    (folder / "ready").touch()
     for seed in seeds.split(","):
         try:
             result = getattr(place, name)(int(seed), folder)

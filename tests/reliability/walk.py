@@ -99,8 +99,10 @@ class Walker:
     def __init__(self, folder: Path):
         self.folder = folder
         self.taken, self.refused, self.undone = 0, 0, 0
-        # The states that an undo goes back to; the present one is at ``place``.
+        # The states that an undo goes back to, and whether an operator of ours led to each; the present one is at
+        # ``place``.
         self._states: list[dict] = []
+        self._ours: list[bool] = []
         self._place = 0
 
     def next_step(self, random) -> list:
@@ -130,21 +132,21 @@ class Walker:
         if edits.do(name, *values):
             self._forget_future()
             bpy.ops.ed.undo_push(message=name)
-            self._note()
+            self._note(ours=False)
 
     def _undo(self) -> None:
         if self._place == 0 or self._of_a_mode(self._place - 1):
             return
         bpy.ops.ed.undo()
         self._place -= 1
-        self._compare("undo")
+        self._compare("undo", self._ours[self._place + 1])
 
     def _redo(self) -> None:
         if self._place + 1 >= len(self._states) or self._of_a_mode(self._place + 1):
             return
         bpy.ops.ed.redo()
         self._place += 1
-        self._compare("redo")
+        self._compare("redo", self._ours[self._place])
 
     def _operator(self, name: str, settings: dict, invoked: bool) -> None:
         call = getattr(bpy.ops.skinning, name.split(".")[1])
@@ -175,7 +177,7 @@ class Walker:
             return
         self._forget_future()
         bpy.ops.ed.undo_push(message=name)
-        self._note()
+        self._note(ours=True)
 
     def _check(self) -> None:
         if _logged.texts:
@@ -193,13 +195,14 @@ class Walker:
 
     def _forget_past(self) -> None:
         bpy.ops.ed.undo_push(message="start")
-        self._states, self._place = [file_state.file_state()], 0
+        self._states, self._ours, self._place = [file_state.file_state()], [False], 0
 
     def _forget_future(self) -> None:
-        del self._states[self._place + 1 :]
+        del self._states[self._place + 1 :], self._ours[self._place + 1 :]
 
-    def _note(self) -> None:
+    def _note(self, ours: bool) -> None:
         self._states.append(file_state.file_state())
+        self._ours.append(ours)
         self._place = len(self._states) - 1
 
     def _of_a_mode(self, place: int) -> bool:
@@ -207,10 +210,13 @@ class Walker:
         modes = {state["ui"]["mode"] for state in (self._states[place], self._states[self._place])}
         return not modes <= {None, "OBJECT", "POSE"}
 
-    def _compare(self, what: str) -> None:
-        self.undone += 1
-        changes = file_state.differences(self._states[self._place], file_state.file_state())
-        if changes:
+    def _compare(self, what: str, ours: bool) -> None:
+        """After an undo or redo of a step; what Blender makes of its own edits is its own affair."""
+        present = file_state.file_state()
+        changes = file_state.differences(self._states[self._place], present)
+        self._states[self._place] = present
+        self.undone += ours
+        if changes and ours:
             raise Broken(f"{what} leaves {changes[:6]}")
 
 
