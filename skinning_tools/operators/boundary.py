@@ -286,6 +286,12 @@ class SKINNING_OT_dismiss_failure(bpy.types.Operator):
         return {"FINISHED"}
 
 
+@bpy.app.handlers.persistent
+def _forget_failure(*_) -> None:
+    """It was about the file that is left."""
+    background.forget_failure()
+
+
 registry = [SKINNING_OT_cancel_job, SKINNING_OT_dismiss_failure]
 
 
@@ -298,5 +304,12 @@ def _redraw_sidebars(manager) -> None:
                         region.tag_redraw()
 
 
+def register() -> None:
+    bpy.app.handlers.load_pre.append(_forget_failure)
+
+
 def unregister() -> None:
     stop_modal_job()
+    # Others may have cleared the handlers.
+    if _forget_failure in bpy.app.handlers.load_pre:
+        bpy.app.handlers.load_pre.remove(_forget_failure)

@@ -11,7 +11,7 @@ from ..scene.bind_targets import find_armature, find_targets
 from ..scene.bind_volumes import volume_summary, volumes_of
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rigid_objects import check_parentable
-from .drawing import SidebarPanel, draw_job, draw_rows, draw_text, idle_column, split_layout
+from .drawing import SidebarPanel, draw_failure, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 _METHODS = {identifier: name for identifier, name, _ in METHOD_ITEMS}
 
@@ -20,6 +20,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
     bl_label = "Bind"
     bl_idname = "SKINNING_PT_bind"
     bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Bind", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
 
     def draw(self, context):
         layout = split_layout(self)
@@ -43,6 +44,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
         button.operator("skinning.bind", text="Parent to Bones" if as_objects else "Bind", icon="BONE_DATA")
         if reason:
             draw_text(layout, context, reason, "INFO")
+        draw_failure(layout, context, SKINNING_PT_bind)
         _draw_figures(layout, context, targets)
 
 

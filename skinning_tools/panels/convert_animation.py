@@ -58,6 +58,7 @@ class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
 class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
     bl_label = "Convert Animation"
     bl_idname = "SKINNING_PT_convert_animation"
+    failures = ("Convert Animation to Skinning", "Convert Again", "Suggest Bones")
 
     def draw_header_preset(self, context):
         SKINNING_PT_conversion_presets.draw_panel_header(self.layout)
@@ -86,7 +87,7 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
             draw_text(layout, context, reason, "INFO")
         else:
             _draw_estimate(layout, context, objects)
-        draw_failure(layout, context, "Convert Animation to Skinning", "Convert Again", "Suggest Bones")
+        draw_failure(layout, context, SKINNING_PT_convert_animation)
 
 
 class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):

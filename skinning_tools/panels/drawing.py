@@ -16,11 +16,12 @@ BOX_WIDTH = 50
 
 
 class SidebarPanel:
-    """A panel in the sidebar's tab."""
+    """A panel in the sidebar's tab. failures: the titles of the operators whose failures it shows."""
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "Skinning"
+    failures: tuple[str, ...] = ()
 
 
 def split_layout(panel):
@@ -60,9 +61,9 @@ def draw_job(layout, job: background.RunningJob) -> None:
     row.operator("skinning.cancel_job", text="Cancel (Esc)", icon="X")
 
 
-def draw_failure(layout, context, *titles: str) -> None:
-    """Why the last of the jobs with these titles failed: the popup has only its first words."""
-    text = background.last_failure(*titles)
+def draw_failure(layout, context, panel: type[SidebarPanel]) -> None:
+    """Why the last of the panel's operators failed: the popup has only its first words."""
+    text = background.last_failure(*panel.failures)
     if text:
         row = layout.box().row()
         draw_text(row, context, text, "ERROR", MARGIN_WIDTH + BOX_WIDTH)

@@ -9,7 +9,16 @@ from ..scene.eigenskin import check_buildable, notes_on_modifiers
 from ..scene.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import armature_of
-from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
+from .drawing import (
+    SidebarPanel,
+    draw_failure,
+    draw_frame_range,
+    draw_job,
+    draw_rows,
+    draw_text,
+    idle_column,
+    split_layout,
+)
 
 # Supports with their own plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
@@ -39,6 +48,16 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
     bl_label = "EigenSkin"
     bl_idname = "SKINNING_PT_eigenskin"
     bl_options = {"DEFAULT_CLOSED"}
+    failures = (
+        "Add Example",
+        "Add Examples from Frames",
+        "Mirror Examples",
+        "Pose Joints",
+        "Build EigenSkin",
+        "Bake EigenSkin to Keyframes",
+        "Remove EigenSkin Keyframes",
+        "Show EigenSkin Error",
+    )
 
     def draw(self, context):
         layout = split_layout(self)
@@ -64,6 +83,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         reason = reason_not_to_work(context, lambda context, _: check_buildable(context, object))
         if reason:
             draw_text(layout, context, reason, "INFO")
+        draw_failure(layout, context, SKINNING_PT_eigenskin)
 
 
 class SKINNING_PT_eigenskin_result(SidebarPanel, bpy.types.Panel):

@@ -11,13 +11,14 @@ from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.reachable_region import shown_mesh
 from ..scene.skin_reader import armature_of
 from ..scene.weight_fit import ERROR_ATTRIBUTE, FitSettings, check_ready
-from .drawing import SidebarPanel, draw_job, draw_text, idle_column, split_layout
+from .drawing import SidebarPanel, draw_failure, draw_job, draw_text, idle_column, split_layout
 
 
 class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
     bl_label = "Fit Weights to Pose"
     bl_idname = "SKINNING_PT_fit_weights"
     bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Start Weight Fit", "Fit Weights to Pose", "Show Posed Copy", "Show Fit Error", "Cancel Weight Fit")
 
     def draw(self, context):
         layout = split_layout(self)
@@ -49,6 +50,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
             row.operator("skinning.cancel_weight_fit", text="Cancel", icon="X")
         if reason and (copies or settings.source != "COPIES"):
             draw_text(layout, context, reason, "INFO")
+        draw_failure(layout, context, SKINNING_PT_fit_weights)
         _draw_reachable(layout, context)
         _draw_error(layout, original)
 

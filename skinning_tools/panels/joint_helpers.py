@@ -10,7 +10,7 @@ from ..scene.bulge_presets import PRESETS
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
 from ..scene.wording import counted
-from .drawing import SidebarPanel, draw_job, draw_text, split_layout
+from .drawing import SidebarPanel, draw_failure, draw_job, draw_text, split_layout
 
 # More would fill the sidebar.
 _SHOWN = 24
@@ -21,6 +21,7 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
     bl_label = "Joint Helpers"
     bl_idname = "SKINNING_PT_joint_helpers"
     bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Add Bone Links", "Remove Bone Links", "Add Bulge Bone", "Remove Bulge Bone")
 
     def draw(self, context):
         layout = self.layout
@@ -32,6 +33,7 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
         if reason:
             draw_text(layout, context, reason, "INFO")
             return
+        draw_failure(layout, context, SKINNING_PT_joint_helpers)
         armature = helped_armature(context, active_object(context))
         helpers = find_helpers(armature)
         if not helpers:

@@ -13,13 +13,23 @@ from ..scene.partial_parts import armature_meant, parts_of, reason_not_to_solve
 from ..scene.partial_steps import FIGURES_PROPERTY, PartialFigures
 from ..scene.records import read_record
 from ..scene.wording import counted, sentence
-from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
+from .drawing import (
+    SidebarPanel,
+    draw_failure,
+    draw_frame_range,
+    draw_job,
+    draw_rows,
+    draw_text,
+    idle_column,
+    split_layout,
+)
 
 
 class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
     bl_label = "Partial Solves"
     bl_idname = "SKINNING_PT_partial_solves"
     bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Solve Weights", "Solve Motion", "Add Helper Bones", "Remove Helper Bones")
 
     def draw(self, context):
         layout = split_layout(self)
@@ -39,6 +49,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
         _draw_weights(layout, context, settings.weights, mesh, job)
         _draw_transforms(layout, context, settings.transforms, job)
         _draw_helpers(layout, context, settings.helpers, mesh, job)
+        draw_failure(layout, context, SKINNING_PT_partial_solves)
         figures = read_record(mesh, FIGURES_PROPERTY, PartialFigures) if mesh is not None else None
         if figures is not None:
             _draw_figures(layout, context, figures)

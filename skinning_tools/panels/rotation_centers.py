@@ -9,13 +9,29 @@ from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.rotation_centers import FRESH, MISSING, STALE, bake_record
 from ..scene.skin_reader import check_turning
-from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, idle_column, split_layout
+from .drawing import (
+    SidebarPanel,
+    draw_failure,
+    draw_frame_range,
+    draw_job,
+    draw_rows,
+    draw_text,
+    idle_column,
+    split_layout,
+)
 
 
 class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
     bl_label = "Centers of Rotation"
     bl_idname = "SKINNING_PT_rotation_centers"
     bl_options = {"DEFAULT_CLOSED"}
+    failures = (
+        "Bake Centers of Rotation",
+        "Apply as Shape Keys",
+        "Bake to PC2",
+        "Add Center of Rotation Modifier",
+        "Remove Center of Rotation Modifier",
+    )
 
     def draw(self, context):
         layout = split_layout(self)
@@ -28,6 +44,7 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         button = layout.row()
         button.scale_y = 1.5
         button.operator("skinning.bake_rotation_centers", text="Bake Centers", icon="PIVOT_MEDIAN")
+        draw_failure(layout, context, SKINNING_PT_rotation_centers)
         reason = reason_not_to_work(context, check_turning)
         object = active_object(context)
         if reason:

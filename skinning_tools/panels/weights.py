@@ -10,7 +10,7 @@ from ..scene.rigid_parts import check_partitionable, partition_figures, share_ro
 from ..scene.weight_compression import compression_figures
 from ..scene.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ..scene.wording import counted, vertices_text
-from .drawing import SidebarPanel, draw_frame_range, draw_job, draw_rows, draw_text, split_layout
+from .drawing import SidebarPanel, draw_failure, draw_frame_range, draw_job, draw_rows, draw_text, split_layout
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
@@ -45,6 +45,14 @@ class _Part(SidebarPanel):
 class SKINNING_PT_weights(_Part, bpy.types.Panel):
     bl_label = "Weights"
     bl_idname = "SKINNING_PT_weights"
+    failures = (
+        "Find Rogue Weights",
+        "Select Rogue Vertices",
+        "Remove Rogue Weights",
+        "Smooth Weights",
+        "Compress Weights",
+        "Partition into Rigid Parts",
+    )
 
     def draw(self, context):
         job = background.running_job()
@@ -54,6 +62,7 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
         reason = reason_not_to_work(context, weighted_or_edited_mesh)
         if reason:
             draw_text(self.layout, context, reason, "INFO")
+        draw_failure(self.layout, context, SKINNING_PT_weights)
 
 
 class SKINNING_PT_rogue_weights(_Part, bpy.types.Panel):

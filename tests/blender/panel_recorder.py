@@ -17,7 +17,7 @@ class Recorder:
         self.pointers = dict(parent.pointers) if parent else {}
 
     def __getattr__(self, name):
-        if name in ("row", "column", "grid_flow"):
+        if name in ("row", "column", "grid_flow", "box", "split"):
             return lambda **_: Recorder(self)
         if name == "panel":
             return lambda *_, **__: (Recorder(self), Recorder(self))

@@ -8,10 +8,12 @@ import bpy
 import pytest
 
 import skinning_tools
+from skinning_tools.operators.boundary import SkinningJob
 from skinning_tools.panels.menus import MENUS
 from skinning_tools.scene import background
 from skinning_tools.scene.wording import in_two_lines
-from tests.blender import moving_meshes
+from tests.blender import moving_meshes, panel_recorder
+from tests.blender.binding_scenes import tube
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -116,6 +118,32 @@ def test_failures_are_kept_until_the_next_job():
     assert background.last_failure("Other") == ""
     background.end_job(background.begin_job("Bind"))
     assert background.last_failure("Bind") == ""
+
+
+def test_a_failure_is_forgotten_with_its_file():
+    background.note_failure("Bind", "It does not work")
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    assert background.last_failure("Bind") == ""
+
+
+def test_the_failure_of_each_job_is_in_one_panel():
+    titles = sorted(title for cls in classes() for title in getattr(cls, "failures", ()))
+    assert len(set(titles)) == len(titles)
+    operators = [cls for cls in classes() if issubclass(cls, bpy.types.Operator)]
+    assert set(titles) <= {cls.bl_label for cls in operators}
+    assert {cls.bl_label for cls in operators if issubclass(cls, SkinningJob)} <= set(titles)
+
+
+def test_panels_show_the_failures_of_their_operators():
+    tube()
+    bpy.ops.skinning.bind(method="POINT_TO_LINE")
+    shown = []
+    for panel in classes():
+        for title in getattr(panel, "failures", ()):
+            background.note_failure(title, "It does not work")
+            assert "It does not work" in panel_recorder.drawn(panel).texts, title
+            shown.append(panel)
+    assert len(set(shown)) == 8
 
 
 def drawn(menu: str) -> int:
