@@ -10,7 +10,7 @@ import bpy
 from ..core.errors import Cancelled, SkinningError
 from ..scene import background
 from ..scene.job_checks import reason_not_to_work
-from ..scene.wording import in_two_lines
+from ..scene.wording import in_two_lines, sentence
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +60,11 @@ def reported(operator: bpy.types.Operator):
 def _tell(operator, text: str) -> None:
     """Scripts get the whole text. In the interface it pops up, so it is two lines there; the whole is in the panel and
     in the Info editor."""
-    short = in_two_lines(text)
     if not operator.options.is_invoke or bpy.app.background:
         operator.report({"ERROR"}, text)
         return
+    text = sentence(text)
+    short = in_two_lines(text)
     if short.replace("\n", " ") != text:
         operator.report({"INFO"}, text)
     operator.report({"ERROR"}, short)
