@@ -46,10 +46,11 @@ class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
         self._draw_folders(user_folders(), self.preset_add_operator)
 
     def _draw_folders(self, folders: list[str], add_operator: str | None) -> None:
+        # Without any folder Blender says "Missing Paths", which is no fault: there are no presets of one's own yet.
         self.path_menu(
-            folders,
+            folders or [str(SHIPPED)],
             self.preset_operator,
-            filter_ext=lambda ending: ending.lower() == ".py",
+            filter_ext=lambda ending: bool(folders) and ending.lower() == ".py",
             display_name=lambda path: bpy.path.display_name(path, title_case=False),
             add_operator=add_operator,
         )
