@@ -88,7 +88,8 @@ def _head(first_seed: int, failures: int) -> str:
     return (
         f"How often the extension was tried with bad luck, and how often it failed: {failures} times in what follows. "
         f"Blender {said}, Python {sys.version.split()[0]}, numpy {np.__version__}; every input is made from its seed, "
-        f"{first_seed} and up, and is the same in every run. A failure is anything but a right result or a message "
+        f"{first_seed} and up, and so is the same in every run, though Blender does not crash on the same every time. "
+        "A failure is anything but a right result or a message "
         "that says what is wrong and what to do: another exception, figures that are not those of the result, "
         "a file that is not whole taken for one that is, data-blocks left behind, a scene that an undo does not bring "
         "back. Where Blender itself crashes on what is damaged, before the extension sees any of it, that is counted "
