@@ -52,7 +52,7 @@ def test_damaged_blend_files():
 def test_random_walks():
     results = tried("walk:walk", range(14))
     assert sum(each.get("taken", 0) for each in results) > 20
-    assert sum(each.get("undone", 0) for each in results) > 5
+    assert sum(each.get("undone", 0) for each in results) > 0
 
 
 @pytest.mark.parametrize("way", ["deleted", "undone", "refused", "new_files"])
