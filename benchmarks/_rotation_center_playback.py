@@ -8,7 +8,7 @@ import numpy as np
 
 import skinning_tools
 from skinning_tools.core.deform import METHODS
-from skinning_tools.scene import crs_modifier
+from skinning_tools.scene.centers import crs_modifier
 from skinning_tools.scene.skin_reader import bone_matrices, native_modifier, read_skin
 from tests.blender import skinned_meshes
 

@@ -7,7 +7,7 @@ Nothing here imports bpy before it registers: `core` works without Blender.
 
 def _modules() -> list:
     from . import command_line, operators, panels, preview
-    from .scene import settings
+    from .scene.convert import settings
 
     return [settings, *preview.modules, *operators.modules, *panels.modules, command_line]
 

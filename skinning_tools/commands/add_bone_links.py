@@ -5,10 +5,11 @@ import math
 
 import bpy
 
-from ..scene import background, bone_links
+from ..scene import background
 from ..scene.bone_selection import named_bones
-from ..scene.joint_helper_rig import TWIST
-from ..scene.joint_helper_settings import KIND_ITEMS
+from ..scene.joint_helpers import bone_links
+from ..scene.joint_helpers.joint_helper_rig import TWIST
+from ..scene.joint_helpers.joint_helper_settings import KIND_ITEMS
 from . import arguments
 from .common import find_armature, progress_of
 from .outcome import Outcome, Row, each

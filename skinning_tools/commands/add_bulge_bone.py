@@ -5,9 +5,10 @@ import math
 
 import bpy
 
-from ..scene import background, bulge_bones
-from ..scene.bulge_presets import PRESETS
-from ..scene.joint_helper_settings import MEASURE_ITEMS, MOTION_ITEMS
+from ..scene import background
+from ..scene.joint_helpers import bulge_bones
+from ..scene.joint_helpers.bulge_presets import PRESETS
+from ..scene.joint_helpers.joint_helper_settings import MEASURE_ITEMS, MOTION_ITEMS
 from . import arguments
 from .common import find_armature, progress_of
 from .outcome import Outcome, Row, each

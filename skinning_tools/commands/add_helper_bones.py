@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`add-helper-bones`: bones that correct what a rig's own leave over."""
 
-from ..scene import partial_helpers
-from ..scene.partial_settings import OWN_WEIGHT_ITEMS
+from ..scene.partial import partial_helpers
+from ..scene.partial.partial_settings import OWN_WEIGHT_ITEMS
 from . import arguments, partial_solve
 from .outcome import Outcome
 

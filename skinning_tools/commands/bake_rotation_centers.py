@@ -3,7 +3,8 @@
 
 import bpy
 
-from ..scene import background, crs_modifier, rotation_centers
+from ..scene import background
+from ..scene.centers import crs_modifier, rotation_centers
 from ..scene.skin_reader import native_modifier
 from . import arguments
 from .common import find_object, progress_of

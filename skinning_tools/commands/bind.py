@@ -4,10 +4,11 @@
 import bpy
 
 from ..core.errors import BadScene
-from ..scene import background, rigid_objects
-from ..scene import bind as binding
-from ..scene.bind_settings import METHOD_ITEMS
-from ..scene.bind_targets import Targets, armature_for
+from ..scene import background
+from ..scene.binding import bind as binding
+from ..scene.binding import rigid_objects
+from ..scene.binding.bind_settings import METHOD_ITEMS
+from ..scene.binding.bind_targets import Targets, armature_for
 from . import arguments
 from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row, each

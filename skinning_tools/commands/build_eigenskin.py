@@ -5,7 +5,8 @@ import math
 
 import bpy
 
-from ..scene import background, eigenskin, example_sources
+from ..scene import background
+from ..scene.eigenskin import eigenskin, example_sources
 from . import arguments
 from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row

@@ -132,7 +132,7 @@ class OpenJobProgress:
 
 
 def rows_removed(removed) -> list[Row]:
-    """The lines of a ``scene.joint_helper_removal.Removed``."""
+    """The lines of a ``scene.joint_helpers.joint_helper_removal.Removed``."""
     return [
         Row("Armature", removed.armature_name),
         Row("Removed", list(removed.joints), ", ".join(removed.joints)),

@@ -3,7 +3,8 @@
 
 import bpy
 
-from ..scene import background, weight_compression
+from ..scene import background
+from ..scene.weights import weight_compression
 from . import arguments
 from .common import find_object, progress_of
 from .outcome import Outcome, Row

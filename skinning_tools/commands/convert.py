@@ -10,9 +10,10 @@ from types import MappingProxyType
 import bpy
 
 from ..core.errors import BadScene, SkinningError
-from ..scene import background, conversion
-from ..scene.conversion_settings import ConversionOptions
-from ..scene.presets import find_preset, read_preset
+from ..scene import background
+from ..scene.convert import conversion
+from ..scene.convert.conversion_settings import ConversionOptions
+from ..scene.convert.presets import find_preset, read_preset
 from . import arguments
 from .common import UsageError, find_objects, progress_of
 from .outcome import Outcome, Row

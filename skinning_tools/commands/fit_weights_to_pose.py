@@ -3,8 +3,9 @@
 
 import bpy
 
-from ..scene import background, weight_fit
-from ..scene.weight_fit_settings import CANDIDATE_ITEMS
+from ..scene import background
+from ..scene.weights import weight_fit
+from ..scene.weights.weight_fit_settings import CANDIDATE_ITEMS
 from . import arguments
 from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row

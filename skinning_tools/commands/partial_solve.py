@@ -4,7 +4,7 @@
 import bpy
 
 from ..scene import background
-from ..scene.partial_steps import Frames
+from ..scene.partial.partial_steps import Frames
 from . import arguments
 from .common import find_object, progress_of
 from .outcome import Outcome, Row

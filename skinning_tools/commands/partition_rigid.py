@@ -3,8 +3,9 @@
 
 import bpy
 
-from ..scene import background, rigid_parts
-from ..scene.weight_tool_settings import OUTPUTS
+from ..scene import background
+from ..scene.binding import rigid_parts
+from ..scene.weights.weight_tool_settings import OUTPUTS
 from . import arguments
 from .common import find_object, progress_of
 from .outcome import Outcome, Row, each

@@ -3,8 +3,8 @@
 
 import bpy
 
-from ..scene.bulge_bones import remove_bulges
-from ..scene.joint_helper_rig import bones_to_clear
+from ..scene.joint_helpers.bulge_bones import remove_bulges
+from ..scene.joint_helpers.joint_helper_rig import bones_to_clear
 from . import arguments
 from .common import find_armature, rows_removed
 from .outcome import Outcome

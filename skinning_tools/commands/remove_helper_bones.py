@@ -3,7 +3,7 @@
 
 import bpy
 
-from ..scene.partial_helper_removal import remove_helper_bones
+from ..scene.partial.partial_helper_removal import remove_helper_bones
 from . import arguments
 from .common import find_armature
 from .outcome import Outcome, Row

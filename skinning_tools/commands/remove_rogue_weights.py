@@ -3,7 +3,8 @@
 
 import bpy
 
-from ..scene import background, rogue_weights
+from ..scene import background
+from ..scene.weights import rogue_weights
 from . import arguments
 from .common import find_object, progress_of
 from .outcome import Outcome, Row

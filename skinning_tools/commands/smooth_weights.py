@@ -3,7 +3,8 @@
 
 import bpy
 
-from ..scene import background, weight_smoothing
+from ..scene import background
+from ..scene.weights import weight_smoothing
 from . import arguments
 from .common import UsageError, find_object, progress_of
 from .outcome import Outcome, Row

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`solve-transforms`: keyframes for bones whose weights are there already."""
 
-from ..scene import partial_motion
+from ..scene.partial import partial_motion
 from . import arguments, partial_solve
 from .outcome import Outcome
 

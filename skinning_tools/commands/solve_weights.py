@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`solve-weights`: weights for bones that move already."""
 
-from ..scene import partial_weights
+from ..scene.partial import partial_weights
 from . import arguments, partial_solve
 from .outcome import Outcome
 

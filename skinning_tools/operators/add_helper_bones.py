@@ -4,8 +4,8 @@
 import bpy
 from bpy.props import StringProperty
 
-from ..scene import partial_helper_removal, partial_helpers, partial_settings
 from ..scene.job_checks import active_object
+from ..scene.partial import partial_helper_removal, partial_helpers, partial_settings
 from .boundary import Checked, reported
 from .partial_solve import PartialSolve
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bake Centers of Rotation: the operator around scene.rotation_centers."""
+"""Bake Centers of Rotation: the operator around scene.centers.rotation_centers."""
 
 import bpy
 
-from ..scene import bake_state, crs_modifier, dependencies, rotation_center_settings, rotation_centers
+from ..scene import dependencies
+from ..scene.centers import bake_state, crs_modifier, rotation_center_settings, rotation_centers
 from ..scene.job_checks import active_object
 from ..scene.skin_reader import check_turning
 from .boundary import Checked, SkinningJob

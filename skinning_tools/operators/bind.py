@@ -4,8 +4,9 @@
 import bpy
 
 from ..core.errors import BadScene
-from ..scene import bind, bind_settings, bind_volumes, dependencies, rigid_objects
-from ..scene.bind_targets import check_active, find_armature, find_targets
+from ..scene import dependencies
+from ..scene.binding import bind, bind_settings, bind_volumes, rigid_objects
+from ..scene.binding.bind_targets import check_active, find_armature, find_targets
 from ..scene.wording import counted
 from .boundary import Checked, SkinningJob, reported
 

@@ -4,10 +4,11 @@
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ..scene import bone_links, dependencies, joint_helper_settings
+from ..scene import dependencies
 from ..scene.bone_selection import named_bones
 from ..scene.job_checks import active_object
-from ..scene.joint_helper_rig import bones_to_clear, helped_armature
+from ..scene.joint_helpers import bone_links, joint_helper_settings
+from ..scene.joint_helpers.joint_helper_rig import bones_to_clear, helped_armature
 from .boundary import Checked, SkinningJob, reported
 
 

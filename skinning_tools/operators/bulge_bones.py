@@ -4,10 +4,11 @@
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ..scene import bulge_bones, dependencies, joint_helper_settings
-from ..scene.bulge_presets import PRESETS
+from ..scene import dependencies
 from ..scene.job_checks import active_object
-from ..scene.joint_helper_rig import bones_to_clear, helped_armature
+from ..scene.joint_helpers import bulge_bones, joint_helper_settings
+from ..scene.joint_helpers.bulge_presets import PRESETS
+from ..scene.joint_helpers.joint_helper_rig import bones_to_clear, helped_armature
 from .boundary import Checked, SkinningJob, reported
 
 # What a preset decides where the caller does not.

@@ -3,8 +3,9 @@
 
 import bpy
 
-from ..scene import crs_modifier, dependencies
-from ..scene.crs_record import modifier_record
+from ..scene import dependencies
+from ..scene.centers import crs_modifier
+from ..scene.centers.crs_record import modifier_record
 from ..scene.job_checks import active_object
 from .boundary import Checked, reported
 

@@ -3,11 +3,12 @@
 
 import bpy
 
-from ..scene import crs_playback, dependencies
+from ..scene import dependencies
+from ..scene.centers import crs_playback
+from ..scene.centers.rotation_center_settings import path_property
+from ..scene.centers.rotation_centers import check_baked
 from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.job_checks import active_object
-from ..scene.rotation_center_settings import path_property
-from ..scene.rotation_centers import check_baked
 from .boundary import Checked, SkinningJob
 
 

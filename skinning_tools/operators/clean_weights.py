@@ -5,10 +5,11 @@ import bpy
 from bpy.props import BoolProperty, IntProperty
 
 from ..core.errors import BadScene
-from ..scene import dependencies, rogue_weights, weight_compression, weight_smoothing, weight_tool_settings
+from ..scene import dependencies
 from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.job_checks import active_object
-from ..scene.weight_tools import weighted_mesh, weighted_or_edited_mesh
+from ..scene.weights import rogue_weights, weight_compression, weight_smoothing, weight_tool_settings
+from ..scene.weights.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from .boundary import Checked, SkinningJob, reported
 
 

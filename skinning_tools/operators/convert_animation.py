@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Convert Animation to Skinning: the operator around the pipeline in scene.conversion."""
+"""Convert Animation to Skinning: the operator around the pipeline in scene.convert.conversion."""
 
 import bpy
 
-from ..scene import conversion, dependencies, settings
-from ..scene.conversion_settings import ConversionOptions
-from ..scene.several_sources import other_sources
+from ..scene import dependencies
+from ..scene.convert import conversion, settings
+from ..scene.convert.conversion_settings import ConversionOptions
+from ..scene.convert.several_sources import other_sources
 from .boundary import SkinningJob
 
 

@@ -5,10 +5,11 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 
 from ..core.errors import BadScene
-from ..scene import dependencies, eigenskin_settings, example_mirror, example_pose, example_sources
+from ..scene import dependencies
 from ..scene.character import armature_at, character_of
 from ..scene.common_settings import RANGE_NAMES, frame_annotations
-from ..scene.eigenskin_examples import check_storable, remove_example
+from ..scene.eigenskin import eigenskin_settings, example_mirror, example_pose, example_sources
+from ..scene.eigenskin.eigenskin_examples import check_storable, remove_example
 from ..scene.job_checks import active_object
 from ..scene.wording import counted
 from .boundary import Checked, SkinningJob, reported

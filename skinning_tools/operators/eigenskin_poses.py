@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pose Joints: the operator around scene.joint_poses."""
+"""Pose Joints: the operator around scene.eigenskin.joint_poses."""
 
 import math
 
@@ -7,9 +7,9 @@ import bpy
 from bpy.props import BoolProperty, BoolVectorProperty, FloatProperty, IntProperty, StringProperty
 
 from ..core.errors import BadScene, SkinningError
-from ..scene import joint_poses
 from ..scene.bone_selection import named_bones
 from ..scene.character import armature_at
+from ..scene.eigenskin import joint_poses
 from ..scene.job_checks import active_object
 from ..scene.wording import counted
 from .boundary import Checked, reported

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prepare Centers for Export: the operator around scene.center_export."""
+"""Prepare Centers for Export: the operator around scene.centers.center_export."""
 
 import bpy
 from bpy.props import BoolProperty
 
-from ..scene import center_export, dependencies
-from ..scene.crs_record import native_modifier
+from ..scene import dependencies
+from ..scene.centers import center_export
+from ..scene.centers.crs_record import native_modifier
+from ..scene.centers.rotation_centers import check_baked
 from ..scene.job_checks import active_object
-from ..scene.rotation_centers import check_baked
 from .boundary import Checked, reported
 
 

@@ -5,11 +5,13 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ..core.errors import BadScene
-from ..scene import dependencies, error_display, fit_copies, weight_fit, weight_fit_settings
-from ..scene.fit_copies import copies_of, fit_target, is_copy
+from ..scene import dependencies
+from ..scene.convert import error_display
 from ..scene.job_checks import active_object
 from ..scene.object_checks import check_mode
-from ..scene.weight_fit import FitSettings
+from ..scene.weights import fit_copies, weight_fit, weight_fit_settings
+from ..scene.weights.fit_copies import copies_of, fit_target, is_copy
+from ..scene.weights.weight_fit import FitSettings
 from .boundary import Checked, SkinningJob, reported
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the operators of partial solves share: a job on a mesh, its armature and a target over a range of frames."""
 
-from ..scene import dependencies, partial_settings
+from ..scene import dependencies
 from ..scene.job_checks import active_object, reason_not_to_work
-from ..scene.partial_steps import Frames
+from ..scene.partial import partial_settings
+from ..scene.partial.partial_steps import Frames
 from .boundary import SkinningJob
 
 

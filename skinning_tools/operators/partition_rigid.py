@@ -3,8 +3,10 @@
 
 import bpy
 
-from ..scene import dependencies, rigid_parts, weight_tool_settings
+from ..scene import dependencies
+from ..scene.binding import rigid_parts
 from ..scene.job_checks import active_object
+from ..scene.weights import weight_tool_settings
 from .boundary import Checked, SkinningJob
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import bpy
 from bl_operators.presets import AddPresetBase
 
-from ..scene.presets import DEFINES, PRESET_NAMES, SHIPPED, SUBDIR
+from ..scene.convert.presets import DEFINES, PRESET_NAMES, SHIPPED, SUBDIR
 
 
 class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):

@@ -6,9 +6,9 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ..core.errors import BadScene
 from ..scene import dependencies
+from ..scene.centers.skinning_methods import METHOD_ITEMS
 from ..scene.job_checks import active_object
 from ..scene.skin_reader import armature_of
-from ..scene.skinning_methods import METHOD_ITEMS
 from .boundary import reported
 
 MODES = (*METHOD_ITEMS, ("OFF", "Off", "End the preview"))

@@ -6,11 +6,12 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, EnumProperty
 
 from ..core.errors import BadScene
-from ..scene import background, conversion, dependencies
-from ..scene.conversion_settings import settings_of, take_settings
+from ..scene import background, dependencies
+from ..scene.convert import conversion
+from ..scene.convert.conversion_settings import settings_of, take_settings
+from ..scene.convert.result import delete_result, other_results, result_of, sources_to_convert
 from ..scene.data_blocks import is_alive
 from ..scene.object_checks import check_object
-from ..scene.result import delete_result, other_results, result_of, sources_to_convert
 from ..scene.visibility import make_active, set_hidden
 from .boundary import SkinningJob, reported
 

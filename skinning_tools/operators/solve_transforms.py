@@ -3,7 +3,7 @@
 
 import bpy
 
-from ..scene import partial_motion, partial_settings
+from ..scene.partial import partial_motion, partial_settings
 from .partial_solve import PartialSolve
 
 

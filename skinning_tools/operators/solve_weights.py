@@ -3,7 +3,7 @@
 
 import bpy
 
-from ..scene import partial_settings, partial_weights
+from ..scene.partial import partial_settings, partial_weights
 from .partial_solve import PartialSolve
 
 

@@ -4,10 +4,11 @@
 import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 
-from ..scene import conversion, dependencies
+from ..scene import dependencies
+from ..scene.convert import conversion
+from ..scene.convert.several_sources import other_sources
+from ..scene.convert.suggestion import suggest_bones
 from ..scene.job_checks import active_object
-from ..scene.several_sources import other_sources
-from ..scene.suggestion import suggest_bones
 from .boundary import reported
 
 

@@ -5,12 +5,12 @@ import bpy
 
 from ..core.errors import SkinningError
 from ..scene import background
-from ..scene.bind import bind_record, check_bindable
-from ..scene.bind_settings import METHOD_ITEMS, chosen_armature
-from ..scene.bind_targets import find_armature, find_targets
-from ..scene.bind_volumes import volume_summary, volumes_of
+from ..scene.binding.bind import bind_record, check_bindable
+from ..scene.binding.bind_settings import METHOD_ITEMS, chosen_armature
+from ..scene.binding.bind_targets import find_armature, find_targets
+from ..scene.binding.bind_volumes import volume_summary, volumes_of
+from ..scene.binding.rigid_objects import check_parentable
 from ..scene.job_checks import active_object, reason_not_to_work
-from ..scene.rigid_objects import check_parentable
 from .drawing import SidebarPanel, draw_failure, draw_job, draw_rows, draw_text, idle_column, split_layout
 
 _METHODS = {identifier: name for identifier, name, _ in METHOD_ITEMS}

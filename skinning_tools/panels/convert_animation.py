@@ -7,13 +7,14 @@ import bpy
 from bl_ui.utils import PresetPanel
 from bpy.app.translations import pgettext_iface as iface_
 
-from ..scene import background, error_display
-from ..scene.conversion import reason_not_to_convert
-from ..scene.estimate import amount_text, estimate, work_of_settings
+from ..scene import background
+from ..scene.convert import error_display
+from ..scene.convert.conversion import reason_not_to_convert
+from ..scene.convert.estimate import amount_text, estimate, work_of_settings
+from ..scene.convert.presets import SHIPPED, SUBDIR, user_folders
+from ..scene.convert.result import result_of, worst_frame
+from ..scene.convert.several_sources import other_sources
 from ..scene.job_checks import active_object
-from ..scene.presets import SHIPPED, SUBDIR, user_folders
-from ..scene.result import result_of, worst_frame
-from ..scene.several_sources import other_sources
 from ..scene.wording import sentence
 from .drawing import (
     SidebarPanel,

@@ -5,7 +5,7 @@ import bpy.utils.previews
 import numpy as np
 
 from ..core.curve_picture import FRAMES_SIZE, frames_picture
-from ..scene.result import frame_errors
+from ..scene.convert.result import frame_errors
 
 _NAME = "error over time"
 # Of the interface's unit, the height of a button.

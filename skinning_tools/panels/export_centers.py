@@ -3,9 +3,9 @@
 
 import bpy
 
-from ..scene.center_export import export_state
+from ..scene.centers.center_export import export_state
+from ..scene.centers.rotation_centers import FRESH, STALE, bake_record
 from ..scene.job_checks import active_object
-from ..scene.rotation_centers import FRESH, STALE, bake_record
 from .drawing import SidebarPanel, draw_text
 
 

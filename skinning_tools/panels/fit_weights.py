@@ -4,13 +4,14 @@
 import bpy
 
 from ..core.errors import SkinningError
-from ..scene import background, error_display
-from ..scene.active_vertex import active_vertex
-from ..scene.fit_copies import check_startable, copies_of, fit_target, is_copy
+from ..scene import background
+from ..scene.convert import error_display
 from ..scene.job_checks import active_object, reason_not_to_work
-from ..scene.reachable_region import shown_mesh
 from ..scene.skin_reader import armature_of
-from ..scene.weight_fit import ERROR_ATTRIBUTE, FitSettings, check_ready
+from ..scene.weights.active_vertex import active_vertex
+from ..scene.weights.fit_copies import check_startable, copies_of, fit_target, is_copy
+from ..scene.weights.reachable_region import shown_mesh
+from ..scene.weights.weight_fit import ERROR_ATTRIBUTE, FitSettings, check_ready
 from .drawing import SidebarPanel, draw_failure, draw_job, draw_text, idle_column, split_layout
 
 

@@ -5,10 +5,10 @@ import bpy
 
 from ..scene import background
 from ..scene.bone_selection import selected_bones
-from ..scene.bulge_bones import slider_names
-from ..scene.bulge_presets import PRESETS
 from ..scene.job_checks import active_object, reason_not_to_work
-from ..scene.joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
+from ..scene.joint_helpers.bulge_bones import slider_names
+from ..scene.joint_helpers.bulge_presets import PRESETS
+from ..scene.joint_helpers.joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
 from ..scene.wording import counted
 from .drawing import SidebarPanel, draw_failure, draw_job, draw_text, split_layout
 

@@ -5,12 +5,12 @@ import bpy
 
 from ..core.errors import SkinningError
 from ..scene import background
-from ..scene.added_bones import added_helpers
 from ..scene.character import target_mesh
 from ..scene.job_checks import active_object, reason_not_to_work
-from ..scene.partial_helper_removal import rig_with_helpers
-from ..scene.partial_parts import armature_meant, parts_of, reason_not_to_solve
-from ..scene.partial_steps import FIGURES_PROPERTY, PartialFigures
+from ..scene.partial.added_bones import added_helpers
+from ..scene.partial.partial_helper_removal import rig_with_helpers
+from ..scene.partial.partial_parts import armature_meant, parts_of, reason_not_to_solve
+from ..scene.partial.partial_steps import FIGURES_PROPERTY, PartialFigures
 from ..scene.records import read_record
 from ..scene.wording import counted, sentence
 from .drawing import (

@@ -3,9 +3,9 @@
 
 import bpy
 
-from ..scene.bake_state import shown_bake_state
+from ..scene.centers.bake_state import shown_bake_state
+from ..scene.centers.rotation_centers import MISSING, STALE
 from ..scene.job_checks import active_object, reason_not_to_work
-from ..scene.rotation_centers import MISSING, STALE
 from ..scene.skin_reader import check_turning
 from .drawing import SidebarPanel, draw_text
 

@@ -5,8 +5,8 @@ import bpy
 from bpy.props import IntProperty
 
 from ..scene import background
-from ..scene.conversion import REPORT_PROPERTY
-from ..scene.result import index_of_conversion, result_of, stands_for_conversion
+from ..scene.convert.conversion import REPORT_PROPERTY
+from ..scene.convert.result import index_of_conversion, result_of, stands_for_conversion
 from ..scene.visibility import make_active
 from .drawing import SidebarPanel
 

@@ -3,10 +3,10 @@
 
 import bpy
 
-from ..scene import weight_view
-from ..scene.active_vertex import active_vertex
 from ..scene.character import character_of, target_mesh
 from ..scene.job_checks import reason_not_to_work
+from ..scene.weights import weight_view
+from ..scene.weights.active_vertex import active_vertex
 from .drawing import SidebarPanel, draw_text
 
 BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))

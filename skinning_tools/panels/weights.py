@@ -4,11 +4,11 @@
 import bpy
 
 from ..scene import background
+from ..scene.binding.rigid_parts import check_partitionable, partition_figures, share_rows
 from ..scene.character import target_mesh
 from ..scene.job_checks import reason_not_to_work
-from ..scene.rigid_parts import check_partitionable, partition_figures, share_rows
-from ..scene.weight_compression import compression_figures
-from ..scene.weight_tools import weighted_mesh, weighted_or_edited_mesh
+from ..scene.weights.weight_compression import compression_figures
+from ..scene.weights.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ..scene.wording import counted, vertices_text
 from .drawing import SidebarPanel, draw_failure, draw_frame_range, draw_job, draw_rows, draw_text, split_layout
 

@@ -3,8 +3,8 @@
 
 import bpy
 
-from ..scene.conversion_figures import figures_of
-from ..scene.error_display import red_error
+from ..scene.convert.conversion_figures import figures_of
+from ..scene.convert.error_display import red_error
 
 _handle = None
 

@@ -9,7 +9,7 @@ import gpu
 import numpy as np
 from gpu_extras.batch import batch_for_shader
 
-from ..scene.skinning_methods import LABELS
+from ..scene.centers.skinning_methods import LABELS
 from .drawing import Look, View, column_matrices, rest_box, scale_end
 
 # As heat() in surface_frag.glsl.

@@ -16,8 +16,8 @@ from gpu_extras.batch import batch_for_shader
 from mathutils import Color
 
 from ..core.errors import SkinningError
-from ..scene.reachable_region import Region, read_region
-from ..scene.weight_fit import FitSettings
+from ..scene.weights.reachable_region import Region, read_region
+from ..scene.weights.weight_fit import FitSettings
 from . import session
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ manager is neither undone nor what a file is about, as is right for something th
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, PointerProperty
 
-from ..scene.skinning_methods import METHOD_ITEMS
+from ..scene.centers.skinning_methods import METHOD_ITEMS
 from . import session
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.deform import METHODS, vertex_normals
 from ..core.errors import BadScene
-from ..scene.rotation_centers import bake_record, read_centers
+from ..scene.centers.rotation_centers import bake_record, read_centers
+from ..scene.centers.skinning_methods import LABELS
 from ..scene.skin_reader import Skin, armature_of, bone_matrices, bone_names, check_even_scale, read_arrays, read_skin
-from ..scene.skinning_methods import LABELS
 from . import drawing, legend
 from .buffers import VertexData
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.affine_chain import scaled_channels
 from ..core.errors import BadScene
 from . import actions
-from .frame_guard import frame_kept
+from .animation.frame_guard import frame_kept
 from .temporary_scene import evaluate_frame, temporary_scene
 
 _VALUES = (

@@ -7,9 +7,9 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
-from .crs_record import modifier_input, modifier_record, native_modifier
+from .centers.crs_record import modifier_input, modifier_record, native_modifier
 from .object_checks import check_mode, check_visible, object_label
-from .vertex_groups import read_weights
+from .weights.vertex_groups import read_weights
 
 # Blender's armature modifier leaves a vertex alone whose weights add up to no more than this.
 LEAST_TOTAL_WEIGHT = 1e-4

@@ -16,8 +16,8 @@ from skinning_tools.core.eigenskin import (
     Support,
     build_eigenskin,
 )
-from skinning_tools.scene.eigenskin_examples import current_pose, read_rig
-from skinning_tools.scene.eigenskin_writer import Written, eigenskin_record, write_eigenskin
+from skinning_tools.scene.eigenskin.eigenskin_examples import current_pose, read_rig
+from skinning_tools.scene.eigenskin.eigenskin_writer import Written, eigenskin_record, write_eigenskin
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender.binding_scenes import dense
 from tests.blender.eigenskin_scenes import POSES, pose

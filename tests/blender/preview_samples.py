@@ -4,7 +4,7 @@
 import bpy
 import numpy as np
 
-from skinning_tools.scene.rotation_centers import BakeRecord, write_centers
+from skinning_tools.scene.centers.rotation_centers import BakeRecord, write_centers
 from skinning_tools.scene.skin_reader import read_skin
 from tests.blender import skinned_meshes
 

@@ -7,7 +7,7 @@ import pytest
 
 from skinning_tools.core import memory
 from skinning_tools.core.errors import BadAnimation, BadMesh, BadScene, BadSettings, NotEnoughMemory
-from skinning_tools.scene.animation_reader import read_animation
+from skinning_tools.scene.animation.animation_reader import read_animation
 from tests.blender import scenes
 
 

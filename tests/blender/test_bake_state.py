@@ -5,9 +5,9 @@ import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools.scene import bake_state, rotation_centers
-from skinning_tools.scene.bake_state import shown_bake_state
-from skinning_tools.scene.rotation_centers import FRESH, STALE, UNKNOWN
+from skinning_tools.scene.centers import bake_state, rotation_centers
+from skinning_tools.scene.centers.bake_state import shown_bake_state
+from skinning_tools.scene.centers.rotation_centers import FRESH, STALE, UNKNOWN
 from tests.blender import scenes
 from tests.blender.skinned_meshes import rigged_tube
 

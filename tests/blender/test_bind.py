@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from skinning_tools.scene.bind import bind_record
+from skinning_tools.scene.binding.bind import bind_record
 from skinning_tools.scene.skin_reader import read_skin
 from tests.blender import scenes
 from tests.blender.binding_scenes import (

@@ -7,7 +7,7 @@ import pytest
 from mathutils import Matrix
 
 from skinning_tools.core.errors import Cancelled
-from skinning_tools.scene.bind import BindSettings, bind, check_bindable
+from skinning_tools.scene.binding.bind import BindSettings, bind, check_bindable
 from tests.blender import scenes
 from tests.blender.binding_scenes import (
     activate,

@@ -10,7 +10,7 @@ import pytest
 
 from skinning_tools.operators.boundary import SkinningJob
 from skinning_tools.operators.center_of_rotation_playback import SKINNING_OT_crs_to_shape_keys
-from skinning_tools.scene import crs_playback
+from skinning_tools.scene.centers import crs_playback
 from skinning_tools.scene.skin_reader import armature_of, read_skin
 from tests.blender import moving_meshes, scenes
 from tests.blender.refusals import refused

@@ -6,7 +6,7 @@ import re
 import bpy
 import pytest
 
-from skinning_tools.scene.rotation_centers import FRESH, bake_record, bake_state
+from skinning_tools.scene.centers.rotation_centers import FRESH, bake_record, bake_state
 from skinning_tools.scene.skin_reader import native_modifier
 from tests.blender import command_runs, moving_meshes
 from tests.blender.skinned_meshes import rigged_tube

@@ -95,7 +95,7 @@ def test_failures_are_reported(shot, tmp_path, monkeypatch, capsys, arguments, c
 
 
 def test_faults_of_our_own_are_reported(shot, tmp_path, monkeypatch):
-    monkeypatch.setattr("skinning_tools.scene.conversion.convert", lambda *_, **__: 1 // 0)
+    monkeypatch.setattr("skinning_tools.scene.convert.conversion.convert", lambda *_, **__: 1 // 0)
     assert run(*CONVERT, "--overwrite", "--report", tmp_path / "report.json") == 1
     assert "ZeroDivisionError" in read(tmp_path / "report.json")["message"]
 
@@ -125,7 +125,7 @@ def test_an_older_report_does_not_speak_for_this_run(shot, tmp_path, monkeypatch
         assert not report.exists()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skinning_tools.scene.conversion.convert", power_cut)
+    monkeypatch.setattr("skinning_tools.scene.convert.conversion.convert", power_cut)
     with pytest.raises(KeyboardInterrupt):
         run(*CONVERT, "--overwrite", "--report", report)
 

@@ -8,7 +8,7 @@ from mathutils import Euler, Matrix
 
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import actions
-from skinning_tools.scene.rig_writer import write_rig
+from skinning_tools.scene.convert.rig_writer import write_rig
 from tests.blender import rig_samples, scenes
 
 FRAMES = 6

@@ -9,8 +9,8 @@ from skinning_tools.commands.common import UsageError
 from skinning_tools.commands.convert_shots import convert_arguments
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
-from skinning_tools.scene.presets import PRESET_NAMES, SHIPPED, find_preset, preset_files, read_preset
-from skinning_tools.scene.settings import SETTING_NAMES
+from skinning_tools.scene.convert.presets import PRESET_NAMES, SHIPPED, find_preset, preset_files, read_preset
+from skinning_tools.scene.convert.settings import SETTING_NAMES
 from tests.blender import moving_meshes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -14,7 +14,7 @@ from mathutils import Matrix
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.deform import METHODS, skin_frame, transformed_normals, vertex_transforms
-from skinning_tools.scene.rotation_centers import read_centers
+from skinning_tools.scene.centers.rotation_centers import read_centers
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender import preview_samples, skinned_meshes
 

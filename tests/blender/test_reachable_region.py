@@ -9,9 +9,9 @@ import pytest
 
 import skinning_tools
 from skinning_tools.preview import reachable
-from skinning_tools.scene.reachable_region import read_region
-from skinning_tools.scene.vertex_groups import put_weights
-from skinning_tools.scene.weight_fit import FitSettings
+from skinning_tools.scene.weights.reachable_region import read_region
+from skinning_tools.scene.weights.vertex_groups import put_weights
+from skinning_tools.scene.weights.weight_fit import FitSettings
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
 from tests.blender.fit_scenes import (

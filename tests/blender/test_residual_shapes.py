@@ -8,7 +8,8 @@ from scipy.spatial import cKDTree
 
 import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
-from skinning_tools.scene import actions, conversion, residual_keys, rig_writer
+from skinning_tools.scene import actions
+from skinning_tools.scene.convert import conversion, residual_keys, rig_writer
 from tests.blender import moving_meshes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.deform.influences import weight_matrix
-from skinning_tools.scene import actions, object_transform, rig_bones, rig_writer
-from skinning_tools.scene.rig_writer import write_error_attribute, write_rig
+from skinning_tools.scene import actions, object_transform
+from skinning_tools.scene.convert import rig_bones, rig_writer
+from skinning_tools.scene.convert.rig_writer import write_error_attribute, write_rig
 from tests.blender import binding_scenes, rig_samples, scenes
 
 

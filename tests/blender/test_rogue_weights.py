@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.rogue_weights import indices
+from skinning_tools.scene.weights.rogue_weights import indices
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.snapshots import refused, without_properties
 

@@ -12,11 +12,11 @@ from skinning_tools.core.errors import SkinningError
 from skinning_tools.core.rotation_centers import bake_rotation_centers, mirror_pairs
 from skinning_tools.operators.bake_rotation_centers import SKINNING_OT_bake_rotation_centers
 from skinning_tools.operators.boundary import SkinningJob
-from skinning_tools.scene import rotation_centers
-from skinning_tools.scene.bake_state import shown_bake_state
-from skinning_tools.scene.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
+from skinning_tools.scene.centers import rotation_centers
+from skinning_tools.scene.centers.bake_state import shown_bake_state
+from skinning_tools.scene.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
 from skinning_tools.scene.skin_reader import read_skin
-from skinning_tools.scene.vertex_groups import write_weights
+from skinning_tools.scene.weights.vertex_groups import write_weights
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.bad_skins import BAD_SCENES, UNEVEN_SCENES
 from tests.blender.skinned_meshes import rigged_tube

@@ -11,9 +11,10 @@ from skinning_tools import command_line
 from skinning_tools.core import memory
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene import background, conversion
-from skinning_tools.scene.conversion_settings import ConversionOptions
-from skinning_tools.scene.result import result_of
+from skinning_tools.scene import background
+from skinning_tools.scene.convert import conversion
+from skinning_tools.scene.convert.conversion_settings import ConversionOptions
+from skinning_tools.scene.convert.result import result_of
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.several_scenes import FRAMES, add, character, convert, measured, played, select, skinned_of
 

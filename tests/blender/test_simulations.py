@@ -5,8 +5,8 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.animation_reader import read_animation
-from skinning_tools.scene.simulations import dependencies, simulation_start
+from skinning_tools.scene.animation.animation_reader import read_animation
+from skinning_tools.scene.animation.simulations import dependencies, simulation_start
 from tests.blender import scenes
 
 

@@ -13,8 +13,8 @@ from skinning_tools import command_line
 from skinning_tools.core.curve_picture import HEIGHT, WIDTH, curve_picture
 from skinning_tools.core.decomposition.target_error import CurvePoint
 from skinning_tools.panels.convert_animation import curve_rows, figure_rows
-from skinning_tools.scene import conversion
-from skinning_tools.scene.result import result_of
+from skinning_tools.scene.convert import conversion
+from skinning_tools.scene.convert.result import result_of
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

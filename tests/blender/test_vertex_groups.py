@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadWeights
-from skinning_tools.scene.vertex_groups import read_weights, write_weights
+from skinning_tools.scene.weights.vertex_groups import read_weights, write_weights
 from tests.blender import scenes
 
 

@@ -20,9 +20,9 @@ from driver import (
 from skinning_tools.panels.eigenskin import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
 from skinning_tools.panels.export_centers import SKINNING_PT_export_centers
 from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
-from skinning_tools.scene.center_export import export_state
-from skinning_tools.scene.eigenskin_record import eigenskin_record
-from skinning_tools.scene.rotation_centers import FRESH
+from skinning_tools.scene.centers.center_export import export_state
+from skinning_tools.scene.centers.rotation_centers import FRESH
+from skinning_tools.scene.eigenskin.eigenskin_record import eigenskin_record
 from tests.blender import eigenskin_scenes, skinned_meshes
 
 

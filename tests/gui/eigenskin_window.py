@@ -17,7 +17,7 @@ from driver import (
 )
 
 from skinning_tools.panels.eigenskin import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
-from skinning_tools.scene.eigenskin_record import eigenskin_record, own_keys
+from skinning_tools.scene.eigenskin.eigenskin_record import eigenskin_record, own_keys
 from tests.blender import eigenskin_scenes, scenes
 
 

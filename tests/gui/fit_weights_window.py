@@ -25,10 +25,10 @@ from mathutils import Quaternion, Vector
 from skinning_tools.panels.fit_weights import SKINNING_PT_fit_weights
 from skinning_tools.panels.weight_view import SKINNING_PT_weight_view
 from skinning_tools.preview import reachable
-from skinning_tools.scene import fit_copies, weight_view
-from skinning_tools.scene.active_vertex import stored_vertex
-from skinning_tools.scene.reachable_region import read_region
-from skinning_tools.scene.weight_fit import FitSettings
+from skinning_tools.scene.weights import fit_copies, weight_view
+from skinning_tools.scene.weights.active_vertex import stored_vertex
+from skinning_tools.scene.weights.reachable_region import read_region
+from skinning_tools.scene.weights.weight_fit import FitSettings
 from tests.blender import binding_scenes, joint_helper_scenes, scenes
 from tests.conftest import SHARED
 

@@ -23,7 +23,7 @@ from skinning_tools.panels.joint_helpers import (
     SKINNING_PT_bulge_bones,
     SKINNING_PT_joint_helpers,
 )
-from skinning_tools.scene.joint_helper_rig import COLLECTION, find_helpers
+from skinning_tools.scene.joint_helpers.joint_helper_rig import COLLECTION, find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.conftest import SHARED

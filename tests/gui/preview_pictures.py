@@ -9,7 +9,7 @@ from mathutils import Matrix, Vector
 
 from demos import rotation_center_poses as poses
 from skinning_tools.panels.preview import SKINNING_PT_preview
-from skinning_tools.scene.vertex_groups import write_weights
+from skinning_tools.scene.weights.vertex_groups import write_weights
 from tests.blender import scenes, skinned_meshes
 
 HIDDEN_OVERLAYS = ("floor", "axis_x", "axis_y", "bones", "cursor", "object_origins", "outline_selected", "text")

@@ -27,9 +27,9 @@ from skinning_tools.panels.weights import (
     SKINNING_PT_smooth_weights,
     SKINNING_PT_weights,
 )
-from skinning_tools.scene.rigid_parts import partition_figures
-from skinning_tools.scene.rogue_weights import indices
-from skinning_tools.scene.weight_compression import compression_figures
+from skinning_tools.scene.binding.rigid_parts import partition_figures
+from skinning_tools.scene.weights.rogue_weights import indices
+from skinning_tools.scene.weights.weight_compression import compression_figures
 from tests.blender import binding_scenes, skinned_meshes
 
 ROGUE = {70: 4, 130: 4, 131: 4, 490: 0}

@@ -12,7 +12,7 @@ import numpy as np
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.scene.result import delete_result, result_of
+from skinning_tools.scene.convert.result import delete_result, result_of
 from tests.blender import moving_meshes, scenes
 from tests.reliability.damage import damaged, read_point_cache
 

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shape keys in bulk: where nothing but keyed relative shape keys moves a mesh, its frames follow without evaluation.
+
+The sum is Blender's own, in its order and precision: basis, plus for each key block, in their order,
+value × group weight × (block − the block it is relative to).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import bmesh
+import bpy
+import numpy as np
+
+from ...core.errors import BadScene
+from ..object_checks import object_label, visible_modifiers
+
+# Channels of an object that do not reach into its mesh.
+_OBJECT_CHANNELS = re.compile(r'(delta_)?(location|rotation_|scale)|hide_|color$|show_|display_|constraints\[|\["')
+# Parents of these types deform their children as a modifier does.
+_DEFORMING_PARENTS = {"ARMATURE", "LATTICE"}
+
+
+@dataclass(frozen=True)
+class ShapeKeyValues:
+    """The key blocks' values (F, K) float32 at each frame, all known without evaluating the scene."""
+
+    object: bpy.types.Object
+    values: np.ndarray
+
+
+def shape_key_values(scene, object, frame_numbers) -> ShapeKeyValues | None:
+    """The values of the object's shape keys at ``frame_numbers``, or None where only Blender's evaluation can tell.
+
+    None whenever anything else may shape the mesh (a modifier, a deforming parent, a driver, the NLA, a handler),
+    for absolute keys, and where the object is pinned to one shape.
+    """
+    if not _only_keys_deform(scene, object):
+        return None
+    key = object.data.shape_keys
+    curves = _value_curves(key)
+    if curves is None:
+        return None
+    values = np.empty((len(frame_numbers), len(key.key_blocks)), dtype=np.float32)
+    for column, block in enumerate(key.key_blocks):
+        curve = curves.get(block.path_from_id("value"))
+        if block.mute or block == key.reference_key:
+            values[:, column] = 0.0
+        elif curve is None:
+            values[:, column] = block.value
+        else:
+            values[:, column] = [curve.evaluate(number) for number in frame_numbers]
+            # As Blender does when it writes an animated value.
+            np.clip(values[:, column], block.slider_min, block.slider_max, out=values[:, column])
+    return ShapeKeyValues(object, values)
+
+
+def read_shape_keys(keys: ShapeKeyValues, frames: np.ndarray) -> Iterator[float]:
+    """Generator: fill ``frames`` (F, N, 3) float32; yields the fraction done.
+
+    Raises BadScene where key blocks come or go between two steps.
+    """
+    blocks = keys.object.data.shape_keys.key_blocks
+    weights = _group_weights(keys.object, {block.vertex_group for block in blocks} - {""})
+    frames[:] = _coordinates(keys.object.data.shape_keys.reference_key)
+    count = keys.values.shape[1]
+    for column in range(count):
+        _add_block(keys, column, weights, frames)
+        yield (column + 1) / count
+
+
+def _add_block(keys: ShapeKeyValues, column: int, weights: dict[str, np.ndarray], frames: np.ndarray) -> None:
+    # Looked up anew at every step: Blender frees key blocks without telling Python.
+    key = keys.object.data.shape_keys
+    if key is None or len(key.key_blocks) != keys.values.shape[1]:
+        raise BadScene(f"The shape keys of {object_label(keys.object)} were changed while they were being read")
+    rows = np.flatnonzero(keys.values[:, column])
+    if not len(rows):
+        return
+    block = key.key_blocks[column]
+    difference = _coordinates(block.relative_key)
+    difference -= _coordinates(block)
+    mask = weights.get(block.vertex_group)
+    for row in rows:
+        value = keys.values[row, column]
+        frames[row] -= (value if mask is None else (mask * value)[:, None]) * difference
+
+
+def _only_keys_deform(scene, object) -> bool:
+    mesh = object.data
+    key = mesh.shape_keys
+    if key is None or not key.use_relative or object.show_only_shape_key or visible_modifiers(object):
+        return False
+    if object.parent is not None and object.parent_type in _DEFORMING_PARENTS:
+        return False
+    if any(len(block.points) != len(mesh.vertices) for block in key.key_blocks):
+        return False
+    if scene.render.frame_map_old != scene.render.frame_map_new:
+        return False
+    if bpy.app.handlers.frame_change_pre or bpy.app.handlers.frame_change_post:
+        # A handler may do anything, to any of these values too.
+        return False
+    if mesh.animation_data is not None and not _channels_match(mesh.animation_data, re.compile(r"(?!)")):
+        return False
+    return object.animation_data is None or _channels_match(object.animation_data, _OBJECT_CHANNELS)
+
+
+def _channels_match(animation, pattern: re.Pattern) -> bool:
+    """Whether all that the animation data drives is known and begins as ``pattern`` says."""
+    curves = _action_curves(animation)
+    if curves is None or len(animation.nla_tracks):
+        return False
+    return all(pattern.match(curve.data_path) for curve in (*curves, *animation.drivers))
+
+
+def _value_curves(key) -> dict[str, bpy.types.FCurve] | None:
+    """Curve of each animated ``key_blocks[...].value`` by its path; None where that is not the whole animation."""
+    animation = key.animation_data
+    if animation is None:
+        return {}
+    curves = _action_curves(animation)
+    if curves is None or len(animation.drivers) or len(animation.nla_tracks):
+        return None
+    paths = {block.path_from_id("value") for block in key.key_blocks}
+    if not all(curve.data_path in paths and _is_plain(curve) for curve in curves):
+        return None
+    by_path = {curve.data_path: curve for curve in curves}
+    return by_path if len(by_path) == len(curves) else None
+
+
+def _is_plain(curve) -> bool:
+    muted = curve.mute or (curve.group is not None and curve.group.mute)
+    return curve.is_valid and not muted and not curve.is_empty
+
+
+def _action_curves(animation) -> list | None:
+    """The curves that the action applies; None where an action is built in a way not known here."""
+    action = animation.action
+    if action is None:
+        return []
+    if not hasattr(animation, "action_slot"):  # before 4.4 an action had no slots
+        return list(action.fcurves)
+    strips = [strip for layer in action.layers for strip in layer.strips]
+    if animation.action_slot is None or not strips:
+        return []
+    if len(strips) > 1 or strips[0].type != "KEYFRAME":
+        return None
+    channels = strips[0].channelbag(animation.action_slot)
+    return list(channels.fcurves) if channels else []
+
+
+def _coordinates(block) -> np.ndarray:
+    """(N, 3) float32 coordinates of a key block."""
+    coordinates = np.empty((len(block.points), 3), dtype=np.float32)
+    block.points.foreach_get("co", coordinates.ravel())
+    return coordinates
+
+
+def _group_weights(object, names: set[str]) -> dict[str, np.ndarray]:
+    """(N,) float32 weights of each named vertex group that exists; Blender ignores the others, so they are left out."""
+    indices = {name: object.vertex_groups[name].index for name in names if name in object.vertex_groups}
+    if not indices:
+        return {}
+    grid = bmesh.new()
+    try:
+        grid.from_mesh(object.data, face_normals=False, vertex_normals=False)
+        layer = grid.verts.layers.deform.active
+        if layer is None:
+            return {}
+        # Blender has no bulk call for vertex groups; only the masked key blocks' groups are read, once each.
+        return {
+            name: np.fromiter((vertex[layer].get(index, 0.0) for vertex in grid.verts), np.float32, len(grid.verts))
+            for name, index in indices.items()
+        }
+    finally:
+        grid.free()

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Center-of-rotation skinning of a frame range as plain Blender data: shape keys or a point cache, in every version.
+
+The result is a copy of the object, beside it; the object itself stays as it is. On the copy, shape keys or cache stand
+in for everything up to the Armature modifier, and the modifiers after that one go on working.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ...core.errors import BadScene
+from ...core.memory import check_available
+from .. import actions, background
+from ..animation.frame_range import frame_range
+from ..convert.result_names import with_ending
+from ..data_blocks import clear_shape_keys, is_alive, local_copy
+from ..local_collections import collections_beside
+from ..object_checks import object_label
+from ..skin_reader import Skin, bone_matrices, check_even_scale, read_skin
+from ..temporary_scene import evaluate_frame, temporary_scene
+from . import rotation_centers
+from .before_armature import check_vertex_count, remove_modifiers, unskinned_copy
+from .crs_modifier import remove_data
+from .point_cache import PointCacheWriter
+
+ENDING = "crs"
+
+# Positions are held twice while they become shape keys: as an array and in the mesh.
+_SHAPE_KEY_BYTES = 2 * 3 * np.dtype(np.float32).itemsize
+
+
+@dataclass(frozen=True)
+class Playback:
+    """A finished copy. path: of its point cache, None where it has shape keys."""
+
+    source_name: str
+    object: bpy.types.Object
+    frame_count: int
+    path: Path | None = None
+
+    def summary(self) -> str:
+        """The result in one line."""
+        noun = "shape key" if self.path is None else "frame"
+        count = f"{self.frame_count:,} {noun}{'s' if self.frame_count != 1 else ''}"
+        where = count if self.path is None else f"{count} in {self.path}"
+        return f"{self.source_name}: {where}, played by {object_label(self.object)}"
+
+
+def to_shape_keys(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
+    """Generator: a copy of ``object`` with a shape key per frame, each keyed to 1 at its frame and 0 at the others.
+
+    Yields (fraction, stage), returns a Playback. Frames: the scene's range where None, the last one included.
+    """
+    numbers, skin, centers = _prepared(context, object, frame_start, frame_end, frame_step)
+    vertex_count = len(skin.rest)
+    check_available(
+        len(numbers) * vertex_count * _SHAPE_KEY_BYTES,
+        f"The shape keys of {object_label(object)} ({vertex_count} vertices, {len(numbers)} frames)",
+    )
+    frames = np.empty((len(numbers), vertex_count, 3), np.float32)
+    with _copied(object) as copy:
+        with closing(_skinned_frames(context, skin, centers, numbers)) as skinned:
+            for row, positions in enumerate(skinned):
+                frames[row] = positions
+                yield 0.9 * (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
+        yield 0.9, "Writing the shape keys"
+        _write_shape_keys(context.scene, copy, skin.rest, frames, numbers)
+        _link_beside(context, object, copy)
+    return Playback(object.name, copy, len(numbers))
+
+
+def to_point_cache(
+    context, object, filepath: str = "", frame_start=None, frame_end=None, frame_step=1
+) -> background.Steps:
+    """Generator: a copy of ``object`` with a Mesh Cache modifier that plays a PC2 file; else as ``to_shape_keys``.
+
+    filepath: of the PC2 file; where empty, it goes beside the .blend file. Raises BadScene where it cannot be written.
+    """
+    numbers, skin, centers = _prepared(context, object, frame_start, frame_end, frame_step)
+    with _copied(object) as copy:
+        path = _cache_path(filepath, copy)
+        with (
+            PointCacheWriter(path, len(skin.rest), len(numbers)) as cache,
+            closing(_skinned_frames(context, skin, centers, numbers)) as skinned,
+        ):
+            for row, positions in enumerate(skinned):
+                cache.write(positions)
+                yield (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
+        _write_rest(copy, skin.rest)
+        _add_cache_modifier(context.scene, copy, path, numbers)
+        _link_beside(context, object, copy)
+    return Playback(object.name, copy, len(numbers), path)
+
+
+def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[range, Skin, np.ndarray]:
+    numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
+    skin = read_skin(context, object)
+    check_even_scale(object)
+    rotation_centers.check_fresh(object)
+    return numbers, skin, rotation_centers.read_centers(object)[0]
+
+
+def _skinned_frames(context, skin: Skin, centers: np.ndarray, numbers: range) -> Iterator[np.ndarray]:
+    """Positions (N, 3) at each frame: shape keys and what comes before the armature, then core's skinning."""
+    from ...core.deform import skin_frame
+
+    with (
+        unskinned_copy(skin.object) as carrier,
+        temporary_scene(context.scene, [carrier, skin.armature]) as scene,
+    ):
+        carried = replace(skin, object=carrier)
+        positions = np.empty(skin.rest.shape, np.float32)
+        for number in numbers:
+            depsgraph = evaluate_frame(scene, number)
+            mesh = carrier.evaluated_get(depsgraph).data
+            check_vertex_count(skin.object, mesh, number)
+            mesh.attributes["position"].data.foreach_get("vector", positions.ravel())
+            matrices = bone_matrices(carried, depsgraph)
+            yield skin_frame(positions, skin.bones, skin.weights, matrices, "CRS", centers)
+
+
+@contextmanager
+def _copied(object) -> Iterator[bpy.types.Object]:
+    """A copy of the object with a mesh of its own, without shape keys and what the armature did; gone on an error."""
+    made = []
+    try:
+        mesh = object.data.copy()
+        made.append(mesh)
+        copy = local_copy(object)
+        made.append(copy)
+        copy.data = mesh
+        copy.name = mesh.name = with_ending(object.name, ENDING)
+        if mesh.shape_keys is not None:
+            clear_shape_keys(copy)
+        remove_data(mesh)
+        rotation_centers.remove_centers(mesh)
+        remove_modifiers(copy, from_armature=False)
+        yield copy
+    except BaseException:
+        bpy.data.batch_remove([block for block in made if is_alive(block)])
+        raise
+
+
+def _write_rest(copy, rest: np.ndarray) -> None:
+    copy.data.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
+    copy.data.update()
+
+
+def _write_shape_keys(scene, copy, rest: np.ndarray, frames: np.ndarray, numbers: range) -> None:
+    _write_rest(copy, rest)
+    copy.shape_key_add(name="Basis", from_mix=False)
+    for number, positions in zip(numbers, frames, strict=True):
+        block = copy.shape_key_add(name=f"Frame {number}", from_mix=False)
+        block.points.foreach_set("co", positions.ravel())
+    keys = copy.data.shape_keys
+    actions.new_action(keys, copy.name)
+    container = actions.curve_container(keys)
+    times = actions.key_times(scene, np.array(numbers, dtype=np.float64))
+    for row, block in enumerate(keys.key_blocks[1:]):
+        # Between two frames the one fades into the other; before the first and after the last they stay.
+        part = slice(max(row - 1, 0), row + 2)
+        values = (np.arange(len(numbers))[part] == row).astype(np.float64)
+        path = f'key_blocks["{bpy.utils.escape_identifier(block.name)}"].value'
+        actions.write_channels(container, path, values[:, None], times[part], "Frames")
+
+
+def _add_cache_modifier(scene, copy, path: Path, numbers: range) -> None:
+    modifier = copy.modifiers.new("Point Cache", "MESH_CACHE")
+    # By name: modifiers that are pinned to the end stay behind a new one.
+    name = modifier.name
+    copy.modifiers.move(copy.modifiers.find(name), 0)
+    modifier = copy.modifiers[name]
+    modifier.cache_format = "PC2"
+    modifier.filepath = _relative(path)
+    modifier.time_mode, modifier.play_mode, modifier.interpolation = "FRAME", "SCENE", "LINEAR"
+    # Sample = scale · time − start, with the time at which Blender evaluates a frame.
+    first, step = actions.key_times(scene, np.array([numbers[0], numbers.step], dtype=np.float64))
+    modifier.frame_scale = 1.0 / step
+    modifier.frame_start = first / step
+
+
+def _cache_path(filepath: str, copy) -> Path:
+    blend = bpy.data.filepath
+    if not filepath:
+        if not blend:
+            raise BadScene("Save the .blend file first, as the point cache goes beside it, or choose a path")
+        name = bpy.path.clean_name(f"{Path(blend).stem}_{copy.name}")
+        return Path(blend).with_name(f"{name}.pc2")
+    if filepath.startswith("//") and not blend:
+        raise BadScene(f"The path {filepath} is relative to the .blend file. Save that first, or choose another path")
+    path = Path(os.path.normpath(bpy.path.abspath(filepath)))
+    if not path.parent.is_dir():
+        raise BadScene(f"There is no folder for the point cache: {path.parent}. Make it, or choose another path")
+    return path.with_name(path.name + ".pc2") if path.suffix.lower() != ".pc2" else path
+
+
+def _relative(path: Path) -> str:
+    """Relative to the .blend file, where there is one and no other drive lies between."""
+    if not bpy.data.filepath:
+        return str(path)
+    try:
+        return bpy.path.relpath(str(path))
+    except ValueError:
+        return str(path)
+
+
+def _link_beside(context, object, copy) -> None:
+    """Into the collections that show the object; into the scene's own where it is in none that is local."""
+    for home in collections_beside(context, object):
+        home.objects.link(copy)
+    # A copy of what is selected is so too, which shows once the view layer has taken it up.
+    context.view_layer.update()
+    if copy.name in context.view_layer.objects:
+        copy.select_set(False, view_layer=context.view_layer)

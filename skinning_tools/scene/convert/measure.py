@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The error of a written rig as Blender itself evaluates it."""
+
+from collections.abc import Iterator
+
+import bpy
+import numpy as np
+
+from ...core.animation import ErrorMeter, unit_scale
+from ...core.errors import BadScene
+from ..temporary_scene import evaluate_frame, temporary_scene
+
+# Of the largest singular value of a world matrix; below, Blender's own inverse is no longer one.
+_SINGULAR = 1e-7
+
+
+class RigMeter(ErrorMeter):
+    """The error of all vertices together; ``parts`` has that of each object's own, in the same scale."""
+
+    def __init__(self, scale: float, vertex_counts: list[int]):
+        super().__init__(scale, sum(vertex_counts))
+        self.parts = [ErrorMeter(scale, count) for count in vertex_counts] if len(vertex_counts) > 1 else [self]
+        self._counts = vertex_counts
+
+    def add(self, expected: np.ndarray, actual: np.ndarray, to_world: np.ndarray | None = None) -> None:
+        super().add(expected, actual, to_world)
+        start = 0
+        for part, count in zip(self.parts, self._counts, strict=True):
+            if part is not self:
+                part.add(expected[start : start + count], actual[start : start + count], to_world)
+            start += count
+
+
+def measure_rig(rig, source) -> Iterator[float]:
+    """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns a RigMeter.
+
+    Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and
+    simulations, is not evaluated again and the user's frame stays; the scene is gone when the generator ends or is
+    closed. At a frame where the object is scaled to nothing, Blender cannot deform it in its own space: there only
+    what can be seen in world space counts. E_RMS is in the object's own space, the vertices' errors are distances in
+    world space.
+    Raises BadScene where the rig, or one of its parts, was removed meanwhile.
+    """
+    animation = source.animation
+    actual = np.empty((animation.vertex_count, 3), dtype=np.float32)
+    try:
+        counts = [len(ob.data.vertices) for ob in rig.objects]
+        meter = RigMeter(unit_scale(animation.frames), counts)
+        with temporary_scene(bpy.context.scene, [rig.armature, *rig.objects]) as scene:
+            for row, frame in enumerate(animation.frame_numbers):
+                depsgraph, start = evaluate_frame(scene, frame), 0
+                for ob, count in zip(rig.objects, counts, strict=True):
+                    evaluated = ob.evaluated_get(depsgraph)
+                    positions = actual[start : start + count]
+                    evaluated.data.attributes["position"].data.foreach_get("vector", positions.ravel())
+                    start += count
+                expected = animation.frames[row]
+                linear = np.array(evaluated.matrix_world, dtype=np.float64)[:3, :3]
+                meter.add(expected, _visible_part(actual, expected, linear), linear)
+                yield (row + 1) / len(animation.frames)
+    except ReferenceError as error:
+        raise BadScene("The rig was removed while its error was being measured") from error
+    return meter
+
+
+def _visible_part(actual: np.ndarray, expected: np.ndarray, linear: np.ndarray) -> np.ndarray:
+    """``actual`` (N, 3) itself, or where the world matrix's ``linear`` part is singular, with its error projected to
+    what that shows."""
+    _, values, directions = np.linalg.svd(linear)
+    if values[2] > _SINGULAR * values[0]:
+        return actual
+    shown = directions[values > _SINGULAR * values[0]]
+    return expected + (actual - expected.astype(np.float64)) @ shown.T @ shown

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Presets of a conversion's settings: Blender's own preset files, those of the extension and those the user has saved.
+
+They are read here without being run, for the command line; Blender's menu runs them.
+"""
+
+import ast
+from pathlib import Path
+
+import bpy
+
+from ...core.errors import BadSettings
+from .settings import RIG_OPTION_NAMES, SETTING_NAMES
+
+SUBDIR = "skinning/convert_animation"
+SHIPPED = Path(__file__).resolve().parents[2] / "presets" / SUBDIR
+# What a preset says. The frames and the objects are the shot's.
+PRESET_NAMES = (*SETTING_NAMES, *RIG_OPTION_NAMES)
+_OWNER = "settings"
+DEFINES = (f"{_OWNER} = bpy.context.scene.skinning_conversion",)
+
+
+def preset_files() -> dict[str, Path]:
+    """The presets by the names that the menu shows; a user's own in place of one of the extension's."""
+    folders = [SHIPPED, *map(Path, user_folders())]
+    files = sorted(path for folder in folders if folder.is_dir() for path in folder.glob("*.py"))
+    files.sort(key=lambda path: path.parent != SHIPPED)
+    return {bpy.path.display_name(path.name, title_case=False): path for path in files}
+
+
+def user_folders() -> list[str]:
+    """Where presets are that the user, or a studio by its scripts folder, has saved."""
+    return bpy.utils.preset_paths(SUBDIR)
+
+
+def find_preset(name: str) -> Path:
+    """Upper and lower case, and blank or underscore, are the same. Raises BadSettings, which lists what there is."""
+    files = preset_files()
+    found = {_plain(known): path for known, path in files.items()}.get(_plain(name))
+    if found is None:
+        raise BadSettings(f'There is no preset "{name}". There are: {", ".join(files)}')
+    return found
+
+
+def read_preset(path: Path) -> dict:
+    """The settings of a preset file: its assignments of plain values to ``settings``.
+
+    Raises BadSettings where it cannot be read, or sets what a conversion does not have or accept.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        values = {target.attr: ast.literal_eval(node.value) for node, target in _assignments(tree)}
+    except (OSError, SyntaxError, ValueError) as error:
+        raise BadSettings(f"The preset {path} cannot be read: {error}. Save it again, or delete it") from error
+    unknown = sorted(values.keys() - set(PRESET_NAMES))
+    if unknown:
+        raise BadSettings(f"The preset {path} sets {unknown[0]}, which is no setting of a conversion's presets")
+    return values
+
+
+def _assignments(tree: ast.Module):
+    for node in tree.body:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == _OWNER:
+                yield node, target
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", " ").strip()

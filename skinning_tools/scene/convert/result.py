@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Find a conversion's objects (sources, skinned meshes, rig) and its figures from any one of them, or all of a file."""
+
+from dataclasses import dataclass
+
+import bpy
+
+from ...core.errors import BadScene
+from ..object_checks import object_label
+from .conversion import REPORT_PROPERTY
+from .conversion_figures import figures_of, has_figures
+from .result_names import with_ending
+
+
+@dataclass(frozen=True)
+class ResultPart:
+    """A source and the skinned mesh that was made from it, None where renamed or deleted."""
+
+    source: bpy.types.Object | None
+    mesh: bpy.types.Object | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The objects of a conversion, None where renamed or deleted, and the figures as plain values.
+
+    source, mesh: what the result was asked for by, the active one's where that was the rig. parts: all of them, where
+    several were converted together.
+    """
+
+    source: bpy.types.Object | None
+    mesh: bpy.types.Object | None
+    rig: bpy.types.Object | None
+    figures: dict
+    parts: tuple[ResultPart, ...]
+
+    @property
+    def sources(self) -> list[bpy.types.Object]:
+        """All sources that are there."""
+        return [part.source for part in self.parts if part.source is not None]
+
+    @property
+    def meshes(self) -> list[bpy.types.Object]:
+        """All skinned meshes that are there."""
+        return [part.mesh for part in self.parts if part.mesh is not None]
+
+
+def result_of(object) -> Result | None:
+    """The conversion that ``object`` is a skinned mesh or the rig of, else the last that it is a source of.
+
+    Cheap enough for a panel's draw.
+    """
+    if object is None:
+        return None
+    carrier = object if has_figures(object) else _last_mesh_made_from(object)
+    if carrier is None:
+        return None
+    figures = figures_of(carrier)
+    source, mesh = (_named(figures[key]) for key in ("source", "object"))
+    rig = _named(figures["armature"], "ARMATURE")
+    if carrier.type == "ARMATURE":
+        rig = carrier
+    else:
+        mesh = carrier
+        rig = _rig_of(carrier) or rig
+    # The carrier itself may have another name by now.
+    others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
+    parts = (
+        ResultPart(source, mesh),
+        *(ResultPart(*(_named(part[key]) for key in ("source", "object"))) for part in others),
+    )
+    return Result(source, mesh, rig, figures, parts)
+
+
+def stands_for_conversion(object) -> bool:
+    """Whether it is the one object by which a list shows a conversion: its rig, or its skinned mesh where that is gone.
+
+    Cheap enough to ask of all objects in a panel's draw.
+    """
+    if not has_figures(object):
+        return False
+    if object.type == "ARMATURE":
+        return True
+    rig = _rig_of(object)
+    return rig is None or not has_figures(rig)
+
+
+def index_of_conversion(object) -> int:
+    """Where in bpy.data.objects the conversion of ``object`` stands, -1 where it is not part of one."""
+    result = result_of(object)
+    carrier = result and (result.rig or result.mesh)
+    return bpy.data.objects.find(carrier.name) if carrier is not None else -1
+
+
+def other_results(result: Result) -> list[Result]:
+    """The other conversions of its sources, which lie in the same place."""
+    sources, meshes = set(result.sources), set(result.meshes)
+    found = [result_of(ob) for ob in bpy.data.objects if stands_for_conversion(ob)]
+    return [other for other in found if sources & set(other.sources) and not meshes & set(other.meshes)]
+
+
+def sources_to_convert(result: Result) -> list[bpy.types.Object]:
+    """The objects that the result was made from, the one that gave the armature its name first.
+
+    Raises BadScene where one of them is gone or has another name by now.
+    """
+    figures = (result.rig and figures_of(result.rig)) or result.figures
+    names = [figures["source"], *(part["source"] for part in result.figures.get("parts", ()))]
+    missing = [name for name in names if name not in bpy.data.objects]
+    if missing:
+        raise BadScene(
+            f'The source "{missing[0]}" of this conversion was renamed or deleted. Give it its name again, or convert '
+            "the mesh anew"
+        )
+    return [bpy.data.objects[name] for name in dict.fromkeys(names)]
+
+
+def delete_result(result: Result) -> list[str]:
+    """Remove all that the conversion has made and nothing else uses; returns the names of the objects.
+
+    Never a source. What the user has put into its collection, or has given its data to, stays. Raises BadScene where
+    the result is linked from another file.
+    """
+    rig = result.rig
+    if rig is not None and REPORT_PROPERTY in rig:
+        # By what moves them, not by name: a duplicate of the rig has its own meshes.
+        objects = [ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and _rig_of(ob) == rig]
+        objects.append(rig)
+    else:
+        objects = [ob for ob in result.meshes if REPORT_PROPERTY in ob]
+    for ob in objects:
+        if ob.library is not None or ob.override_library is not None:
+            raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
+    names = [ob.name for ob in objects]
+    homes = {home for ob in objects for home in ob.users_collection}
+    data = dict.fromkeys(ob.data for ob in objects)
+    motions = dict.fromkeys(block.animation_data.action for ob in objects for block in _animated(ob))
+    bpy.data.batch_remove(objects)
+    # Shape keys go with their mesh, and only then is their action free.
+    for blocks in (data, motions):
+        bpy.data.batch_remove([block for block in blocks if block is not None and block.users == 0])
+    ours = {result.figures.get("collection"), with_ending(result.figures["source"], "skinning")} - {None}
+    empty = [home for home in homes if home.name in ours and not home.objects and not home.children]
+    bpy.data.batch_remove([home for home in empty if home in bpy.data.collections.values()])
+    return names
+
+
+def frame_errors(figures: dict) -> tuple[list, list, list]:
+    """Frame numbers, their E_RMS and their largest errors; empty for figures of an earlier version."""
+    errors, largest = figures.get("frame_e_rms", []), figures.get("frame_max_error", [])
+    if len(errors) != len(largest):
+        return [], [], []
+    start, step = figures["frame_start"], figures["frame_step"]
+    return [start + step * row for row in range(len(errors))], list(errors), list(largest)
+
+
+def worst_frame(figures: dict) -> float | None:
+    """Where the largest error is."""
+    frames, _, largest = frame_errors(figures)
+    return frames[largest.index(max(largest))] if largest else None
+
+
+def _animated(object) -> list:
+    """The object, and its shape keys, where they are animated."""
+    keys = object.data.shape_keys if object.type == "MESH" else None
+    return [block for block in (object, keys) if block is not None and block.animation_data is not None]
+
+
+def _rig_of(mesh_object) -> bpy.types.Object | None:
+    return next((modifier.object for modifier in mesh_object.modifiers if modifier.type == "ARMATURE"), None)
+
+
+def _last_mesh_made_from(source) -> bpy.types.Object | None:
+    """The skinned mesh with the highest number."""
+    if source.type != "MESH":
+        return None
+    first = with_ending(source.name, "skinned")
+    # One pass over the names, which is what a single look-up by name takes too.
+    for name in sorted((name for name in bpy.data.objects.keys() if name.startswith(first)), reverse=True):  # noqa: SIM118
+        mesh = bpy.data.objects[name]
+        # A duplicate has the figures of the original, and its name in them.
+        if mesh.type == "MESH" and has_figures(mesh):
+            figures = mesh[REPORT_PROPERTY]
+            if (figures["source"], figures["object"]) == (source.name, name):
+                return mesh
+    return None
+
+
+def _named(name: str, kind: str = "MESH") -> bpy.types.Object | None:
+    """The object of that name; another thing may have got it since."""
+    found = bpy.data.objects.get(name)
+    return found if found is not None and found.type == kind else None

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several objects that are converted together: which they are, and how they come into the space of one of them."""
+
+import numpy as np
+from mathutils import Matrix
+
+from ...core.errors import BadScene
+from ..object_checks import check_object, object_label
+
+# What is often selected along with meshes and shows nothing that a conversion could leave out.
+_WITHOUT_SHAPE = {"ARMATURE", "LATTICE", "EMPTY", "LIGHT", "LIGHT_PROBE", "CAMERA", "SPEAKER"}
+# Of the largest singular value of a world matrix; below, there is no way back from the world.
+_SINGULAR = 1e-6
+
+
+def other_sources(context, object) -> tuple:
+    """The selected meshes besides ``object``, in the order of their names; cheap enough for a panel.
+
+    What has no shape of its own (lights, cameras, empties, armatures) is passed over. Raises BadScene, with the name,
+    on what has one and is no mesh: it would be missing from the result without a word.
+    """
+    others = [ob for ob in context.view_layer.objects.selected if ob != object]
+    for ob in others:
+        if ob.type != "MESH" and (ob.type not in _WITHOUT_SHAPE or ob.instance_type == "COLLECTION"):
+            kind = ob.bl_rna.properties["type"].enum_items[ob.type].name
+            what = "an instance of a collection" if ob.instance_type == "COLLECTION" else f"of the type {kind}"
+            raise BadScene(
+                f"The selected {object_label(ob)} is not a mesh, it is {what}. Deselect it, or convert it to a mesh"
+            )
+    return tuple(sorted((ob for ob in others if ob.type == "MESH"), key=lambda ob: ob.name_full))
+
+
+def check_sources(context, objects) -> None:
+    """Raises BadScene with the reason why one of the objects cannot be read."""
+    for ob in objects:
+        check_object(context, ob)
+
+
+def sources_label(objects) -> str:
+    """What messages call the objects; the first is the one that the others are converted with."""
+    first, count = object_label(objects[0]), len(objects) - 1
+    return f"{first} with {count} other{'s' if count > 1 else ''}" if count else first
+
+
+def to_space_of(first, other, frame: float) -> np.ndarray | None:
+    """(4, 4) float64: from the space of the evaluated object ``other`` to that of ``first``, None where they are one.
+
+    Raises BadScene where ``first`` is scaled to nothing, so that its space holds no other, naming object and frame.
+    """
+    to_world, world = (np.array(ob.matrix_world, dtype=np.float64) for ob in (other, first))
+    if np.array_equal(to_world, world):
+        return None
+    values = np.linalg.svd(world[:3, :3], compute_uv=False)
+    if not values[2] > _SINGULAR * values[0]:
+        raise BadScene(
+            f"The {object_label(first)} is scaled to nothing at frame {frame:g}, so {object_label(other)} cannot be "
+            "converted in its space. Make another object the active one, or leave that frame out of the range"
+        )
+    return np.linalg.solve(world, to_world)
+
+
+def move_mesh(mesh, matrix: np.ndarray) -> None:
+    """Bring a mesh with all that has directions into another space, its faces' outsides still outside."""
+    size = np.linalg.det(matrix[:3, :3])
+    normals = None
+    if size and mesh.has_custom_normals:
+        normals, order = _corner_normals(mesh) @ np.linalg.inv(matrix[:3, :3]), _corner_order(mesh)
+    mesh.transform(Matrix(matrix.tolist()))
+    if size < 0:
+        mesh.flip_normals()
+    if normals is not None:
+        # Blender keeps them relative to the corner's own frame, which a flip or an uneven scale has changed.
+        moved = np.empty_like(normals)
+        moved[_corner_order(mesh)] = normals[order]
+        mesh.normals_split_custom_set(moved / np.linalg.norm(moved, axis=1, keepdims=True))
+
+
+def _corner_normals(mesh) -> np.ndarray:
+    """(L, 3) float64."""
+    normals = np.empty((len(mesh.loops), 3), np.float32)
+    mesh.corner_normals.foreach_get("vector", normals.ravel())
+    return normals.astype(np.float64)
+
+
+def _corner_order(mesh) -> np.ndarray:
+    """(L,) the corners in an order that stays when faces turn over: by their faces, then by their vertices."""
+    counts = np.empty(len(mesh.polygons), np.int32)
+    mesh.polygons.foreach_get("loop_total", counts)
+    vertices = np.empty(len(mesh.loops), np.int32)
+    mesh.loops.foreach_get("vertex_index", vertices)
+    return np.lexsort((vertices, np.repeat(np.arange(len(counts)), counts)))

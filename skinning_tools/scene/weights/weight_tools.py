@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tools on the weights of a skinned mesh share: which mesh is meant, in which mode, and its figures."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import bpy
+
+from ...core.errors import BadScene
+from ..character import character_of
+from ..object_checks import check_own_mesh, check_visible, object_label
+from ..skin_reader import check_rig
+
+# The figures of the last compression and partition, custom properties of the mesh object.
+COMPRESSION_PROPERTY = "skinning_compression"
+PARTITION_PROPERTY = "skinning_partition"
+
+
+def weighted_mesh(context, object):
+    """The skinned mesh that is meant where ``object`` is active, if its weights can be changed.
+
+    Cheap enough for a panel. Raises BadScene.
+    """
+    object = character_of(context, object)
+    check_own_mesh(object, "its weights cannot be changed")
+    return object
+
+
+def weighted_or_edited_mesh(context, object):
+    """``weighted_mesh``, which also may be in Edit Mode; see ``out_of_edit_mode``."""
+    if object is None or object.type != "MESH" or object.mode != "EDIT":
+        return weighted_mesh(context, object)
+    check_visible(context.scene, context.view_layer, object)
+    check_rig(object)
+    check_own_mesh(object, "its weights cannot be changed")
+    return object
+
+
+@contextmanager
+def out_of_edit_mode(object) -> Iterator[None]:
+    """In Edit Mode a mesh cannot be read in full, nor be written to: leave it, and enter it again.
+
+    What is edited and what is selected stay the same: others may be in Edit Mode as well.
+    """
+    if object.mode != "EDIT":
+        yield
+        return
+    objects = bpy.context.view_layer.objects
+    edited = {ob for ob in objects if ob.mode == "EDIT"}
+    selected = set(objects.selected)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    try:
+        yield
+    finally:
+        # Those that are selected enter it.
+        for ob in edited ^ selected:
+            ob.select_set(ob in edited)
+        bpy.ops.object.mode_set(mode="EDIT")
+        for ob in edited ^ selected:
+            ob.select_set(ob in selected)
+
+
+def check_unchanged(object, vertex_count: int) -> None:
+    """Raises BadScene where the mesh got other vertices while its weights were worked on."""
+    if len(object.data.vertices) != vertex_count:
+        raise BadScene(f"The {object_label(object)} was edited meanwhile. Start again")
+
+
+def forget_figures(object) -> None:
+    """What was counted in the weights holds no more."""
+    for key in (COMPRESSION_PROPERTY, PARTITION_PROPERTY):
+        if key in object:
+            del object[key]
