@@ -17,7 +17,8 @@ from skinning_tools.core.eigenskin import (
     build_eigenskin,
 )
 from skinning_tools.scene.eigenskin.eigenskin_examples import current_pose, read_rig
-from skinning_tools.scene.eigenskin.eigenskin_writer import Written, eigenskin_record, write_eigenskin
+from skinning_tools.scene.eigenskin.eigenskin_record import eigenskin_record
+from skinning_tools.scene.eigenskin.eigenskin_writer import Written, write_eigenskin
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender.binding_scenes import dense
 from tests.blender.eigenskin_scenes import POSES, pose

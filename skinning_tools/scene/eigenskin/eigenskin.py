@@ -9,9 +9,10 @@ import numpy as np
 
 from ...core.errors import BadScene
 from .. import background
+from ..centers.crs_record import native_modifier
 from ..convert import error_display
 from ..object_checks import object_label
-from ..skin_reader import armature_of, check_skinned, native_modifier
+from ..skin_reader import armature_of, check_skinned
 from ..wording import counted
 from .eigenskin_examples import example_items, new_bones, read_examples, read_rig
 from .eigenskin_record import eigenskin_record, painted_masks

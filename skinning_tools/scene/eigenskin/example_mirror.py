@@ -19,9 +19,9 @@ from .eigenskin_examples import (
     replace_examples,
     same_poses,
     store_example,
-    stored_pose,
 )
 from .example_sources import POSE_MARKER, pose_name
+from .stored_pose import stored_pose
 
 DIRECTIONS = (
     ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),

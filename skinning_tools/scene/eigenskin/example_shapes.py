@@ -7,6 +7,7 @@ import numpy as np
 from ...core.animation import check_finite
 from ...core.errors import BadMesh, BadScene
 from ..animation.simulations import short_caches
+from ..centers.crs_record import native_modifier
 from ..object_checks import (
     check_cache_files,
     check_mode,
@@ -17,7 +18,7 @@ from ..object_checks import (
     sequences,
     visible_modifiers,
 )
-from ..skin_reader import Skin, armature_modifier, native_modifier
+from ..skin_reader import Skin, armature_modifier
 from .single_shape_key import key_displacements, shape_key_block
 
 # Modifiers that make, remove or merge vertices.
