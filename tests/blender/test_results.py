@@ -175,6 +175,7 @@ def test_settings_of_an_earlier_version(scene):
         ("source", 4),
         ("settings", {}),
         ("settings", {"bone_kind": 3}),
+        ("settings", {"bone_kind": "AFFINE", "bone_count": 3.5}),
         ("frame_max_error", [1.0, float("inf")]),
         ("frame_e_rms", "flat"),
         ("parts", [1, 2]),

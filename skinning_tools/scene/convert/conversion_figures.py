@@ -11,7 +11,10 @@ from .settings import SETTING_NAMES
 _TEXTS = ("source", "object", "armature")
 _NUMBERS = ("e_rms", "max_error", "largest_distance")
 _COUNTS = ("bone_count", "vertex_count", "frame_step")
-_TEXT_SETTINGS = {"bone_kind", "method"}
+# Of the settings, those that are not just numbers.
+_TYPES = {"bone_kind": str, "method": str} | dict.fromkeys(
+    ("bone_count", "max_influences", "iterations", "residual_shapes"), int
+)
 # Blender's own limit.
 _LAST_FRAME = 1048574
 
@@ -33,9 +36,7 @@ def _is_sound(stored) -> bool:
         all(isinstance(stored.get(name), str) for name in _TEXTS)
         and all(_is_number(stored.get(name)) for name in _NUMBERS)
         and all(isinstance(stored.get(name), int) and stored[name] > 0 for name in _COUNTS)
-        and all(
-            _is_number(stored.get(name)) and abs(stored[name]) <= _LAST_FRAME for name in ("frame_start", "frame_end")
-        )
+        and all(_is_frame(stored.get(name)) for name in ("frame_start", "frame_end"))
         and _are_numbers_by_name(stored.get("seconds"))
         and _are_settings(stored.get("settings"))
         and all(name not in stored or is_sound(stored[name]) for name, is_sound in _OPTIONAL.items())
@@ -67,7 +68,7 @@ def _are_numbers_by_name(group) -> bool:
 
 def _are_settings(group) -> bool:
     return _is_group(group) and "bone_kind" in group and all(
-        isinstance(value, str) if name in _TEXT_SETTINGS else _is_number(value)
+        isinstance(value, _TYPES.get(name, (int, float))) and (isinstance(value, str) or math.isfinite(value))
         for name, value in group.items() if name in SETTING_NAMES
     )  # fmt: skip
 
