@@ -54,7 +54,8 @@ def _run(task: str, seeds: list[int], folder: Path, patience: float) -> Iterator
     try:
         while True:
             running = process.poll() is None
-            lines = results.read_text().splitlines()
+            # What has no end yet is still being written.
+            lines = results.read_text().split("\n")[:-1]
             for line in lines[seen:]:
                 yield json.loads(line)
             if len(lines) > seen:
