@@ -12,7 +12,7 @@ from ..scene.convert.conversion_settings import settings_of, take_settings
 from ..scene.convert.result import delete_result, other_results, result_of, sources_to_convert
 from ..scene.data_blocks import is_alive
 from ..scene.object_checks import check_object
-from ..scene.visibility import make_active, set_hidden
+from ..scene.visibility import make_active, set_hidden, shown_for_good
 from .boundary import SkinningJob, reported
 
 SHOWN = (
@@ -69,10 +69,12 @@ class SKINNING_OT_convert_again(OnResult, SkinningJob, bpy.types.Operator):
         if earlier is None:
             raise BadScene("The active object is not part of a conversion. Select one of its objects")
         sources = sources_to_convert(earlier)
-        for source in sources:
-            check_object(context, source)
-        settings, options = settings_of(earlier.figures)
-        made = yield from conversion.convert(context, sources, settings, options)
+        # The panel's own button "Result" has hidden them.
+        with shown_for_good(context, sources):
+            for source in sources:
+                check_object(context, source)
+            settings, options = settings_of(earlier.figures)
+            made = yield from conversion.convert(context, sources, settings, options)
         if self.replace:
             # The user may have deleted it meanwhile.
             if all(map(is_alive, (*earlier.meshes, *filter(None, [earlier.rig])))):

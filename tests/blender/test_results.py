@@ -109,6 +109,24 @@ def test_again_as_the_source_moves_now(scene):
     assert worst < 0.1 < np.ptp(positions_of("Flag_skinned.001"), axis=0).max()
 
 
+def test_again_where_the_result_alone_is_shown(scene):
+    source = moving_meshes.waving_grid()
+    convert()
+    bpy.ops.skinning.compare_result(show="RESULT")
+    activate("Flag_rig")
+    assert bpy.ops.skinning.convert_again() == {"FINISHED"}
+    assert visible("Flag", "Flag_skinned", "Flag_skinned.001") == [True] * 3
+    errors = [bpy.data.objects[name]["skinning_e_rms"] for name in ("Flag_skinned", "Flag_skinned.001")]
+    assert errors[0] == errors[1]
+    # What fails leaves it hidden.
+    source.hide_set(True)
+    source.hide_viewport = True
+    with pytest.raises(RuntimeError, match="is hidden"):
+        bpy.ops.skinning.convert_again()
+    source.hide_viewport = False
+    assert source.hide_get()
+
+
 def test_several_objects_again(scene):
     sources = several_scenes.character()
     several_scenes.convert()
