@@ -67,7 +67,8 @@ def _tell(operator, text: str) -> None:
     short = in_two_lines(text)
     if short.replace("\n", " ") != text:
         operator.report({"INFO"}, text)
-    operator.report({"ERROR"}, short)
+    # The status bar leaves out the line's end.
+    operator.report({"ERROR"}, short.replace("\n", " \n"))
     background.note_failure(operator.bl_label, text)
 
 

@@ -14,6 +14,8 @@ from ..core.errors import BadScene
 
 # Only these modes replace the evaluated mesh by one of their own.
 UNREADABLE_MODES = {"EDIT": "Edit Mode", "SCULPT": "Sculpt Mode"}
+# What Blender makes a mesh of, by Object > Convert.
+CONVERTIBLE = {"CURVE", "SURFACE", "META", "FONT"}
 CACHE_MODIFIERS = ("MESH_SEQUENCE_CACHE", "MESH_CACHE")
 
 # Magic and version; points, first time, seconds a frame, frames. Frames and points; a time for each frame follows.
@@ -33,7 +35,8 @@ def check_object(context, object) -> None:
     label = object_label(object)
     if object.type != "MESH":
         kind = object.bl_rna.properties["type"].enum_items[object.type].name
-        raise BadScene(f"The {label} is not a mesh, its type is {kind}. Choose a mesh object, or convert it to a mesh")
+        remedy = "Choose a mesh object" + (", or convert it to a mesh" if object.type in CONVERTIBLE else "")
+        raise BadScene(f"The {label} is not a mesh, its type is {kind}. {remedy}")
     check_mode(object)
     check_visible(context.scene, context.view_layer, object)
     if not object.data.vertices and not visible_modifiers(object):
