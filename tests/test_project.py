@@ -170,6 +170,8 @@ def test_manifest_says_what_the_platform_needs(manifest):
     assert "Blender" not in manifest["name"]
     assert len(manifest["tagline"]) <= 64
     assert manifest["tagline"][-1].isalnum()
+    # What is declared is what is used: files are read and written, nothing else.
+    assert manifest["permissions"].keys() == {"files"}
 
 
 def test_every_wheel_has_a_checksum_and_none_is_left_over(manifest):
