@@ -14,6 +14,7 @@ from ..scene import background
 from ..scene.convert import conversion
 from ..scene.convert.conversion_settings import ConversionOptions
 from ..scene.convert.presets import find_preset, read_preset
+from ..scene.visibility import shown_for_good
 from . import arguments
 from .common import UsageError, find_objects, progress_of
 from .outcome import Outcome, Row
@@ -134,8 +135,10 @@ def _run(options) -> Outcome:
         smoothness=options.smoothness,
     )
     chosen = ConversionOptions(**{field.name: getattr(options, field.name) for field in fields(ConversionOptions)})
-    steps = conversion.convert(context, find_objects(context.scene, options.object), settings, chosen)
-    result = background.drain(steps, progress_of(options))
+    objects = find_objects(context.scene, options.object)
+    # A file that was saved with only an earlier result shown has them hidden.
+    with shown_for_good(context, objects):
+        result = background.drain(conversion.convert(context, objects, settings, chosen), progress_of(options))
     return Outcome(
         _rows(result),
         result.seconds,

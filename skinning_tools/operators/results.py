@@ -75,11 +75,10 @@ class SKINNING_OT_convert_again(OnResult, SkinningJob, bpy.types.Operator):
                 check_object(context, source)
             settings, options = settings_of(earlier.figures)
             made = yield from conversion.convert(context, sources, settings, options)
-        if self.replace:
-            # The user may have deleted it meanwhile.
-            if all(map(is_alive, (*earlier.meshes, *filter(None, [earlier.rig])))):
-                delete_result(earlier)
-            make_active(context, made.rig.object)
+        # The user may have deleted it meanwhile.
+        if self.replace and all(map(is_alive, (*earlier.meshes, *filter(None, [earlier.rig])))):
+            delete_result(earlier)
+        make_active(context, made.rig.object)
         return made
 
     def finish(self, context, result):

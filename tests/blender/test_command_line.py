@@ -56,6 +56,18 @@ def test_scene_range_and_defaults(shot, tmp_path, capsys):
     assert (report["frame_start"], report["frame_end"], report["settings"]["bone_count"]) == (1, 8, 20)
 
 
+def test_a_file_saved_with_its_source_hidden(shot, tmp_path):
+    """As the button Result leaves it. What the view layer leaves out is another thing."""
+    source = bpy.data.objects["Flag"]
+    source.hide_set(True)
+    assert run("convert", "--object", "Flag", "--iterations", 2, "--quiet", "--output", tmp_path / "out.blend") == 0
+    assert source.visible_get()
+    bpy.data.objects.remove(bpy.data.objects["Flag_skinned"])
+    source.hide_set(True)
+    assert run("convert", "--object", "Flag", "--bones", 1000, "--output", tmp_path / "two.blend") == 1
+    assert not source.visible_get()
+
+
 def test_overwrites_only_when_told(shot, capsys):
     before = shot.read_bytes()
     assert run("convert", "--object", "Flag", "--bones", 4, "--output", shot) == 2

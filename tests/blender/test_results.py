@@ -90,6 +90,8 @@ def test_again_with_the_same_settings(scene, given):
         del first[name], again[name]
     assert again == first
     np.testing.assert_array_equal(positions_of("Flag_skinned"), positions_of("Flag_skinned.001"))
+    # Delete Result is about the one that is active.
+    assert bpy.context.view_layer.objects.active.name == "Flag_skinned.001"
 
 
 def test_again_as_the_source_moves_now(scene):

@@ -317,7 +317,11 @@ def test_bad_input(rig):
     refused('no object "Nobody"', target="Nobody")
     select(ob)
     refused(r'"Arm" does not move from frame 1 to 8 but for its armature')
+    modifier = target.modifiers.new("Armature", "ARMATURE")
+    modifier.object = armature
     select(target, ob)
+    refused(r'is deformed by "Rig" itself, whose new keys would move it')
+    target.modifiers.remove(modifier)
     constraint = armature.pose.bones["Bone 3"].constraints.new("COPY_LOCATION")
     refused('constraint "Copy Location" of the bone "Bone 3" would overrule its keys')
     constraint.mute = True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.errors import BadWeights
+from ...core.errors import BadScene, BadWeights
 from .. import actions, background
 from ..joint_helpers.joint_helper_rig import check_armature
 from ..object_checks import object_label
@@ -54,6 +54,7 @@ def solve_transforms(
 
     begin, frames = time.perf_counter(), frames or Frames()
     parts = parts_of(context, object, armature, target, weighted=True, writes_weights=False)
+    _check_target(parts)
     weights = read_bone_weights(parts.mesh, parts.armature)
     used = np.flatnonzero(np.bincount(weights.bones[weights.weights > 0], minlength=len(weights.names)))
     if not len(used):
@@ -120,6 +121,19 @@ def solve_transforms(
         notes.append(f"{left_behind}, which bones that stay at their joints cannot follow")
     ways = _ways(parts, problem, len(names), rotation_only, bone_kind, bool(left_behind))
     return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes, ways)
+
+
+def _check_target(parts: Parts) -> None:
+    """Raises BadScene where the new keys would move the target, too."""
+    target, armature = parts.target, parts.armature
+    if target != parts.mesh and (
+        armature_of(target) == armature
+        or any(modifier.type == "ARMATURE" and modifier.object == armature for modifier in target.modifiers)
+    ):
+        raise BadScene(
+            f'The target {object_label(target)} is deformed by "{armature.name}" itself, whose new keys would move it, '
+            "too. Give the target an armature of its own: select both, and duplicate them"
+        )
 
 
 def _left_behind(parts: Parts, reading: Reading, problem: "_JointProblem") -> str:
