@@ -131,9 +131,6 @@ class SkinningJob:
         self._manager = context.window_manager
         self._shown = ""
         self._timer = self._manager.event_timer_add(TIMER_SECONDS, window=context.window)
-        bpy.app.handlers.undo_pre.append(_stop_before_change)
-        bpy.app.handlers.redo_pre.append(_stop_before_change)
-        bpy.app.handlers.load_pre.append(_stop_before_change)
         # The first step checks the input: what is wrong is said at once, before there is a handler to take away.
         outcome = self._advance(context, 0.0)
         if outcome:
@@ -200,9 +197,6 @@ class SkinningJob:
         if steps is None:
             return
         _modal_job = None
-        for handlers in (bpy.app.handlers.undo_pre, bpy.app.handlers.redo_pre, bpy.app.handlers.load_pre):
-            if _stop_before_change in handlers:
-                handlers.remove(_stop_before_change)
         self._manager.event_timer_remove(self._timer)
         background.end_job(self._job)
         try:
@@ -306,12 +300,29 @@ def _redraw_sidebars(manager) -> None:
                         region.tag_redraw()
 
 
+def _handlers():
+    """Blender's lists, each with what is in it as long as the extension is registered.
+
+    Not as long as a job runs: one that takes itself off a list while Blender goes through it makes Blender pass over
+    the next, which may be another add-on's.
+    """
+    handlers = bpy.app.handlers
+    return (
+        (handlers.undo_pre, _stop_before_change),
+        (handlers.redo_pre, _stop_before_change),
+        (handlers.load_pre, _stop_before_change),
+        (handlers.load_pre, _forget_failure),
+    )
+
+
 def register() -> None:
-    bpy.app.handlers.load_pre.append(_forget_failure)
+    for handlers, callback in _handlers():
+        handlers.append(callback)
 
 
 def unregister() -> None:
     stop_modal_job()
-    # Others may have cleared the handlers.
-    if _forget_failure in bpy.app.handlers.load_pre:
-        bpy.app.handlers.load_pre.remove(_forget_failure)
+    for handlers, callback in _handlers():
+        # Others may have cleared the list.
+        if callback in handlers:
+            handlers.remove(callback)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The region that the selected vertex can reach, drawn over the 3D views. While it is off, nothing is registered.
+"""The region that the selected vertex can reach, drawn over the 3D views. While it is off, nothing draws.
 
 Nothing of Blender's is held from one redraw to the next: all is read anew, so that undo, redo and whatever the user
 deletes need no care.
@@ -44,18 +44,15 @@ def start() -> None:
     _failure = ""
     if not _handles:
         _handles.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_PIXEL"))
-        bpy.app.handlers.load_pre.append(_before_load)
     session.redraw()
 
 
 def stop(reason: str = "") -> None:
-    """End drawing and take away all that was registered."""
+    """End drawing and take away what draws."""
     global _failure
     _failure = reason
     while _handles:
         bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
-    if _before_load in bpy.app.handlers.load_pre:
-        bpy.app.handlers.load_pre.remove(_before_load)
     if bpy.app.timers.is_registered(_end):
         bpy.app.timers.unregister(_end)
     session.redraw()
@@ -226,8 +223,13 @@ registry = [SkinningReachable]
 
 def register() -> None:
     bpy.types.WindowManager.skinning_reachable = bpy.props.PointerProperty(type=SkinningReachable)
+    # For good: one that takes itself off the list while Blender goes through it makes Blender pass over the next.
+    bpy.app.handlers.load_pre.append(_before_load)
 
 
 def unregister() -> None:
     stop()
+    # Others may have cleared the list.
+    if _before_load in bpy.app.handlers.load_pre:
+        bpy.app.handlers.load_pre.remove(_before_load)
     del bpy.types.WindowManager.skinning_reachable

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The preview that runs, if any, and the handlers by which it lives. While none runs, nothing is registered."""
+"""The preview that runs, if any, and the handlers by which it lives.
+
+While none runs, nothing is registered but what ends it with the file: a handler that takes itself off Blender's list
+makes Blender pass over the next, which may be another add-on's.
+"""
 
 import logging
 
@@ -89,7 +93,6 @@ def _app_handlers():
         (handlers.depsgraph_update_post, _after_update),
         (handlers.undo_post, _after_undo),
         (handlers.redo_post, _after_undo),
-        (handlers.load_pre, _before_load),
     )
 
 
@@ -163,3 +166,14 @@ def _told(fault: Exception) -> str:
 def _end() -> None:
     """Timer."""
     stop(_failure)
+
+
+def register() -> None:
+    bpy.app.handlers.load_pre.append(_before_load)
+
+
+def unregister() -> None:
+    stop()
+    # Others may have cleared the list.
+    if _before_load in bpy.app.handlers.load_pre:
+        bpy.app.handlers.load_pre.remove(_before_load)

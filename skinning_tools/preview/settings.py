@@ -115,8 +115,9 @@ registry = [SkinningPreviewSettings]
 
 def register() -> None:
     bpy.types.WindowManager.skinning_preview = PointerProperty(type=SkinningPreviewSettings)
+    session.register()
 
 
 def unregister() -> None:
-    session.stop()
+    session.unregister()
     del bpy.types.WindowManager.skinning_preview

@@ -74,10 +74,17 @@ def test_mode_changes_without_reading_the_mesh_again(tube):
     assert view.mode == "CRS"
 
 
-def test_another_file_ends_it(tube):
+def test_another_file_ends_it_and_skips_no_other_handler(tube):
+    loads = []
+    note = bpy.app.handlers.persistent(lambda *_: loads.append(1))
     bpy.ops.skinning.preview(mode="LBS")
     before = app_handler_count()
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    bpy.app.handlers.load_pre.append(note)
+    try:
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    finally:
+        bpy.app.handlers.load_pre.remove(note)
+    assert loads == [1]
     assert shown() is None
     assert not session._draw_handlers
     assert app_handler_count() < before

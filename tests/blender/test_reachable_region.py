@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The region that weights can reach: where a vertex's bones take it, and its drawing."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import bpy
@@ -120,7 +121,7 @@ def test_no_region_without_a_vertex(bent):
 
 
 def test_drawing_comes_and_goes_without_a_trace(bent):
-    handlers = list(bpy.app.handlers.load_pre)
+    handlers = Counter(bpy.app.handlers.load_pre)
     shown = bpy.context.window_manager.skinning_reachable
     for end in ("off", "load", "unregister", "twice"):
         assert bpy.ops.skinning.show_reachable() == {"FINISHED"}
@@ -138,7 +139,20 @@ def test_drawing_comes_and_goes_without_a_trace(bent):
         shown = bpy.context.window_manager.skinning_reachable
         assert not shown.shown
         assert not reachable._handles
-        assert bpy.app.handlers.load_pre == handlers
+        assert Counter(bpy.app.handlers.load_pre) == handlers
+
+
+def test_loading_a_file_ends_drawing_and_skips_no_other_handler(bent):
+    loads = []
+    note = bpy.app.handlers.persistent(lambda *_: loads.append(1))
+    assert bpy.ops.skinning.show_reachable() == {"FINISHED"}
+    bpy.app.handlers.load_pre.append(note)
+    try:
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    finally:
+        bpy.app.handlers.load_pre.remove(note)
+    assert not reachable._handles
+    assert loads == [1]
 
 
 def test_a_fault_in_drawing_ends_it_with_the_reason(bent, monkeypatch):
