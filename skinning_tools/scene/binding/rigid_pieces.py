@@ -190,12 +190,8 @@ def _make_rigid(object, piece, mesh, bone_name: str) -> None:
     for bone in armature.data.bones:
         if bone.name in piece.vertex_groups:
             piece.vertex_groups.remove(piece.vertex_groups[bone.name])
-    keys = mesh.shape_keys
-    if keys is not None and not _moves_by_keys(mesh):
+    if mesh.shape_keys is not None and not _moves_by_keys(mesh):
         clear_shape_keys(piece)
-        # Before 5.2 Blender counts a copied mesh's keys once too often, and leaves them.
-        if is_alive(keys):
-            bpy.data.batch_remove([keys])
     _follow_bone(object, piece, armature, armature.data.bones[bone_name])
 
 
