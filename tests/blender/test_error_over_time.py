@@ -121,6 +121,9 @@ def test_the_scale_says_what_is_red(scene):
         assert shown_error(context()) == pytest.approx(largest)
     assert shown_error(context(overlays=False)) is None
     assert shown_error(context(color_type="MATERIAL")) is None
+    # Whoever changes our notes costs nobody else anything.
+    skinned.data["skinning_error_red"], skinned.data["skinning_active_color"] = "text", 2.5
+    assert shown_error(context()) is None
     bpy.ops.skinning.show_error()
     assert red_error(skinned) is None
     assert not [key for key in skinned.data.keys() if key.startswith("skinning_")]  # noqa: SIM118

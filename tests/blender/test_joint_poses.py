@@ -193,6 +193,16 @@ def test_running_again_replaces_its_own(rig):
     )
 
 
+@pytest.mark.parametrize("note", [3, {"names": "upper X +90°"}, {"names": "a", "frames": ["b"]}])
+def test_an_action_whose_note_somebody_has_changed_is_kept_as_the_users(rig, note):
+    run(steps=1)
+    action = rig.animation_data.action
+    action["skinning_example_poses"] = note
+    run(steps=3)
+    assert rig.animation_data.action != action
+    assert action.use_fake_user
+
+
 def test_a_scene_that_stretches_time(rig):
     bpy.context.scene.render.frame_map_new = 250
     run(bone_names="lower", steps=2)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The error attribute, and other figures of vertices, as colors that the viewport shows in its solid mode."""
 
+import math
+
 import numpy as np
 
 ERROR_ATTRIBUTE = "skinning_error"
@@ -56,7 +58,9 @@ def add_error_colors(object, name: str = ERROR_ATTRIBUTE, largest: float | None 
 
 def red_error(object) -> float | None:
     """The error that is red on the object, in scene units; None where it shows none."""
-    return object.data.get(_RED) if object.type == "MESH" and shows_colors(object) else None
+    value = object.data.get(_RED) if object.type == "MESH" and shows_colors(object) else None
+    # Anybody may have changed it.
+    return value if isinstance(value, float) and math.isfinite(value) else None
 
 
 def add_colors(object, name: str, values: np.ndarray) -> None:
@@ -85,7 +89,7 @@ def remove_error_colors(object) -> None:
     _remove_views(mesh)
     mesh.pop(_RED, None)
     before = mesh.pop(_ACTIVE_BEFORE, "")
-    if before in mesh.color_attributes:
+    if isinstance(before, str) and before in mesh.color_attributes:
         mesh.attributes.active_color = mesh.attributes[before]
 
 

@@ -12,11 +12,12 @@ from mathutils import Matrix
 from ...core.errors import BadScene, BadSettings
 from .. import actions
 from ..animation.simulations import ShortCache, short_caches_behind
+from ..records import read_record, write_record
 from ..wording import counted
 
 ENDING = "example poses"
 
-# On the action: names and frames of the markers that belong to it.
+# On the action: its _Markers.
 _RECORD = "skinning_example_poses"
 
 _AXES = "XYZ"
@@ -90,6 +91,14 @@ class PosedJoints:
 
 
 @dataclass(frozen=True)
+class _Markers:
+    """The markers that belong to an action: names, one a line, and frames."""
+
+    names: str
+    frames: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class _Turn:
     """A joint at a frame: degrees of freedom other than ``axis`` are at rest. pose: whether it is one to mark."""
 
@@ -128,7 +137,8 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
     markers = [(_marker_name(name, turn), turn.frame) for name, found in turns.items() for turn in found if turn.pose]
     for name, place in markers:
         scene.timeline_markers.new(name, frame=place)
-    action[_RECORD] = {"names": "\n".join(name for name, _ in markers), "frames": [place for _, place in markers]}
+    names, places = zip(*markers, strict=True)
+    write_record(action, _RECORD, _Markers("\n".join(names), places))
     short = tuple(short_caches_behind(context.view_layer, armature, frame))
     return PosedJoints(armature.name, len(markers), len(turns), given.frame_start, frame, skipped, kept, short)
 
@@ -263,11 +273,11 @@ def _put_aside(scene, armature) -> str:
     action = animation.action if animation else None
     if action is None:
         return ""
-    record = action.get(_RECORD)
+    record = read_record(action, _RECORD, _Markers)
     if record is None:
         action.use_fake_user = True
         return action.name
-    own = set(zip(record["names"].split("\n"), record["frames"], strict=True))
+    own = set(zip(record.names.split("\n"), record.frames, strict=False))
     for marker in list(scene.timeline_markers):
         if (marker.name, marker.frame) in own:
             scene.timeline_markers.remove(marker)
