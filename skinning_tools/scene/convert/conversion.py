@@ -16,9 +16,9 @@ from .. import background, dependencies
 from ..data_blocks import is_alive
 from ..job_checks import reason_not_to_work
 from ..object_checks import check_object
-from ..scene_state import SceneState
 from .conversion_settings import ConversionOptions
 from .estimate import check_memory, spread, work_of
+from .scene_state import SceneState
 from .several_sources import check_sources, other_sources, sources_label
 
 REPORT_PROPERTY = "skinning_report"

@@ -10,7 +10,6 @@ from ...core.errors import BadScene, BadWeights
 from .. import actions
 from ..binding.bodies import deforming_bones
 from ..binding.bone_parenting import parent_to_bone, rest_bone
-from ..bone_references import BoneReferences, find_references, remove_references
 from ..joint_helpers.joint_helper_rig import bone_paths, check_armature, deformed_meshes, remove_bones
 from ..joint_helpers.joint_helper_weights import check_meshes, check_unlocked
 from ..object_checks import object_label
@@ -19,6 +18,7 @@ from ..weights.bone_weights import BoneWeights, read_bone_weights, write_bone_we
 from ..weights.weight_tools import forget_figures
 from ..wording import counted, vertices_text
 from .added_bones import added_helpers, added_parents, remove_empty_collections
+from .bone_references import BoneReferences, find_references, remove_references
 from .partial_helpers import weights_beside
 from .partial_parts import armature_meant
 from .partial_steps import FIGURES_PROPERTY
