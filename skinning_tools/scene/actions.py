@@ -106,6 +106,16 @@ def copy_action(owner, source, name: str, keep) -> bpy.types.Action | None:
     return action
 
 
+def bone_path(name: str) -> str:
+    """What the data paths of a pose bone begin with."""
+    return f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
+
+
+def bone_paths(names) -> tuple[str, ...]:
+    """What the data paths of the pose bones ``names`` begin with."""
+    return tuple(map(bone_path, names))
+
+
 def key_times(scene, frame_numbers: np.ndarray) -> np.ndarray:
     """Where on a curve the scene's frames (F,) are: elsewhere only where the scene stretches time.
 

@@ -10,7 +10,7 @@ from ...core.errors import BadSettings
 from .. import actions, background
 from .residual_keys import value_curves
 from .rig_bones import rest_matrices
-from .rig_motion import bone_path, keyed_on, rig_channels
+from .rig_motion import channel_path, keyed_on, rig_channels
 
 
 class KeyCounts(NamedTuple):
@@ -62,7 +62,7 @@ def _rows_by_path(rig, choice):
     for channel, rows in choice.bones.items():
         owners, property_name = keyed_on(rig.bones, channel)
         for bone_name, kept in zip(owners, rows, strict=True):
-            yield bone_path(bone_name, property_name), kept
+            yield channel_path(bone_name, property_name), kept
 
 
 def _key_count(curves) -> int:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The motion of a written rig's bones: which channel of core.bone_channels is keyed on which property of which bone."""
 
-import bpy
 import numpy as np
 
 from ...core.bone_channels import BoneChannels, bone_channels
@@ -34,7 +33,7 @@ def write_motion(armature_object, bones: RigBones, decomposition, times: np.ndar
     container = actions.curve_container(armature_object)
     for names, property_name, values_of_all in values:
         for index, name in enumerate(names):
-            actions.write_channels(container, bone_path(name, property_name), values_of_all[:, index], times, name)
+            actions.write_channels(container, channel_path(name, property_name), values_of_all[:, index], times, name)
 
 
 def keyed_on(bones: RigBones, channel: str) -> tuple[tuple[str, ...], str]:
@@ -48,6 +47,6 @@ def keyed_on(bones: RigBones, channel: str) -> tuple[tuple[str, ...], str]:
     return owners, _PROPERTIES[channel]
 
 
-def bone_path(bone_name: str, property_name: str) -> str:
+def channel_path(bone_name: str, property_name: str) -> str:
     """The data path of a pose bone's property."""
-    return f'pose.bones["{bpy.utils.escape_identifier(bone_name)}"].{property_name}'
+    return f"{actions.bone_path(bone_name)}.{property_name}"

@@ -17,7 +17,7 @@ from mathutils import Matrix, Vector
 
 from ...core.errors import BadScene, BadSettings
 from ...core.progress import checkpoint
-from .. import background
+from .. import actions, background
 from ..binding.bodies import armature_to_mesh, read_body, stretch_of
 from ..eigenskin.eigenskin_record import has_record
 from ..wording import counted
@@ -354,7 +354,7 @@ def _fill(driver, armature, plan: _Plan, properties, expression: str) -> None:
         variable.name = name
         target = variable.targets[0]
         target.id = armature
-        target.data_path = f'pose.bones["{bpy.utils.escape_identifier(plan.name)}"]["{name}"]'
+        target.data_path = f'{actions.bone_path(plan.name)}["{name}"]'
     for channel in "wxyz" if plan.driver else "":
         variable = driver.variables.new()
         variable.name, variable.type = channel, "TRANSFORMS"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import bpy
 
 from ...core.errors import BadScene
+from .. import actions
 from ..bone_selection import named_bones, selectable
 from ..character import armature_at
 from ..convert.rig_bones import edit_bones_of
@@ -301,13 +302,8 @@ def drivers_of(armature, names) -> list:
     """The driver curves of the pose bones ``names``."""
     if armature.animation_data is None:
         return []
-    paths = bone_paths(names)
+    paths = actions.bone_paths(names)
     return [curve for curve in armature.animation_data.drivers if curve.data_path.startswith(paths)]
-
-
-def bone_paths(names) -> tuple[str, ...]:
-    """What the data paths of the pose bones ``names`` begin with."""
-    return tuple(f'pose.bones["{bpy.utils.escape_identifier(name)}"]' for name in names)
 
 
 def placed(matrix, head):

@@ -3,7 +3,6 @@
 
 from dataclasses import dataclass
 
-import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
 
@@ -33,8 +32,7 @@ class WantedPoses:
 
 def transform_paths(name: str) -> list[str]:
     """The data paths of a pose bone's channels."""
-    prefix = f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
-    return [f"{prefix}.{path}" for path in _TRANSFORM_PATHS]
+    return [f"{actions.bone_path(name)}.{path}" for path in _TRANSFORM_PATHS]
 
 
 def write_poses(
@@ -186,7 +184,7 @@ def _write(armature, container, name: str, location, rotation, scale, times) -> 
     """Key a pose bone's channels: location and scale (F, 3), rotation (F, 4) in the bone's own rotation mode."""
     bone = armature.pose.bones[name]
     path, values = rotation_values(bone.rotation_mode, rotation)
-    prefix = f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
+    prefix = actions.bone_path(name)
     for channel, columns in (("location", location), (path, values), ("scale", scale)):
         actions.write_channels(container, f"{prefix}.{channel}", columns, times, name)
 

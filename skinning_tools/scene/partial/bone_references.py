@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from ..joint_helpers.joint_helper_rig import bone_paths
+from ..actions import bone_paths
 
 
 @dataclass(frozen=True, eq=False)

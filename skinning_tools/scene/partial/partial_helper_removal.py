@@ -10,7 +10,7 @@ from ...core.errors import BadScene, BadWeights
 from .. import actions
 from ..binding.bodies import deforming_bones
 from ..binding.bone_parenting import parent_to_bone, rest_bone
-from ..joint_helpers.joint_helper_rig import bone_paths, check_armature, deformed_meshes, remove_bones
+from ..joint_helpers.joint_helper_rig import check_armature, deformed_meshes, remove_bones
 from ..joint_helpers.joint_helper_weights import check_meshes, check_unlocked
 from ..object_checks import object_label
 from ..skin_reader import armature_of
@@ -93,7 +93,7 @@ def remove_helper_bones(context, object, armature: str = "") -> HelpersRemoved:
     remove_empty_collections(rig, collections)
     remove_references(references)
     if not keyed_twice:
-        paths = bone_paths(gone)
+        paths = actions.bone_paths(gone)
         actions.remove_curves(rig, lambda path: path.startswith(paths))
     for child, parent, world in children:
         parent_to_bone(child, rig, rig.data.bones.get(parent), world)

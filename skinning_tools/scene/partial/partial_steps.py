@@ -210,5 +210,3 @@ def apply_motion(context, armature, added, action) -> None:
     if old is not None and old.library is None:
         old.use_fake_user = True
     actions.assign_action(armature, action)
-    for spec in added:
-        armature.pose.bones[spec.name].rotation_mode = "QUATERNION"
