@@ -242,3 +242,13 @@ def test_a_cancelled_job_leaves_nothing():
             next(steps)
         steps.close()
         assert limbs.state(rig, [ob]) == before
+
+
+def test_a_note_that_somebody_has_changed_is_made_anew():
+    ob, rig = limbs.bar()
+    animate(rig, "fore.L", 100)
+    before = limbs.state(rig, [ob])
+    ob.data["skinning_helpers"] = 3
+    add_links("fore.L")
+    remove_links("fore.L")
+    assert limbs.state(rig, [ob])["meshes"] == before["meshes"]

@@ -290,7 +290,9 @@ class _Note:
 
 
 def _write_note(mesh, number: int, record: WeightRecord, before, checksums: np.ndarray) -> None:
-    mesh[RECORD] = mesh.get(RECORD) or {}
+    if not hasattr(mesh.get(RECORD), "keys"):
+        # There is none, or somebody has changed it.
+        mesh[RECORD] = {}
     write_record(mesh[RECORD], str(number), record)
     for slot, column in enumerate(before):
         attribute = mesh.attributes.new(_attribute(number, slot), "FLOAT", "POINT")
