@@ -130,9 +130,9 @@ def add_frames(
     """Generator: store pose and shape of every frame of a range that poses a joint; returns Added, yields progress.
 
     The shape is that of ``source``, by default of the other selected mesh, else of ``object`` with all its modifiers.
-    use_markers: only the
-    frames that Pose Joints has marked, where there are any. The range: None stands for that of the marks, else for the
-    scene's. Of successive frames with one pose only the last counts: a simulation has settled there.
+    use_markers: only the frames that Pose Joints has marked, where there are any. The range: None stands for that of
+    the marks, else for the scene's. Of successive frames with one pose only the last counts: a simulation has settled
+    there.
     All or nothing; the scene's frame is restored. Raises BadScene, BadSettings, BadMesh, BadAnimation.
     """
     scene, view_layer = context.scene, context.view_layer
