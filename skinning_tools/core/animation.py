@@ -105,7 +105,7 @@ def check_finite(positions: np.ndarray, frame_label: str, name: str) -> None:
 
 
 def enclosing_ball(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """Centre (3,) and radius of the smallest ball around ``points`` (N, 3).
+    """Center (3,) and radius of the smallest ball around ``points`` (N, 3).
 
     Active-set pivoting (Gärtner 1999): the farthest point enters the support until none lies outside. Exact but for
     rounding; a handful of passes over the points.
@@ -126,14 +126,14 @@ def enclosing_ball(points: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _smallest_ball_of_few(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Support, centre and squared radius of the smallest ball around at most five points: the best of all subsets."""
+    """Support, center and squared radius of the smallest ball around at most five points: the best of all subsets."""
     best = None
     for mask in range(1, 1 << len(points)):
         subset = points[[i for i in range(len(points)) if mask >> i & 1]]
         if len(subset) > 4:
             continue
         edges = subset[1:] - subset[0]
-        # The centre lies in the affine hull of the subset, equally far from all of its points.
+        # The center lies in the affine hull of the subset, equally far from all of its points.
         offset = np.linalg.lstsq(edges, 0.5 * np.einsum("ij,ij->i", edges, edges), rcond=None)[0] if len(edges) else 0.0
         center = subset[0] + offset
         distances = np.einsum("ij,ij->i", points - center, points - center)

@@ -32,7 +32,7 @@ def place_bones(
     """A placement for bones that move the vertices ``rest`` (N, 3) by ``weights`` (N, K) of ``bones`` (N, K).
 
     A head is the mean of the bone's vertices, weighted by the squares of its weights so that what it shares counts
-    less. The bone points along the greatest extent of its vertices, away from the mesh's centre: along the best of its
+    less. The bone points along the greatest extent of its vertices, away from the mesh's center: along the best of its
     own axes where ``own_axes`` (P, 3, 3), columns, says which these are. A bone without vertices is short and in the
     middle of the mesh.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Centres of rotation: for each vertex the middle of the surface that is skinned as it is.
+"""Centers of rotation: for each vertex the middle of the surface that is skinned as it is.
 
 Source: Le & Hodgins 2016, "Real-time skeletal skinning with optimized centers of rotation", and its evaluation of
-2019, equations 6, 9 and 10. The centre of a vertex depends on its weights alone.
+2019, equations 6, 9 and 10. The center of a vertex depends on its weights alone.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from .progress import Progress, checkpoint, ignore, span
 from .similarity_sums import INTERPOLATION_ERROR, Shares, similarity_sums
 from .virtual_subdivision import Pieces, subdivide, weight_differences
 
-# A vertex is summed again without interpolation where that could move its centre by more than this share of the mesh.
+# A vertex is summed again without interpolation where that could move its center by more than this share of the mesh.
 _CENTER_TOLERANCE = 1e-7
 
 # Vertices this near, as a share of what mirror images may be off, are at one place.
@@ -41,14 +41,14 @@ def bake_rotation_centers(
     progress: Progress = ignore,
     name: str = "the mesh",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centre of rotation of every vertex, by the whole sum over the surface.
+    """Center of rotation of every vertex, by the whole sum over the surface.
 
     rest (N, 3), triangles (T, 3), bones and weights (N, K); weights are divided by their sums. sigma: how alike weights
     must be to count. subdivision_epsilon: triangles whose corners' weights are farther apart than this are summed in
     finer pieces; 0 takes each as a whole.
 
     Returns centers (N, 3) float32 and valid (N,) bool. Vertices with the same weights, such as the two sides of a seam,
-    have the same centre, bit for bit. A vertex that follows fewer than two bones, or whose pair of bones no face
+    have the same center, bit for bit. A vertex that follows fewer than two bones, or whose pair of bones no face
     shares, has none: its rest position and False. Faces without area and vertices without faces do no harm.
     Raises BadMesh, BadWeights (no weights; no vertex with two bones), BadSettings and Cancelled; messages use ``name``.
     """
@@ -81,7 +81,7 @@ def bake_rotation_centers(
 
 
 def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> str:
-    """Text that changes when anything changes that centres of rotation depend on, their settings aside.
+    """Text that changes when anything changes that centers of rotation depend on, their settings aside.
 
     Arrays as for ``bake_rotation_centers``. The order of a vertex's influences, unused ones and the scale of its
     weights do not count. Raises BadWeights as ``convex_influences``.
@@ -140,9 +140,9 @@ def _places(points: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
 def symmetrized(
     centers: np.ndarray, valid: np.ndarray, mirrored: np.ndarray, axis: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of which each is the mirror image of its partner's: the middle of the two.
+    """Centers of which each is the mirror image of its partner's: the middle of the two.
 
-    mirrored (N,): as ``mirror_pairs`` returns it. A vertex without a centre takes its partner's mirrored; one without a
+    mirrored (N,): as ``mirror_pairs`` returns it. A vertex without a center takes its partner's mirrored; one without a
     partner keeps its own. The arguments are kept.
     """
     flip = np.where(np.arange(3) == axis, -1.0, 1.0)

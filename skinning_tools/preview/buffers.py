@@ -20,7 +20,7 @@ class VertexData:
 
     origin (3,): the middle of the mesh, about which the others are given, so that single precision suffices wherever
     the mesh lies. rest, normals, centers (N, 3) float32, bones (N, K) uint32, weights (N, K) float32 with K a multiple
-    of four; triangles (T, 3); centered (C,): the vertices that have a centre of their own. crowded: how many vertices
+    of four; triangles (T, 3); centered (C,): the vertices that have a center of their own. crowded: how many vertices
     had more influences than a vertex shader takes (MOST_INFLUENCES) and kept the strongest.
     """
 
@@ -76,7 +76,7 @@ class VertexData:
 
     @cached_property
     def center_batches(self) -> tuple[gpu.types.GPUBatch, gpu.types.GPUBatch]:
-        """Points at the centres, lines to their vertices; not to be asked for where no vertex has a centre."""
+        """Points at the centers, lines to their vertices; not to be asked for where no vertex has a center."""
         attributes = self.attributes(np.repeat(self.centered, 2))
         del attributes["normal"]
         attributes["at_center"] = np.tile(np.float32([1, 0]), len(self.centered))
@@ -153,7 +153,7 @@ def surface_uniforms(
 
     to_world, view, projection (4, 4) float64. compared: a second method, to color by the distance between the two.
     options: of the surface (in front of all else, flat faces, distance of the color scale's end, perspective); of the
-    centres (–, –, point size in pixels, –).
+    centers (–, –, point size in pixels, –).
     """
     to_world = to_world @ translation(origin)
     to_view = view @ to_world

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One end of the line from a centre of rotation, where the bones have taken it, to its vertex.
+// One end of the line from a center of rotation, where the bones have taken it, to its vertex.
 
 void main()
 {

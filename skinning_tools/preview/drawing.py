@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One redraw: the skinned surfaces side by side, and their centres."""
+"""One redraw: the skinned surfaces side by side, and their centers."""
 
 from dataclasses import dataclass
 

@@ -47,7 +47,7 @@ def surface_shader(groups: int) -> gpu.types.GPUShader:
 
 @lru_cache(maxsize=1)
 def centers_shader(groups: int) -> gpu.types.GPUShader:
-    """Centres as points, and lines from them to their vertices. groups: of four influences."""
+    """Centers as points, and lines from them to their vertices. groups: of four influences."""
     interface = gpu.types.GPUStageInterfaceInfo("skinning_centers")
     interface.smooth("FLOAT", "nearness")
     info = skinning_info(groups, centers_inputs(groups))

@@ -30,7 +30,7 @@ WORKING_OPACITY = 0.35
 class SkinView:
     """One mesh in one mode ("LBS", "DQS", "CRS").
 
-    data: its arrays and GPU buffers; has_centers: whether it has baked centres that fit it; stale: it has been edited
+    data: its arrays and GPU buffers; has_centers: whether it has baked centers that fit it; stale: it has been edited
     since it was read.
     """
 
@@ -43,7 +43,7 @@ class SkinView:
         self.set_mode(mode)
 
     def set_mode(self, mode: str) -> None:
-        """Raises BadScene, and keeps the mode, where there are no centres of rotation for CRS."""
+        """Raises BadScene, and keeps the mode, where there are no centers of rotation for CRS."""
         if mode == "CRS" and not self.has_centers:
             raise BadScene(
                 f"The {self._label} has no baked centers of rotation. Press Bake Centers first, "

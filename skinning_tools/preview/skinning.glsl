@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Linear blend, dual quaternion and centre-of-rotation skinning of one vertex, step for step as core/deform/blend.py.
+// Linear blend, dual quaternion and center-of-rotation skinning of one vertex, step for step as core/deform/blend.py.
 // Before this file come: the sampler bone_texture, BONES_PER_ROW, GROUPS, and LBS, DQS and CRS as numbers.
 
 // Influences come as GROUPS pairs of vertex inputs with four each.

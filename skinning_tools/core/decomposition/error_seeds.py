@@ -3,7 +3,7 @@
 
 Regions that grow over the surface know nothing of parts that are far apart and move alike. Here the first bone is
 fitted to one part, the next to the part that it predicts worst, and so on, as the farthest-point solution of the
-p-centre problem with errors for distances: parts that move in as many groups as there are bones are told apart exactly.
+p-center problem with errors for distances: parts that move in as many groups as there are bones are told apart exactly.
 """
 
 import numpy as np

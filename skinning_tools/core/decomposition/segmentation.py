@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The first segmentation: one bone a vertex (Kavan et al. 2010, section 4.1).
 
-Seed triangles spread over the mesh by p-centre, their deformation gradients, regions that grow from them over the mesh
+Seed triangles spread over the mesh by p-center, their deformation gradients, regions that grow from them over the mesh
 with a priority queue; then a few rounds of fitting a motion to each region and giving each vertex to the best one.
 """
 
@@ -46,7 +46,7 @@ def grow_regions(
 
 
 def seed_triples(rest: np.ndarray, triangles: np.ndarray, count: int) -> np.ndarray:
-    """Three vertices (count, 3) for each seed, spread by the farthest-point solution of the p-centre problem.
+    """Three vertices (count, 3) for each seed, spread by the farthest-point solution of the p-center problem.
 
     Triangles with an area; where there are too few of them, each vertex with its two nearest neighbours instead.
     """

@@ -4,7 +4,7 @@
 The sum runs over the surface's edges with cotangents for c, so that it is the Dirichlet energy ∫ ‖∇w‖² whatever the
 size of the triangles. Seen from one vertex, its neighbors held, the new term is a pull towards their mean, which keeps
 the fit convex and of at most K influences. Vertices that are no neighbors of each other are improved all at once,
-colour after colour, each from what the others have become: so the objective falls with every step.
+color after color, each from what the others have become: so the objective falls with every step.
 """
 
 import numpy as np

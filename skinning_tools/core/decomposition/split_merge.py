@@ -94,7 +94,7 @@ def _stack(parts: list[_Sums]) -> _Sums:
 
 
 def _neighboring(sums: _Sums) -> np.ndarray:
-    """Pairs (Q, 2) of regions whose centres are near each other."""
+    """Pairs (Q, 2) of regions whose centers are near each other."""
     mass = np.maximum(sums.moments[:, 3, 3], 1.0)
     centers = sums.moments[:, :3, 3] / mass[:, None]
     count = min(_NEIGHBORS + 1, len(centers))

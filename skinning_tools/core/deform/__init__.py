@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Skinning of points, normals and tangents: linear blend, dual quaternion, centres of rotation. Arrays only."""
+"""Skinning of points, normals and tangents: linear blend, dual quaternion, centers of rotation. Arrays only."""
 
 from .blend import METHODS, skin_frame, skin_frames, vertex_transforms
 from .influences import convex_influences, strongest_influences

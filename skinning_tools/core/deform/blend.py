@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Linear blend, dual quaternion and centre-of-rotation skinning of points.
+"""Linear blend, dual quaternion and center-of-rotation skinning of points.
 
 Every method gives each vertex an affine transform of its own (``vertex_transforms``), which moves the vertex and,
 through its linear part, normals and tangents. One bone a vertex (rigid parts, simple skin) is the same for all three.
 
-Bones may scale and shear: M_b = [A_b | t_b], A_b = R_b S_b by polar decomposition. Dual quaternions and centres of
+Bones may scale and shear: M_b = [A_b | t_b], A_b = R_b S_b by polar decomposition. Dual quaternions and centers of
 rotation blend the rotations R_b as quaternions and the stretches S_b linearly; the vertex's linear part is their
 product. A vertex with one bone so follows that bone exactly.
 
@@ -46,7 +46,7 @@ def skin_frame(
 
     rest (N, 3), bones and weights (N, K), matrices (P, 3, 4) from rest pose to frame; centers (N, 3) for CRS, the
     rest position where a vertex has none (it then moves as with LBS).
-    Raises BadSettings on an unknown method, BadWeights where CRS has no centres or a matrix is no number.
+    Raises BadSettings on an unknown method, BadWeights where CRS has no centers or a matrix is no number.
     """
     result = np.empty((len(rest), 3))
     for part, transforms in _blocks(rest, bones, weights, matrices, method, centers):

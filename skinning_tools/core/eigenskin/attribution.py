@@ -73,7 +73,7 @@ def chosen_centers(required: np.ndarray, rotations: np.ndarray, most: int) -> np
 class _Function:
     """A joint's function, as what is known of it and a deviation from the most likely one by that alone.
 
-    known: examples that tell it at the first centres; values at the U others are unknown_from_known (U, K) times these
+    known: examples that tell it at the first centers; values at the U others are unknown_from_known (U, K) times these
     plus covariance (U, U) times γ. at_known (S, K) and at_unknown (S, U) take known values and γ to the S examples
     with several joints.
     """
@@ -110,10 +110,10 @@ def joint_displacements(
     prior: np.ndarray,
     progress: Progress = ignore,
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """By joint, the vertices (n,) that it may displace, and by how much (M − 1, n, C) at its centres but the rest pose.
+    """By joint, the vertices (n,) that it may displace, and by how much (M − 1, n, C) at its centers but the rest pose.
 
     displacements (E, N, C) of the examples, rotations (E, J, 4). known: by joint, the examples that pose it alone, at
-    its first centres after the rest pose; they are met exactly. several: those that pose several joints. spaces of the
+    its first centers after the rest pose; they are met exactly. several: those that pose several joints. spaces of the
     joints that move; prior (len(spaces), N): how likely a joint is to displace a vertex. Raises Cancelled.
     """
     functions = [_Function.of(space, known[joint], rotations[several, joint]) for joint, space in spaces.items()]

@@ -180,7 +180,7 @@ class _Builder:
         return drafts
 
     def _joint_signals(self, rounding: float, progress: Progress) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """By joint that moves: vertices (n,) that it may displace, and signals (M − 1, n, C) at its centres but the
+        """By joint that moves: vertices (n,) that it may displace, and signals (M − 1, n, C) at its centers but the
         rest pose."""
         rotations, moving, signals = (getattr(self.observations, part) for part in ("rotations", "moving", "signals"))
         several = self.observations.several
@@ -202,7 +202,7 @@ class _Builder:
         return joint_displacements(signals, rotations, known, several, self.spaces, prior, progress)
 
     def _space(self, joint: int, alone: np.ndarray) -> PoseSpace:
-        """alone (K, 4): rotations in the examples that pose nothing else, the first centres after the rest pose."""
+        """alone (K, 4): rotations in the examples that pose nothing else, the first centers after the rest pose."""
         rotations = self.observations.rotations[self.observations.moving[:, joint], joint]
         axis = hinge_axis(rotations)
         # An angle needs fewer observations than a rotation.

@@ -23,7 +23,7 @@ class Draft:
     """A support of one joint, with its ``space``, or of two, with their ``trial``.
 
     region (n,): vertices that may belong to it. observed (M, n, C): displacements there, and corrections of normals, at
-    the joint's centres but the rest pose, or of a pair what it explains of M ``examples``, and residuals (M, n, C) what
+    the joint's centers but the rest pose, or of a pair what it explains of M ``examples``, and residuals (M, n, C) what
     there was to explain. strength (n,) of the displacements; wanted (n,): the mask that it would have alone; mask (n,),
     count of components: what it has beside the others.
     """
@@ -92,12 +92,12 @@ class Draft:
         )
 
     def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
-        """(S, B) the basis all over the joint's, or joints', range: at the centres, and at poses between and beyond."""
+        """(S, B) the basis all over the joint's, or joints', range: at the centers, and at poses between and beyond."""
         samples = [_sampled_rotations(spaces[joint], seed) for seed, joint in enumerate(self.joints)]
         if self.trial is None:
             return self.space.features(samples[0])
         one, other = (spaces[joint] for joint in self.joints)
-        # All pairs of centres too, where the largest values are.
+        # All pairs of centers too, where the largest values are.
         first, second = np.indices((len(one.centers), len(other.centers))).reshape(2, -1)
         samples[0] = np.concatenate([samples[0], one.centers[first]])
         samples[1] = np.concatenate([samples[1], other.centers[second]])
@@ -105,7 +105,7 @@ class Draft:
 
 
 def _sampled_rotations(space: PoseSpace, seed: int) -> np.ndarray:
-    """(_SAMPLES, 4) rotations on the ways between centres and a third beyond; all angles of a hinge."""
+    """(_SAMPLES, 4) rotations on the ways between centers and a third beyond; all angles of a hinge."""
     random = np.random.default_rng(seed)
     if space.axis is not None:
         half = np.linspace(-np.pi / 2, np.pi / 2, _SAMPLES)
@@ -113,7 +113,7 @@ def _sampled_rotations(space: PoseSpace, seed: int) -> np.ndarray:
     first, second = space.centers[random.integers(len(space.centers), size=(2, _SAMPLES))]
     second = np.where(np.einsum("si,si->s", first, second)[:, None] < 0, -second, second)
     share = random.uniform(-1 / 3, 4 / 3, _SAMPLES)[:, None]
-    # Between and beyond, and the centres themselves, where the basis has its edges.
+    # Between and beyond, and the centers themselves, where the basis has its edges.
     samples = quaternions.normalized((1 - share) * first + share * second)
     samples[: len(space.centers)] = space.centers[:_SAMPLES]
     return samples

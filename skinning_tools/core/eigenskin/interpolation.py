@@ -12,12 +12,12 @@ _SPREAD = 7
 _SPACINGS = 2.0
 _LARGEST = 1.2
 
-# The same where examples pose several joints at once: centres are then scattered over all rotations, and functions are
+# The same where examples pose several joints at once: centers are then scattered over all rotations, and functions are
 # fitted rather than met, which wider bases do better.
 _SCATTERED_SPACINGS = 4.0
 _SCATTERED_LARGEST = 2.0
 
-# Smallest eigenvalue of the basis at its own centres: with less, weights cancel beyond what drivers can carry.
+# Smallest eigenvalue of the basis at its own centers: with less, weights cancel beyond what drivers can carry.
 _LEAST_EIGENVALUE = 1e-4
 _SHRUNK = 0.8
 _MOST_STEPS = 40

@@ -29,7 +29,7 @@ def pair_features(
 
 
 def pair_centers(first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray, most: int = 0) -> np.ndarray:
-    """(M, 2) pairs of centres, rest not counted, next to rotations ``one`` and ``other`` (E, 4), each once; of more
+    """(M, 2) pairs of centers, rest not counted, next to rotations ``one`` and ``other`` (E, 4), each once; of more
     than ``most`` those far from each other."""
     near = [
         np.argmin(space.distances(rotations)[:, 1:], axis=1) for space, rotations in ((first, one), (second, other))
@@ -78,7 +78,7 @@ def pair_trial(
     mask: np.ndarray,
     most: int,
 ) -> PairTrial:
-    """one, other (E, 4) rotations of the joints, residuals (E, n, 3), mask (n,); most: centres.
+    """one, other (E, 4) rotations of the joints, residuals (E, n, 3), mask (n,); most: centers.
 
     The pair's function is the most likely one with the covariance of its features as the prior. How closely it meets
     the examples is what predicts them best from each other; as closely as it can where they say nothing about each

@@ -29,7 +29,7 @@ class PoseSpace:
     radius: float
 
     def distances(self, rotations: np.ndarray) -> np.ndarray:
-        """(F, M) radians from each of ``rotations`` (F, 4) to each centre."""
+        """(F, M) radians from each of ``rotations`` (F, 4) to each center."""
         return rotation_distances(rotations, self.centers, self.axis)
 
     def features(self, rotations: np.ndarray) -> np.ndarray:
@@ -37,8 +37,8 @@ class PoseSpace:
         return np.exp(-self.distances(rotations) / self.radius)
 
     def tied_features(self, rotations: np.ndarray) -> np.ndarray:
-        """(F, M − 1) as ``features``, but zero at rest: each centre's but that of the rest pose, less the share of the
-        rest pose in it. At the centres themselves they are the covariance of a function known to be zero at rest."""
+        """(F, M − 1) as ``features``, but zero at rest: each center's but that of the rest pose, less the share of the
+        rest pose in it. At the centers themselves they are the covariance of a function known to be zero at rest."""
         features = self.features(rotations)
         return features[:, 1:] - features[:, :1] * self.features(self.centers[:1])[:, 1:]
 

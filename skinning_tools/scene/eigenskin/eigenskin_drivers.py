@@ -213,7 +213,7 @@ class _Planner:
         return self._distances[joint, center]
 
     def _tied_feature(self, joint: int, center: int) -> Value:
-        """Of the centre after rest with that number; see core.eigenskin.pairs.tied_features."""
+        """Of the center after rest with that number; see core.eigenskin.pairs.tied_features."""
         if (joint, center) not in self._tied:
             space = self.model.spaces[joint]
             share = space.features(space.centers[:1])[0, center + 1]
