@@ -9,7 +9,7 @@ import numpy as np
 import skinning_tools
 from skinning_tools.core.deform import METHODS
 from skinning_tools.scene.centers import crs_modifier
-from skinning_tools.scene.centers.crs_record import native_modifier
+from skinning_tools.scene.crs_record import native_modifier
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from tests.blender import skinned_meshes
 

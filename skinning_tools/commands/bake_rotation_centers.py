@@ -5,7 +5,7 @@ import bpy
 
 from ..scene import background
 from ..scene.centers import crs_modifier, rotation_centers
-from ..scene.centers.crs_record import native_modifier
+from ..scene.crs_record import native_modifier
 from . import arguments
 from .common import find_object, progress_of
 from .outcome import Outcome, Row

@@ -4,10 +4,9 @@
 import bpy
 from bpy.props import BoolProperty, EnumProperty
 
-from ..scene import dependencies
+from ..scene import dependencies, error_display
 from ..scene.character import character_of, target_mesh
 from ..scene.common_settings import RANGE_NAMES, frame_annotations
-from ..scene.convert import error_display
 from ..scene.eigenskin import eigenskin, eigenskin_bake, eigenskin_settings, eigenskin_writer
 from ..scene.eigenskin.eigenskin_record import check_present
 from ..scene.object_checks import check_mode

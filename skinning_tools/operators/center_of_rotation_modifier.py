@@ -5,7 +5,7 @@ import bpy
 
 from ..scene import dependencies
 from ..scene.centers import crs_modifier
-from ..scene.centers.crs_record import modifier_record
+from ..scene.crs_record import modifier_record
 from ..scene.job_checks import active_object
 from .boundary import Checked, reported
 

@@ -6,8 +6,8 @@ from bpy.props import BoolProperty
 
 from ..scene import dependencies
 from ..scene.centers import center_export
-from ..scene.centers.crs_record import native_modifier
 from ..scene.centers.rotation_centers import check_baked
+from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object
 from .boundary import Checked, reported
 

@@ -5,8 +5,7 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ..core.errors import BadScene
-from ..scene import dependencies
-from ..scene.convert import error_display
+from ..scene import dependencies, error_display
 from ..scene.job_checks import active_object
 from ..scene.object_checks import check_mode
 from ..scene.weights import fit_copies, weight_fit, weight_fit_settings

@@ -6,7 +6,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty
 
 from ..core.errors import BadScene
-from ..scene.convert import error_display
+from ..scene import error_display
 from ..scene.convert.result import result_of, worst_frame
 from ..scene.visibility import make_active, set_hidden
 from .boundary import reported

@@ -5,9 +5,8 @@ import bpy
 from bpy.props import EnumProperty, IntProperty
 
 from ..core.errors import BadSettings
-from ..scene import dependencies
+from ..scene import dependencies, error_display
 from ..scene.character import character_of, target_mesh
-from ..scene.convert import error_display
 from ..scene.object_checks import check_mode
 from ..scene.weights import weight_view, weight_view_refresh
 from .boundary import Checked, reported

@@ -7,8 +7,7 @@ import bpy
 from bl_ui.utils import PresetPanel
 from bpy.app.translations import pgettext_iface as iface_
 
-from ..scene import background
-from ..scene.convert import error_display
+from ..scene import background, error_display
 from ..scene.convert.conversion import reason_not_to_convert
 from ..scene.convert.estimate import amount_text, estimate, work_of_settings
 from ..scene.convert.presets import SHIPPED, SUBDIR, user_folders

@@ -3,9 +3,8 @@
 
 import bpy
 
-from ..scene import background
+from ..scene import background, error_display
 from ..scene.character import character_of, target_mesh
-from ..scene.convert import error_display
 from ..scene.eigenskin.eigenskin import check_buildable, notes_on_modifiers
 from ..scene.eigenskin.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work

@@ -4,8 +4,7 @@
 import bpy
 
 from ..core.errors import SkinningError
-from ..scene import background
-from ..scene.convert import error_display
+from ..scene import background, error_display
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.skin_reader import armature_of
 from ..scene.weights.active_vertex import active_vertex

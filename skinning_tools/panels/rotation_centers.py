@@ -6,8 +6,8 @@ import bpy
 from ..scene import background
 from ..scene.centers import crs_modifier
 from ..scene.centers.bake_state import shown_bake_state
-from ..scene.centers.crs_record import native_modifier
 from ..scene.centers.rotation_centers import FRESH, MISSING, STALE, bake_record
+from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.skin_reader import check_turning
 from .drawing import (

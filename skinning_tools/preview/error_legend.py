@@ -4,7 +4,7 @@
 import bpy
 
 from ..scene.convert.conversion_figures import figures_of
-from ..scene.convert.error_display import red_error
+from ..scene.error_display import red_error
 
 _handle = None
 

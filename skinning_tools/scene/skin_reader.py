@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
-from .centers.crs_record import modifier_input, modifier_record, native_modifier
+from .crs_record import modifier_input, modifier_record, native_modifier
 from .object_checks import check_mode, check_visible, object_label
 from .weights.vertex_groups import read_weights
 

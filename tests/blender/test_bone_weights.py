@@ -8,7 +8,7 @@ from mathutils import Matrix
 
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.binding.bodies import read_body, read_skeleton, stretch_of
+from skinning_tools.scene.bodies import read_body, read_skeleton, stretch_of
 from skinning_tools.scene.weights.bone_weights import read_bone_weights, write_bone_weights
 from skinning_tools.scene.weights.vertex_groups import read_weights
 from tests.blender import scenes, skinned_meshes

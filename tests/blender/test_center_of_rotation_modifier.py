@@ -10,8 +10,8 @@ import pytest
 
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.scene.centers import crs_modifier
-from skinning_tools.scene.centers.crs_record import set_input
 from skinning_tools.scene.centers.rotation_centers import read_centers
+from skinning_tools.scene.crs_record import set_input
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from skinning_tools.scene.weights.vertex_groups import write_weights
 from tests.blender import another_process, scenes

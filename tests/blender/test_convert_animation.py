@@ -12,8 +12,8 @@ import pytest
 
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene import background, dependencies
-from skinning_tools.scene.convert import conversion, error_display, rig_writer
+from skinning_tools.scene import background, dependencies, error_display
+from skinning_tools.scene.convert import conversion, rig_writer
 from skinning_tools.scene.convert.result import result_of
 from tests.blender import moving_meshes, scenes
 

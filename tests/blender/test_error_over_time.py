@@ -10,8 +10,8 @@ import pytest
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.curve_picture import FRAMES_SIZE, frames_picture
 from skinning_tools.preview.error_legend import shown_error
-from skinning_tools.scene.convert.error_display import read_errors, red_error
 from skinning_tools.scene.convert.result import frame_errors, result_of, worst_frame
+from skinning_tools.scene.error_display import read_errors, red_error
 from tests.blender import moving_meshes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.convert import error_display
+from skinning_tools.scene import error_display
 from skinning_tools.scene.skin_reader import bone_matrices, read_skin
 from skinning_tools.scene.weights import fit_copies
 from skinning_tools.scene.weights.bone_weights import read_bone_weights

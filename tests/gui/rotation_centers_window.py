@@ -23,8 +23,8 @@ from driver import (
 
 from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
 from skinning_tools.scene.centers.bake_state import shown_bake_state
-from skinning_tools.scene.centers.crs_record import native_modifier
 from skinning_tools.scene.centers.rotation_centers import FRESH, MISSING, STALE, bake_record, bake_state
+from skinning_tools.scene.crs_record import native_modifier
 from tests.blender import scenes, skinned_meshes
 
 

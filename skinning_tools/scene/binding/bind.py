@@ -11,7 +11,8 @@ import numpy as np
 from ...core.errors import BadMesh, BadScene, BadSettings
 from ...core.progress import span
 from .. import background
-from ..centers.crs_record import native_modifier
+from ..bodies import deforming_bones, other_triangles, read_body, read_skeleton, stretch_of
+from ..crs_record import native_modifier
 from ..object_checks import object_label
 from ..records import read_record, write_record
 from ..skin_reader import LEAST_TOTAL_WEIGHT, mesh_triangles, rest_positions
@@ -29,7 +30,6 @@ from .bind_targets import (
     place_hidden,
 )
 from .bind_volumes import read_volumes, write_volumes
-from .bodies import deforming_bones, other_triangles, read_body, read_skeleton, stretch_of
 
 if TYPE_CHECKING:
     from ...core.binding.types import Body, Skeleton

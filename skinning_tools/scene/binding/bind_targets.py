@@ -7,12 +7,12 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadScene
+from ..bodies import check_deforming, stretch_of
 from ..job_checks import active_object
 from ..object_checks import check_mode, check_own_mesh, check_visible, object_label
 from ..skin_reader import armature_of
 from ..temporary_scene import temporary_scene
 from .bind_volumes import is_volume, meshes_of_volume, volume_armature
-from .bodies import check_deforming, stretch_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from mathutils import Matrix
 from ...core.errors import BadScene
 from ...core.progress import checkpoint
 from .. import background
+from ..bodies import read_body, read_skeleton
 from ..object_checks import object_label
 from ..wording import counted
 from .bind_targets import (
@@ -21,7 +22,6 @@ from .bind_targets import (
     deforming_parent,
     place_hidden,
 )
-from .bodies import read_body, read_skeleton
 from .bone_parenting import parent_to_bone, rest_bone
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.errors import BadScene
 from .. import background
 from ..animation import own_traces
-from ..centers.crs_record import native_modifier
+from ..crs_record import native_modifier
 from ..data_blocks import clear_shape_keys, is_alive, local_copy
 from ..local_collections import collections_beside
 from ..object_checks import object_label

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 import bpy
 
 from ...core.errors import BadMesh
+from ..crs_record import native_modifier
 from ..data_blocks import is_alive
 from ..object_checks import object_label
 from ..skin_reader import armature_modifier
 from ..temporary_scene import evaluate_frame, temporary_scene
-from .crs_record import native_modifier
 
 
 @contextmanager

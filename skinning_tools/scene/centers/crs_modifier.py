@@ -8,13 +8,13 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadScene
+from ..crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
 from ..object_checks import object_label
 from ..records import RESERVED, write_record
 from ..skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 from . import rotation_centers
 from .before_armature import check_vertices
 from .crs_nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
-from .crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
 
 LABEL = "Center of Rotation"
 

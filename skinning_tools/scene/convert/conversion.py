@@ -144,8 +144,8 @@ def convert(context, objects, settings, options: ConversionOptions | None = None
 def _convert(context, objects, settings, options: ConversionOptions, made) -> background.Steps:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
     from ..animation.animation_reader import read_animation
+    from ..measure import measure_rig
     from .key_reduction import reduce_rig_keys
-    from .measure import measure_rig
     from .rig_writer import write_error_attribute, write_rig
 
     seconds: dict[str, float] = {}

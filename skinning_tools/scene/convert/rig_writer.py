@@ -8,9 +8,9 @@ import bpy
 import numpy as np
 
 from .. import actions
+from ..error_display import ERROR_ATTRIBUTE
 from ..object_transform import inherit_transform
 from ..weights.vertex_groups import put_weights, write_weights
-from .error_display import ERROR_ATTRIBUTE
 from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values
 from .result_names import free_names
 from .rig_bones import RigBones, make_bones

@@ -8,9 +8,8 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadScene
-from .. import background
-from ..centers.crs_record import native_modifier
-from ..convert import error_display
+from .. import background, error_display
+from ..crs_record import native_modifier
 from ..object_checks import object_label
 from ..skin_reader import armature_of, check_skinned
 from ..wording import counted

@@ -7,7 +7,7 @@ import numpy as np
 from ...core.animation import check_finite
 from ...core.errors import BadMesh, BadScene
 from ..animation.simulations import short_caches
-from ..centers.crs_record import native_modifier
+from ..crs_record import native_modifier
 from ..object_checks import (
     check_cache_files,
     check_mode,

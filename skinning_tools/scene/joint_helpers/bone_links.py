@@ -9,7 +9,7 @@ import numpy as np
 from ...core.errors import BadScene, BadSettings
 from ...core.progress import checkpoint
 from .. import background
-from ..binding.bodies import read_skeleton, stretch_of
+from ..bodies import read_skeleton, stretch_of
 from ..eigenskin.eigenskin_record import has_record
 from ..skin_reader import rest_positions
 from ..wording import counted

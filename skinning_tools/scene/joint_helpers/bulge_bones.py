@@ -18,7 +18,7 @@ from mathutils import Matrix, Vector
 from ...core.errors import BadScene, BadSettings
 from ...core.progress import checkpoint
 from .. import actions, background
-from ..binding.bodies import armature_to_mesh, read_body, stretch_of
+from ..bodies import armature_to_mesh, read_body, stretch_of
 from ..eigenskin.eigenskin_record import has_record
 from ..wording import counted
 from .bulge_places import along_bone, carried_skin, on_axis, perpendicular, search_place, unit

@@ -9,7 +9,7 @@ from mathutils import Matrix, Vector
 from mathutils.bvhtree import BVHTree
 
 from ...core.errors import BadScene
-from ..binding.bodies import armature_to_mesh
+from ..bodies import armature_to_mesh
 from ..skin_reader import mesh_triangles, rest_positions
 from ..weights.vertex_groups import read_weights
 from .bulge_presets import PRESETS

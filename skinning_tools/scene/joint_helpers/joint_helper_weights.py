@@ -13,7 +13,7 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadScene
-from ..binding.bodies import deforming_bones
+from ..bodies import deforming_bones
 from ..object_checks import check_mode, check_own_mesh, object_label
 from ..records import read_record, write_record
 from ..weights.bone_weights import read_bone_weights

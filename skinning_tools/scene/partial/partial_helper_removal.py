@@ -8,8 +8,8 @@ import numpy as np
 
 from ...core.errors import BadScene, BadWeights
 from .. import actions
-from ..binding.bodies import deforming_bones
 from ..binding.bone_parenting import parent_to_bone, rest_bone
+from ..bodies import deforming_bones
 from ..joint_helpers.joint_helper_rig import check_armature, deformed_meshes, remove_bones
 from ..joint_helpers.joint_helper_weights import check_meshes, check_unlocked
 from ..object_checks import object_label

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.errors import BadScene
 from .. import actions, background
-from ..binding.bodies import deforming_bones
+from ..bodies import deforming_bones
 from ..joint_helpers.joint_helper_rig import check_armature
 from ..object_checks import object_label
 from ..skin_reader import armature_of, check_even_scale, rest_positions

@@ -13,12 +13,12 @@ from ...core.animation import Animation, ErrorMeter
 from ...core.errors import BadAnimation, BadMesh, BadScene
 from ..animation.animation_reader import read_animation
 from ..animation.frame_range import frame_range
-from ..binding.bodies import check_deforming
-from ..centers.crs_record import native_modifier
-from ..convert.measure import measure_rig
+from ..bodies import check_deforming
 from ..convert.result import result_of
+from ..crs_record import native_modifier
 from ..data_blocks import clear_shape_keys, is_alive
 from ..job_checks import reason_not_to_work
+from ..measure import measure_rig
 from ..object_checks import check_mode, check_object, check_own_mesh, check_visible, object_label
 from ..object_transform import world_matrices
 from ..skin_reader import armature_modifier, armature_of, bone_matrices, check_rig, mesh_triangles, rest_positions

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.errors import BadScene, BadSettings, BadWeights
 from .. import background
-from ..binding.bodies import deforming_bones
+from ..bodies import deforming_bones
 from ..object_checks import object_label
 from ..skin_reader import armature_of, rest_positions
 from ..weights.bone_weights import BoneWeights, write_bone_weights

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binding.bodies import deforming_bones
+from ..bodies import deforming_bones
 from ..object_checks import object_label
 from ..skin_reader import LEAST_TOTAL_WEIGHT
 from .vertex_groups import fill_group, read_weights

@@ -9,9 +9,9 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadMesh, BadScene
-from ..binding.bodies import deforming_bones
+from ..bodies import deforming_bones
 from ..centers.before_armature import check_vertex_count, unskinned_copy
-from ..centers.crs_record import native_modifier
+from ..crs_record import native_modifier
 from ..data_blocks import is_alive
 from ..object_checks import check_mode, check_own_mesh, check_visible, object_label
 from ..skin_reader import Skin, armature_modifier, armature_of, bone_matrices, check_rig

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core.bone_channels import square
-from ..binding.bodies import deforming_bones
+from ..bodies import deforming_bones
 from ..bone_selection import selected_bones
 from ..character import armature_at
 from ..skin_reader import LEAST_TOTAL_WEIGHT, armature_of, bone_matrices

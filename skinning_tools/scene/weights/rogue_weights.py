@@ -11,7 +11,7 @@ import numpy as np
 from ...core.errors import BadScene
 from ...core.progress import checkpoint
 from .. import background
-from ..binding.bodies import read_body, read_skeleton
+from ..bodies import read_body, read_skeleton
 from ..object_checks import object_label
 from ..skin_reader import armature_of
 from ..wording import counted, vertices_text

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.errors import BadScene
 from .. import background
 from ..animation.frame_range import frame_range
-from ..binding.bodies import stretch_of
+from ..bodies import stretch_of
 from ..object_checks import object_label
 from ..records import read_record, write_record
 from ..skin_reader import Skin, armature_of, bone_matrices, mesh_triangles, rest_positions

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.errors import BadScene, BadSettings
 from .. import background
-from ..binding.bodies import named_parents, stretch_of
+from ..bodies import named_parents, stretch_of
 from ..bone_selection import selected_bones
 from ..eigenskin.single_shape_key import shape_key_block
 from ..object_checks import check_object, object_label

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.errors import BadSettings
 from .. import background
-from ..binding.bodies import read_body
+from ..bodies import read_body
 from ..object_checks import object_label
 from ..skin_reader import armature_of
 from ..wording import counted, vertices_text

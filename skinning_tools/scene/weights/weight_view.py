@@ -18,8 +18,8 @@ from bpy.props import (
     StringProperty,
 )
 
-from ..binding.bodies import named_parents
-from ..convert.error_display import INFLUENCES_ATTRIBUTE, WEIGHT_COLORS, add_colors, remove_error_colors
+from ..bodies import named_parents
+from ..error_display import INFLUENCES_ATTRIBUTE, WEIGHT_COLORS, add_colors, remove_error_colors
 from ..object_checks import check_mode, check_own_mesh, check_visible
 from ..skin_reader import armature_of, check_rig
 from .bone_weights import BoneWeights, read_bone_weights

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.errors import BadScene
-from ..object_checks import object_label
-from ..skin_reader import mesh_triangles, rest_positions
+from ..core.errors import BadScene
+from .object_checks import object_label
+from .skin_reader import mesh_triangles, rest_positions
 
 if TYPE_CHECKING:
-    from ...core.binding.types import Body, Skeleton
+    from ..core.binding.types import Body, Skeleton
 
 # A quad whose smaller part is a smaller share of the larger one, whichever way it points, has a corner that is straight
 # or inward: it can be cut one way only.
@@ -55,7 +55,7 @@ def armature_to_mesh(object, armature) -> np.ndarray:
 
 def read_body(object) -> "Body":
     """The mesh before its modifiers, the first shape key where it has any, in the space of ``stretch_of``."""
-    from ...core.binding.types import Body
+    from ..core.binding.types import Body
 
     mesh = object.data
     edges = np.empty((len(mesh.edges), 2), np.int32)
@@ -96,7 +96,7 @@ def read_skeleton(object, armature, names=None) -> "Skeleton":
     The armature's pose does not count, where its object stands does. A bone's parent is its nearest ancestor that is
     named, too. Raises BadScene where no bone deforms.
     """
-    from ...core.binding.types import Skeleton
+    from ..core.binding.types import Skeleton
 
     if names is None:
         check_deforming(armature)

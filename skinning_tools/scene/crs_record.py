@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from ..records import read_record
+from .records import read_record
 
 # On the node group of the modifier: a ModifierRecord.
 CRS_PROPERTY = "skinning_center_of_rotation"

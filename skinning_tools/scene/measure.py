@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import bpy
 import numpy as np
 
-from ...core.animation import ErrorMeter, unit_scale
-from ...core.errors import BadScene
-from ..temporary_scene import evaluate_frame, temporary_scene
+from ..core.animation import ErrorMeter, unit_scale
+from ..core.errors import BadScene
+from .temporary_scene import evaluate_frame, temporary_scene
 
 # Of the largest singular value of a world matrix; below, Blender's own inverse is no longer one.
 _SINGULAR = 1e-7
