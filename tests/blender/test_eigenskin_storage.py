@@ -130,6 +130,27 @@ def test_a_copy_of_the_armature_keeps_its_shapes():
     assert np.array_equal(read(ob).shapes, wanted.shapes)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("joints", "lower"),
+        ("joints", "[]"),
+        ("bones", "3"),
+        ("rotations", [1.0, 0.0]),
+        ("matrices", "none"),
+        ("channels", "[1]"),
+    ],
+)
+def test_a_pose_that_somebody_has_changed_is_lost(key, value):
+    ob, rig = limb_with_examples()
+    item = rig.skinning_eigenskin.examples[0]
+    item.storage[item.uid][key] = value
+    rig.skinning_eigenskin.active_index = 0
+    with pytest.raises(BadExamples, match='"lower X -90°" has lost its pose'):
+        read(ob)
+    refused("eigenskin_apply_pose", "lost its pose")
+
+
 def test_removing_what_is_damaged():
     ob, rig = limb_with_examples()
     bpy.data.meshes.remove(rig.skinning_eigenskin.examples[0].storage)

@@ -27,19 +27,25 @@ class StoredPose:
 
 
 def stored_pose(item) -> StoredPose:
-    """Raises BadExamples where the example's data is not there."""
+    """Raises BadExamples where the example's data is not there, or somebody has changed it to what is none."""
     from ...core.eigenskin import BadExamples
 
     if not is_stored(item):
         raise BadExamples(f'The example "{item.name}" has lost its shape. Remove the example, and add it again')
     stored = item.storage[item.uid]
-    return StoredPose(
-        tuple(json.loads(stored["joints"])),
-        np.array(stored["rotations"], dtype=np.float64).reshape(-1, 4),
-        tuple(json.loads(stored["bones"])),
-        np.array(stored["matrices"], dtype=np.float64).reshape(-1, 3, 4),
-        json.loads(stored["channels"]),
-    )
+    try:
+        pose = StoredPose(
+            tuple(json.loads(stored["joints"])),
+            np.array(stored["rotations"], dtype=np.float64).reshape(-1, 4),
+            tuple(json.loads(stored["bones"])),
+            np.array(stored["matrices"], dtype=np.float64).reshape(-1, 3, 4),
+            dict(json.loads(stored["channels"])),
+        )
+    except (KeyError, TypeError, ValueError):
+        pose = None
+    if pose is None or (len(pose.joints), len(pose.bones)) != (len(pose.rotations), len(pose.matrices)):
+        raise BadExamples(f'The example "{item.name}" has lost its pose. Remove the example, and add it again')
+    return pose
 
 
 def is_stored(item) -> bool:
