@@ -16,6 +16,7 @@ from gpu_extras.batch import batch_for_shader
 from mathutils import Color
 
 from ..core.errors import SkinningError
+from ..scene.app_handlers import add_handlers, remove_handlers
 from ..scene.weights.reachable_region import Region, read_region
 from ..scene.weights.weight_fit import FitSettings
 from . import session
@@ -221,15 +222,16 @@ def label_places(points: np.ndarray, scale: float) -> np.ndarray:
 registry = [SkinningReachable]
 
 
+def _handlers():
+    return ((bpy.app.handlers.load_pre, _before_load),)
+
+
 def register() -> None:
     bpy.types.WindowManager.skinning_reachable = bpy.props.PointerProperty(type=SkinningReachable)
-    # For good: one that takes itself off the list while Blender goes through it makes Blender pass over the next.
-    bpy.app.handlers.load_pre.append(_before_load)
+    add_handlers(_handlers())
 
 
 def unregister() -> None:
     stop()
-    # Others may have cleared the list.
-    if _before_load in bpy.app.handlers.load_pre:
-        bpy.app.handlers.load_pre.remove(_before_load)
+    remove_handlers(_handlers())
     del bpy.types.WindowManager.skinning_reachable

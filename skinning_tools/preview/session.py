@@ -10,6 +10,7 @@ import logging
 import bpy
 
 from ..core.errors import SkinningError
+from ..scene.app_handlers import add_handlers, remove_handlers
 
 logger = logging.getLogger(__name__)
 
@@ -72,22 +73,19 @@ def redraw() -> None:
 def _register() -> None:
     for draw, stage in ((_draw_view, "POST_VIEW"), (_draw_pixels, "POST_PIXEL")):
         _draw_handlers.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", stage))
-    for handlers, callback in _app_handlers():
-        handlers.append(callback)
+    add_handlers(_while_running())
 
 
 def _unregister() -> None:
     while _draw_handlers:
         bpy.types.SpaceView3D.draw_handler_remove(_draw_handlers.pop(), "WINDOW")
-    for handlers, callback in _app_handlers():
-        if callback in handlers:
-            handlers.remove(callback)
+    remove_handlers(_while_running())
     for timer in (_refresh, _end):
         if bpy.app.timers.is_registered(timer):
             bpy.app.timers.unregister(timer)
 
 
-def _app_handlers():
+def _while_running():
     handlers = bpy.app.handlers
     return (
         (handlers.depsgraph_update_post, _after_update),
@@ -168,12 +166,14 @@ def _end() -> None:
     stop(_failure)
 
 
+def _always():
+    return ((bpy.app.handlers.load_pre, _before_load),)
+
+
 def register() -> None:
-    bpy.app.handlers.load_pre.append(_before_load)
+    add_handlers(_always())
 
 
 def unregister() -> None:
     stop()
-    # Others may have cleared the list.
-    if _before_load in bpy.app.handlers.load_pre:
-        bpy.app.handlers.load_pre.remove(_before_load)
+    remove_handlers(_always())

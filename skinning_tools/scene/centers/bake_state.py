@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import bpy
 
 from ...core.errors import BadScene, SkinningError
+from ..app_handlers import add_handlers, remove_handlers
 from ..skin_reader import armature_of, bone_names, check_rig
 from . import rotation_centers
 from .rotation_centers import MISSING, UNKNOWN, bake_record
@@ -124,14 +125,16 @@ def _note_edits(_scene, depsgraph) -> None:
         known.edited |= known.mesh_uid in edited
 
 
+def _handlers():
+    return ((bpy.app.handlers.depsgraph_update_post, _note_edits),)
+
+
 def register() -> None:
-    bpy.app.handlers.depsgraph_update_post.append(_note_edits)
+    add_handlers(_handlers())
 
 
 def unregister() -> None:
-    # Others may have cleared the list.
-    if _note_edits in bpy.app.handlers.depsgraph_update_post:
-        bpy.app.handlers.depsgraph_update_post.remove(_note_edits)
+    remove_handlers(_handlers())
     if bpy.app.timers.is_registered(_read_edited):
         bpy.app.timers.unregister(_read_edited)
     _known_states.clear()

@@ -9,6 +9,7 @@ import time
 import bpy
 
 from ...core.errors import SkinningError
+from ..app_handlers import add_handlers, remove_handlers
 from ..skin_reader import check_rig
 from .weight_view import is_stale, show_weights, shows_weights
 
@@ -91,14 +92,10 @@ def _handlers():
 
 
 def register() -> None:
-    for handlers, callback in _handlers():
-        handlers.append(callback)
+    add_handlers(_handlers())
 
 
 def unregister() -> None:
-    for handlers, callback in _handlers():
-        # Others may have cleared the list.
-        if callback in handlers:
-            handlers.remove(callback)
+    remove_handlers(_handlers())
     if bpy.app.timers.is_registered(_refresh):
         bpy.app.timers.unregister(_refresh)
