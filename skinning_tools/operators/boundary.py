@@ -9,8 +9,9 @@ import bpy
 
 from ..core.errors import Cancelled, SkinningError
 from ..scene import background
+from ..scene.app_handlers import add_handlers, remove_handlers
 from ..scene.job_checks import reason_not_to_work
-from ..scene.wording import in_two_lines, sentence
+from ..scene.wording import TAB, in_two_lines, sentence
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +20,6 @@ TIMER_SECONDS = 0.05
 TICK_SECONDS = 0.035
 
 # The sidebar's tab with all of the extension's panels.
-TAB = "Skinning"
 NAVIGATION = {"MIDDLEMOUSE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "WHEELINMOUSE", "WHEELOUTMOUSE", "TRACKPADPAN"} | {
     "TRACKPADZOOM", "MOUSEROTATE", "MOUSESMARTZOOM", "NDOF_MOTION", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE"
 }  # fmt: skip
@@ -106,6 +106,10 @@ class SkinningJob:
         for name in names:
             if not self.properties.is_property_set(name):
                 setattr(self, name, getattr(source, name))
+
+    def given(self, names) -> dict:
+        """Those of the properties ``names`` that the caller has set, or ``prepare``, with their values."""
+        return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
 
     def execute(self, context):
         with reported(self):
@@ -316,13 +320,9 @@ def _handlers():
 
 
 def register() -> None:
-    for handlers, callback in _handlers():
-        handlers.append(callback)
+    add_handlers(_handlers())
 
 
 def unregister() -> None:
     stop_modal_job()
-    for handlers, callback in _handlers():
-        # Others may have cleared the list.
-        if callback in handlers:
-            handlers.remove(callback)
+    remove_handlers(_handlers())

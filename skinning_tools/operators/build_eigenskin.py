@@ -112,8 +112,8 @@ class SKINNING_OT_bake_eigenskin(Checked, SkinningJob, bpy.types.Operator):
 
     def steps(self, context):
         dependencies.require_dependencies()
-        frames = [getattr(self, name) if self.properties.is_property_set(name) else None for name in RANGE_NAMES]
-        return (yield from eigenskin_bake.bake_to_keyframes(context, target_mesh(context), *frames, self.frame_step))
+        frames = self.given(RANGE_NAMES) | {"frame_step": self.frame_step}
+        return (yield from eigenskin_bake.bake_to_keyframes(context, target_mesh(context), **frames))
 
     def finish(self, context, result):
         return result.summary()

@@ -29,8 +29,7 @@ class _FrameRangeJob(Checked, SkinningJob):
         self.fill(["frame_step"], chosen)
 
     def frames(self) -> dict:
-        given = {name: getattr(self, name) for name in RANGE_NAMES if self.properties.is_property_set(name)}
-        return given | {"frame_step": self.frame_step}
+        return self.given(RANGE_NAMES) | {"frame_step": self.frame_step}
 
     def finish(self, context, result):
         return result.summary()

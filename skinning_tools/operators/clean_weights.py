@@ -143,7 +143,7 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
         dependencies.require_dependencies()
         given = {name: getattr(self, name) for name in weight_tool_settings.COMPRESS_NAMES}
         given["bits"] = int(given["bits"])
-        given |= {name: getattr(self, name) for name in RANGE_NAMES if self.properties.is_property_set(name)}
+        given |= self.given(RANGE_NAMES)
         return (
             yield from weight_compression.compress(context, active_object(context), frame_step=self.frame_step, **given)
         )

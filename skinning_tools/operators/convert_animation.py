@@ -4,6 +4,7 @@
 import bpy
 
 from ..scene import dependencies
+from ..scene.common_settings import RANGE_NAMES
 from ..scene.convert import conversion, settings
 from ..scene.convert.conversion_settings import ConversionOptions
 from ..scene.convert.several_sources import other_sources
@@ -28,28 +29,19 @@ class SKINNING_OT_convert_animation(SkinningJob, bpy.types.Operator):
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""
         chosen = context.scene.skinning_conversion
-        names = [*settings.SETTING_NAMES, *settings.RIG_OPTION_NAMES, "selected_objects", "frame_step"]
-        if not chosen.use_scene_range:
-            names += ["frame_start", "frame_end"]
-        for name in names:
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(chosen, name))
+        self.fill((*settings.SETTING_NAMES, *settings.RIG_OPTION_NAMES, "selected_objects", "frame_step"), chosen)
         # From here on the range is fixed, so that "Adjust Last Operation" shows and keeps it.
-        for name in ("frame_start", "frame_end"):
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(context.scene, name))
+        self.fill(RANGE_NAMES, context.scene if chosen.use_scene_range else chosen)
 
     def steps(self, context):
         dependencies.require_dependencies()
         from ..core.decomposition import Settings
 
-        given = self.properties.is_property_set
         active = context.active_object
         others = other_sources(context, active) if self.selected_objects else ()
         chosen = Settings(**{name: getattr(self, name) for name in settings.SETTING_NAMES})
         options = ConversionOptions(
-            frame_start=self.frame_start if given("frame_start") else None,
-            frame_end=self.frame_end if given("frame_end") else None,
+            **self.given(RANGE_NAMES),
             frame_step=self.frame_step,
             **{name: getattr(self, name) for name in settings.RIG_OPTION_NAMES},
         )

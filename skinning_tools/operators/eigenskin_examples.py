@@ -131,7 +131,7 @@ class SKINNING_OT_eigenskin_add_frames(_AddsExamples, SkinningJob, bpy.types.Ope
     def steps(self, context):
         dependencies.require_dependencies()
         object = character_of(context, active_object(context))
-        given = {name: getattr(self, name) for name in RANGE_NAMES if self.properties.is_property_set(name)}
+        given = self.given(RANGE_NAMES)
         return (
             yield from example_sources.add_frames(
                 context, object, frame_step=self.frame_step, use_markers=self.use_markers, **given

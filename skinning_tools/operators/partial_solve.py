@@ -2,6 +2,7 @@
 """What the operators of partial solves share: a job on a mesh, its armature and a target over a range of frames."""
 
 from ..scene import dependencies
+from ..scene.common_settings import RANGE_NAMES
 from ..scene.job_checks import active_object, reason_not_to_work
 from ..scene.partial import partial_settings
 from ..scene.partial.partial_steps import Frames
@@ -30,16 +31,12 @@ class PartialSolve(SkinningJob):
         settings = context.scene.skinning_partial
         self.fill(partial_settings.COMMON_NAMES, settings)
         self.fill(self.names, getattr(settings, self.group))
-        self.fill(("frame_start", "frame_end"), context.scene if settings.use_scene_range else settings)
+        self.fill(RANGE_NAMES, context.scene if settings.use_scene_range else settings)
 
     def steps(self, context):
         dependencies.require_dependencies()
-        given = self.properties.is_property_set
-        frames = Frames(
-            self.frame_start if given("frame_start") else None,
-            self.frame_end if given("frame_end") else None,
-            self.frame_step,
-        )
+        given = self.given(RANGE_NAMES)
+        frames = Frames(given.get("frame_start"), given.get("frame_end"), self.frame_step)
         own = {name: getattr(self, name) for name in self.names}
         return (yield from self.solve(
             context, active_object(context), armature=self.armature, target=self.target, frames=frames, **own

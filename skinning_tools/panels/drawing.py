@@ -6,7 +6,7 @@ import textwrap
 from bpy.app.translations import pgettext_iface as iface_
 
 from ..scene import background
-from ..scene.wording import duration_text, sentence
+from ..scene.wording import TAB, duration_text, sentence
 
 # Pixels that a letter of the interface's font takes on average at a scale of one, those of margins and the icon, and
 # those of a box's margins and the button that closes it.
@@ -20,7 +20,7 @@ class SidebarPanel:
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
-    bl_category = "Skinning"
+    bl_category = TAB
     failures: tuple[str, ...] = ()
 
 

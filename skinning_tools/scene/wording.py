@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Words of reports."""
+"""Words of reports, and the name of the tab."""
 
 import re
 import textwrap
 
 from bpy.app.translations import pgettext_iface as iface_
+
+# The sidebar's tab.
+TAB = "Skinning"
 
 
 def counted(number: int, noun: str) -> str:
