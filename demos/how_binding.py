@@ -32,7 +32,7 @@ from skinning_tools.core.binding.distances import BoneDistances
 from skinning_tools.core.binding.rogue import remove_rogue_weights, rogue_islands
 from skinning_tools.core.binding.types import Body, Skeleton
 from skinning_tools.core.deform.influences import weight_matrix
-from tests.core import bodies
+from tests.core.binding import bodies
 
 LEVEL = 0.5  # where the hand is cut
 STRAY_BONE, STRAYS, PATCH = "front upper.R", 30, 0.09
