@@ -12,12 +12,14 @@ CRS_PROPERTY = "skinning_center_of_rotation"
 @dataclass(frozen=True)
 class ModifierRecord:
     """bones: in the order of their numbers at the vertices. armature_modifier: the name of the modifier whose place it
-    has taken; show_viewport and show_render: where that was enabled."""
+    has taken; show_viewport and show_render: where that was enabled. rest_position: whether the object had its rest
+    positions as an attribute before."""
 
     bones: tuple[str, ...]
     armature_modifier: str
     show_viewport: bool
     show_render: bool
+    rest_position: bool = False
 
 
 def native_modifier(object):

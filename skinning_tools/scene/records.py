@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the extension notes in custom properties for itself. Anybody may have changed them: they are read with care."""
 
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 
 # What the extension keeps on data-blocks, attributes and custom properties, has names that begin so.
 RESERVED = "skinning_"
@@ -19,8 +19,8 @@ def write_record(owner, key: str, record) -> None:
 def read_record(owner, key: str, kind: type):
     """What ``write_record`` has stored in the data-block ``owner``, a ``kind``; None where that is not there.
 
-    A value that is missing or of another type makes the whole None. Additional ones are left alone: a newer version of
-    the extension may have stored them.
+    A value that is missing or of another type makes the whole None, unless the field has a default: an older version of
+    the extension may not have known it. Additional ones are left alone: a newer version may have stored them.
     """
     stored = owner.get(key)
     if not hasattr(stored, "to_dict"):
@@ -29,9 +29,10 @@ def read_record(owner, key: str, kind: type):
 
 
 def record_of(values: dict, kind: type):
-    """The ``kind`` whose fields ``values`` has; None where one is missing or of another type."""
+    """The ``kind`` whose fields ``values`` has; None where one without a default is missing, or of another type."""
+    stored = [field for field in fields(kind) if field.name in values or field.default is MISSING]
     try:
-        return kind(**{field.name: _value(values[field.name], field.type) for field in fields(kind)})
+        return kind(**{field.name: _value(values[field.name], field.type) for field in stored})
     except (KeyError, TypeError):
         return None
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import bpy
 
 from ...core.errors import BadMesh
-from ..crs_record import native_modifier
+from ..crs_record import modifier_record, native_modifier
 from ..data_blocks import is_alive
 from ..object_checks import object_label
 from ..skin_reader import armature_modifier
@@ -32,6 +32,9 @@ def remove_modifiers(object, from_armature: bool) -> None:
     """Remove the modifiers up to the armature's, or those from it on; in both cases that of this extension."""
     own, armature = native_modifier(object), armature_modifier(object)
     place = object.modifiers.find(armature.name) if armature is not None else -1
+    if own is not None:
+        record = modifier_record(own)
+        object.add_rest_position_attribute = record is not None and record.rest_position
     for index, modifier in reversed(list(enumerate(object.modifiers))):
         if modifier == own or index == place or (index > place) == from_armature:
             object.modifiers.remove(modifier)

@@ -14,6 +14,7 @@ from ..records import RESERVED, write_record
 from ..skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 from . import rotation_centers
 from .before_armature import check_vertices
+from .crs_follow import remove_rest, write_rest
 from .crs_nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
 
 LABEL = "Center of Rotation"
@@ -149,6 +150,7 @@ def remove(object):
         remove_tree(tree)
     if armature is not None:
         armature.show_viewport, armature.show_render = _shown(armature, record)
+    object.add_rest_position_attribute = record is not None and record.rest_position
     mesh = object.data
     if mesh.library is None and not any(native_modifier(other) for other in _other_users(object)):
         remove_data(mesh)
@@ -160,6 +162,7 @@ def remove_data(mesh) -> None:
     """Take what the modifier reads off a mesh, where it has any."""
     for name in [attribute.name for attribute in mesh.attributes if attribute.name.startswith(INFLUENCES)]:
         mesh.attributes.remove(mesh.attributes[name])
+    remove_rest(mesh)
 
 
 def _write(users: list, skin: Skin, centers: rotation_centers.BakeRecord) -> None:
@@ -177,6 +180,7 @@ def _write(users: list, skin: Skin, centers: rotation_centers.BakeRecord) -> Non
         raise
     leftovers = [is_leftover(user) for user in users]
     _write_influences(skin.object.data, bones, weights, names)
+    write_rest(skin.object.data)
     for user, tree, leftover in zip(users, trees, leftovers, strict=True):
         _install(user, tree, skin.bone_names, leftover)
     skin.object.data.update()
@@ -189,11 +193,13 @@ def _install(object, tree, bones: tuple[str, ...], leftover: bool) -> None:
     """
     armature, modifier = _own_armature_modifier(object), native_modifier(object)
     old = modifier.node_group if modifier is not None else None
+    record = modifier_record(modifier) if modifier is not None else None
     if modifier is not None or leftover:
-        shown = _shown(armature, modifier_record(modifier) if modifier is not None else None)
+        shown = _shown(armature, record)
     else:
         shown = armature.show_viewport, armature.show_render
-    write_record(tree, CRS_PROPERTY, ModifierRecord(bones, armature.name, *shown))
+    rest = record.rest_position if record is not None else object.add_rest_position_attribute and not leftover
+    write_record(tree, CRS_PROPERTY, ModifierRecord(bones, armature.name, *shown, rest))
     if modifier is None:
         modifier = object.modifiers.new(LABEL, "NODES")
         name = modifier.name
@@ -203,6 +209,7 @@ def _install(object, tree, bones: tuple[str, ...], leftover: bool) -> None:
     if old is not None:
         remove_tree(old)
     set_input(modifier, "Armature", armature.object)
+    object.add_rest_position_attribute = True
     armature.show_viewport = armature.show_render = False
 
 

@@ -8,6 +8,7 @@ The rule is that of core.deform (Le & Hodgins 2016): rotations blend as quaterni
 
 import bpy
 
+from .crs_follow import followed
 from .node_builder import NodeBuilder
 
 # A matrix attribute at each vertex has 16 numbers: this many bone indices, and as many weights.
@@ -39,12 +40,13 @@ def build_tree(
         entry = build.add("NodeGroupInput")
         position = build.add("GeometryNodeInputPosition").outputs["Position"]
         center = build.attribute(center_attribute, "FLOAT_VECTOR")
+        present = followed(build, entry.outputs["Geometry"], center.outputs["Attribute"], position)
         # Without its attribute a vertex has no center: it then moves as by linear blending.
         center = build.add(
             "GeometryNodeSwitch",
             center.outputs["Exists"],
             position,
-            center.outputs["Attribute"],
+            present,
             input_type="VECTOR",
         ).outputs["Output"]
         points = _all_points(build, entry.outputs["Armature"], bone_names)
