@@ -12,8 +12,10 @@ import bpy
 from ..core.errors import BadScene, SkinningError
 from ..scene import background
 from ..scene.convert import conversion
+from ..scene.convert.chosen_sources import REPLACE, convert_chosen, sources_of
 from ..scene.convert.conversion_settings import ConversionOptions
 from ..scene.convert.presets import find_preset, read_preset
+from ..scene.convert.settings import ON_RESULT_ITEMS
 from ..scene.visibility import shown_for_good
 from . import arguments
 from .common import UsageError, find_objects, progress_of
@@ -64,6 +66,14 @@ def add_settings(command) -> None:
         action="append",
         help="the mesh object that moves, or a pattern such as 'Flag*'; given several times, or where a pattern fits "
         "several: all of them to one armature, at the place of the first",
+    )
+    arguments.add_enumeration(
+        command,
+        "--on-result",
+        ON_RESULT_ITEMS,
+        "KEEP",
+        "where --object names a result of an earlier conversion: KEEP it and convert its source anew, REPLACE it by "
+        "that, or CONVERT the result itself (default: %(default)s)",
     )
     # Before all that it stands for, so that what is given besides wins when convert-shots hands all of it on.
     command.add_argument(
@@ -135,13 +145,15 @@ def _run(options) -> Outcome:
         smoothness=options.smoothness,
     )
     chosen = ConversionOptions(**{field.name: getattr(options, field.name) for field in fields(ConversionOptions)})
-    objects = find_objects(context.scene, options.object)
+    sources = sources_of(find_objects(context.scene, options.object), options.on_result)
     # A file that was saved with only an earlier result shown has them hidden.
-    with shown_for_good(context, objects):
-        result = background.drain(conversion.convert(context, objects, settings, chosen), progress_of(options))
+    with shown_for_good(context, sources.sources):
+        steps = convert_chosen(context, sources, settings, chosen, options.on_result == REPLACE)
+        result = background.drain(steps, progress_of(options))
     return Outcome(
         _rows(result),
         result.seconds,
+        notes=result.notes,
         files={"curve": picture} if picture else {},
         afterwards=(lambda: _save_picture(result, picture)) if picture else None,
     )

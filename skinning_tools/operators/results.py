@@ -7,12 +7,10 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ..core.errors import BadScene
 from ..scene import background, dependencies
-from ..scene.convert import conversion
+from ..scene.convert.chosen_sources import Chosen, check_chosen, convert_chosen
 from ..scene.convert.conversion_settings import settings_of, take_settings
 from ..scene.convert.result import delete_result, other_results, result_of, sources_to_convert
-from ..scene.data_blocks import is_alive
-from ..scene.object_checks import check_object
-from ..scene.visibility import make_active, set_hidden, shown_for_good
+from ..scene.visibility import make_active, set_hidden
 from .boundary import SkinningJob, reported
 
 SHOWN = (
@@ -21,6 +19,13 @@ SHOWN = (
     ("RESULT", "Result", "The result alone"),
     ("BOTH", "Both", "Source and result, one in the other"),
 )
+
+
+def told(operator, made) -> str:
+    """The line to report of a conversion, once what was done otherwise than asked is said."""
+    for note in made.notes:
+        operator.report({"INFO"}, note)
+    return made.summary()
 
 
 class OnResult:
@@ -68,21 +73,13 @@ class SKINNING_OT_convert_again(OnResult, SkinningJob, bpy.types.Operator):
         earlier = result_of(context.view_layer.objects.active)
         if earlier is None:
             raise BadScene("The active object is not part of a conversion. Select one of its objects")
-        sources = sources_to_convert(earlier)
-        # The panel's own button "Result" has hidden them.
-        with shown_for_good(context, sources):
-            for source in sources:
-                check_object(context, source)
-            settings, options = settings_of(earlier.figures)
-            made = yield from conversion.convert(context, sources, settings, options)
-        # The user may have deleted it meanwhile.
-        if self.replace and all(map(is_alive, (*earlier.meshes, *filter(None, [earlier.rig])))):
-            delete_result(earlier)
-        make_active(context, made.rig.object)
-        return made
+        # Also where the source is a result itself: that was asked for then.
+        chosen = Chosen(tuple(sources_to_convert(earlier)), earlier=(earlier,))
+        check_chosen(context, chosen)
+        return (yield from convert_chosen(context, chosen, *settings_of(earlier.figures), self.replace))
 
     def finish(self, context, result):
-        return result.summary()
+        return told(self, result)
 
 
 class SKINNING_OT_use_result_settings(OnResult, bpy.types.Operator):

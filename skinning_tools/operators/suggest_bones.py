@@ -5,8 +5,7 @@ import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..scene import dependencies
-from ..scene.convert import conversion
-from ..scene.convert.several_sources import other_sources
+from ..scene.convert.chosen_sources import chosen_sources, reason_not_to_convert
 from ..scene.convert.suggestion import suggest_bones
 from ..scene.job_checks import active_object
 from .boundary import reported
@@ -22,7 +21,8 @@ so that an E_RMS of about 2 is left"""
 
     @classmethod
     def poll(cls, context):
-        reason = conversion.reason_not_to_convert(context, context.scene.skinning_conversion.selected_objects)
+        chosen = context.scene.skinning_conversion
+        reason = reason_not_to_convert(context, chosen.selected_objects, chosen.on_result)
         if reason:
             cls.poll_message_set(reason)
         return not reason
@@ -30,13 +30,13 @@ so that an E_RMS of about 2 is left"""
     def execute(self, context):
         with reported(self):
             dependencies.require_dependencies()
-            chosen, scene, object = context.scene.skinning_conversion, context.scene, active_object(context)
-            others = other_sources(context, object) if chosen.selected_objects else ()
+            chosen, scene = context.scene.skinning_conversion, context.scene
+            sources = chosen_sources(context, active_object(context), chosen.selected_objects, chosen.on_result).sources
             frames = scene if chosen.use_scene_range else chosen
-            found = suggest_bones(context, (object, *others), chosen.bone_kind, frames.frame_start, frames.frame_end)
+            found = suggest_bones(context, sources, chosen.bone_kind, frames.frame_start, frames.frame_end)
             chosen.bone_count = found.bone_count
             text = rpt_("{name}: {count} bones, from {reason}")
-            self.report({"INFO"}, text.format(name=object.name, count=found.bone_count, reason=found.reason))
+            self.report({"INFO"}, text.format(name=sources[0].name, count=found.bone_count, reason=found.reason))
             return {"FINISHED"}
         return {"CANCELLED"}
 

@@ -8,11 +8,12 @@ from bl_ui.utils import PresetPanel
 from bpy.app.translations import pgettext_iface as iface_
 
 from ..scene import background, error_display
-from ..scene.convert.conversion import reason_not_to_convert
+from ..scene.convert.chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stands_for_source
+from ..scene.convert.conversion import shapes_note
+from ..scene.convert.conversion_figures import has_figures
 from ..scene.convert.estimate import amount_text, estimate, work_of_settings
 from ..scene.convert.presets import SHIPPED, SUBDIR, user_folders
 from ..scene.convert.result import result_of, worst_frame
-from ..scene.convert.several_sources import other_sources
 from ..scene.job_checks import active_object
 from ..scene.wording import sentence
 from .drawing import (
@@ -73,21 +74,26 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
         if job is not None:
             draw_job(layout, job)
             return
-        several = context.scene.skinning_conversion.selected_objects
-        reason = reason_not_to_convert(context, several)
-        text = iface_("Convert to Skinning")
-        objects = () if reason else (active_object(context),)
-        if several and not reason:
-            objects += other_sources(context, active_object(context))
-            text = iface_("Convert {count} Objects to Skinning").format(count=len(objects))
+        chosen = context.scene.skinning_conversion
+        meant = chosen.selected_objects, chosen.on_result
+        if stands_for_source(context, chosen.selected_objects):
+            choice = layout.column(align=True)
+            choice.label(text="Earlier Result")
+            choice.use_property_split = False
+            choice.row(align=True).prop(chosen, "on_result", expand=True)
+        reason = reason_not_to_convert(context, *meant)
+        read = Chosen(()) if reason else chosen_sources(context, active_object(context), *meant)
+        sources = read.sources
+        draw_text(layout, context, reason or objects_text(read), "INFO" if reason else "MESH_DATA")
         button = layout.row()
         button.scale_y = 1.5
         button.enabled = not reason
+        text = iface_("Convert to Skinning")
+        if len(sources) > 1:
+            text = iface_("Convert {count} Objects to Skinning").format(count=len(sources))
         button.operator("skinning.convert_animation", text=text, icon="ARMATURE_DATA")
-        if reason:
-            draw_text(layout, context, reason, "INFO")
-        else:
-            _draw_estimate(layout, context, objects)
+        if not reason:
+            _draw_estimate(layout, context, sources)
         draw_failure(layout, context, SKINNING_PT_convert_animation)
 
 
@@ -104,6 +110,8 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         result = result_of(context.view_layer.objects.active)
         figures = result.figures
         draw_rows(layout, figure_rows(figures, context.scene.unit_settings.system))
+        for note in figures.get("notes", ()):
+            draw_text(layout, context, note, "INFO")
         parts = part_rows(figures)
         if parts:
             header, body = layout.panel("skinning_conversion_parts", default_closed=False)
@@ -177,9 +185,22 @@ def draw_settings(layout, scene) -> None:
         body.prop(settings, "method")
 
 
+def objects_text(read: Chosen) -> str:
+    """What the button will convert, by name."""
+    names, results = (", ".join(ob.name for ob in objects) for objects in (read.sources, read.results))
+    if results:
+        return iface_("Converts {names}, the source of {results}").format(names=names, results=results)
+    if any(map(has_figures, read.sources)):
+        return iface_("Converts {names}, the result of a conversion").format(names=names)
+    return iface_("Converts {names}").format(names=names)
+
+
 def _draw_estimate(layout, context, objects) -> None:
     """How long the button's work will take, and whether the memory is enough for it."""
-    expected = estimate(work_of_settings(context, objects, context.scene.skinning_conversion))
+    work = work_of_settings(context, objects, context.scene.skinning_conversion)
+    expected, note = estimate(work), shapes_note(work)
+    if note:
+        draw_text(layout, context, note, "INFO")
     layout.label(text=sentence(expected.text()), icon="TIME")
     if not expected.fits:
         text = iface_("{amount} of memory are free. Choose a shorter frame range or a larger step")

@@ -77,7 +77,9 @@ class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
         for show, label in (("SOURCE", "Source"), ("RESULT", "Result"), ("BOTH", "Both")):
             row.operator("skinning.compare_result", text=label, depress=shown_of(result) == show).show = show
         column = layout.column(align=True)
-        column.operator("skinning.convert_again", icon="FILE_REFRESH")
+        row = column.row(align=True).split(factor=0.65, align=True)
+        row.operator("skinning.convert_again", icon="FILE_REFRESH")
+        row.operator("skinning.convert_again", text="Replace").replace = True
         column.operator("skinning.use_result_settings", icon="COPYDOWN")
         column.operator("skinning.delete_result", icon="TRASH")
 

@@ -28,8 +28,11 @@ def object_label(object) -> str:
     return f'object "{object.name}"'
 
 
-def check_object(context, object) -> None:
-    """Raises BadScene with the reason why the animation of ``object`` cannot be read. Cheap: evaluates nothing."""
+def check_object(context, object, hidden_by_eye: bool = False) -> None:
+    """Raises BadScene with the reason why the animation of ``object`` cannot be read. Cheap: evaluates nothing.
+
+    hidden_by_eye: it may be, as it is shown before it is read.
+    """
     if object is None:
         raise BadScene("There is no active object. Select the mesh that moves")
     label = object_label(object)
@@ -38,7 +41,8 @@ def check_object(context, object) -> None:
         remedy = "Choose a mesh object" + (", or convert it to a mesh" if object.type in CONVERTIBLE else "")
         raise BadScene(f"The {label} is not a mesh, its type is {kind}. {remedy}")
     check_mode(object)
-    check_visible(context.scene, context.view_layer, object)
+    if not (hidden_by_eye and object.hide_get(view_layer=context.view_layer)):
+        check_visible(context.scene, context.view_layer, object)
     if not object.data.vertices and not visible_modifiers(object):
         raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
     _check_scale(object)

@@ -4,17 +4,31 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import bpy
+
 from .data_blocks import is_alive
 
 
 def make_active(context, object) -> None:
-    """The only selected object, too, where the view layer has it; nothing happens where it has not."""
-    if object.name not in context.view_layer.objects:
+    """The only selected object, too, where the view layer has it; nothing happens where it has not.
+
+    The one that was active leaves its mode.
+    """
+    if object not in context.view_layer.objects.values():
         return
+    if object != context.view_layer.objects.active:
+        leave_mode(context)
     for ob in context.selected_objects:
         ob.select_set(False)
     object.select_set(True)
     context.view_layer.objects.active = object
+
+
+def leave_mode(context) -> None:
+    """Go to Object Mode."""
+    active = context.view_layer.objects.active
+    if active is not None and active.mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
 
 
 @contextmanager

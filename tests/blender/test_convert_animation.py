@@ -14,6 +14,7 @@ from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import background, dependencies, error_display
 from skinning_tools.scene.convert import conversion, rig_writer
+from skinning_tools.scene.convert.chosen_sources import reason_not_to_convert
 from skinning_tools.scene.convert.result import result_of
 from tests.blender import moving_meshes, scenes
 
@@ -193,7 +194,7 @@ def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
     moving_meshes.waving_grid()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "scipy", raising=False)
-    assert "\n" not in conversion.reason_not_to_convert(bpy.context)
+    assert "\n" not in reason_not_to_convert(bpy.context)
     with pytest.raises(RuntimeError, match=r"scipy is missing for Python 3\.\d+"):
         convert()
 
@@ -238,7 +239,7 @@ def test_a_result_is_converted_again(scene):
     skinned = bpy.data.objects["Bar_skinned"]
     bpy.ops.skinning.select_result(part="MESH")
     bpy.ops.skinning.show_error()
-    assert convert(bone_count=8) == {"FINISHED"}
+    assert convert(bone_count=8, on_result="CONVERT") == {"FINISHED"}
     again = bpy.data.objects["Bar_skinned_skinned"]
     assert again["skinning_e_rms"] == pytest.approx(measured(skinned, again, range(1, 9)).e_rms, abs=1e-3)
     assert not error_display.shows_error(again)

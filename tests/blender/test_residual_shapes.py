@@ -8,9 +8,11 @@ from scipy.spatial import cKDTree
 
 import skinning_tools
 from skinning_tools.core.animation import ErrorMeter, unit_scale
+from skinning_tools.panels.convert_animation import SKINNING_PT_convert_animation
 from skinning_tools.scene import actions
 from skinning_tools.scene.convert import conversion, residual_keys, rig_writer
-from tests.blender import moving_meshes
+from skinning_tools.scene.convert.result import result_of
+from tests.blender import moving_meshes, panel_recorder
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -124,7 +126,7 @@ def test_the_result_is_converted_again(scene):
     moving_meshes.waving_grid()
     skinned = converted(residual_shapes=3)
     bpy.ops.skinning.select_result(part="MESH")
-    again = converted("Flag_skinned", bone_count=8, residual_shapes=1)
+    again = converted("Flag_skinned", bone_count=8, residual_shapes=1, on_result="CONVERT")
     assert again["skinning_e_rms"] == pytest.approx(e_rms(skinned, again), rel=1e-3, abs=1e-3)
     assert again.data.shape_keys.key_blocks.keys() == ["Basis", "Residual 1"]
 
@@ -162,13 +164,51 @@ def test_failed_it_leaves_nothing(scene, monkeypatch, place):
     assert moving_meshes.state() == before
 
 
-@pytest.mark.parametrize(("count", "message"), [(-1, "at least 0, not -1"), (9, "8 frames, too few for 9")])
-def test_counts_that_make_no_sense(scene, count, message):
+def test_a_count_that_makes_no_sense(scene):
     moving_meshes.waving_grid()
     before = moving_meshes.state()
-    with pytest.raises(RuntimeError, match=message):
-        convert(residual_shapes=count)
+    with pytest.raises(RuntimeError, match="at least 0, not -1"):
+        convert(residual_shapes=-1)
     assert moving_meshes.state() == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "made"),
+    [
+        (8, {}, 8),
+        (9, {}, 8),
+        (2**31 - 1, {}, 8),
+        (5, {"frame_start": 2, "frame_end": 4}, 3),
+        (5, {"frame_step": 3}, 3),
+        (30, {"target_error": 30.0, "selected_objects": True, "key_tolerance": 2.0}, 8),
+        (9, {"bone_kind": "RIGID", "joint_hierarchy": True}, 8),
+    ],
+)
+def test_no_more_than_frames(scene, capsys, asked, given, made):
+    """What is asked for beyond that is left out, and that is said: in the report, and with the figures."""
+    moving_meshes.waving_grid()
+    skinned = converted(residual_shapes=asked, **given)
+    assert len(skinned.data.shape_keys.key_blocks) == 1 + made
+    figures = result_of(skinned).figures
+    assert figures["settings"]["residual_shapes"] == made
+    note = f"{made} residual shapes instead of {asked}: there cannot be more than frames"
+    assert figures.get("notes", []) == ([note] if made < asked else [])
+    assert (note in capsys.readouterr().out) == (made < asked)
+    chosen = scene.skinning_conversion
+    chosen.residual_shapes, chosen.use_scene_range = asked, False
+    chosen.frame_start, chosen.frame_end = given.get("frame_start", 1), given.get("frame_end", 8)
+    chosen.frame_step = given.get("frame_step", 1)
+    assert (note in panel_recorder.drawn(SKINNING_PT_convert_animation).texts) == (made < asked)
+
+
+@pytest.mark.parametrize("vertices", [2, 3])
+def test_more_shapes_than_the_vertices_have_ways_to_move(scene, vertices):
+    scene.frame_end = 20
+    moving_meshes.add_object("Flag", np.eye(3)[:vertices])
+    moving_meshes.add_waving_keys(bpy.data.objects["Flag"])
+    skinned = converted(bone_count=1, residual_shapes=15)
+    assert len(skinned.data.shape_keys.key_blocks) == 16
+    assert skinned["skinning_e_rms"] < 1e-2
 
 
 def test_the_panel_cannot_ask_for_less_than_none(scene):

@@ -379,7 +379,7 @@ def test_a_source_that_is_a_result_itself(scene):
     convert()
     before = scenes.data_blocks()
     activate("Flag_skinned")
-    convert(bone_count=3)
+    convert(bone_count=3, on_result="CONVERT")
     activate("Flag_skinned_rig")
     bpy.ops.skinning.delete_result()
     assert scenes.data_blocks() == before

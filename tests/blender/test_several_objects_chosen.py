@@ -13,6 +13,7 @@ from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadScene
 from skinning_tools.scene import background
 from skinning_tools.scene.convert import conversion
+from skinning_tools.scene.convert.chosen_sources import reason_not_to_convert
 from skinning_tools.scene.convert.conversion_settings import ConversionOptions
 from skinning_tools.scene.convert.result import result_of
 from tests.blender import moving_meshes, refusals, scenes
@@ -66,8 +67,8 @@ def test_what_has_a_shape_and_is_no_mesh_is_named(scene, kind):
         ob.instance_type, ob.instance_collection = "COLLECTION", bpy.data.collections.new("Parts")
     ob.select_set(True)
     refused('"Belt"', "not a mesh", "Deselect it", "collection" if kind == "INSTANCE" else "type")
-    assert '"Belt"' in conversion.reason_not_to_convert(bpy.context, selected_objects=True)
-    assert conversion.reason_not_to_convert(bpy.context) == ""
+    assert '"Belt"' in reason_not_to_convert(bpy.context, selected_objects=True)
+    assert reason_not_to_convert(bpy.context) == ""
 
 
 def test_vertices_that_change_in_number(scene):

@@ -94,6 +94,8 @@ def tests():
     assert (again["bone_count"], again["e_rms"]) == (first["bone_count"], first["e_rms"])
     passes("the button converts again with the settings of the conversion")
 
+    yield from converted_on_its_result(flag)
+
     names = set(bpy.data.objects.keys())
     yield from press_button("skinning.delete_result")
     yield converted(2)
@@ -104,6 +106,34 @@ def tests():
     yield converted(3)
     assert set(bpy.data.objects.keys()) == names
     passes("one undo brings back what was deleted")
+
+
+def converted_on_its_result(flag):
+    """Generator: the panel's Convert where the result is active and its source hidden; the source is what it reads."""
+    with in_window():
+        bpy.ops.skinning.compare_result(show="RESULT")
+    before = bpy.context.view_layer.objects.active
+    assert before != flag
+    wheel_up()
+    yield after(2)
+    picture("conversions_6_on_a_result", views()[0])
+    bpy.context.scene.skinning_conversion.on_result = "REPLACE"
+    name = before.name
+    yield from press_button("skinning.convert_animation")
+    yield lambda: idle() and name not in bpy.data.objects
+    made = bpy.context.view_layer.objects.active
+    assert made["skinning_report"]["source"] == "Flag"
+    assert flag.visible_get()
+    yield after(0.5)
+    picture("conversions_7_anew", views()[0])
+    passes("on a result the panel's button converts its source anew")
+
+
+def wheel_up() -> None:
+    """The sidebar to its top."""
+    ui = region("UI")
+    for _ in range(40):
+        press("WHEELUPMOUSE", ui.x + 5, ui.y + ui.height // 2)
 
 
 def cancelled_by_its_button():

@@ -102,7 +102,7 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> 
     if settings.smoothness:
         needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:
-        needed += residual_memory(frame_count, vertex_count, settings.residual_shapes)
+        needed += residual_memory(frame_count, vertex_count, min(settings.residual_shapes, frame_count))
     return needed
 
 

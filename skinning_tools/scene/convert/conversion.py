@@ -4,22 +4,20 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...core.animation import ErrorMeter, check_animation
 from ...core.errors import BadScene
-from ...core.run_time import learn_pace, stage_seconds
+from ...core.run_time import Work, learn_pace, stage_seconds
 from .. import background, dependencies
 from ..data_blocks import is_alive
-from ..job_checks import reason_not_to_work
-from ..object_checks import check_object
 from .conversion_settings import ConversionOptions
 from .estimate import check_memory, spread, work_of
 from .scene_state import SceneState
-from .several_sources import check_sources, other_sources, sources_label
+from .several_sources import check_sources, sources_label
 
 REPORT_PROPERTY = "skinning_report"
 
@@ -29,7 +27,7 @@ class Conversion:
     """A finished conversion.
 
     other_names: of the sources beside the one called ``source_name``. rig: a rig_writer.Rig. meter: Blender's own
-    evaluation of it against the sources at every frame, a measure.RigMeter.
+    evaluation of it against the sources at every frame, a measure.RigMeter. notes: what was done otherwise than asked.
     seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
     error (core.decomposition.CurvePoint). keys: where keys were reduced, the key_reduction.KeyCounts.
     """
@@ -47,6 +45,7 @@ class Conversion:
     curve: tuple = ()
     keys: object = None
     other_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def source_names(self) -> tuple[str, ...]:
@@ -93,20 +92,6 @@ class Conversion:
         )
 
 
-def reason_not_to_convert(context, selected_objects: bool = False) -> str:
-    """Why the active object, and with ``selected_objects`` the selected ones, cannot be converted now, or "".
-
-    For poll and panel.
-    """
-
-    def check(context, object) -> None:
-        check_object(context, object)
-        if selected_objects:
-            check_sources(context, other_sources(context, object))
-
-    return reason_not_to_work(context, check)
-
-
 def convert(context, objects, settings, options: ConversionOptions | None = None) -> background.Steps:
     """Generator: turn the animation of mesh objects into skinned meshes and their one armature; returns a Conversion.
 
@@ -125,12 +110,13 @@ def convert(context, objects, settings, options: ConversionOptions | None = None
     # What the panel has not waited for, as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
     work = work_of(context, objects, settings, options)
+    settings, notes = _allowed(settings, work)
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
     made = _Made()
     try:
-        stages = _convert(context, objects, settings, options, made)
+        stages = _convert(context, objects, settings, options, notes, made)
         expected = stage_seconds(work)
         conversion = yield from _while_there(spread(stages, expected), objects)
         made.keep()
@@ -141,7 +127,22 @@ def convert(context, objects, settings, options: ConversionOptions | None = None
         state.restore()
 
 
-def _convert(context, objects, settings, options: ConversionOptions, made) -> background.Steps:
+def _allowed(settings, work: Work) -> tuple[object, tuple[str, ...]]:
+    """The settings as far as the frames allow them, and what to say where that is less than was asked for."""
+    note = shapes_note(work)
+    return (replace(settings, residual_shapes=work.frame_count), (note,)) if note else (settings, ())
+
+
+def shapes_note(work: Work) -> str:
+    """What to say where there are fewer frames than residual shapes are asked for, else ""."""
+    asked, count = work.settings.residual_shapes, work.frame_count
+    if not 0 < count < asked:
+        return ""
+    text = rpt_("{count} residual shapes instead of {asked}: there cannot be more than frames")
+    return text.format(count=count, asked=asked)
+
+
+def _convert(context, objects, settings, options: ConversionOptions, notes, made) -> background.Steps:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
     from ..animation.animation_reader import read_animation
     from ..measure import measure_rig
@@ -192,6 +193,7 @@ def _convert(context, objects, settings, options: ConversionOptions, made) -> ba
         curve=decomposition.curve,
         keys=keys,
         other_names=tuple(ob.name for ob in others),
+        notes=notes,
     )
     write_figures(conversion, settings, options)
     return conversion
@@ -253,6 +255,8 @@ def write_figures(conversion: Conversion, settings, options: ConversionOptions) 
             "e_rms": [point.e_rms for point in conversion.curve],
             "solved": [int(point.solved) for point in conversion.curve],
         }
+    if conversion.notes:
+        report["notes"] = list(conversion.notes)
     sources = list(zip(conversion.source_names, rig.objects, strict=True))
     if conversion.other_names:
         report["parts"] = [

@@ -73,6 +73,10 @@ def _are_settings(group) -> bool:
     )  # fmt: skip
 
 
+def _are_texts(values) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
 def _are_parts(values) -> bool:
     return isinstance(values, list) and all(
         _is_group(part) and _is_number(part.get("e_rms")) and isinstance(part.get("source"), str)
@@ -95,6 +99,7 @@ _OPTIONAL = {
     "root_bone": _is_number,
     "joint_hierarchy": _is_number,
     "parts": _are_parts,
+    "notes": _are_texts,
     "curve": _is_curve,
     "keys": lambda value: _are_numbers_by_name(value) and {"after", "before", "tolerance"} <= set(value.keys()),
 }

@@ -56,8 +56,8 @@ def result_of(object) -> Result | None:
     if carrier is None:
         return None
     figures = figures_of(carrier)
-    source, mesh = (_named(figures[key]) for key in ("source", "object"))
-    rig = _named(figures["armature"], "ARMATURE")
+    source, mesh = (_named(figures[key], carrier) for key in ("source", "object"))
+    rig = _named(figures["armature"], carrier, "ARMATURE")
     if carrier.type == "ARMATURE":
         rig = carrier
     else:
@@ -67,7 +67,7 @@ def result_of(object) -> Result | None:
     others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
     parts = (
         ResultPart(source, mesh),
-        *(ResultPart(*(_named(part[key]) for key in ("source", "object"))) for part in others),
+        *(ResultPart(*(_named(part[key], carrier) for key in ("source", "object"))) for part in others),
     )
     return Result(source, mesh, rig, figures, parts)
 
@@ -105,14 +105,35 @@ def sources_to_convert(result: Result) -> list[bpy.types.Object]:
     Raises BadScene where one of them is gone or has another name by now.
     """
     figures = (result.rig and figures_of(result.rig)) or result.figures
-    names = [figures["source"], *(part["source"] for part in result.figures.get("parts", ()))]
-    missing = [name for name in names if name not in bpy.data.objects]
+    carrier = result.mesh or result.rig
+    names = dict.fromkeys((figures["source"], *(part["source"] for part in result.figures.get("parts", ()))))
+    found = {name: _named(name, carrier) for name in names}
+    missing = [name for name, source in found.items() if source is None]
     if missing:
         raise BadScene(
-            f'The source "{missing[0]}" of this conversion was renamed or deleted. Give it its name again, or convert '
-            "the mesh anew"
+            f'The source "{missing[0]}" of this conversion was renamed or deleted. Give it its name again, or make the '
+            "mesh that moves the active object and convert that"
         )
-    return [bpy.data.objects[name] for name in dict.fromkeys(names)]
+    return list(found.values())
+
+
+def objects_made(result: Result) -> list[bpy.types.Object]:
+    """The objects that the conversion has made, and that go with it."""
+    rig = result.rig
+    if rig is None or REPORT_PROPERTY not in rig:
+        return [ob for ob in result.meshes if REPORT_PROPERTY in ob]
+    # By what moves them, not by name: a duplicate of the rig has its own meshes.
+    return [
+        *(ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and _rig_of(ob) == rig),
+        rig,
+    ]
+
+
+def check_deletable(result: Result) -> None:
+    """Raises BadScene where the result is linked from another file."""
+    for ob in objects_made(result):
+        if ob.library is not None or ob.override_library is not None:
+            raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
 
 
 def delete_result(result: Result) -> list[str]:
@@ -121,16 +142,8 @@ def delete_result(result: Result) -> list[str]:
     Never a source. What the user has put into its collection, or has given its data to, stays. Raises BadScene where
     the result is linked from another file.
     """
-    rig = result.rig
-    if rig is not None and REPORT_PROPERTY in rig:
-        # By what moves them, not by name: a duplicate of the rig has its own meshes.
-        objects = [ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and _rig_of(ob) == rig]
-        objects.append(rig)
-    else:
-        objects = [ob for ob in result.meshes if REPORT_PROPERTY in ob]
-    for ob in objects:
-        if ob.library is not None or ob.override_library is not None:
-            raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
+    check_deletable(result)
+    objects = objects_made(result)
     names = [ob.name for ob in objects]
     homes = {home for ob in objects for home in ob.users_collection}
     data = dict.fromkeys(ob.data for ob in objects)
@@ -186,7 +199,8 @@ def _last_mesh_made_from(source) -> bpy.types.Object | None:
     return None
 
 
-def _named(name: str, kind: str = "MESH") -> bpy.types.Object | None:
-    """The object of that name; another thing may have got it since."""
-    found = bpy.data.objects.get(name)
+def _named(name: str, carrier, kind: str = "MESH") -> bpy.types.Object | None:
+    """The object of that name, of the same file as ``carrier``, or else any; another thing may have got it since."""
+    found = bpy.data.objects.get((name, carrier.library.filepath)) if carrier.library is not None else None
+    found = found or bpy.data.objects.get(name)
     return found if found is not None and found.type == kind else None

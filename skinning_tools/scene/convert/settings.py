@@ -37,6 +37,16 @@ METHOD_ITEMS = (
     ),
 )
 
+ON_RESULT_ITEMS = (
+    ("KEEP", "Keep", "Convert the source of the result anew, beside the earlier result"),
+    ("REPLACE", "Replace", "Convert the source of the result anew, and delete the earlier result"),
+    (
+        "CONVERT",
+        "Convert It",
+        "Convert the result itself, as any other mesh: errors are those against it, not against its source",
+    ),
+)
+
 # Where a function of these settings is named in the contract, so is its default: scripts rely on them.
 SETTING_NAMES = (
     *("bone_count", "bone_kind", "max_influences", "iterations", "target_error", "optimize_rest_pose"),
@@ -44,6 +54,8 @@ SETTING_NAMES = (
 )
 # What the panel has beside them that is not of the shot, of scene.convert.conversion_settings.ConversionOptions.
 RIG_OPTION_NAMES = "root_bone", "joint_hierarchy", "key_tolerance"
+# What is converted.
+CHOICE_NAMES = "selected_objects", "on_result"
 
 
 def setting_annotations(limit: str) -> dict:
@@ -112,6 +124,13 @@ def setting_annotations(limit: str) -> dict:
             name="Selected Objects",
             description="Convert all selected meshes to one armature, at the place of the active one",
             default=False,
+            options={"SKIP_SAVE"},
+        ),
+        "on_result": EnumProperty(
+            name="Earlier Result",
+            description="What to do with an earlier result that is chosen in place of the mesh it was made from",
+            items=ON_RESULT_ITEMS,
+            default="KEEP",
             options={"SKIP_SAVE"},
         ),
         "root_bone": BoolProperty(
