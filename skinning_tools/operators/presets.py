@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Save the settings of a conversion as a preset of the user's, or remove one."""
+"""Presets of a conversion's settings: take one over, save one of the user's own, or remove it."""
 
 import os
 from pathlib import Path
 
 import bpy
 from bl_operators.presets import AddPresetBase
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import StringProperty
 
-from ..scene.convert.presets import DEFINES, PRESET_NAMES, SHIPPED, SUBDIR
+from ..scene.convert.presets import DEFINES, PRESET_NAMES, SHIPPED, SUBDIR, apply_preset, preset_name
+from .boundary import reported
 
 
 class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
@@ -28,4 +31,24 @@ class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
         os.remove(filepath)
 
 
-registry = [SKINNING_OT_add_conversion_preset]
+class SKINNING_OT_apply_conversion_preset(bpy.types.Operator):
+    """Take the settings of this preset over into the panel"""
+
+    bl_idname = "skinning.apply_conversion_preset"
+    bl_label = "Apply Conversion Preset"
+    # Blender's own operator for presets is no undo step.
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: StringProperty(name="File", description="The preset's file", subtype="FILE_PATH", options={"SKIP_SAVE"})
+
+    def execute(self, context):
+        with reported(self):
+            path = Path(self.filepath)
+            for note in apply_preset(context.scene.skinning_conversion, path):
+                self.report({"INFO"}, note)
+            self.report({"INFO"}, rpt_("Settings of the preset {name}").format(name=preset_name(path)))
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+registry = [SKINNING_OT_add_conversion_preset, SKINNING_OT_apply_conversion_preset]

@@ -34,7 +34,7 @@ class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
     bl_space_type = "VIEW_3D"
     bl_region_type = "HEADER"
     preset_subdir = SUBDIR
-    preset_operator = "script.execute_preset"
+    preset_operator = "skinning.apply_conversion_preset"
     preset_add_operator = "skinning.add_conversion_preset"
 
     def draw(self, context):

@@ -56,15 +56,14 @@ def influences_property(
     )
 
 
-def smoothness_property():
+def smoothness_property(limit: str):
     """How smooth weights are that are solved for."""
     return FloatProperty(
         name="Smoothness",
         description="How much of the error may be given for weights that are smooth over the surface: 0 is off, "
         "0.25 takes out noise at next to no cost",
         default=0.0,
-        soft_min=0.0,
-        soft_max=1.0,
         subtype="FACTOR",
         options={"SKIP_SAVE"},
+        **{limit: 0.0, limit.replace("min", "max"): 1.0},
     )

@@ -158,3 +158,13 @@ def test_menu_entries_come_and_go():
     finally:
         skinning_tools.register()
     assert {name: drawn(name) for name in MENUS} == counts
+
+
+# Blender's own mix-in for files of presets; what only the interface shows; and the job that runs.
+WITHOUT_UNDO = {"add_conversion_preset", "show_reachable", "preview", "cancel_job", "dismiss_failure"}
+
+
+def test_every_operator_that_changes_the_file_is_an_undo_step():
+    operators = [cls for cls in classes() if issubclass(cls, bpy.types.Operator)]
+    without = {cls.bl_idname.removeprefix("skinning.") for cls in operators if "UNDO" not in cls.bl_options}
+    assert without == WITHOUT_UNDO

@@ -9,9 +9,10 @@ from skinning_tools.commands.common import UsageError
 from skinning_tools.commands.convert_shots import convert_arguments
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
+from skinning_tools.panels.convert_animation import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
 from skinning_tools.scene.convert.presets import PRESET_NAMES, SHIPPED, find_preset, preset_files, read_preset
 from skinning_tools.scene.convert.settings import SETTING_NAMES
-from tests.blender import moving_meshes
+from tests.blender import moving_meshes, panel_recorder
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -39,9 +40,7 @@ def test_each_says_all_and_can_be_solved(scene, name):
     # Raises where a value makes no sense.
     Settings(**{key: values[key] for key in SETTING_NAMES})
     chosen = scene.skinning_conversion
-    assert bpy.ops.script.execute_preset(
-        filepath=str(find_preset(name)), menu_idname="SKINNING_PT_conversion_presets"
-    ) == {"FINISHED"}
+    assert bpy.ops.skinning.apply_conversion_preset(filepath=str(find_preset(name))) == {"FINISHED"}
     assert {key: getattr(chosen, key) for key in PRESET_NAMES} == values
 
 
@@ -60,7 +59,7 @@ def test_a_preset_of_the_users(scene, tmp_path):
     values = read_preset(find_preset("my flags"))
     assert (values["bone_count"], values["bone_kind"], values["root_bone"]) == (77, "SCALED", True)
     chosen.bone_count = 5
-    bpy.ops.script.execute_preset(filepath=str(path), menu_idname="SKINNING_PT_conversion_presets")
+    bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
     assert chosen.bone_count == 77
     assert options("--preset", "My Flags").bones == 77
     bpy.ops.skinning.add_conversion_preset(name="My Flags", remove_name=True)
@@ -129,3 +128,109 @@ def test_a_damaged_preset(scene, tmp_path, text, reason):
     path.write_text(text)
     with pytest.raises(BadSettings, match=reason):
         read_preset(path)
+
+
+# Taken over into the panel
+
+
+def written(folder, **values) -> str:
+    path = folder / "Mine.py"
+    path.write_text("".join(f"settings.{name} = {value!r}\n" for name, value in values.items()))
+    return str(path)
+
+
+def chosen_values() -> dict:
+    chosen = bpy.context.scene.skinning_conversion
+    return {name: getattr(chosen, name) for name in PRESET_NAMES}
+
+
+@pytest.mark.parametrize("name", SHIPPED_NAMES)
+def test_the_menu_is_one_undo_step(scene, name):
+    bpy.context.preferences.edit.use_global_undo = True
+    scene.skinning_conversion.bone_count = 77
+    before = chosen_values()
+    bpy.ops.ed.undo_push(message="Before")
+    # True: push an undo step at the end, as the interface does and scripts do not.
+    apply = getattr(bpy.ops, SKINNING_PT_conversion_presets.preset_operator.split(".")[0])
+    apply = getattr(apply, SKINNING_PT_conversion_presets.preset_operator.split(".")[1])
+    assert apply("EXEC_DEFAULT", True, filepath=str(find_preset(name))) == {"FINISHED"}
+    applied = chosen_values()
+    assert applied != before
+    bpy.ops.ed.undo()
+    assert chosen_values() == before
+    bpy.ops.ed.redo()
+    assert chosen_values() == applied
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "taken"),
+    [
+        ("bone_count", 0, 1),
+        ("bone_count", -5, 1),
+        ("max_influences", 0, 1),
+        ("iterations", 0, 1),
+        ("residual_shapes", -1, 0),
+        ("smoothness", 1.5, 1.0),
+        ("smoothness", -0.5, 0.0),
+        ("target_error", -1.0, 0.0),
+        ("key_tolerance", -1, 0.0),
+    ],
+)
+def test_a_value_beyond_a_settings_range(scene, tmp_path, capsys, name, value, taken):
+    assert bpy.ops.skinning.apply_conversion_preset(filepath=written(tmp_path, **{name: value})) == {"FINISHED"}
+    assert chosen_values()[name] == taken
+    label = scene.skinning_conversion.bl_rna.properties[name].name
+    assert f"{label}: {taken:g} instead of {value:g}, which it cannot be" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, 1 / 3])
+def test_a_value_that_is_only_rounded_is_not_worth_a_word(scene, tmp_path, capsys, value):
+    bpy.ops.skinning.apply_conversion_preset(filepath=written(tmp_path, smoothness=value, key_tolerance=1))
+    assert "instead of" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bone_kind", "SOFT"), ("bone_kind", 3), ("method", ""), ("bone_count", "many"), ("bone_count", 2.5),
+        ("bone_count", 10**40), ("bone_count", None), ("smoothness", "soft"), ("root_bone", "yes"), ("root_bone", [1]),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_none_for_its_setting(scene, tmp_path, name, value):
+    """All stays as it was, what the file sets before, too."""
+    before = chosen_values()
+    values = {"iterations": 99, name: value}
+    with pytest.raises(RuntimeError, match=r"which it cannot be\. Save it again, or delete it"):
+        bpy.ops.skinning.apply_conversion_preset(filepath=written(tmp_path, **values))
+    assert chosen_values() == before
+
+
+@pytest.mark.parametrize("text", ["settings.bone_count = (", "import os", "settings.frame_start = 5", ""])
+def test_nothing_of_a_file_is_run(scene, tmp_path, text):
+    before = chosen_values()
+    path = tmp_path / "Bad.py"
+    path.write_text(f"{text}\nopen({str(tmp_path / 'run')!r}, 'w')\n")
+    if text in ("", "import os"):
+        bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
+    else:
+        with pytest.raises(RuntimeError, match="The preset"):
+            bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
+    assert chosen_values() == before
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_not_there(scene, tmp_path):
+    with pytest.raises(RuntimeError, match="cannot be read"):
+        bpy.ops.skinning.apply_conversion_preset(filepath=str(tmp_path / "gone.py"))
+
+
+def test_more_residual_shapes_than_the_source_allows(scene, capsys):
+    """The preset says ten, and there are eight frames: eight are made, which panel and report say."""
+    moving_meshes.waving_grid()
+    bpy.ops.skinning.apply_conversion_preset(filepath=str(find_preset("Face")))
+    note = "8 residual shapes instead of 10: there cannot be more than frames"
+    assert note in panel_recorder.drawn(SKINNING_PT_convert_animation).texts
+    given = {"bone_count": 4, "iterations": 3, "residual_shapes": scene.skinning_conversion.residual_shapes}
+    assert bpy.ops.skinning.convert_animation(**given) == {"FINISHED"}
+    assert note in capsys.readouterr().out
+    assert len(bpy.data.objects["Flag_skinned"].data.shape_keys.key_blocks) == 9

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Presets of a conversion's settings: Blender's own preset files, those of the extension and those the user has saved.
 
-They are read here without being run, for the command line; Blender's menu runs them.
+They are read here without being run.
 """
 
 import ast
 from pathlib import Path
 
 import bpy
+import numpy as np
+from bpy.app.translations import pgettext_iface as iface_
+from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...core.errors import BadSettings
 from .settings import RIG_OPTION_NAMES, SETTING_NAMES
@@ -25,7 +28,12 @@ def preset_files() -> dict[str, Path]:
     folders = [SHIPPED, *map(Path, user_folders())]
     files = sorted(path for folder in folders if folder.is_dir() for path in folder.glob("*.py"))
     files.sort(key=lambda path: path.parent != SHIPPED)
-    return {bpy.path.display_name(path.name, title_case=False): path for path in files}
+    return {preset_name(path): path for path in files}
+
+
+def preset_name(path: Path) -> str:
+    """As menus show it."""
+    return bpy.path.display_name(path.name, title_case=False)
 
 
 def user_folders() -> list[str]:
@@ -56,6 +64,32 @@ def read_preset(path: Path) -> dict:
     if unknown:
         raise BadSettings(f"The preset {path} sets {unknown[0]}, which is no setting of a conversion's presets")
     return values
+
+
+def apply_preset(chosen, path: Path) -> list[str]:
+    """Set ``chosen``, the scene's settings, to those of a preset file.
+
+    Returns what to say of numbers beyond a setting's range: the nearest is taken. Raises BadSettings where the file
+    cannot be read, or a value is none for its setting; then nothing is changed.
+    """
+    values = read_preset(path)
+    before = {name: getattr(chosen, name) for name in values}
+    notes = []
+    for name, value in values.items():
+        label = chosen.bl_rna.properties[name].name
+        try:
+            setattr(chosen, name, value)
+        except (TypeError, ValueError, OverflowError) as error:
+            for each, old in before.items():
+                setattr(chosen, each, old)
+            raise BadSettings(
+                f"The preset {path} sets {label} to {value!r}, which it cannot be. Save it again, or delete it"
+            ) from error
+        taken = getattr(chosen, name)
+        if taken != (np.float32(value) if isinstance(taken, float) else value):
+            text = rpt_("{setting}: {taken:g} instead of {value:g}, which it cannot be")
+            notes.append(text.format(setting=iface_(label), taken=taken, value=value))
+    return notes
 
 
 def _assignments(tree: ast.Module):

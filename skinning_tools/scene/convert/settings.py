@@ -119,7 +119,7 @@ def setting_annotations(limit: str) -> dict:
             default="STANDARD",
             options={"SKIP_SAVE"},
         ),
-        "smoothness": smoothness_property(),
+        "smoothness": smoothness_property(limit),
         "selected_objects": BoolProperty(
             name="Selected Objects",
             description="Convert all selected meshes to one armature, at the place of the active one",

@@ -66,7 +66,7 @@ def weight_annotations(limit: str) -> dict:
     """Those of Solve Weights."""
     return {
         "max_influences": influences_property(limit),
-        "smoothness": smoothness_property(),
+        "smoothness": smoothness_property(limit),
         "locked_vertices": _locked_vertices(),
     }
 
