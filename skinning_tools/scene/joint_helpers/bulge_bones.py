@@ -43,6 +43,9 @@ from .joint_helper_weights import RECORD, SharedWeights, check_meshes, check_unl
 
 AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
 
+# A bulge bone's length as a share of its radius. In the driver its length stands for the radius: Apply Scale changes it.
+_LENGTH = 0.5
+
 # Angles in radians of the unit quaternion w, x, y, z: out of the bone's direction, Y, and about an axis.
 _ANGLES = {
     "BEND": "2*atan2(sqrt(x*x+z*z),sqrt(w*w+y*y))",
@@ -309,7 +312,7 @@ def _spec(armature, plan: _Plan) -> BoneSpec:
     matrix = Matrix(np.column_stack([np.cross(plan.outward, along), plan.outward, along]).tolist()).to_4x4()
     matrix.translation = plan.head
     record = BoneRecord(BULGE, plan.number, SKIN, 1, plan.driver)
-    return BoneSpec(plan.name, plan.carrier, matrix, 0.5 * plan.radius, record)
+    return BoneSpec(plan.name, plan.carrier, matrix, _LENGTH * plan.radius, record)
 
 
 def _drive(armature, plan: _Plan, given: BulgeSettings) -> None:
@@ -338,23 +341,25 @@ def _drive(armature, plan: _Plan, given: BulgeSettings) -> None:
     if armature.animation_data is None:
         mark_made_animation(armature, plan.name)
     if given.motion == "MOVE":
-        curves = [(bone.driver_add("location", 1), f"{plan.radius:.9g}*{AMOUNT}*{share}")]
+        curves = [(bone.driver_add("location", 1), f"{1 / _LENGTH:g}*length*{AMOUNT}*{share}")]
     else:
         curves = [(bone.driver_add("scale", axis), f"1+{AMOUNT}*{share}") for axis in range(3)]
     for curve, expression in curves:
         for modifier in list(curve.modifiers):
             curve.modifiers.remove(modifier)
-        _fill(curve.driver, armature, plan, values, expression)
+        paths = {key: f'["{key}"]' for key in values} | ({"length": ".bone.length"} if given.motion == "MOVE" else {})
+        _fill(curve.driver, armature, plan, paths, expression)
 
 
-def _fill(driver, armature, plan: _Plan, properties, expression: str) -> None:
+def _fill(driver, armature, plan: _Plan, paths: dict[str, str], expression: str) -> None:
+    """paths: of the variables' properties, from the pose bone on."""
     driver.type = "SCRIPTED"
-    for name in properties:
+    for name, path in paths.items():
         variable = driver.variables.new()
         variable.name = name
         target = variable.targets[0]
         target.id = armature
-        target.data_path = f'{actions.bone_path(plan.name)}["{name}"]'
+        target.data_path = actions.bone_path(plan.name) + path
     for channel in "wxyz" if plan.driver else "":
         variable = driver.variables.new()
         variable.name, variable.type = channel, "TRANSFORMS"
