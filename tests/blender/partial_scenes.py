@@ -97,7 +97,7 @@ def moving_copy(object, positions, numbers=FRAMES, name="Target") -> bpy.types.O
     copy.name = name
     copy.modifiers.clear()
     copy.vertex_groups.clear()
-    bpy.context.scene.collection.objects.link(copy)
+    scenes.home().objects.link(copy)
     copy.shape_key_add(name="Basis", from_mix=False)
     for number, shape in zip(numbers, positions, strict=True):
         block = copy.shape_key_add(name=f"Frame {number}", from_mix=False)

@@ -14,13 +14,59 @@ def empty_scene() -> None:
     bpy.ops.wm.read_factory_settings(use_empty=True)
 
 
+def home() -> bpy.types.Collection:
+    """Where the objects of samples are kept: two collections deep in the scene, as artists have them.
+
+    Objects right in the scene are the exception: nothing else uses them there.
+    """
+    collection = bpy.context.scene.collection
+    for name in ("Cast", "Hero"):
+        inner = collection.children.get(name)
+        if inner is None:
+            inner = bpy.data.collections.new(name)
+            collection.children.link(inner)
+        collection = inner
+    return collection
+
+
 def link(object) -> bpy.types.Object:
     """Put ``object`` into the scene, active and selected, and evaluate it."""
-    bpy.context.scene.collection.objects.link(object)
+    home().objects.link(object)
     bpy.context.view_layer.objects.active = object
     object.select_set(True)
     bpy.context.view_layer.update()
     return object
+
+
+def moved_to(name: str, *objects) -> bpy.types.Collection:
+    """The objects in a new collection of the scene, and in no other."""
+    collection = bpy.data.collections.new(name)
+    bpy.context.scene.collection.children.link(collection)
+    for ob in objects:
+        for old in ob.users_collection:
+            old.objects.unlink(ob)
+        collection.objects.link(ob)
+    bpy.context.view_layer.update()
+    return collection
+
+
+def layer_collection(name: str, inside=None) -> bpy.types.LayerCollection:
+    """That of the view layer of a collection, wherever in the scene it is."""
+    inside = inside or bpy.context.view_layer.layer_collection
+    found = (layer_collection(name, each) for each in inside.children)
+    return inside if inside.name == name else next((each for each in found if each is not None), None)
+
+
+def deforming_parent(object, rig) -> np.ndarray:
+    """Let ``rig`` deform the object as its parent in place of a modifier, and leave it where it is: (4, 4) in the
+    world."""
+    place = np.array(object.matrix_world)
+    object.modifiers.clear()
+    object.parent, object.parent_type = rig, "ARMATURE"
+    object.matrix_parent_inverse = rig.matrix_world.inverted()
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(np.array(object.matrix_world), place, atol=1e-5)
+    return place
 
 
 def mesh_object(vertices, faces=(), edges=(), name="Flag") -> bpy.types.Object:

@@ -19,7 +19,7 @@ def select(active, *others):
 
 def add(name: str, data) -> bpy.types.Object:
     ob = bpy.data.objects.new(name, data)
-    bpy.context.scene.collection.objects.link(ob)
+    scenes.home().objects.link(ob)
     return ob
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core import memory
-from tests.blender import moving_meshes, refusals
+from tests.blender import moving_meshes, refusals, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -149,10 +149,7 @@ def test_excluded_object(scene):
     from skinning_tools.scene.convert.conversion import convert as pipeline
 
     ob = moving_meshes.waving_grid()
-    collection = bpy.data.collections.new("Away")
-    scene.collection.children.link(collection)
-    collection.objects.link(ob)
-    scene.collection.objects.unlink(ob)
+    scenes.moved_to("Away", ob)
     bpy.context.view_layer.layer_collection.children["Away"].exclude = True
     refusals.refused(lambda: next(pipeline(bpy.context, [ob], Settings())), '"Flag" is excluded', error=BadScene)
 

@@ -199,10 +199,7 @@ def test_a_hidden_mesh_is_refused_and_a_hidden_armature_is_not():
         elif how == "hide_viewport":
             rig.hide_viewport = True
         else:
-            collection = bpy.data.collections.new("Rigs")
-            bpy.context.scene.collection.children.link(collection)
-            collection.objects.link(rig)
-            bpy.context.scene.collection.objects.unlink(rig)
+            scenes.moved_to("Rigs", rig)
             bpy.context.view_layer.layer_collection.children["Rigs"].exclude = True
         # Blender does not place what it hides.
         rig.location = place

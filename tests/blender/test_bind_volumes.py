@@ -132,7 +132,7 @@ def test_a_posed_armature_and_hidden_volumes_make_no_difference():
     volumes["Bone 1"].location.x += 0.2
     bpy.context.view_layer.update()
     expected = [volume.matrix for volume in read(ob, rig)[0]]
-    bpy.context.view_layer.layer_collection.children["Rig_volumes"].exclude = True
+    scenes.layer_collection("Rig_volumes").exclude = True
     bpy.context.scene.frame_set(8)
     assert np.allclose(expected, [volume.matrix for volume in read(ob, rig)[0]], atol=1e-6)
 

@@ -166,11 +166,7 @@ def test_not_a_number(posed):
 @pytest.mark.parametrize("kind", ["objects", "overrides"])
 def test_linked_character(tmp_path, kind):
     ob, rig = limb()
-    collection = bpy.data.collections.new("Character")
-    bpy.context.scene.collection.children.link(collection)
-    for member in (ob, rig):
-        bpy.context.scene.collection.objects.unlink(member)
-        collection.objects.link(member)
+    scenes.moved_to("Character", ob, rig)
     path = str(tmp_path / "rig.blend")
     bpy.ops.wm.save_as_mainfile(filepath=path)
     scenes.empty_scene()

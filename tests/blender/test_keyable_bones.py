@@ -269,10 +269,7 @@ def test_a_hidden_armature_works_as_a_shown_one(rig, operator, given, how):
     if how == "eye":
         armature.hide_set(True)
     else:
-        hidden = bpy.data.collections.new("Hidden")
-        bpy.context.scene.collection.children.link(hidden)
-        bpy.context.scene.collection.objects.unlink(armature)
-        hidden.objects.link(armature)
+        scenes.moved_to("Hidden", armature)
         bpy.context.view_layer.layer_collection.children["Hidden"].exclude = True
     state = scenes.ui_state()
     assert getattr(bpy.ops.skinning, operator)(armature=armature.name, **given) == {"FINISHED"}

@@ -69,17 +69,9 @@ def test_hidden_by_the_eye():
     refused(object, 'object "Flag" is hidden')
 
 
-def collected(object):
-    collection = bpy.data.collections.new("Props")
-    bpy.context.scene.collection.children.link(collection)
-    bpy.context.scene.collection.objects.unlink(object)
-    collection.objects.link(object)
-    return collection
-
-
 def test_hidden_by_its_collection():
     object = scenes.grid()
-    collection = collected(object)
+    collection = scenes.moved_to("Props", object)
     check_object(bpy.context, object)
     collection.hide_viewport = True
     refused(object, 'object "Flag" is hidden')
@@ -91,14 +83,14 @@ def test_hidden_by_its_collection():
 
 def test_excluded_from_the_view_layer():
     object = scenes.grid()
-    collected(object)
+    scenes.moved_to("Props", object)
     bpy.context.view_layer.layer_collection.children["Props"].exclude = True
     refused(object, 'object "Flag" is excluded from the view layer "ViewLayer"')
 
 
 def test_not_in_the_scene():
     object = scenes.grid()
-    bpy.context.scene.collection.objects.unlink(object)
+    scenes.home().objects.unlink(object)
     refused(object, 'object "Flag" is not in the scene "Scene"')
 
 

@@ -282,7 +282,7 @@ def test_drawn_where_the_mesh_and_overlays_are_shown(tube):
     tube.hide_set(False)
     bpy.context.view_layer.update()
     assert shown()._shown_in(context)[0] == tube
-    bpy.context.scene.collection.objects.unlink(tube)
+    scenes.home().objects.unlink(tube)
     bpy.context.view_layer.update()
     assert shown()._shown_in(context) is None
 

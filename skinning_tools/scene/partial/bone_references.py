@@ -45,8 +45,7 @@ def find_references(armature, names) -> BoneReferences:
         (owner, curve)
         for block in users
         for owner in (block, getattr(block, "node_tree", None))
-        if owner is not None and owner.animation_data is not None
-        for curve in owner.animation_data.drivers
+        for curve in _drivers(owner)
         if not (owner == armature and curve.data_path.startswith(bone_paths(names)))
         and _driver_names(owner, curve, armature, names)
     ]
@@ -101,6 +100,12 @@ def _only_in_part(constraint, found: BoneReferences) -> bool:
     for target in reversed(gone):
         constraint.targets.remove(target)
     return True
+
+
+def _drivers(block) -> Iterator[bpy.types.FCurve]:
+    """Those of any data-block that uses the armature: collections, texts and other such have no animation."""
+    animation = getattr(block, "animation_data", None)
+    return iter(animation.drivers if animation is not None else ())
 
 
 def _driver_names(owner, curve, armature, names) -> bool:
