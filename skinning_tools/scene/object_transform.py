@@ -80,6 +80,13 @@ def world_matrices(context, object, frame_numbers: np.ndarray) -> np.ndarray:
         return np.array([np.array(matrix) for matrix in matrices], dtype=np.float64)
 
 
+def set_parent_type(object, kind: str) -> None:
+    """Let the object be another kind of child of its parent without moving it: Blender clears the inverse."""
+    inverse = object.matrix_parent_inverse.copy()
+    object.parent_type = kind
+    object.matrix_parent_inverse = inverse
+
+
 def _is_transform(data_path: str) -> bool:
     return data_path in _VALUES or data_path.startswith("constraints[")
 

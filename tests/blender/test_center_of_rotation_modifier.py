@@ -118,12 +118,13 @@ def test_factor_blends_against_linear_blending():
 
 def test_parent_of_type_armature():
     ob, rig = rigged_tube()
-    ob.modifiers.clear()
-    ob.parent, ob.parent_type = rig, "ARMATURE"
+    place = scenes.deforming_parent(ob, rig)
     add(ob)
     deforms_as_core(ob)
+    np.testing.assert_allclose(np.array(ob.matrix_world), place, atol=1e-5)
     bpy.ops.skinning.remove_center_of_rotation_modifier()
     bpy.context.scene.frame_set(4)
+    np.testing.assert_allclose(np.array(ob.matrix_world), place, atol=1e-5)
     assert np.abs(scenes.evaluated_positions(ob) - expected(ob, "LBS")).max() < TOLERANCE * diagonal(ob)
 
 

@@ -162,9 +162,7 @@ def test_source_is_untouched(tube, operator):
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_parent_of_type_armature(tube, operator):
-    tube.modifiers.clear()
-    tube.parent, tube.parent_type = bpy.data.objects["Rig"], "ARMATURE"
-    bpy.context.view_layer.update()
+    scenes.deforming_parent(tube, bpy.data.objects["Rig"])
     frames = range(1, 9)
     copy = play(operator)
     coincide(copy, core_positions(tube, frames), frames)
@@ -198,11 +196,7 @@ def test_cache_where_it_is_told(tube, tmp_path):
 
 
 def test_the_copy_is_where_the_source_is(tube):
-    home = bpy.data.collections.new("Home")
-    bpy.context.scene.collection.children.link(home)
-    home.objects.link(tube)
-    bpy.context.scene.collection.objects.unlink(tube)
-    bpy.context.view_layer.update()
+    home = scenes.moved_to("Home", tube)
     assert list(play("crs_to_pc2").users_collection) == [home]
 
 

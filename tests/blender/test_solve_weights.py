@@ -115,6 +115,16 @@ def test_a_mesh_of_its_own_animation(rig):
     assert error(target, wanted) < 0.002
 
 
+def test_a_deforming_parent_leaves_the_mesh_where_it_is(rig):
+    _, armature, target, _, _ = rig
+    place = scenes.deforming_parent(target, armature)
+    select(armature, target)
+    solve()
+    bpy.context.view_layer.update()
+    assert target.parent_type == "ARMATURE"
+    np.testing.assert_allclose(np.array(target.matrix_world), place, atol=1e-5)
+
+
 def test_own_animation_does_not_count_what_the_armature_does(rig):
     _, armature, target, wanted, _ = rig
     modifier = target.modifiers.new("Armature", "ARMATURE")

@@ -10,6 +10,7 @@ from ...core.errors import BadMesh
 from ..crs_record import modifier_record, native_modifier
 from ..data_blocks import is_alive
 from ..object_checks import object_label
+from ..object_transform import set_parent_type
 from ..skin_reader import armature_modifier
 from ..temporary_scene import evaluate_frame, temporary_scene
 
@@ -39,7 +40,7 @@ def remove_modifiers(object, from_armature: bool) -> None:
         if modifier == own or index == place or (index > place) == from_armature:
             object.modifiers.remove(modifier)
     if object.parent_type == "ARMATURE":
-        object.parent_type = "OBJECT"
+        set_parent_type(object, "OBJECT")
 
 
 def check_vertex_count(object, evaluated, frame: int) -> None:

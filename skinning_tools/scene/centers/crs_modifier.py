@@ -10,6 +10,7 @@ import numpy as np
 from ...core.errors import BadScene
 from ..crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
 from ..object_checks import object_label
+from ..object_transform import set_parent_type
 from ..records import RESERVED, write_record
 from ..skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 from . import rotation_centers
@@ -263,7 +264,7 @@ def _own_armature_modifier(object):
     name = object.modifiers.new("Armature", "ARMATURE").name
     object.modifiers.move(object.modifiers.find(name), 0)
     object.modifiers[name].object = object.parent
-    object.parent_type = "OBJECT"
+    set_parent_type(object, "OBJECT")
     return object.modifiers[name]
 
 
