@@ -11,9 +11,6 @@ from .crs_record import modifier_input, modifier_record, native_modifier
 from .object_checks import check_mode, check_visible, object_label
 from .weights.vertex_groups import read_weights
 
-# Blender's armature modifier leaves a vertex alone whose weights add up to no more than this.
-LEAST_TOTAL_WEIGHT = 1e-4
-
 # Scales along the axes that differ by less than this share are taken as equal: matrices are in single precision.
 _EVEN_SCALE = 1e-4
 
@@ -149,6 +146,13 @@ def armature_of(object):
     return parent if parent is not None and object.parent_type == "ARMATURE" and parent.type == "ARMATURE" else None
 
 
+def uses_envelopes(object) -> bool:
+    """Whether Blender moves those vertices that have no weights by the envelopes of the bones."""
+    modifier = armature_modifier(object)
+    # A parent of type Armature cannot do without.
+    return modifier.use_bone_envelopes if modifier is not None else armature_of(object) is not None
+
+
 def bone_names(object, armature) -> tuple[str, ...]:
     """The deforming bones of ``armature`` that have a vertex group in ``object``."""
     groups = set(object.vertex_groups.keys())
@@ -175,13 +179,7 @@ def read_arrays(object) -> Skin:
     names = bone_names(object, armature)
     mesh = object.data
     bones, weights = read_weights(object, names)
-    bones, weights = convex_influences(
-        bones,
-        np.where(weights.sum(axis=1, keepdims=True) > LEAST_TOTAL_WEIGHT, weights, 0.0),
-        len(mesh.vertices),
-        len(names),
-        object_label(object),
-    )
+    bones, weights = convex_influences(bones, weights, len(mesh.vertices), len(names), object_label(object))
     return Skin(object, armature, names, rest_positions(mesh), mesh_triangles(mesh), bones, weights)
 
 

@@ -180,6 +180,34 @@ def test_what_shaders_ask_the_object_for():
     assert (tuple(rig.object.color), rig.object.pass_index) == ((1.0, 0.5, 0.25, 0.75), 7)
 
 
+def test_traces_of_weights_are_left_out_and_move_next_to_nothing():
+    """What the documentation says: by at most three ten-thousandths of how far apart its bones would take a vertex."""
+    random = np.random.default_rng(3)
+    transforms = rig_samples.random_transforms("AFFINE", 6, 5)
+    result = rig_samples.decomposition(transforms, vertex_count=200)
+    tiny = random.random(result.weights.shape) < 0.5
+    tiny[:, 0] = False
+    traces = np.where(random.random(tiny.shape) < 0.3, 1e-4, random.uniform(1e-7, 2e-4, tiny.shape))
+    result.weights[tiny] = traces[tiny]
+    result.weights[:] /= result.weights.sum(axis=1, keepdims=True)
+    object = rig_samples.cloud(result)
+    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    stored = binding_scenes.dense(rig.object, rig.bone_names)
+    assert stored[stored > 0].min() > 1e-4
+    assert (stored > 0).sum() < (result.weights > 0).sum()
+    kept = result.weights > 1.01e-4
+    assert (stored > 0).sum() >= kept.sum()
+    np.testing.assert_allclose(stored.sum(axis=1), 1, atol=1e-6)
+    moved = np.einsum("fpij,nj->fnpi", transforms, np.column_stack([result.rest, np.ones(len(result.rest))]))
+    before = weight_matrix(result.bones, result.weights, 5).toarray()
+    off = np.linalg.norm(np.einsum("np,fnpi->fni", stored - before, moved), axis=-1)
+    used = np.take_along_axis(moved, result.bones[None, :, :, None], axis=2)
+    apart = np.linalg.norm(used[:, :, :, None] - used[:, :, None], axis=-1).max(axis=(2, 3))
+    rounding = 1e-6 * np.abs(moved).max()
+    assert np.all(off <= 3.01e-4 * apart + rounding)
+    assert off.max() > 1e-5
+
+
 def test_weights_and_modifier():
     object, source, rig = rig_samples.written()
     result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 8, 5))
@@ -230,10 +258,7 @@ def test_keys_are_linear_and_constant_channels_have_one():
 def test_the_result_is_beside_the_source():
     result = rig_samples.decomposition(rig_samples.random_transforms("RIGID", 3, 2), "RIGID")
     object = rig_samples.cloud(result)
-    shelf = bpy.data.collections.new("Shelf")
-    bpy.context.scene.collection.children.link(shelf)
-    shelf.objects.link(object)
-    bpy.context.scene.collection.objects.unlink(object)
+    shelf = scenes.moved_to("Shelf", object)
     rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
     assert list(shelf.children) == [rig.collection]
     assert set(rig.collection.objects) == {rig.object, rig.armature}

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.skin_reader import armature_of, bone_matrices, check_skinned, check_turning, read_skin
+from skinning_tools.scene.skin_reader import (
+    armature_of,
+    bone_matrices,
+    check_skinned,
+    check_turning,
+    read_skin,
+    uses_envelopes,
+)
 from tests.blender import scenes
 from tests.blender.bad_skins import (
     BAD_SCENES,
@@ -56,14 +63,44 @@ def test_names_and_weights():
     assert given == pytest.approx({name: weight / total for name, weight in painted.items()})
 
 
-def test_weights_too_small_for_blender_count_as_none():
-    ob, _ = rigged_tube()
+# Weights of single vertices, by group; "Held" is of no bone, and "Bone 4" does not deform.
+ROWS = [
+    {"Bone 1": 0.2, "Bone 2": 0.1},
+    {"Bone 1": 1.0, "Bone 2": 1.0, "Bone 3": 0.5},
+    {"Bone 1": 0.7},
+    {"Bone 1": 5e-5, "Bone 2": 4e-5},
+    {"Bone 1": 8e-5, "Bone 2": 4e-5},
+    {"Bone 3": 1e-5},
+    {},
+    {"Held": 1.0},
+    {"Held": 1.0, "Bone 2": 0.3, "Bone 3": 0.1},
+    {"Bone 4": 1.0},
+    {"Bone 4": 0.9, "Bone 0": 0.05},
+    {"Bone 2": 0.0},
+    {"Bone 2": 0.0, "Bone 3": 1.1e-4},
+]
+
+
+@pytest.mark.parametrize("locked", [False, True])
+@pytest.mark.parametrize("envelopes", [False, True])
+def test_rows_of_any_sum_are_blenders(locked, envelopes):
+    ob, rig = rigged_tube()
+    rig.data.bones["Bone 4"].use_deform = False
+    ob.vertex_groups.new(name="Held")
+    vertices = range(200, 200 + len(ROWS))
+    for vertex, row in zip(vertices, ROWS, strict=True):
+        for group in ob.vertex_groups:
+            group.remove([vertex])
+        for name, weight in row.items():
+            ob.vertex_groups[name].add([vertex], weight, "REPLACE")
     for group in ob.vertex_groups:
-        group.remove([0])
-    ob.vertex_groups["Bone 0"].add([0], 0.00005, "REPLACE")
+        group.lock_weight = locked
+    ob.modifiers[0].use_bone_envelopes = envelopes
+    assert uses_envelopes(ob) == envelopes
     bpy.context.scene.frame_set(4)
-    assert not read_skin(bpy.context, ob).weights[0].any()
-    assert np.abs(scenes.evaluated_positions(ob)[0] - expected(ob, "LBS")[0]).max() < 1e-6
+    off = np.abs(scenes.evaluated_positions(ob) - expected(ob, "LBS")).max(axis=1) / diagonal(ob)
+    moved = [vertex for vertex in vertices if not envelopes or read_skin(bpy.context, ob).weights[vertex].any()]
+    assert off[moved].max() < 1e-6
 
 
 def test_rest_is_the_first_shape_key():

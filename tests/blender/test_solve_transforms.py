@@ -262,6 +262,38 @@ def test_bones_without_weights_keep_their_motion_and_vertices_without_are_told(r
     assert error(ob, wanted) > 1
 
 
+@pytest.mark.parametrize("factor", [0.2, 0.5])
+def test_rows_of_any_sum_count_as_blender_has_them(rig, factor):
+    """Every other vertex has weights that sum to less, another one a group beside that is of no bone."""
+    ob, _, _, wanted = rig
+    for group in list(ob.vertex_groups):
+        for vertex in list(ob.data.vertices)[::2]:
+            for member in vertex.groups:
+                if member.group == group.index:
+                    member.weight *= factor
+    ob.vertex_groups.new(name="Held").add(range(0, len(ob.data.vertices), 3), 1.0, "REPLACE")
+    solve()
+    assert error(ob, wanted) < 0.01
+
+
+@pytest.mark.parametrize("kind", ["modifier", "parent"])
+def test_what_envelopes_move_is_in_the_error(rig, kind, capfd):
+    ob, armature, _, wanted = rig
+    for group in ob.vertex_groups:
+        group.remove(range(48))
+    for bone in armature.data.bones:
+        bone.envelope_distance = 2.0
+    if kind == "parent":
+        scenes.deforming_parent(ob, armature)
+    else:
+        ob.modifiers[0].use_bone_envelopes = True
+    bpy.context.view_layer.update()
+    solve()
+    assert "only envelopes of bones" in capfd.readouterr().out
+    assert figures(ob).e_rms > 1
+    assert figures(ob).e_rms == pytest.approx(error(ob, wanted), rel=1e-3)
+
+
 def test_frames_and_steps(rig):
     ob, armature, _, wanted = rig
     solve(frame_start=3, frame_end=7, frame_step=2)

@@ -25,7 +25,7 @@ from . import rigid
 from .bone_model import BoneModel, monomials
 from .helper_targets import LEAST_BUDGET, HelperTargets
 from .partial import Given, WeightProblem
-from .partial_transforms import check_skin, reduced_equations, skin_equations
+from .partial_transforms import checked_skin, reduced_equations, skin_equations
 from .sweeps import vertex_blocks
 from .transforms import NormalEquations, from_rows, to_rows
 from .vertex_step import Pull, fit_strongest, predictions_gram
@@ -90,16 +90,16 @@ def add_helper_bones(
 ) -> HelperBones:
     """``bone_count`` helpers for a rig of P bones that is to follow ``animation``.
 
-    rest (N, 3) and transforms (F, P, 3, 4) in object space; bones and weights (N, K), rows that sum to 1, or to 0 where
-    no bone moves the vertex, which then stays so. max_influences: most bones of a vertex, its own included; where it
-    has as many already no helper takes part. locked_bones (P,): bones of which nothing is taken; locked_vertices (N,):
-    those that no helper moves.
+    rest (N, 3) and transforms (F, P, 3, 4) in object space; bones and weights (N, K), which count as in Blender (see
+    ``convex_influences``); a vertex that no bone moves stays so. max_influences: most bones of a vertex, its own
+    included; where it has as many already no helper takes part. locked_bones (P,): bones of which nothing is taken;
+    locked_vertices (N,): those that no helper moves.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights where nothing is left to help,
     Cancelled.
     """
     check_animation(animation)
     own_count = transforms.shape[1]
-    check_skin(animation, rest, bones, weights, own_count, bone_kind)
+    bones, weights = checked_skin(animation, rest, bones, weights, own_count, bone_kind)
     if bone_count < 1:
         raise BadSettings(f"The number of helper bones must be at least 1, not {bone_count}")
     if len(transforms) != len(animation.frames):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights for bones whose motion is given, some of the weights kept as they are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from ..animation import Animation, check_animation
 from ..binding.influence_rows import matrix_influences, padded_influences
-from ..deform.influences import weight_matrix
+from ..deform.influences import convex_influences, weight_matrix
 from ..dense import one_blas_thread, product
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore, span
@@ -44,7 +44,7 @@ LARGEST_KEPT = 512 << 20
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Weights that are there already: bones and weights (N, K), rows that sum to 1, or to 0 where there are none.
+    """Weights that are there already: bones and weights (N, K), which count as in Blender (``convex_influences``).
 
     locked_bones (P,) bool: bones whose weights stay, the others share what these leave. locked_vertices (N,) bool:
     those whose weights all stay.
@@ -76,10 +76,13 @@ def solve_weights(
     Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
     K = max_influences, or more where locked bones leave no place for one that is free.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where
-    all is locked, Cancelled.
+    all is locked or ``given`` is no good, Cancelled.
     """
     check_animation(animation)
     _check(animation, rest, transforms, max_influences, smoothness)
+    if given is not None:
+        convex = convex_influences(given.bones, given.weights, len(rest), transforms.shape[1], animation.name)
+        given = replace(given, bones=convex[0], weights=convex[1])
     matrix = AnimationMatrix(animation.frames)
     points, moved = matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
     problem = WeightProblem.of(matrix, homogeneous(points), to_rows(moved), max_influences, given)

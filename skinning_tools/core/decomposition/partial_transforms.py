@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..animation import Animation, check_animation
+from ..deform.influences import convex_influences
 from ..dense import one_blas_thread, product
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore, span
@@ -62,7 +63,7 @@ def solve_transforms(
 ) -> np.ndarray:
     """The bone matrices (F, P, 3, 4) that bring given weights closest to ``animation``, in its object space.
 
-    rest (N, 3); bones and weights (N, K), rows that sum to 1, or to 0 where no bone moves the vertex. SCALED bones
+    rest (N, 3); bones and weights (N, K), which count as in Blender (see ``convex_influences``). SCALED bones
     stretch along the columns of ``bone_axes`` (P, 3, 3), those of the object where not given, but for the bones
     ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4); a bone without
     any weight follows its joint, or stands still.
@@ -70,7 +71,7 @@ def solve_transforms(
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
     """
     check_animation(animation)
-    check_skin(animation, rest, bones, weights, bone_count, bone_kind)
+    bones, weights = checked_skin(animation, rest, bones, weights, bone_count, bone_kind)
     matrix = AnimationMatrix(animation.frames)
     fixed = np.zeros(bone_count, bool) if fixed is None else np.asarray(fixed, bool)
     frame_count = len(animation.frames)
@@ -100,19 +101,16 @@ def solve_transforms(
     return solved
 
 
-def check_skin(animation, rest, bones, weights, bone_count, bone_kind) -> None:
-    """Raises BadSettings and BadWeights where the parts of a skinning do not fit each other or ``animation``."""
+def checked_skin(animation, rest, bones, weights, bone_count, bone_kind) -> tuple[np.ndarray, np.ndarray]:
+    """bones and weights (N, K) as ``convex_influences`` has them.
+
+    Raises BadSettings and BadWeights where the parts of a skinning do not fit each other or ``animation``.
+    """
     if bone_kind not in BONE_KINDS:
         raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {bone_kind}")
     if np.shape(rest) != animation.frames.shape[1:]:
         raise BadSettings(f"The rest pose has {len(rest)} vertices, {animation.name} has {animation.vertex_count}")
-    if np.shape(bones) != np.shape(weights) or len(bones) != len(rest):
-        raise BadWeights(
-            f"The {len(rest)} vertices of {animation.name} do not fit bones {np.shape(bones)} and weights "
-            f"{np.shape(weights)}"
-        )
-    if np.size(bones) and (np.min(bones) < 0 or np.max(bones) >= bone_count):
-        raise BadWeights(f"The weights name a bone that is not among the {bone_count}")
+    return convex_influences(bones, weights, len(rest), bone_count, animation.name)
 
 
 def skin_equations(matrix, points, bones, weights, bone_count: int, progress: Progress) -> NormalEquations:

@@ -6,15 +6,18 @@ from scipy import sparse
 
 from ..errors import BadWeights
 
+# Blender's armature modifier leaves a vertex alone whose weights add up to no more than this.
+LEAST_TOTAL_WEIGHT = 1e-4
+
 
 def convex_influences(
     bones: np.ndarray, weights: np.ndarray, vertex_count: int, bone_count: int | None = None, name: str = "the mesh"
 ) -> tuple[np.ndarray, np.ndarray]:
     """``bones`` (N, K) int32 and ``weights`` (N, K) float64 with rows that sum to 1.
 
-    Rows are divided by their sum, as Blender's armature modifier does. A row without any weight stays all zero: such a
-    vertex follows no bone. Raises BadWeights on shapes that do not fit, bones that are not there and weights that are
-    negative or not numbers, naming the first such vertex.
+    As Blender's armature modifier has it: rows are divided by their sum, be it more or less than 1, and those that sum
+    to ``LEAST_TOTAL_WEIGHT`` or less are all zero: such a vertex follows no bone. Raises BadWeights on shapes that do
+    not fit, bones that are not there and weights that are negative or not numbers, naming the first such vertex.
     """
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
     if bones.ndim != 2 or bones.shape != weights.shape or len(bones) != vertex_count:
@@ -32,7 +35,8 @@ def convex_influences(
         vertex = int(np.argmax(((bones < 0) | (bones >= (bone_count or np.inf))).any(axis=1)))
         raise BadWeights(f"Vertex {vertex} of {name} names a bone that is not among the armature's {bone_count}")
     sums = weights.sum(axis=1, keepdims=True)
-    return bones.astype(np.int32, copy=False), np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+    moved = sums > LEAST_TOTAL_WEIGHT
+    return bones.astype(np.int32, copy=False), np.divide(weights, sums, out=np.zeros_like(weights), where=moved)
 
 
 def strongest_influences(bones: np.ndarray, weights: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

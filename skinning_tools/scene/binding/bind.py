@@ -15,7 +15,7 @@ from ..bodies import deforming_bones, other_triangles, read_body, read_skeleton,
 from ..crs_record import native_modifier
 from ..object_checks import object_label
 from ..records import read_record, write_record
-from ..skin_reader import LEAST_TOTAL_WEIGHT, mesh_triangles, rest_positions
+from ..skin_reader import mesh_triangles, rest_positions
 from ..weights.bone_weights import BoneWeights, locked_bones, write_bone_weights
 from ..weights.vertex_groups import read_weights
 from ..wording import counted, vertices_text
@@ -223,6 +223,8 @@ def generate_volumes(context, targets: Targets, kind: str) -> background.Steps:
 
 
 def _read(object, armature, settings: BindSettings) -> _Task:
+    from ...core.deform.influences import LEAST_TOTAL_WEIGHT
+
     label = object_label(object)
     names = deforming_bones(armature)
     locked = locked_bones(object, names)

@@ -17,8 +17,9 @@ from .rig_bones import RigBones, make_bones
 from .rig_motion import write_motion
 
 # Weights up to this are left out, as Blender's glTF exporter leaves them out: what plays elsewhere is then what is
-# measured here.
-_NO_WEIGHT = 1.001e-4
+# measured here. The other weights share them, so a vertex moves by no more than the sum of those left out times how far
+# apart its bones would take it.
+_TRACE = 1.001e-4
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def _write_mesh(mesh_object, name: str, decomposition, vertices: slice, bone_nam
     mesh.update()
     mesh_object.vertex_groups.clear()
     bones, weights = decomposition.bones[vertices], decomposition.weights[vertices]
-    weights = np.where(weights > _NO_WEIGHT, weights, 0.0)
+    weights = np.where(weights > _TRACE, weights, 0.0)
     weights /= weights.sum(axis=1, keepdims=True)
     # One of several has only the groups that it uses: most bones belong to the others.
     write = write_weights if len(rest) == len(decomposition.rest) else put_weights

@@ -120,7 +120,7 @@ def add_helper_bones(
     write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
     forget_figures(parts.mesh)
     parts.mesh.data.update()
-    notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(before)]
+    notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
     if len(kept) < bone_count:
         notes.append(f"{bone_count - len(kept)} more would not help")
     done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '

@@ -114,7 +114,11 @@ def solve_transforms(
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         apply_motion(context, parts.armature, missing, action)
     unscaled = problem.unscaled[: len(names)] if bone_kind == "SCALED" else np.zeros(0)
-    notes = [*reading.notes, *bare_notes(weights), *_notes(int(np.count_nonzero(unscaled)), bool(sheared), turned)]
+    notes = [
+        *reading.notes,
+        *bare_notes(parts.mesh, weights),
+        *_notes(int(np.count_nonzero(unscaled)), bool(sheared), turned),
+    ]
     done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
     left_behind = _left_behind(parts, reading, problem)
     if left_behind:

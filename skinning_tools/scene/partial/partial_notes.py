@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import actions
 from ..object_checks import object_label
-from ..skin_reader import rest_positions
+from ..skin_reader import rest_positions, uses_envelopes
 from ..weights.bone_weights import BoneWeights
 from ..wording import counted, vertices_text
 from .partial_parts import Parts
@@ -55,14 +55,17 @@ def _besides_notes(parts: Parts) -> list[str]:
     return notes
 
 
-def bare_notes(weights: BoneWeights) -> list[str]:
+def bare_notes(mesh, weights: BoneWeights) -> list[str]:
     """What the user ought to know where vertices have no weights."""
     missed = int(np.count_nonzero(~weights.bound))
     if not missed:
         return []
     verb = "have" if missed > 1 else "has"
     first = int(np.argmin(weights.bound))
-    return [f"{vertices_text(missed)} (the first: {first}) {verb} no weights and no bone to move them"]
+    which = f"{vertices_text(missed)} (the first: {first}) {verb}"
+    if uses_envelopes(mesh):
+        return [f"{which} no weights and only envelopes of bones to move them"]
+    return [f"{which} no weights and no bone to move them"]
 
 
 def target_notes(parts: Parts, reading) -> list[str]:

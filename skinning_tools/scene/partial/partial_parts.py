@@ -20,8 +20,16 @@ from ..data_blocks import clear_shape_keys, is_alive
 from ..job_checks import reason_not_to_work
 from ..measure import measure_rig
 from ..object_checks import check_mode, check_object, check_own_mesh, check_visible, object_label
-from ..object_transform import world_matrices
-from ..skin_reader import armature_modifier, armature_of, bone_matrices, check_rig, mesh_triangles, rest_positions
+from ..object_transform import set_parent_type, world_matrices
+from ..skin_reader import (
+    armature_modifier,
+    armature_of,
+    bone_matrices,
+    check_rig,
+    mesh_triangles,
+    rest_positions,
+    uses_envelopes,
+)
 from ..temporary_scene import evaluate_frame, temporary_scene
 from ..weights.fit_poses import bare_skin
 
@@ -208,7 +216,8 @@ def _check_armature(armature) -> None:
 @contextmanager
 def plain_copy(parts: Parts, armature=None) -> Iterator[bpy.types.Object]:
     """A copy of the mesh, in no scene and removed at the end, that has its rest shape and weights, and nothing but an
-    Armature modifier for ``armature`` (the one of ``parts``): what the bones alone do to it, where it is."""
+    Armature modifier for ``armature`` (the one of ``parts``): what the bones alone do to it, where it is. Vertices
+    without weights follow envelopes where those of the mesh do."""
     copy = parts.mesh.copy()
     mesh = None
     try:
@@ -220,11 +229,12 @@ def plain_copy(parts: Parts, armature=None) -> Iterator[bpy.types.Object]:
         mesh.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
         copy.modifiers.clear()
         if copy.parent_type == "ARMATURE":
-            copy.parent_type = "OBJECT"
+            set_parent_type(copy, "OBJECT")
         copy.hide_viewport = False
         modifier = copy.modifiers.new("Armature", "ARMATURE")
         modifier.object = armature or parts.armature
-        modifier.use_vertex_groups, modifier.use_bone_envelopes = True, False
+        modifier.use_vertex_groups = True
+        modifier.use_bone_envelopes = armature_of(parts.mesh) == parts.armature and uses_envelopes(parts.mesh)
         yield copy
     finally:
         if is_alive(copy):
@@ -276,7 +286,7 @@ def _without_armature(parts: Parts) -> Iterator[None]:
         for name in disabled:
             mesh.modifiers[name].show_viewport = False
         if deforming_parent:
-            mesh.parent_type = "OBJECT"
+            set_parent_type(mesh, "OBJECT")
         yield
     finally:
         if is_alive(mesh):
@@ -284,7 +294,7 @@ def _without_armature(parts: Parts) -> Iterator[None]:
                 if name in mesh.modifiers:
                     mesh.modifiers[name].show_viewport = True
             if deforming_parent:
-                mesh.parent_type = "ARMATURE"
+                set_parent_type(mesh, "ARMATURE")
 
 
 def _in_space_of(context, parts: Parts, animation: Animation) -> np.ndarray:

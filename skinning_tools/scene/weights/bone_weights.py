@@ -7,7 +7,6 @@ import numpy as np
 
 from ..bodies import deforming_bones
 from ..object_checks import object_label
-from ..skin_reader import LEAST_TOTAL_WEIGHT
 from .vertex_groups import fill_group, read_weights
 
 
@@ -35,8 +34,7 @@ def read_bone_weights(object, armature, names=None) -> BoneWeights:
     names = deforming_bones(armature) if names is None else tuple(names)
     bones, weights = read_weights(object, names)
     totals = weights.sum(axis=1)
-    usable = np.where(totals[:, None] > LEAST_TOTAL_WEIGHT, weights, 0.0)
-    bones, weights = convex_influences(bones, usable, len(object.data.vertices), len(names), object_label(object))
+    bones, weights = convex_influences(bones, weights, len(object.data.vertices), len(names), object_label(object))
     return BoneWeights(names, bones, weights, totals, locked_bones(object, names))
 
 

@@ -9,7 +9,7 @@ from ...core.bone_channels import square
 from ..bodies import deforming_bones
 from ..bone_selection import selected_bones
 from ..character import armature_at
-from ..skin_reader import LEAST_TOTAL_WEIGHT, armature_of, bone_matrices
+from ..skin_reader import armature_of, bone_matrices
 from .active_vertex import active_vertex, stored_vertex
 from .bone_weights import locked_bones
 from .fit_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, is_copy, original_of, stored_bones
@@ -103,6 +103,8 @@ _latest: list = [None, None]
 def _region(original, names, matrices, rest, groups, to_world, place, settings: FitSettings) -> Region | None:
     """matrices (P, 3, 4) of the bones ``names`` and rest (3,) in the space that ``to_world`` (4, 4) is from; groups:
     weights by name; place (3,): where the vertex is in the world, None for where its weights put it."""
+    from ...core.deform.influences import LEAST_TOTAL_WEIGHT
+
     armature = armature_of(original)
     weights = np.array([groups.get(name, 0.0) for name in names])
     total = weights.sum()

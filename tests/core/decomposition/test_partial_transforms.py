@@ -176,7 +176,7 @@ def test_bad_input(wolf):
         solve_transforms(animation, rest[:5], bones, weights, 21)
     with pytest.raises(BadWeights, match="do not fit"):
         solve_transforms(animation, rest, bones[:9], weights[:9], 21)
-    with pytest.raises(BadWeights, match="not among the 20"):
+    with pytest.raises(BadWeights, match="not among the armature's 20"):
         solve_transforms(animation, rest, bones, weights, 20)
     with pytest.raises(BadWeights, match="has weights"):
         solve_transforms(animation, rest, bones, 0 * weights, 21)
