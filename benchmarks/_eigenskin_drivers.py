@@ -139,7 +139,7 @@ def _stepwise(model: EigenSkin, rotations: bool) -> Network:
         else:
             angle = network.store("angles", [Term(_angle_text(space.axis), tuple(channels))], np.pi, False)
             angles = hinge_angles(space.centers, space.axis)
-            basis = [(f"exp(-acos(cos({{0}}{-other:+.12g}))/{space.radius:.12g})", [angle]) for other in angles]
+            basis = [(f"exp(-abs({{0}}{-other:+.12g})/{space.radius:.12g})", [angle]) for other in angles]
         kept = [network.store("basis", [Term(text, tuple(values))], 1.0, False) for text, values in basis]
         for weights in support.basis_weights.T:
             terms = [Term(f"{weight:+.12g}*{{0}}", (value,)) for weight, value in zip(weights, kept, strict=True)]

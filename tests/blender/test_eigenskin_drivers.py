@@ -57,6 +57,11 @@ def interpolating(joints, joint: int, space: PoseSpace):
 MODELS = {
     "hinge": lambda joints: models.made_up(joints, {LOWER: models.hinge()}),
     "hinge about any axis": lambda joints: models.made_up(joints, {LOWER: models.hinge(axis=(0.3, -0.8, 1e-9))}),
+    "hinge to one side": lambda joints: models.made_up(joints, {LOWER: models.hinge((40, 90, 170))}),
+    "hinge to the other side": lambda joints: models.made_up(
+        joints, {LOWER: models.hinge((-150, -80, -30), axis=(0.3, -0.8, 0.52))}, size=500.0
+    ),
+    "hinge that folds both ways": lambda joints: interpolating(joints, LOWER, models.hinge((-130, -100, 100, 130))),
     "ball": lambda joints: models.made_up(joints, {UPPER: models.ball()}),
     "both": lambda joints: models.made_up(joints, {UPPER: models.ball(), LOWER: models.hinge()}),
     "small radius": lambda joints: models.made_up(

@@ -12,6 +12,9 @@ REST = np.array([1.0, 0.0, 0.0, 0.0])
 # Radians. Rotations nearer to each other than this are one observation; a joint that turned less has not moved.
 SAME_ROTATION = np.radians(0.25)
 
+# Radians: what rounding leaves of the middle of angles that are as far to both sides.
+_ROUNDING = 1e-9
+
 # Radians that the rotations of a hinge may stray from its axis.
 _HINGE_TOLERANCE = np.radians(0.1)
 
@@ -46,11 +49,12 @@ class PoseSpace:
 def rotation_distances(rotations: np.ndarray, centers: np.ndarray, axis: np.ndarray | None = None) -> np.ndarray:
     """(F, M) radians between ``rotations`` (F, 4) and ``centers`` (M, 4), both unit quaternions.
 
-    About an axis the difference of the angles of a hinge; else the angle of the rotation from one to the other.
+    About an axis the difference of the angles of a hinge, which does not go the other way round: 100° one way and 100°
+    the other are 200° apart. Else the angle of the rotation from one to the other.
     """
     if axis is not None:
-        difference = hinge_angles(rotations, axis)[:, None] - hinge_angles(centers, axis)
-        return np.abs((difference + np.pi) % (2 * np.pi) - np.pi)
+        angles = hinge_angles(rotations, axis, hinge_middle(centers, axis))
+        return np.abs(angles[:, None] - hinge_angles(centers, axis))
     relative = quaternions.product(
         quaternions.conjugate(np.asarray(centers, dtype=np.float64))[None],
         np.asarray(rotations, dtype=np.float64)[:, None],
@@ -63,11 +67,20 @@ def rotation_angles(rotations: np.ndarray) -> np.ndarray:
     return 2 * np.arctan2(np.linalg.norm(rotations[..., 1:], axis=-1), np.abs(rotations[..., 0]))
 
 
-def hinge_angles(rotations: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """(F,) radians from −π to π that ``rotations`` (F, 4) turn about ``axis`` (3,): the twist about it."""
+def hinge_angles(rotations: np.ndarray, axis: np.ndarray, middle: float = 0.0) -> np.ndarray:
+    """(F,) radians, up to half a turn from ``middle``, that ``rotations`` (F, 4) turn about ``axis`` (3,): the twist."""
     real = rotations[..., 0]
     along = rotations[..., 1:] @ axis
-    return 2 * np.arctan2(np.where(real < 0, -along, along), np.abs(real))
+    angles = 2 * np.arctan2(np.where(real < 0, -along, along), np.abs(real))
+    return angles if middle == 0 else (angles - middle + np.pi) % (2 * np.pi) + middle - np.pi
+
+
+def hinge_middle(centers: np.ndarray, axis: np.ndarray) -> float:
+    """The middle, radians, of the angles of ``centers`` (M, 4): half a turn from it, where the angle of a hinge jumps
+    from its one end to the other, it is farthest from them all."""
+    angles = hinge_angles(centers, axis)
+    middle = 0.5 * float(angles.min() + angles.max())
+    return middle if abs(middle) > _ROUNDING else 0.0
 
 
 def hinge_axis(rotations: np.ndarray) -> np.ndarray | None:

@@ -184,19 +184,25 @@ class _Planner:
         from ...core.eigenskin import hinge_angles
 
         angle = float(hinge_angles(space.centers[center : center + 1], space.axis)[0])
-        # Both are from −π to π: so is the shorter way round from one to the other.
-        away = f"(abs(abs({{0}}{_rounded(-angle)})-pi)-pi)" if angle else "-abs({0})"
-        return f"exp({away}/{space.radius:.10g})", (self._angle(joint),)
+        away = f"abs({{0}}{_rounded(-angle)})" if angle else "abs({0})"
+        return f"exp(-{away}/{space.radius:.10g})", (self._angle(joint),)
 
     def _angle(self, joint: int) -> Value:
         if joint not in self._angles:
+            from ...core.eigenskin import hinge_middle
+
             space = self.model.spaces[joint]
             along = _product(self.model.joint_names[joint], (0.0, *space.axis))
-            turned = Term(f"2*atan2((1 if {{0}}>=0 else -1)*({along.text}),abs({{0}}))", along.values)
+            text = f"2*atan2((1 if {{0}}>=0 else -1)*({along.text}),abs({{0}}))"
+            middle = hinge_middle(space.centers, space.axis)
+            if middle:
+                # As above zero as fmod needs it: within half a turn of the middle.
+                text = f"fmod({text}{_rounded(3 * np.pi - middle)},2*pi){_rounded(middle - np.pi)}"
+            turned, largest = Term(text, along.values), np.pi + abs(middle)
             # The largest of the sums' slopes.
             slope = self._weights[joint] / space.radius
-            exactly = np.pi * _ROUNDING * slope > _TOLERANCE
-            self._angles[joint] = self.network.store(ANGLES, [turned], np.pi, exactly)
+            exactly = largest * _ROUNDING * slope > _TOLERANCE
+            self._angles[joint] = self.network.store(ANGLES, [turned], largest, exactly)
         return self._angles[joint]
 
     def _distance(self, joint: int, center: int) -> Value:

@@ -43,13 +43,36 @@ def test_small_and_half_turns_are_exact(angle):
 
 
 @given(st.floats(-np.pi + 1e-6, np.pi - 1e-6), st.floats(-np.pi + 1e-6, np.pi - 1e-6), st.sampled_from([-1, 1]))
-def test_a_hinge_compares_angles_the_shorter_way_round(one, other, sign):
+def test_a_hinge_compares_angles_and_does_not_go_the_other_way_round(one, other, sign):
     axis = np.array([2.0, -1, 2]) / 3
     first, second = sign * turns([one * axis]), turns([other * axis])
     assert hinge_angles(first, axis)[0] == pytest.approx(one, abs=1e-12)
-    apart = rotation_distances(first, second, axis)[0, 0]
-    assert apart == pytest.approx(rotation_distances(first, second)[0, 0], abs=1e-7)
-    assert apart == pytest.approx(min(abs(one - other), 2 * np.pi - abs(one - other)), abs=1e-12)
+    observed = np.concatenate([REST[None], second, first])
+    apart = rotation_distances(first, observed, axis)[0]
+    np.testing.assert_allclose(apart, [abs(one), abs(one - other), 0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("observed", "angle", "expected"),
+    [
+        ((-100, 100), 100, (100, 200, 0)),
+        ((-100, 100), -100, (100, 0, 200)),
+        ((-100, 100), 179, (179, 279, 79)),
+        ((-100, 100), -179, (179, 79, 279)),
+        ((170,), 185, (185, 15)),
+        ((170,), 264, (264, 94)),
+        ((170,), 266, (94, 264)),
+        ((-150, -40), -200, (200, 50, 160)),
+        ((90, 180, -90), 200, (200, 110, 20, 290)),
+        ((), 179, (179,)),
+        ((), -179, (179,)),
+    ],
+)
+def test_the_ends_of_a_hinge_are_far_from_what_is_observed(observed, angle, expected):
+    axis = np.array([0.6, 0.0, -0.8])
+    centers = turns(np.radians([0, *observed])[:, None] * axis)
+    found = rotation_distances(turns([np.radians(angle) * axis]), centers, axis)[0]
+    np.testing.assert_allclose(np.degrees(found), expected, atol=1e-9)
 
 
 def test_a_turn_about_another_axis_is_no_angle_of_the_hinge():
