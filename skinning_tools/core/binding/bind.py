@@ -36,8 +36,9 @@ def bind(
 ) -> tuple[np.ndarray, np.ndarray]:
     """bones (N, K) int32 and weights (N, K) float64 of the body's vertices, rows summing to 1, strongest first.
 
-    method: one of ``METHODS``. RIGID gives every vertex its nearest bone (where several are as near, the nearest bone
-    that they all hang from), K = 1, or, with ``whole_parts``, every connected part one bone. CONTAINMENT uses ``volumes``, or capsules that it generates. The others: see their modules.
+    method: one of ``METHODS``. RIGID gives every vertex its nearest bone (where several are as near, the nearest one
+    that they all hang from), K = 1, or, with ``whole_parts``, every connected part one bone. CONTAINMENT uses
+    ``volumes``, or capsules that it generates. The others: see their modules.
     max_influences: K at most; K is smaller where no vertex has as many. Unused slots repeat a used bone with weight 0.
     distance_limits: one for all bones, or one for each (P,), in the mesh's units; no bone has a weight beyond its
     limit, but a vertex beyond all limits belongs to its nearest bone.

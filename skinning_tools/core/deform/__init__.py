@@ -6,6 +6,7 @@ from .influences import convex_influences, strongest_influences
 from .polar import polar_decomposition
 from .surface import (
     blended_normals,
+    blended_tangents,
     dominant_transforms,
     transformed_normals,
     transformed_tangents,
@@ -15,6 +16,7 @@ from .surface import (
 __all__ = [
     "METHODS",
     "blended_normals",
+    "blended_tangents",
     "convex_influences",
     "dominant_transforms",
     "polar_decomposition",

@@ -8,6 +8,8 @@ Source: the smooth skinning chapter, equations 3.6–3.10.
 
 import numpy as np
 
+from .influences import weight_matrix
+
 # Shorter than this, of unit vectors blended: nothing but rounding is left of a direction.
 _VANISHED = 1e-9
 
@@ -16,19 +18,33 @@ _ROUNDING = 1e-15
 
 
 def blended_normals(normals: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """Unit normals (N, 3) by linear blending, chapter equations 3.6–3.8.
+    """Unit normals (N, 3) by linear blending, chapter equations 3.6–3.8: n' = Σ_i w_i M_i⁻ᵀ n, divided by its length.
 
-    normals (N, 3), bones and weights (N, K), matrices (P, 3, 4). Each bone's inverse transpose moves the normal, which
-    is made a unit one before it is weighted and once more in the end. Where the bones cancel each other, the normal is
-    that of the bone with the largest weight.
+    normals (N, 3), bones and weights (N, K), matrices (P, 3, 4). The inverse transposes count with their sizes: a bone
+    that shrinks counts for more, and one that flattens, which has no inverse, for nearly all. Where the bones cancel
+    each other, the normal is that of the bone with the largest weight.
     """
-    movers = _normal_matrices(np.asarray(matrices, dtype=np.float64)[..., :3])
+    movers = _inverse_transposes(np.asarray(matrices, dtype=np.float64)[..., :3])
     normals = unit(normals)
     total = np.zeros_like(normals)
     for slot in range(bones.shape[1]):
-        total += weights[:, slot, None] * unit(np.einsum("nij,nj->ni", movers[bones[:, slot]], normals))
+        total += weights[:, slot, None] * np.einsum("nij,nj->ni", movers[bones[:, slot]], normals)
     dominant = transformed_normals(normals, dominant_transforms(bones, weights, matrices))
-    return np.where(_length(total) > _VANISHED, unit(total), dominant)
+    return np.where(_blended(total, movers, bones, weights), unit(total), dominant)
+
+
+def blended_tangents(tangents: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Unit tangents by linear blending, chapter equations 3.9–3.10: t' = Σ_i w_i M_i t, divided by its length.
+
+    tangents (N, 3) or (N, 4), as for ``transformed_tangents``; else as ``blended_normals``. They are across normals
+    that the same vertices' blended matrices move (``transformed_normals``), and not quite across ``blended_normals``.
+    """
+    linear = np.asarray(matrices, dtype=np.float64)[..., :3]
+    blended = (weight_matrix(bones, weights, len(linear)) @ linear.reshape(-1, 9)).reshape(-1, 3, 3)
+    dominant = dominant_transforms(bones, weights, matrices)[..., :3]
+    directions = unit(np.asarray(tangents, dtype=np.float64)[:, :3])
+    kept = _blended(np.einsum("nij,nj->ni", blended, directions), linear, bones, weights)
+    return transformed_tangents(tangents, np.where(kept[..., None], blended, dominant))
 
 
 def transformed_normals(normals: np.ndarray, transforms: np.ndarray) -> np.ndarray:
@@ -74,22 +90,18 @@ def vertex_normals(points: np.ndarray, triangles: np.ndarray, fallback: np.ndarr
     return np.where(_length(totals) > _VANISHED, unit(totals), missing)
 
 
-def transformed_tangents(tangents: np.ndarray, normals: np.ndarray, transforms: np.ndarray) -> np.ndarray:
-    """Unit tangents by each row's transform (N, 3, 4), made orthogonal to the deformed unit ``normals`` (N, 3).
+def transformed_tangents(tangents: np.ndarray, transforms: np.ndarray) -> np.ndarray:
+    """Unit tangents by each row's own transform (N, 3, 4) or (N, 3, 3), across the ``transformed_normals`` if they were
+    across the normals.
 
-    tangents (N, 3), or (N, 4) with the sign of the bitangent, which flips where the transform mirrors.
-    Where the transformed tangent lies along the normal, one across it is chosen.
+    tangents (N, 3), or (N, 4) with the sign of the bitangent, which flips where the transform mirrors. A tangent of
+    which the transform leaves nothing stays.
     """
     tangents = np.asarray(tangents, dtype=np.float64)
-    linear = np.asarray(transforms, dtype=np.float64)[..., :3]
+    linear = _scaled_to_one(np.asarray(transforms, dtype=np.float64)[..., :3])
     directions = unit(tangents[:, :3])
-    moved = unit(np.einsum("nij,nj->ni", linear, directions))
-    across = _perpendicular_part(moved, normals)
-    lost = (_length(across) <= _VANISHED) & directions.any(axis=1, keepdims=True)
-    least_aligned = np.eye(3)[np.argmin(np.abs(normals), axis=1)]
-    result = unit(np.where(lost, _perpendicular_part(least_aligned, normals), across))
-    # Once more: a tangent that was nearly along the normal has lost digits.
-    result = unit(_perpendicular_part(result, normals))
+    moved = np.einsum("nij,nj->ni", linear, directions)
+    result = np.where(_length(moved) > _VANISHED, unit(moved), directions)
     if tangents.shape[1] == 3:
         return result
     signs = np.where(np.linalg.det(linear) < 0, -1.0, 1.0) * tangents[:, 3]
@@ -117,13 +129,34 @@ def _normal_matrices(linear: np.ndarray) -> np.ndarray:
     return np.where(np.linalg.det(linear) < 0, -1.0, 1.0)[..., None, None] * _scaled_to_one(cofactors)
 
 
+def _inverse_transposes(linear: np.ndarray) -> np.ndarray:
+    """(P, 3, 3) the inverse transposes of ``linear`` (P, 3, 3) but for one factor common to all, the largest entry 1.
+
+    A map that flattens has those of one that leaves next to nothing of its thickness.
+    """
+    largest = np.abs(linear).max(axis=(-2, -1))
+    scaled = _scaled_to_one(linear)
+    cofactors = np.cross(np.roll(scaled, -1, axis=-2), np.roll(scaled, -2, axis=-2))
+    cofactors = np.where(np.abs(cofactors).max(axis=(-2, -1), keepdims=True) > _ROUNDING, cofactors, 0.0)
+    thickness = np.abs(np.linalg.det(scaled))
+    size = np.abs(cofactors).max(axis=(-2, -1))
+    # Logarithms: the sizes of several bones may be farther apart than numbers reach.
+    usable = size > 0
+    sizes = np.log(size[usable]) - np.log(np.maximum(thickness, _ROUNDING)[usable]) - np.log(largest[usable])
+    factors = np.zeros(len(linear))
+    factors[usable] = np.exp(sizes - sizes.max(initial=-np.inf))
+    return _normal_matrices(linear) * factors[:, None, None]
+
+
+def _blended(total, parts, bones, weights) -> np.ndarray:
+    """(N, 1) bool: whether more than rounding is left of sums ``total`` (N, 3) over ``parts`` (P, 3, 3)."""
+    sizes = np.abs(parts).max(axis=(-2, -1))
+    return _length(total) > _VANISHED * (weights * sizes[bones]).max(axis=1, initial=0.0)[:, None]
+
+
 def _scaled_to_one(matrices: np.ndarray) -> np.ndarray:
     largest = np.abs(matrices).max(axis=(-2, -1), keepdims=True)
     return np.divide(matrices, largest, out=np.zeros_like(matrices), where=largest > 0)
-
-
-def _perpendicular_part(vectors, normals) -> np.ndarray:
-    return vectors - np.einsum("ni,ni->n", vectors, normals)[:, None] * normals
 
 
 def _length(vectors) -> np.ndarray:

@@ -68,7 +68,8 @@ def rotation_angles(rotations: np.ndarray) -> np.ndarray:
 
 
 def hinge_angles(rotations: np.ndarray, axis: np.ndarray, middle: float = 0.0) -> np.ndarray:
-    """(F,) radians, up to half a turn from ``middle``, that ``rotations`` (F, 4) turn about ``axis`` (3,): the twist."""
+    """(F,) radians, up to half a turn from ``middle``, that ``rotations`` (F, 4) turn about ``axis`` (3,): the twist
+    about it."""
     real = rotations[..., 0]
     along = rotations[..., 1:] @ axis
     angles = 2 * np.arctan2(np.where(real < 0, -along, along), np.abs(real))

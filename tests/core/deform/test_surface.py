@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.deform import (
     METHODS,
     blended_normals,
+    blended_tangents,
     dominant_transforms,
     skin_frame,
     transformed_normals,
@@ -58,16 +59,44 @@ def test_normals_stay_across_the_plane_they_belong_to(seed, magnitude):
     assert np.einsum("ni,ni->n", front, result).min() > 0
 
 
+def by_the_chapter(vectors, bones, weights, movers):
+    """Equations 3.6 to 3.10 as they stand, a row at a time: the sum of what each bone makes of it, at unit length."""
+    rows = []
+    for vector, row, values in zip(vectors, bones, weights, strict=True):
+        total = sum(value * (movers[bone] @ vector) for value, bone in zip(values, row, strict=True))
+        rows.append(total / np.linalg.norm(total))
+    return np.array(rows)
+
+
+# What the bones do besides turning: nothing, or what makes the formulas' parts differ in length.
+MAPS = {
+    "rigid": lambda random, turns: turns,
+    "scaled": lambda random, turns: turns * random.uniform(0.1, 10, (len(turns), 1, 1)),
+    "stretched": lambda random, turns: turns @ (np.eye(3) * random.uniform(0.2, 5, (len(turns), 1, 3))),
+    "sheared": lambda random, turns: turns @ (np.eye(3) + np.triu(random.uniform(-2, 2, (len(turns), 3, 3)), 1)),
+    "mirrored": lambda random, turns: turns * random.choice([-1, 1], (len(turns), 1, 1)) @ np.diag([1, -1, 2]),
+    "any": lambda random, turns: random.normal(size=turns.shape),
+    "huge": lambda random, turns: 1e100 * random.normal(size=turns.shape),
+    "tiny": lambda random, turns: 1e-100 * random.normal(size=turns.shape),
+}
+
+
+@pytest.mark.parametrize("kind", MAPS)
 @given(st.integers(0, 10_000))
-@settings(deadline=None, max_examples=40)
-def test_blended_normals_are_the_chapters(seed):
-    normals, bones, weights, matrices = problem(seed)
-    expected = []
-    for normal, row, values in zip(normals, bones, weights, strict=True):
-        moved = [np.linalg.inv(matrices[bone, :, :3]).T @ normal for bone in row]
-        total = sum(value * vector / np.linalg.norm(vector) for value, vector in zip(values, moved, strict=True))
-        expected.append(total / np.linalg.norm(total))
-    np.testing.assert_allclose(blended_normals(normals, bones, weights, matrices), expected, atol=1e-9)
+@settings(deadline=None, max_examples=20)
+def test_blended_normals_and_tangents_are_the_chapters(kind, seed):
+    vectors, bones, weights, matrices = problem(seed)
+    random = np.random.default_rng(seed)
+    linear = MAPS[kind](random, Rotation.random(len(matrices), random_state=seed).as_matrix())
+    matrices = np.concatenate([linear, matrices[..., 3:]], axis=-1)
+    found = blended_normals(vectors, bones, weights, matrices)
+    movers = np.linalg.inv(linear).swapaxes(-1, -2)
+    np.testing.assert_allclose(found, by_the_chapter(vectors, bones, weights, movers), atol=1e-7)
+    found = blended_tangents(vectors, bones, weights, matrices)
+    np.testing.assert_allclose(found, by_the_chapter(vectors, bones, weights, linear), atol=1e-7)
+    # The blended transform is what the formula of tangents amounts to.
+    transforms = vertex_transforms(vectors, bones, weights, matrices)
+    np.testing.assert_allclose(transformed_tangents(vectors, transforms), found, atol=1e-9)
 
 
 def test_one_bone_makes_all_kinds_of_normals_the_same():
@@ -98,6 +127,8 @@ def test_normals_that_cancel_follow_the_dominant_bone():
     bones, weights = np.tile([0, 1], (3, 1)), np.array([[0.5, 0.5], [0.5, 0.5], [0.25, 0.75]])
     result = blended_normals(normals, bones, weights, matrices)
     np.testing.assert_allclose(result, [[1, 0, 0], [0, 0, 1], [-1, 0, 0]], atol=1e-12)
+    tangents = blended_tangents(np.column_stack([normals, [1, -1, 1]]), bones, weights, matrices)
+    np.testing.assert_allclose(tangents, [[1, 0, 0, 1], [0, 0, 1, -1], [-1, 0, 0, 1]], atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [(1, 1, 0), (1, 0, 0), (0, 0, 0)])
@@ -111,15 +142,17 @@ def test_flattened_and_missing_normals(scale):
     bones, weights = np.tile([0, 1], (20, 1)), np.full((20, 2), 0.5)
     tangents = np.cross(normals, unit_rows(random, 20))
     for result in (
+        transformed_tangents(tangents, matrices[bones[:, 0]]),
+        blended_tangents(tangents, bones, weights, matrices),
+    ):
+        np.testing.assert_allclose(lengths(result), [0] + [1] * 19, atol=1e-12)
+    for result in (
         blended_normals(normals, bones, weights, matrices),
         transformed_normals(normals, matrices[bones[:, 0]]),
     ):
         np.testing.assert_allclose(lengths(result), [0] + [1] * 19, atol=1e-12)
         if scale == (1, 1, 0):
             np.testing.assert_allclose(np.abs(result[1:, 2]), 1, atol=1e-12)
-        across = transformed_tangents(tangents, result, matrices[bones[:, 0]])
-        np.testing.assert_allclose(lengths(across), [0] + [1] * 19, atol=1e-12)
-        np.testing.assert_allclose(np.einsum("ni,ni->n", across, result), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("ratio", [1e-2, 3e-5, 1e-7])
@@ -146,22 +179,25 @@ def test_tangents_lie_across_the_normal_and_keep_their_side(seed):
     signs = random.choice([-1.0, 1.0], 30)
     linear = random.normal(size=(30, 3, 3))
     moved_normals = transformed_normals(normals, linear)
-    result = transformed_tangents(np.column_stack([tangents, signs]), moved_normals, linear)
+    result = transformed_tangents(np.column_stack([tangents, signs]), linear)
     np.testing.assert_allclose(lengths(result[:, :3]), 1, atol=1e-12)
-    np.testing.assert_allclose(np.einsum("ni,ni->n", result[:, :3], moved_normals), 0, atol=1e-12)
-    # The inverse transpose keeps tangents across the normal, so they are those of the map itself.
-    np.testing.assert_allclose(result[:, :3], lengthened(np.einsum("nij,nj->ni", linear, tangents)), atol=1e-7)
+    # The inverse transpose keeps tangents across the normal.
+    np.testing.assert_allclose(np.einsum("ni,ni->n", result[:, :3], moved_normals), 0, atol=1e-9)
     bitangents = signs[:, None] * np.cross(normals, tangents)
     moved = np.einsum("nij,nj->ni", linear, bitangents)
     shown = result[:, 3:] * np.cross(moved_normals, result[:, :3])
     assert np.einsum("ni,ni->n", moved, shown).min() > 0
 
 
-def test_a_tangent_along_the_normal_is_replaced():
-    normals = unit_rows(np.random.default_rng(5), 20)
-    result = transformed_tangents(normals, normals, np.tile(np.eye(3), (20, 1, 1)))
-    np.testing.assert_allclose(lengths(result), 1, atol=1e-12)
-    np.testing.assert_allclose(np.einsum("ni,ni->n", result, normals), 0, atol=1e-12)
+def test_unequal_bones_are_weighed_by_what_their_inverse_transposes_are():
+    """A bone that flattens counts alone, and one that shrinks by ten for ten times as much."""
+    normal, bones, weights = np.array([[0.6, 0.0, 0.8]]), np.array([[0, 1]]), np.array([[0.5, 0.5]])
+    flat = np.stack([np.eye(3, 4), np.diag([1.0, 1.0, 0.0]) @ np.eye(3, 4)])
+    np.testing.assert_allclose(blended_normals(normal, bones, weights, flat), [[0, 0, 1]], atol=1e-9)
+    turned = Rotation.from_euler("y", 90, degrees=True).as_matrix()
+    small = np.stack([np.eye(3, 4), np.column_stack([0.1 * turned, np.zeros(3)])])
+    expected = normal + 10 * normal @ turned.T
+    np.testing.assert_allclose(blended_normals(normal, bones, weights, small), lengthened(expected), atol=1e-12)
 
 
 def test_vertex_normals_of_faces():
