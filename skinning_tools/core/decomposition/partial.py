@@ -12,6 +12,7 @@ from ..deform.influences import convex_influences, weight_matrix
 from ..dense import one_blas_thread, product
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore, span
+from ..solve_memory import LARGEST_KEPT
 from .bone_model import BoneModel, homogeneous, monomials
 from .reduction import AnimationMatrix
 from .smoothness import Smoothness, independent_sets, neighbor_weights
@@ -38,8 +39,6 @@ _SMOOTHING_SWEEPS = 40
 _WORTH_SMOOTHING = 1e-3
 # A vertex of which less than this is free keeps its weights.
 _LEAST_BUDGET = 1e-6
-# Bytes of inner products that are kept from sweep to sweep.
-LARGEST_KEPT = 512 << 20
 
 
 @dataclass(frozen=True, eq=False)

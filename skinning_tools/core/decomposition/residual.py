@@ -17,6 +17,9 @@ from ..deform.influences import weight_matrix
 from ..dense import product, self_product
 from ..eigenskin.displacements import damped_inverse
 from ..progress import Progress, checkpoint, ignore
+from ..solve_memory import RESIDUAL_BLOCK_BYTES as _BLOCK_BYTES
+from ..solve_memory import RESIDUAL_GRAM as _LARGEST_GRAM
+from ..solve_memory import RESIDUAL_OVERSAMPLING as _OVERSAMPLING
 
 _STAGE = "Residual shapes"
 # On captured motion the start is nearly the best already: a pass that saves less than this share of the squared error
@@ -24,10 +27,7 @@ _STAGE = "Residual shapes"
 _PASSES = 12
 _WORTHWHILE = 1e-2
 _RIDGE = 1e-10
-_BLOCK_BYTES = 32 << 20
-# Up to this many frames the start is exact: the eigenvectors of a matrix of frames by frames.
-_LARGEST_GRAM = 1500
-_OVERSAMPLING, _ITERATIONS = 20, 4
+_ITERATIONS = 4
 # Row and column of the entries of a symmetric 3 × 3 matrix.
 _ROWS, _COLUMNS = np.triu_indices(3)
 
@@ -43,12 +43,6 @@ class ResidualShapes:
     def rest(self, rest: np.ndarray, frame: int) -> np.ndarray:
         """``rest`` (N, 3) as corrected in a frame."""
         return rest + np.tensordot(self.values[frame], self.shapes, axes=1)
-
-
-def residual_memory(frame_count: int, vertex_count: int, count: int) -> int:
-    """Bytes that ``fit_residual_shapes`` needs, at the most."""
-    exact = 3 * min(frame_count, _LARGEST_GRAM) ** 2 + 6 * frame_count * (2 * count + _OVERSAMPLING)
-    return 8 * (exact + 8 * vertex_count * count + 2 * frame_count * count**2) + 4 * _BLOCK_BYTES
 
 
 def fit_residual_shapes(

@@ -17,13 +17,12 @@ from . import kavan2010
 from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
 from .error_seeds import parts_of, regions_by_error
-from .partial import LARGEST_KEPT
 from .reduction import AnimationMatrix, Reduction, reduce_animation
-from .residual import fit_residual_shapes, residual_memory
+from .residual import fit_residual_shapes
 from .segmentation import fill_empty_regions, grow_regions
 from .smooth_solution import smooth_solution
 from .split_merge import move_bones, squared_error
-from .sweeps import MOST_WORKERS, alternate, collect_equations, vertex_blocks
+from .sweeps import alternate, collect_equations, vertex_blocks
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
 from .transforms import NormalEquations, from_rows
 from .types import Decomposition, Settings
@@ -86,24 +85,6 @@ def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) ->
         return kavan2010.reduce_as_published(matrix, progress)
     tolerance = min(_REDUCTION_ERROR, settings.target_error / 4000.0) if settings.target_error else _REDUCTION_ERROR
     return reduce_animation(matrix, tolerance, progress=progress)
-
-
-def memory_estimate(frame_count: int, vertex_count: int, settings: Settings) -> int:
-    """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most."""
-    height, columns = 3 * frame_count, 4 * settings.bone_count
-    # Nobody knows before how far an animation can be reduced; noise cannot at all.
-    dimension = min(height, vertex_count)
-    reduced = vertex_count * dimension + 2 * height * dimension + min(height, 2400) ** 2
-    state = vertex_count * (8 + 3 * settings.max_influences + settings.bone_count / 2)
-    at_work = sum(part.stop - part.start for part in vertex_blocks(vertex_count)[:MOST_WORKERS])
-    blocks = at_work * (height + 4 * columns)
-    motions = 8 * columns * (height + columns)
-    needed = 8 * int(reduced + state + blocks + motions) + (150 << 20)
-    if settings.smoothness:
-        needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
-    if settings.residual_shapes:
-        needed += residual_memory(frame_count, vertex_count, min(settings.residual_shapes, frame_count))
-    return needed
 
 
 @dataclass(frozen=True)

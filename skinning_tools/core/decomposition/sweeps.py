@@ -6,12 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ..progress import Progress, checkpoint, ignore, span
+from ..solve_memory import BLOCK_VERTICES, MOST_WORKERS
 from .bone_model import BoneModel
 from .transforms import NormalEquations, design_matrix
 from .vertex_step import VertexState, improve_vertices
 
-_BLOCK_VERTICES = 2048
-MOST_WORKERS = 4
 _WORKERS = min(os.cpu_count() or 1, MOST_WORKERS)
 # Of the last change of the transforms, and how it grows from sweep to sweep that is accepted. Rest positions follow
 # their own last change by half of it: a whole one would have them overshoot, as they are fitted to bones that move too.
@@ -21,7 +20,7 @@ _GROWTH = 1.2
 _SHARE_OF_REST = 0.5
 
 
-def vertex_blocks(count: int, size: int = _BLOCK_VERTICES):
+def vertex_blocks(count: int, size: int = BLOCK_VERTICES):
     """Slices that cover ``count`` vertices, in order."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 

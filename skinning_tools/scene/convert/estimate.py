@@ -10,6 +10,7 @@ from bpy.app.translations import pgettext_iface as iface_
 
 from ...core.errors import NotEnoughMemory
 from ...core.run_time import Work, stage_seconds
+from ...core.solve_memory import memory_estimate
 from ..animation.simulations import own_simulation_start
 from ..background import Steps
 from ..object_checks import visible_modifiers
@@ -80,7 +81,6 @@ def estimate(work: Work) -> Estimate:
 
 def needed_memory(work: Work) -> int:
     """Bytes that a conversion needs at the most, frames included."""
-    from ...core.decomposition import memory_estimate
     from ..animation.animation_reader import POSITION_BYTES
 
     frames = work.frame_count * work.vertex_count * POSITION_BYTES

@@ -9,9 +9,10 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Settings, decompose, memory_estimate
-from skinning_tools.core.decomposition.residual import fit_residual_shapes, residual_memory
+from skinning_tools.core.decomposition.residual import fit_residual_shapes
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadSettings, Cancelled
+from skinning_tools.core.solve_memory import residual_memory
 
 from .sequences import sheet
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How much memory a decomposition needs at the most: what a panel shows before anything of the solver is loaded.
+
+Loading scipy takes a third of a second, and the sizes here are those that the solver cuts its work by.
+"""
+
+# Vertices that are worked on at once by one thread, and threads at the most.
+BLOCK_VERTICES, MOST_WORKERS = 2048, 4
+# Bytes of inner products that are kept from sweep to sweep.
+LARGEST_KEPT = 512 << 20
+# Of residual shapes: bytes at once, the frames up to which their start is exact (the eigenvectors of a matrix of frames
+# by frames), and the columns that a longer one has more.
+RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
+
+
+def memory_estimate(frame_count: int, vertex_count: int, settings) -> int:
+    """Bytes that ``decompose`` with core.decomposition.Settings needs beside ``frames`` (F, N, 3) float32, at the most."""
+    height, columns = 3 * frame_count, 4 * settings.bone_count
+    # Nobody knows before how far an animation can be reduced; noise cannot at all.
+    dimension = min(height, vertex_count)
+    reduced = vertex_count * dimension + 2 * height * dimension + min(height, 2400) ** 2
+    state = vertex_count * (8 + 3 * settings.max_influences + settings.bone_count / 2)
+    at_work = min(vertex_count, BLOCK_VERTICES * MOST_WORKERS)
+    blocks = at_work * (height + 4 * columns)
+    motions = 8 * columns * (height + columns)
+    needed = 8 * int(reduced + state + blocks + motions) + (150 << 20)
+    if settings.smoothness:
+        needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
+    if settings.residual_shapes:
+        needed += residual_memory(frame_count, vertex_count, min(settings.residual_shapes, frame_count))
+    return needed
+
+
+def residual_memory(frame_count: int, vertex_count: int, count: int) -> int:
+    """Bytes that ``fit_residual_shapes`` needs, at the most."""
+    exact = 3 * min(frame_count, RESIDUAL_GRAM) ** 2 + 6 * frame_count * (2 * count + RESIDUAL_OVERSAMPLING)
+    return 8 * (exact + 8 * vertex_count * count + 2 * frame_count * count**2) + 4 * RESIDUAL_BLOCK_BYTES
