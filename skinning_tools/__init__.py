@@ -7,9 +7,10 @@ Nothing here imports bpy before it registers: `core` works without Blender.
 
 def _modules() -> list:
     from . import command_line, operators, panels, preview
+    from .scene import look_ups
     from .scene.convert import settings
 
-    return [settings, *preview.modules, *operators.modules, *panels.modules, command_line]
+    return [look_ups, settings, *preview.modules, *operators.modules, *panels.modules, command_line]
 
 
 def register() -> None:

@@ -14,7 +14,10 @@ RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
 
 
 def memory_estimate(frame_count: int, vertex_count: int, settings) -> int:
-    """Bytes that ``decompose`` with core.decomposition.Settings needs beside ``frames`` (F, N, 3) float32, at the most."""
+    """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most.
+
+    settings: of core.decomposition.
+    """
     height, columns = 3 * frame_count, 4 * settings.bone_count
     # Nobody knows before how far an animation can be reduced; noise cannot at all.
     dimension = min(height, vertex_count)

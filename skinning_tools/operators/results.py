@@ -10,6 +10,7 @@ from ..scene import background, dependencies
 from ..scene.convert.chosen_sources import Chosen, check_chosen, convert_chosen
 from ..scene.convert.conversion_settings import settings_of, take_settings
 from ..scene.convert.result import delete_result, other_results, result_of, sources_to_convert
+from ..scene.look_ups import shares
 from ..scene.visibility import make_active, set_hidden
 from .boundary import SkinningJob, reported
 
@@ -32,6 +33,7 @@ class OnResult:
     """Mix-in of an operator that works on the conversion of the active object."""
 
     @classmethod
+    @shares
     def poll(cls, context):
         reason = cls.reason(context)
         if reason:

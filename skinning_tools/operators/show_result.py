@@ -8,6 +8,7 @@ from bpy.props import EnumProperty
 from ..core.errors import BadScene
 from ..scene import error_display
 from ..scene.convert.result import result_of, worst_frame
+from ..scene.look_ups import shares
 from ..scene.visibility import make_active, set_hidden
 from .boundary import reported
 
@@ -28,6 +29,7 @@ class SKINNING_OT_select_result(bpy.types.Operator):
     part: EnumProperty(name="Part", items=PARTS, default="RIG")
 
     @classmethod
+    @shares
     def poll(cls, context):
         if context.mode != "OBJECT":
             cls.poll_message_set("Go to Object Mode first")
@@ -64,6 +66,7 @@ class SKINNING_OT_show_error(bpy.types.Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
+    @shares
     def poll(cls, context):
         result = result_of(context.view_layer.objects.active)
         if result is None or not _with_error(result):
@@ -118,6 +121,7 @@ class SKINNING_OT_show_worst_frame(bpy.types.Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
+    @shares
     def poll(cls, context):
         result = result_of(context.view_layer.objects.active)
         if result is None or worst_frame(result.figures) is None:

@@ -5,7 +5,7 @@ import textwrap
 
 from bpy.app.translations import pgettext_iface as iface_
 
-from ..scene import background
+from ..scene import background, look_ups
 from ..scene.wording import TAB, duration_text, sentence
 
 # Pixels that a letter of the interface's font takes on average at a scale of one, those of margins and the icon, and
@@ -16,12 +16,22 @@ BOX_WIDTH = 50
 
 
 class SidebarPanel:
-    """A panel in the sidebar's tab. failures: the titles of the operators whose failures it shows."""
+    """A panel in the sidebar's tab. failures: the titles of the operators whose failures it shows.
+
+    What a subclass defines as ``draw`` and ``poll`` looks through the objects of the file once; see scene.look_ups.
+    """
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = TAB
     failures: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **given):
+        super().__init_subclass__(**given)
+        if "draw" in vars(cls):
+            cls.draw = look_ups.shares(cls.draw)
+        if "poll" in vars(cls):
+            cls.poll = classmethod(look_ups.shares(vars(cls)["poll"].__func__))
 
 
 def split_layout(panel):

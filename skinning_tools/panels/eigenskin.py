@@ -8,6 +8,7 @@ from ..scene.character import character_of, target_mesh
 from ..scene.eigenskin.eigenskin import check_buildable, notes_on_modifiers
 from ..scene.eigenskin.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
+from ..scene.look_ups import is_in_some_scene
 from ..scene.skin_reader import armature_of
 from .drawing import (
     SidebarPanel,
@@ -31,7 +32,7 @@ class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         row = layout.row(align=True)
         row.use_property_split = False
-        lost = item.mesh is None or not item.mesh.users_scene
+        lost = item.mesh is None or not is_in_some_scene(item.mesh)
         # Those of the armature's other meshes are pale.
         row.active = lost or item.mesh.session_uid == self.shown_mesh_uid
         row.prop(item, "enabled", text="")

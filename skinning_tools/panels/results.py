@@ -6,7 +6,7 @@ from bpy.props import IntProperty
 
 from ..scene import background
 from ..scene.convert.conversion import REPORT_PROPERTY
-from ..scene.convert.result import index_of_conversion, result_of, stands_for_conversion
+from ..scene.convert.result import conversions, index_of_conversion, places_of_conversions, result_of
 from ..scene.visibility import make_active
 from .drawing import SidebarPanel
 
@@ -27,12 +27,12 @@ class SKINNING_UL_conversions(bpy.types.UIList):
 
     def filter_items(self, context, data, property):
         objects = getattr(data, property)
-        shown = [self.bitflag_filter_item if stands_for_conversion(ob) else 0 for ob in objects]
-        if self.filter_name:
-            named = bpy.types.UI_UL_list.filter_items_by_name(
-                self.filter_name, self.bitflag_filter_item, objects, "name"
-            )
-            shown = [own & other for own, other in zip(shown, named, strict=True)] if named else shown
+        places, bit = places_of_conversions(), self.bitflag_filter_item
+        found = [objects[place] for place in places]
+        named = self.filter_name and bpy.types.UI_UL_list.filter_items_by_name(self.filter_name, bit, found, "name")
+        shown = [0] * len(objects)
+        for place, flag in zip(places, named or [bit] * len(places), strict=True):
+            shown[place] = flag
         return shown, []
 
 
@@ -52,7 +52,7 @@ class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context):
-        return any(map(stands_for_conversion, bpy.data.objects))
+        return bool(conversions())
 
     def draw(self, context):
         layout = self.layout

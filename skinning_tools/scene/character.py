@@ -5,7 +5,8 @@ import bpy
 
 from ..core.errors import BadScene, SkinningError
 from .job_checks import active_object
-from .skin_reader import armature_of, check_skinned
+from .skin_reader import armature_of, check_skinned, meshes_of
+from .wording import names_text
 
 
 def armature_at(object):
@@ -24,7 +25,7 @@ def character_of(context, object) -> bpy.types.Object:
     if object is None or object.type != "ARMATURE":
         check_skinned(context, object)
         return object
-    meshes = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == object]
+    meshes = meshes_of(object, context.view_layer)
     if not meshes:
         raise BadScene(f'The armature "{object.name}" deforms no mesh of the view layer. Bind one to it first')
     selected = [ob for ob in meshes if ob.select_get(view_layer=context.view_layer)]
@@ -33,8 +34,9 @@ def character_of(context, object) -> bpy.types.Object:
         if len(choice) == 1:
             check_skinned(context, choice[0])
             return choice[0]
-    names = ", ".join(f'"{ob.name}"' for ob in meshes)
-    raise BadScene(f'The armature "{object.name}" deforms several meshes: {names}. Make the one that is meant active')
+    raise BadScene(
+        f'The armature "{object.name}" deforms several meshes: {names_text(meshes)}. Make the one that is meant active'
+    )
 
 
 def target_mesh(context):

@@ -2,7 +2,7 @@
 """What a job works on, and why it cannot start now."""
 
 from ..core.errors import SkinningError
-from . import background, dependencies
+from . import background, dependencies, look_ups
 
 
 def active_object(context):
@@ -19,7 +19,8 @@ def reason_not_to_work(context, check) -> str:
     if job is not None:
         return f"{job.title} is still running. Wait for it to end, or press Esc to cancel it"
     try:
-        check(context, active_object(context))
+        with look_ups.sharing():
+            check(context, active_object(context))
     except SkinningError as error:
         return str(error)
     return ""

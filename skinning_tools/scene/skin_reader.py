@@ -7,6 +7,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene
+from . import look_ups
 from .crs_record import modifier_input, modifier_record, native_modifier
 from .object_checks import check_mode, check_visible, object_label
 from .weights.vertex_groups import read_weights
@@ -151,6 +152,22 @@ def uses_envelopes(object) -> bool:
     modifier = armature_modifier(object)
     # A parent of type Armature cannot do without.
     return modifier.use_bone_envelopes if modifier is not None else armature_of(object) is not None
+
+
+def _armature_number(object) -> int | None:
+    # Asked of all objects of a file, most of which have neither.
+    if not object.modifiers and object.parent_type != "ARMATURE":
+        return None
+    armature = armature_of(object)
+    return armature.session_uid if armature is not None else None
+
+
+_by_armature = look_ups.Index(_armature_number, "MESH")
+
+
+def meshes_of(armature, view_layer) -> list[bpy.types.Object]:
+    """The mesh objects of the view layer that the armature deforms, shown or not. Cheap enough for a panel."""
+    return _by_armature.at(armature.session_uid, within=view_layer)
 
 
 def bone_names(object, armature) -> tuple[str, ...]:

@@ -9,6 +9,9 @@ from bpy.app.translations import pgettext_iface as iface_
 # The sidebar's tab.
 TAB = "Skinning"
 
+# More in a message would hide what it says.
+MOST_NAMED = 8
+
 
 def counted(number: int, noun: str) -> str:
     """Such as "1 example" and "2 examples"."""
@@ -18,6 +21,12 @@ def counted(number: int, noun: str) -> str:
 def vertices_text(count: int) -> str:
     """Such as "1 vertex" and "1,200 vertices"."""
     return "1 vertex" if count == 1 else f"{count:,} vertices"
+
+
+def names_text(objects) -> str:
+    """Such as '"Body", "Hair" and others'."""
+    names = ", ".join(f'"{ob.name}"' for ob in objects[:MOST_NAMED])
+    return f"{names} and others" if len(objects) > MOST_NAMED else names
 
 
 def sentence(text: str) -> str:

@@ -59,7 +59,7 @@ def test_which_armature(how):
     if how != "only":
         other = armature_of_segments([[(0, 0, 0), (1, 0, 0)]], "Other")
         activate(ob)
-        refused('There are several armatures: "Rig", "Other"')
+        refused('There are several armatures: "Other", "Rig"')
     if how == "modifier":
         ob.modifiers.new("Armature", "ARMATURE").object = rig
         other.select_set(True)

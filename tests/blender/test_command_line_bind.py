@@ -74,7 +74,7 @@ def test_objects_to_bones(shot, capsys):
 def test_reasons_not_to_bind(shot, tmp_path, capsys):
     output = tmp_path / "out.blend"
     for arguments, part in (
-        (("--object", "Arm"), 'several armatures: "Rig", "Other"'),
+        (("--object", "Arm"), 'several armatures: "Other", "Rig"'),
         (("--object", "Leg"), 'no object "Leg"'),
         (("--object", "Rig"), 'object "Rig" is not a mesh'),
         (("--object", "Arm", "--armature", "Nobody"), 'no armature "Nobody"'),

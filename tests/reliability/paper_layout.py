@@ -97,17 +97,28 @@ class PaperContext:
 
 def draw_all() -> list[str]:
     """Draw every panel of the sidebar that shows itself; returns their names. Raises what the panels raise."""
-    drawn = []
-    for panel in (each for module in panels.modules for each in module.registry if issubclass(each, bpy.types.Panel)):
-        drawing, context = _stand_in(panel), PaperContext()
-        if panel.bl_region_type != "UI" or (hasattr(drawing, "poll") and not drawing.poll(context)):
-            continue
-        drawing.layout = PaperLayout()
-        for part in ("draw_header", "draw"):
-            if hasattr(drawing, part):
-                getattr(drawing, part)(context)
-        drawn.append(panel.__name__)
-    return drawn
+    shown = [panel for panel in sidebar_panels() if shows_itself(panel)]
+    for panel in shown:
+        draw(panel)
+    return [panel.__name__ for panel in shown]
+
+
+def sidebar_panels() -> list[type]:
+    every = (each for module in panels.modules for each in module.registry if issubclass(each, bpy.types.Panel))
+    return [panel for panel in every if panel.bl_region_type == "UI"]
+
+
+def shows_itself(panel) -> bool:
+    drawing = _stand_in(panel)
+    return not hasattr(drawing, "poll") or drawing.poll(PaperContext())
+
+
+def draw(panel) -> None:
+    drawing, context = _stand_in(panel), PaperContext()
+    drawing.layout = PaperLayout()
+    for part in ("draw_header", "draw"):
+        if hasattr(drawing, part):
+            getattr(drawing, part)(context)
 
 
 def _stand_in(cls):

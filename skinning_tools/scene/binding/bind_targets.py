@@ -7,11 +7,13 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadScene
+from .. import look_ups
 from ..bodies import check_deforming, stretch_of
 from ..job_checks import active_object
 from ..object_checks import check_mode, check_own_mesh, check_visible, object_label
-from ..skin_reader import armature_of
+from ..skin_reader import armature_of, meshes_of
 from ..temporary_scene import temporary_scene
+from ..wording import MOST_NAMED, names_text
 from .bind_volumes import is_volume, meshes_of_volume, volume_armature
 
 
@@ -45,7 +47,7 @@ def find_targets(context, armature_name: str = "", as_objects: bool = False) -> 
     """
     active = active_object(context)
     armature = find_armature(context, armature_name)
-    selected = [ob for ob in context.view_layer.objects.selected if ob.type == "MESH" and not is_volume(ob)]
+    selected = [ob for ob in look_ups.selected_in(context.view_layer) if ob.type == "MESH" and not is_volume(ob)]
     if active.type == "MESH" and not is_volume(active):
         meshes = [active, *(ob for ob in selected if ob != active)] if as_objects else [active]
     else:
@@ -174,13 +176,12 @@ def _automatic(context, active):
     own = active if active.type == "ARMATURE" else volume_armature(active) or _present(active)
     if own is not None:
         return own
-    objects = context.view_layer.objects
-    for choice in (objects.selected, objects):
-        found = [ob for ob in choice if ob.type == "ARMATURE"]
+    selected = [ob for ob in look_ups.selected_in(context.view_layer) if ob.type == "ARMATURE"]
+    for found in (selected, look_ups.armatures_in(context.view_layer, most=MOST_NAMED + 1)):
         if len(found) == 1:
             return found[0]
         if found:
-            names = ", ".join(f'"{ob.name}"' for ob in found)
+            names = names_text(found)
             raise BadScene(f"There are several armatures: {names}. Choose one in the panel, or select it with the mesh")
     raise BadScene(f"There is no armature to bind the {object_label(active)} to. Add one, and place its bones")
 
@@ -195,7 +196,7 @@ def _present(object):
 
 def _deformed(context, armature, as_objects: bool) -> list:
     """The one mesh that the armature deforms. Raises BadScene."""
-    found = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == armature]
+    found = meshes_of(armature, context.view_layer)
     if len(found) == 1 and not as_objects:
         return found
     raise BadScene(f'No mesh is selected that could be bound to "{armature.name}". Select the meshes, too')

@@ -13,6 +13,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ...core.errors import BadScene
+from .. import look_ups
 from ..local_collections import collections_beside
 from ..records import read_record, write_record
 from ..wording import counted
@@ -55,7 +56,15 @@ def volume_armature(object):
 
 def volumes_of(armature) -> list:
     """The volume objects of an armature that are in some scene."""
-    return [ob for ob in bpy.data.objects if ob.parent == armature and is_volume(ob) and ob.users_scene]
+    return [ob for ob in _by_armature.at(armature.session_uid) if look_ups.is_in_some_scene(ob)]
+
+
+def _armature_number(object) -> int | None:
+    armature = volume_armature(object)
+    return armature.session_uid if armature is not None else None
+
+
+_by_armature = look_ups.Index(_armature_number, "MESH")
 
 
 def wire_shape(kind: str, radii) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.errors import BadScene
 from ..crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
+from ..look_ups import users_of
 from ..object_checks import object_label
 from ..object_transform import set_parent_type
 from ..records import RESERVED, write_record
@@ -302,7 +303,5 @@ def _twins(object) -> list:
 
 def _other_users(object) -> list:
     """Objects of this file that share the mesh of ``object``."""
-    mesh = object.data
-    if mesh.users < 2:
-        return []
-    return [ob for ob in bpy.data.objects if ob.data == mesh and ob != object and ob.library is None]
+    users = users_of(object.data) if object.data.users > 1 else []
+    return [ob for ob in users if ob != object and ob.library is None]

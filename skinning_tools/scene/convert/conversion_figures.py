@@ -27,7 +27,7 @@ def figures_of(object) -> dict | None:
 def has_figures(object) -> bool:
     """Whether the object is a conversion's mesh or rig. Cheap enough to ask of all objects in a panel's draw."""
     stored = object.get(REPORT_PROPERTY)
-    return _is_group(stored) and object.type in {"MESH", "ARMATURE"} and _is_sound(stored)
+    return stored is not None and _is_group(stored) and object.type in {"MESH", "ARMATURE"} and _is_sound(stored)
 
 
 def _is_sound(stored) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import bpy
 
 from ...core.errors import BadScene
+from .. import look_ups
 from ..object_checks import object_label
 from .conversion import REPORT_PROPERTY
 from .conversion_figures import figures_of, has_figures
@@ -85,6 +86,19 @@ def stands_for_conversion(object) -> bool:
     return rig is None or not has_figures(rig)
 
 
+_standing = look_ups.Index(lambda ob: stands_for_conversion(ob) or None, "MESH", "ARMATURE")
+
+
+def conversions() -> list[bpy.types.Object]:
+    """The objects of the file that stand for a conversion each. Cheap enough for a panel."""
+    return _standing.at(True)
+
+
+def places_of_conversions() -> list[int]:
+    """Where ``conversions`` are in bpy.data.objects."""
+    return _standing.places(True)
+
+
 def index_of_conversion(object) -> int:
     """Where in bpy.data.objects the conversion of ``object`` stands, -1 where it is not part of one."""
     result = result_of(object)
@@ -95,7 +109,7 @@ def index_of_conversion(object) -> int:
 def other_results(result: Result) -> list[Result]:
     """The other conversions of its sources, which lie in the same place."""
     sources, meshes = set(result.sources), set(result.meshes)
-    found = [result_of(ob) for ob in bpy.data.objects if stands_for_conversion(ob)]
+    found = [result_of(ob) for ob in conversions()]
     return [other for other in found if sources & set(other.sources) and not meshes & set(other.meshes)]
 
 
@@ -188,19 +202,23 @@ def _last_mesh_made_from(source) -> bpy.types.Object | None:
     if source.type != "MESH":
         return None
     first = with_ending(source.name, "skinned")
-    # One pass over the names, which is what a single look-up by name takes too.
-    for name in sorted((name for name in bpy.data.objects.keys() if name.startswith(first)), reverse=True):  # noqa: SIM118
-        mesh = bpy.data.objects[name]
-        # A duplicate has the figures of the original, and its name in them.
-        if mesh.type == "MESH" and has_figures(mesh):
-            figures = mesh[REPORT_PROPERTY]
-            if (figures["source"], figures["object"]) == (source.name, name):
-                return mesh
-    return None
+    made = [ob for ob in _by_source.at(source.name) if ob.name.startswith(first)]
+    return max(made, key=lambda ob: ob.name, default=None)
+
+
+def _source_of_mesh(object) -> str | None:
+    """The name of what a skinned mesh was made from."""
+    if not has_figures(object):
+        return None
+    figures = object[REPORT_PROPERTY]
+    # A duplicate has the figures of the original, and its name in them.
+    return figures["source"] if figures["object"] == object.name else None
+
+
+_by_source = look_ups.Index(_source_of_mesh, "MESH")
 
 
 def _named(name: str, carrier, kind: str = "MESH") -> bpy.types.Object | None:
     """The object of that name, of the same file as ``carrier``, or else any; another thing may have got it since."""
-    found = bpy.data.objects.get((name, carrier.library.filepath)) if carrier.library is not None else None
-    found = found or bpy.data.objects.get(name)
+    found = look_ups.named(name, carrier.library) or look_ups.named(name)
     return found if found is not None and found.type == kind else None

@@ -5,7 +5,6 @@ import hashlib
 from dataclasses import dataclass, fields
 from itertools import accumulate
 
-import bpy
 import numpy as np
 
 from ...core.errors import BadScene
@@ -190,11 +189,6 @@ def _unknown_drivers(mesh) -> list:
     key = mesh.shape_keys
     sources = (property_path(PREFIX).removesuffix('"]'),)
     return [curve for curve in drivers_of(key) if _is_made(curve.driver, key, sources)] if key is not None else []
-
-
-def mesh_users(mesh) -> list:
-    """The objects that show the mesh."""
-    return [ob for ob in bpy.data.objects if ob.data == mesh]
 
 
 def painted_masks(object) -> dict[str, np.ndarray]:

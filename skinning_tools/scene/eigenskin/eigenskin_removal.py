@@ -4,8 +4,9 @@
 import numpy as np
 
 from ..data_blocks import clear_shape_keys
+from ..look_ups import users_of
 from .eigenskin_bake import take_keyframes_away
-from .eigenskin_record import Record, mesh_users, own_drivers, own_keys
+from .eigenskin_record import Record, own_drivers, own_keys
 
 # What the artist may have set on a shape key, carried over to the one of the same name.
 _KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")
@@ -23,7 +24,7 @@ class Shown:
                 ob.vertex_groups.active_index,
                 ob.vertex_groups.active.name if ob.vertex_groups.active else "",
             )
-            for ob in mesh_users(object.data)
+            for ob in users_of(object.data)
         ]
 
     def restore(self) -> None:
@@ -74,7 +75,7 @@ def take_away(object, record: Record, spared_groups=()) -> None:
     for name in [name for entry in record.supports for name in entry.attributes]:
         if name in mesh.attributes:
             mesh.attributes.remove(mesh.attributes[name])
-    users = {ob.name: ob for ob in mesh_users(mesh)}
+    users = {ob.name: ob for ob in users_of(mesh)}
     for user, name in record.turned_off:
         modifier = users[user].modifiers.get(name) if user in users else None
         if modifier is not None and modifier.type == "ARMATURE":

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadScene
+from ..look_ups import users_of
 from ..object_checks import check_mode, check_own_mesh, object_label
 from ..skin_reader import armature_of, rest_positions
 from ..weights.vertex_groups import write_weights
@@ -23,7 +24,6 @@ from .eigenskin_record import (
     fingerprint,
     group_masks,
     has_record,
-    mesh_users,
     own_keys,
     painted_masks,
     present_record,
@@ -81,7 +81,7 @@ def check_writable(object) -> None:
     check_own_mesh(object, "no shape keys can be made on it")
     check_correctable(object)
     armature = armature_of(object)
-    others = mesh_users(mesh) if mesh.users > 1 else []
+    others = users_of(mesh) if mesh.users > 1 else []
     different = next((other for other in others if armature_of(other) != armature), None)
     if different is not None:
         raise BadScene(
@@ -268,7 +268,7 @@ def _make_attributes(object, model: "EigenSkin", record: Record) -> None:
 
 def _turn_preserve_volume_off(mesh, armature, record: Record) -> None:
     """The corrections are of plain linear blending."""
-    for ob in mesh_users(mesh):
+    for ob in users_of(mesh):
         for modifier in ob.modifiers:
             if modifier.type == "ARMATURE" and modifier.object == armature and modifier.use_deform_preserve_volume:
                 modifier.use_deform_preserve_volume = False

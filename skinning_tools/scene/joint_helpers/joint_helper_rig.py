@@ -15,6 +15,7 @@ from .. import actions
 from ..bone_selection import named_bones, selectable
 from ..character import armature_at
 from ..convert.rig_bones import edit_bones_of
+from ..look_ups import users_of
 from ..records import read_record, write_record
 from ..skin_reader import armature_of
 from ..temporary_scene import temporary_scene
@@ -94,12 +95,12 @@ def check_armature(armature) -> None:
             )
     if armature.data.is_editmode:
         raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
-    shared = armature.data.users > 1
-    others = [ob.name for ob in bpy.data.objects if shared and ob.data == armature.data and ob != armature]
-    if others:
+    users = users_of(armature.data) if armature.data.users > 1 else []
+    other = next((ob for ob in users if ob != armature), None)
+    if other is not None:
         raise BadScene(
-            f'The bones of "{armature.name}" are also those of "{others[0]}", whose constraints would be missing. Make '
-            "them its own (Object > Relations > Make Single User > Object & Data)"
+            f'The bones of "{armature.name}" are also those of "{other.name}", whose constraints would be missing. '
+            "Make them its own (Object > Relations > Make Single User > Object & Data)"
         )
 
 

@@ -18,6 +18,7 @@ from ..convert.result import result_of
 from ..crs_record import native_modifier
 from ..data_blocks import clear_shape_keys, is_alive
 from ..job_checks import reason_not_to_work
+from ..look_ups import selected_in
 from ..measure import measure_rig
 from ..object_checks import check_mode, check_object, check_own_mesh, check_visible, object_label
 from ..object_transform import set_parent_type, world_matrices
@@ -27,11 +28,13 @@ from ..skin_reader import (
     bone_matrices,
     check_rig,
     mesh_triangles,
+    meshes_of,
     rest_positions,
     uses_envelopes,
 )
 from ..temporary_scene import evaluate_frame, temporary_scene
 from ..weights.fit_poses import bare_skin
+from ..wording import names_text
 
 # Of the animation's size: a vertex that moves by less stands still, in single precision.
 _STILL = 1e-6
@@ -101,18 +104,18 @@ def _named(context, name: str, kind: str):
 
 
 def _selected(context, kind: str) -> list:
-    return [ob for ob in context.view_layer.objects.selected if ob.type == kind]
+    return [ob for ob in selected_in(context.view_layer) if ob.type == kind]
 
 
 def _mesh(context, armature, target):
     selected = [ob for ob in _selected(context, "MESH") if ob != target]
-    deformed = [ob for ob in context.view_layer.objects if ob.type == "MESH" and armature_of(ob) == armature]
+    deformed = meshes_of(armature, context.view_layer)
     for choice in ([ob for ob in selected if ob in deformed], selected, deformed):
         if len(choice) == 1:
             return choice[0]
     if not selected and not deformed:
         raise BadScene(f'The armature "{armature.name}" deforms no mesh of the view layer. Select the mesh, too')
-    names = ", ".join(f'"{ob.name}"' for ob in selected or deformed)
+    names = names_text(selected or deformed)
     raise BadScene(f"It is not clear which mesh is meant: {names}. Make the one that bones are to move active")
 
 
@@ -134,7 +137,7 @@ def armature_meant(context, object, name: str = ""):
     if own is not None:
         return own
     if selected:
-        names = ", ".join(f'"{ob.name}"' for ob in selected)
+        names = names_text(selected)
         raise BadScene(f"Several armatures are selected: {names}. Select only the one that is to move the mesh")
     raise BadScene(
         f"No armature is chosen that is to move {object_label(object)}. Select it together with the mesh, or choose it "

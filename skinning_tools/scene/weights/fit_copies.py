@@ -18,6 +18,7 @@ from mathutils import Matrix
 from ...core.errors import BadMesh, BadScene
 from ..character import character_of
 from ..local_collections import collections_beside
+from ..look_ups import Index
 from ..object_checks import object_label
 from ..records import read_record, write_record
 from ..skin_reader import armature_of, rest_positions
@@ -43,6 +44,14 @@ def is_copy(object) -> bool:
     return object is not None and object.type == "MESH" and object.get(_POSE) is not None
 
 
+_copies = Index(lambda ob: is_copy(ob) or None, "MESH")
+
+
+def copies_in(scene) -> list[bpy.types.Object]:
+    """All posed copies in the scene. Cheap enough for a panel."""
+    return _copies.at(True, within=scene)
+
+
 def original_of(copy):
     """The mesh object that a posed copy was made of, None where it is gone. Raises nothing: for panels."""
     return copy.skinning_fit_copy.mesh if is_copy(copy) else None
@@ -50,7 +59,7 @@ def original_of(copy):
 
 def copies_of(object, scene) -> list[bpy.types.Object]:
     """The posed copies of a mesh object in the scene, by name."""
-    return [ob for ob in scene.objects if is_copy(ob) and ob.skinning_fit_copy.mesh == object]
+    return [ob for ob in copies_in(scene) if original_of(ob) == object]
 
 
 def fit_target(context, object):
@@ -65,7 +74,7 @@ def fit_target(context, object):
         return original
     if object is not None and object.type == "ARMATURE":
         # The mesh is hidden while there are copies of it.
-        copied = {original_of(ob) for ob in context.scene.objects if is_copy(ob)} - {None}
+        copied = {original_of(ob) for ob in copies_in(context.scene)} - {None}
         meshes = [ob for ob in copied if armature_of(ob) == object]
         if len(meshes) == 1:
             return meshes[0]

@@ -9,10 +9,10 @@ from ...core.bone_channels import square
 from ..bodies import deforming_bones
 from ..bone_selection import selected_bones
 from ..character import armature_at
-from ..skin_reader import armature_of, bone_matrices
+from ..skin_reader import armature_of, bone_matrices, meshes_of
 from .active_vertex import active_vertex, stored_vertex
 from .bone_weights import locked_bones
-from .fit_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, is_copy, original_of, stored_bones
+from .fit_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, copies_in, is_copy, original_of, stored_bones
 from .fit_poses import bare_skin
 from .weight_fit import FitSettings, near_bones
 from .weight_view import colors_of_bones
@@ -45,10 +45,9 @@ def shown_mesh(context):
     object = context.view_layer.objects.active
     if object is None or object.type != "ARMATURE":
         return object
-    meshes = [ob for ob in context.view_layer.objects if ob.type == "MESH"]
-    mine = [ob for ob in meshes if armature_at(original_of(ob) if is_copy(ob) else ob) == object and ob.visible_get()]
-    copies = [ob for ob in mine if is_copy(ob)]
-    return next(iter(copies or mine), None)
+    copies = [ob for ob in copies_in(context.scene) if armature_at(original_of(ob)) == object and ob.visible_get()]
+    meshes = [ob for ob in meshes_of(object, context.view_layer) if not is_copy(ob) and ob.visible_get()]
+    return next(iter(copies or meshes), None)
 
 
 def read_region(context, settings: FitSettings) -> Region | None:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Counts what a call does in Python, by instructions, and how often it goes through the objects of a file: for tests of
+what must not take longer in a large scene. Nothing is timed.
+"""
+
+import dis
+import sys
+from collections import Counter
+from functools import cache
+
+# Attributes of Blender that go through all objects, or through those of a scene or of a selection, in C or in Python.
+WALKS = {"objects", "all_objects", "user_map", "users_scene", "users_collection", "children", "children_recursive"} | {
+    "selected_objects", "selected_editable_objects", "visible_objects", "editable_objects", "selectable_objects"
+}  # fmt: skip
+# What follows them where they are not gone through.
+_SINGLE = {"active", "link"}
+
+
+class Counted:
+    """instructions: how many of Python were run; walks: how often each place in the code has asked for objects."""
+
+    def __init__(self):
+        self.instructions = 0
+        self.walks: Counter[str] = Counter()
+
+    def __str__(self) -> str:
+        lines = [f"{count:4} × {place}" for place, count in self.walks.most_common()]
+        return "\n".join([f"{self.instructions} instructions, {self.walks.total()} walks", *lines])
+
+
+def counted(call, apart_from=()) -> Counted:
+    """What ``call()`` does, but for code of the files ``apart_from``."""
+    found = Counted()
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename in apart_from:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            found.instructions += 1
+            name = _walks_in(frame.f_code).get(frame.f_lasti)
+            if name is not None:
+                found.walks[f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_qualname} {name}"] += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return found
+
+
+@cache
+def _walks_in(code) -> dict[int, str]:
+    """The instructions that ask for objects, by their offsets."""
+    found = {}
+    instructions = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PRECALL")]
+    for each, following in zip(instructions, [*instructions[1:], None], strict=True):
+        asks = each.opname in ("LOAD_ATTR", "LOAD_METHOD") and each.argval in WALKS
+        single = following is not None and following.opname.startswith(("LOAD_ATTR", "STORE_ATTR", "LOAD_METHOD")) and (
+            following.argval in _SINGLE
+        )  # fmt: skip
+        if asks and not single:
+            found[each.offset] = each.argval
+    return found
