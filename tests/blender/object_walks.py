@@ -9,11 +9,12 @@ from collections import Counter
 from functools import cache
 
 # Attributes of Blender that go through all objects, or through those of a scene or of a selection, in C or in Python.
-WALKS = {"objects", "all_objects", "user_map", "users_scene", "users_collection", "children", "children_recursive"} | {
-    "selected_objects", "selected_editable_objects", "visible_objects", "editable_objects", "selectable_objects"
-}  # fmt: skip
+WALKS = {"objects", "all_objects", "user_map", "users_scene", "users_collection", "children", "children_recursive"}
+# The same of a context; our settings have such names, too.
+CONTEXT_WALKS = {f"{kind}_objects" for kind in ("selected", "selected_editable", "visible", "editable", "selectable")}
 # What follows them where they are not gone through.
 _SINGLE = {"active", "link"}
+_ATTRIBUTES = ("LOAD_ATTR", "STORE_ATTR", "LOAD_METHOD")
 
 
 class Counted:
@@ -57,11 +58,16 @@ def _walks_in(code) -> dict[int, str]:
     """The instructions that ask for objects, by their offsets."""
     found = {}
     instructions = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PRECALL")]
-    for each, following in zip(instructions, [*instructions[1:], None], strict=True):
-        asks = each.opname in ("LOAD_ATTR", "LOAD_METHOD") and each.argval in WALKS
-        single = following is not None and following.opname.startswith(("LOAD_ATTR", "STORE_ATTR", "LOAD_METHOD")) and (
-            following.argval in _SINGLE
-        )  # fmt: skip
-        if asks and not single:
+    for before, each, after in zip([None, *instructions], instructions, [*instructions[1:], None], strict=False):
+        if not each.opname.startswith(("LOAD_ATTR", "LOAD_METHOD")):
+            continue
+        single = after is not None and after.opname.startswith(_ATTRIBUTES) and after.argval in _SINGLE
+        if (each.argval in WALKS and not single) or (each.argval in CONTEXT_WALKS and _is_context(before)):
             found[each.offset] = each.argval
     return found
+
+
+def _is_context(instruction) -> bool:
+    """Whether it has put a context on the stack; some put two things there."""
+    names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+    return names[-1] == "context"
