@@ -5,7 +5,7 @@ import bpy
 
 from ..scene import background
 from ..scene.centers import crs_modifier
-from ..scene.centers.bake_state import shown_bake_state
+from ..scene.centers.bake_state import is_being_checked, shown_bake_state
 from ..scene.centers.rotation_centers import FRESH, MISSING, STALE, bake_record
 from ..scene.crs_record import native_modifier
 from ..scene.job_checks import active_object, reason_not_to_work
@@ -75,7 +75,9 @@ def _draw_state(layout, context, object, state: str) -> None:
     if state == MISSING:
         layout.label(text="Not baked yet", icon="RADIOBUT_OFF")
         return
-    if state == FRESH:
+    if is_being_checked(object):
+        layout.label(text="Baked, being checked", icon="SORTTIME")
+    elif state == FRESH:
         layout.label(text="Baked, up to date", icon="CHECKMARK")
     elif state == STALE:
         draw_text(layout, context, "Older than the mesh or its weights: bake again", "ERROR")

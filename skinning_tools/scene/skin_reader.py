@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A skinned mesh as arrays: rest positions, triangles, influences, and what its armature does at present."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import bpy
@@ -8,9 +9,10 @@ import numpy as np
 
 from ..core.errors import BadScene
 from . import look_ups
+from .background import drain
 from .crs_record import modifier_input, modifier_record, native_modifier
 from .object_checks import check_mode, check_visible, object_label
-from .weights.vertex_groups import read_weights
+from .weights.vertex_groups import read_weights_in_parts
 
 # Scales along the axes that differ by less than this share are taken as equal: matrices are in single precision.
 _EVEN_SCALE = 1e-4
@@ -187,6 +189,11 @@ def read_skin(context, object) -> Skin:
 
 def read_arrays(object) -> Skin:
     """``read_skin`` whether visible or not, outside of Edit Mode. Raises BadScene as ``check_rig``, BadWeights."""
+    return drain(read_in_parts(object))
+
+
+def read_in_parts(object) -> Generator[None, None, Skin]:
+    """Generator: ``read_arrays``, that gives the caller time in between. The mesh must stay as it is meanwhile."""
     from ..core.deform import convex_influences
 
     if object.data.is_editmode:
@@ -194,10 +201,12 @@ def read_arrays(object) -> Skin:
     check_rig(object)
     armature = armature_of(object)
     names = bone_names(object, armature)
-    mesh = object.data
-    bones, weights = read_weights(object, names)
-    bones, weights = convex_influences(bones, weights, len(mesh.vertices), len(names), object_label(object))
-    return Skin(object, armature, names, rest_positions(mesh), mesh_triangles(mesh), bones, weights)
+    rest, triangles = rest_positions(object.data), mesh_triangles(object.data)
+    yield
+    bones, weights = yield from read_weights_in_parts(object, names)
+    yield
+    bones, weights = convex_influences(bones, weights, len(rest), len(names), object_label(object))
+    return Skin(object, armature, names, rest, triangles, bones, weights)
 
 
 def rest_positions(mesh) -> np.ndarray:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a panel shows of a bake: whether it still fits, without reading the mesh at each redraw."""
+"""What a panel shows of a bake: whether it still fits, without reading the mesh at each redraw.
+
+A mesh is read by a timer, in parts, so that the window stays at hand; an edit or an undo meanwhile begins it anew.
+"""
 
 import time
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import bpy
@@ -16,7 +20,13 @@ from .rotation_centers import MISSING, UNKNOWN, bake_record
 _REST_FACTOR = 10.0
 
 # A redraw does not wait longer than this for a mesh to be read: a timer reads it, and then asks for another redraw.
-_LONGEST_WAIT = 0.05
+_LONGEST_WAIT = 0.01
+
+# What the timer takes of the main thread at a time, and how long it then leaves it to Blender.
+_TICK_SECONDS, _PAUSE_SECONDS = 0.015, 0.01
+
+# An edit in the midst of a reading ends it: the next one begins when there was none for so long.
+_QUIET_SECONDS = 0.3
 
 # What a vertex takes, to tell the first reading's time.
 _SECONDS_PER_VERTEX = 5e-6
@@ -54,6 +64,13 @@ def shown_bake_state(object) -> str:
     return known.state
 
 
+def is_being_checked(object) -> bool:
+    """Whether what ``shown_bake_state`` has told was so before an edit, and a timer is going to look."""
+    known = _known_states.get(object.session_uid)
+    reads = _reading is not None and _reading.known is known
+    return known is not None and (reads or (known.edited and not known.unreadable)) and _can_wait()
+
+
 def _can_wait() -> bool:
     """Whether there are redraws to come; without a window timers do not run."""
     return not bpy.app.background
@@ -62,7 +79,8 @@ def _can_wait() -> bool:
 @dataclass
 class _KnownState:
     """key: what the state was read of. seconds: what a reading takes. edited: whether one is due, but not before
-    ``rest_until`` of the performance counter."""
+    ``rest_until`` of the performance counter. unreadable: one has failed: each redraw may try again, but none is asked
+    for before the next edit."""
 
     key: tuple
     mesh_uid: int
@@ -70,11 +88,7 @@ class _KnownState:
     seconds: float
     rest_until: float = 0.0
     edited: bool = True
-
-    @property
-    def unreadable(self) -> bool:
-        """Whether a reading has failed: then each redraw may try again, but none is asked for."""
-        return self.state == UNKNOWN and self.rest_until > 0
+    unreadable: bool = False
 
 
 # By the objects' session-wide numbers: of two that share a mesh, each has bones of its own.
@@ -83,21 +97,85 @@ _known_states: dict[int, _KnownState] = {}
 
 def _read(object, known: _KnownState) -> None:
     start = time.perf_counter()
-    known.state = rotation_centers.bake_state(object)
-    end = time.perf_counter()
-    known.seconds = end - start
-    known.rest_until = end + _REST_FACTOR * known.seconds
+    _note(known, rotation_centers.bake_state(object), time.perf_counter() - start, _REST_FACTOR)
+
+
+def _note(known: _KnownState, state: str, seconds: float, rest: float) -> None:
+    """rest: how many times as long as the reading has taken there is none."""
+    known.state, known.seconds = state, seconds
+    known.rest_until = time.perf_counter() + rest * seconds
     # What could not be read may be readable without any edit of the mesh.
-    known.edited = known.state == UNKNOWN
+    known.edited = known.unreadable = state == UNKNOWN
 
 
-def _read_edited() -> None:
-    """Timer: read what was edited and has rested enough, and have the sidebars redrawn."""
+@dataclass
+class _Reading:
+    """A mesh that the timer is at. seconds: that it has taken so far."""
+
+    uid: int
+    known: _KnownState
+    parts: Generator
+    seconds: float = 0.0
+
+
+_reading: _Reading | None = None
+
+
+def _read_edited() -> float | None:
+    """Timer: read what was edited and has rested enough, a part at a time, and have the sidebars redrawn."""
+    global _reading
     objects = {object.session_uid: object for object in bpy.data.objects}
     _forget_all_but(objects.keys())
-    for uid, known in _known_states.items():
-        if known.edited and time.perf_counter() >= known.rest_until and _is_readable(objects[uid], known):
-            _read(objects[uid], known)
+    if _reading is not None and not _goes_on(objects):
+        # Whoever edits goes on doing so.
+        _reading.known.rest_until = time.perf_counter() + _QUIET_SECONDS
+        _stop_reading()
+    if _reading is None:
+        # One in Edit Mode comes with a redraw after it.
+        waiting = [(known.rest_until, uid) for uid, known in _known_states.items() if _waits(objects[uid], known)]
+        if not waiting:
+            return None
+        rest_until, uid = min(waiting)
+        if rest_until > time.perf_counter():
+            return rest_until - time.perf_counter()
+        known = _known_states[uid]
+        known.edited = False
+        _reading = _Reading(uid, known, rotation_centers.bake_state_in_parts(objects[uid]))
+    start = time.perf_counter()
+    try:
+        while time.perf_counter() < start + _TICK_SECONDS:
+            next(_reading.parts)
+    except StopIteration as end:
+        _reading.seconds += time.perf_counter() - start
+        _note(_reading.known, end.value, _reading.seconds, 1.0)
+        _reading = None
+        _redraw()
+        return _PAUSE_SECONDS
+    _reading.seconds += time.perf_counter() - start
+    return _PAUSE_SECONDS
+
+
+def _goes_on(objects) -> bool:
+    """Whether the mesh that is being read is as it was."""
+    known = _known_states.get(_reading.uid)
+    return known is _reading.known and not known.edited and _is_readable(objects[_reading.uid], known)
+
+
+def _waits(object, known: _KnownState) -> bool:
+    return known.edited and not known.unreadable and _is_readable(object, known)
+
+
+@bpy.app.handlers.persistent
+def _stop_reading(*_) -> None:
+    """An undo or another file takes away what is being read."""
+    global _reading
+    if _reading is not None:
+        _reading.known.edited = True
+        _reading.parts.close()
+        _reading = None
+
+
+def _redraw() -> None:
     for manager in bpy.data.window_managers:
         for window in manager.windows:
             for area in window.screen.areas:
@@ -122,11 +200,18 @@ def _note_edits(_scene, depsgraph) -> None:
         return
     edited = {update.id.original.session_uid for update in depsgraph.updates if isinstance(update.id, bpy.types.Mesh)}
     for known in _known_states.values():
-        known.edited |= known.mesh_uid in edited
+        if known.mesh_uid in edited:
+            known.edited, known.unreadable = True, False
 
 
 def _handlers():
-    return ((bpy.app.handlers.depsgraph_update_post, _note_edits),)
+    handlers = bpy.app.handlers
+    return (
+        (handlers.depsgraph_update_post, _note_edits),
+        (handlers.undo_pre, _stop_reading),
+        (handlers.redo_pre, _stop_reading),
+        (handlers.load_pre, _stop_reading),
+    )
 
 
 def register() -> None:
@@ -137,4 +222,5 @@ def unregister() -> None:
     remove_handlers(_handlers())
     if bpy.app.timers.is_registered(_read_edited):
         bpy.app.timers.unregister(_read_edited)
+    _stop_reading()
     _known_states.clear()

@@ -2,6 +2,7 @@
 """Centers of rotation on a mesh: baking them, the attributes they are in, and whether they still fit the weights."""
 
 import time
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from ...core.errors import BadScene, BadSettings, SkinningError
 from .. import background
 from ..object_checks import check_own_mesh, object_label
 from ..records import RESERVED, read_record, write_record
-from ..skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_skin
+from ..skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_in_parts, read_skin
 
 DEFAULT_ATTRIBUTE = "rotation_center"
 VALID_ENDING = "_valid"
@@ -168,13 +169,20 @@ def bake_state(object) -> str:
 
     Reads all weights.
     """
+    return background.drain(bake_state_in_parts(object))
+
+
+def bake_state_in_parts(object) -> Generator[object, None, str]:
+    """Generator: ``bake_state``, that gives the caller time in between. The mesh must stay as it is meanwhile."""
     record = bake_record(object)
     if record is None:
         return MISSING
     try:
-        return FRESH if _fits(object, record) else STALE
+        skin = yield from read_in_parts(object)
+        found = yield from background.run_in_worker(lambda _: fingerprint(skin))
     except SkinningError:
         return UNKNOWN
+    return FRESH if found == record.fingerprint else STALE
 
 
 def check_baked(context, object) -> None:
