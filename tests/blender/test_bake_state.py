@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a panel shows of a bake of centers of rotation: right, and without reading the mesh at each redraw."""
 
+import time
+
 import bpy
 import pytest
 
 import skinning_tools
 from skinning_tools.scene.centers import bake_state, rotation_centers
-from skinning_tools.scene.centers.bake_state import shown_bake_state
-from skinning_tools.scene.centers.rotation_centers import FRESH, STALE, UNKNOWN
+from skinning_tools.scene.centers.bake_state import is_being_checked, shown_bake_state
+from skinning_tools.scene.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN
+from skinning_tools.scene.weights import vertex_groups
 from tests.blender import scenes
 from tests.blender.skinned_meshes import rigged_tube
 
@@ -121,13 +124,163 @@ def test_a_large_mesh_is_read_by_a_timer(tube, readings, monkeypatch):
     assert shown_bake_state(tube) == UNKNOWN
     assert not readings
     assert bpy.app.timers.is_registered(bake_state._read_edited)
-    bake_state._read_edited()
+    finish()
     assert shown_bake_state(tube) == FRESH
     edit(tube)
     assert shown_bake_state(tube) == FRESH
-    bake_state._read_edited()
+    finish()
     assert shown_bake_state(tube) == STALE
-    assert len(readings) == 2
+    assert not readings
+
+
+@pytest.fixture
+def in_small_parts(tube, monkeypatch):
+    """As for a large mesh in a window: the timer takes one part at a time, of 40 vertices."""
+    for name, value in (("_LONGEST_WAIT", -1.0), ("_TICK_SECONDS", 0.0), ("_QUIET_SECONDS", 0.0)):
+        monkeypatch.setattr(bake_state, name, value)
+    monkeypatch.setattr(bake_state, "_can_wait", lambda: True)
+    monkeypatch.setattr(vertex_groups, "_PART", 40)
+    return tube
+
+
+def finish() -> int:
+    """Call the timer as Blender does until it ends; how often."""
+    for count in range(10_000):
+        pause = bake_state._read_edited()
+        if pause is None:
+            return count
+        time.sleep(pause)
+    raise AssertionError("the timer does not end")
+
+
+def test_the_window_gets_its_turn_between_the_parts_of_a_large_mesh(in_small_parts):
+    tube = in_small_parts
+    assert shown_bake_state(tube) == UNKNOWN
+    assert is_being_checked(tube)
+    assert finish() >= len(tube.data.vertices) / 40
+    assert (shown_bake_state(tube), is_being_checked(tube)) == (FRESH, False)
+    edit(tube)
+    for _ in range(5):
+        assert (shown_bake_state(tube), is_being_checked(tube)) == (FRESH, True)
+        bake_state._read_edited()
+    finish()
+    assert (shown_bake_state(tube), is_being_checked(tube)) == (STALE, False)
+
+
+def _half_edited(ob) -> str:
+    edit(ob)
+    return STALE
+
+
+def _edited_and_back(ob) -> str:
+    edit(ob)
+    ob.data.vertices[0].co.x -= 0.1
+    edit(ob)
+    ob.data.vertices[0].co.x -= 0.1
+    ob.data.update()
+    bpy.context.view_layer.update()
+    return STALE
+
+
+def _with_more_vertices(ob) -> str:
+    ob.data.vertices.add(3)
+    edit(ob)
+    return STALE
+
+
+def _with_fewer_vertices(ob) -> str:
+    import bmesh
+
+    mesh = bmesh.new()
+    mesh.from_mesh(ob.data)
+    mesh.verts.ensure_lookup_table()
+    bmesh.ops.delete(mesh, geom=mesh.verts[:500])
+    mesh.to_mesh(ob.data)
+    mesh.free()
+    edit(ob)
+    return STALE
+
+
+def _with_another_mesh(ob) -> str:
+    ob.data = ob.data.copy()
+    return FRESH
+
+
+def _in_edit_mode_and_out(ob) -> str:
+    bpy.ops.object.mode_set(mode="EDIT")
+    bake_state._read_edited()
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.transform.translate(value=(1, 0, 0))
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return STALE
+
+
+def _unbaked(ob) -> str:
+    rotation_centers.remove_centers(ob.data)
+    return MISSING
+
+
+def _stopped_by_undo(ob) -> str:
+    bpy.ops.ed.undo_push(message="start")
+    edit(ob)
+    bpy.ops.ed.undo_push(message="edit")
+    bake_state._read_edited()
+    bpy.ops.ed.undo()
+    assert bake_state._reading is None
+    return FRESH
+
+
+def _without_bones(ob) -> str:
+    ob.modifiers["Armature"].object = None
+    return FRESH
+
+
+CHANGES = (
+    _half_edited,
+    _edited_and_back,
+    _with_more_vertices,
+    _with_fewer_vertices,
+    _with_another_mesh,
+    _in_edit_mode_and_out,
+    _unbaked,
+    _stopped_by_undo,
+    _without_bones,
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("parts", [1, 4, 14])
+def test_a_change_in_the_midst_of_a_reading_begins_it_anew(change, parts, in_small_parts):
+    bpy.context.view_layer.update()
+    shown_bake_state(in_small_parts)
+    for _ in range(parts):
+        bake_state._read_edited()
+    assert bake_state._reading is not None
+    expected = change(in_small_parts)
+    tube = bpy.data.objects["Arm"]
+    finish()
+    shown_bake_state(tube)
+    finish()
+    known = change is not _without_bones
+    assert shown_bake_state(tube) == expected if known else shown_bake_state(tube) in (UNKNOWN, FRESH)
+    assert bake_state._reading is None
+    assert not is_being_checked(tube)
+
+
+@pytest.mark.parametrize("how", ["removed", "another file", "unregistered"])
+def test_a_reading_ends_with_its_mesh(how, in_small_parts):
+    shown_bake_state(in_small_parts)
+    bake_state._read_edited()
+    if how == "removed":
+        bpy.data.objects.remove(in_small_parts)
+        assert bake_state._read_edited() is None
+    elif how == "another file":
+        scenes.empty_scene()
+    else:
+        skinning_tools.unregister()
+        skinning_tools.register()
+    assert bake_state._reading is None
+    assert finish() == 0
 
 
 def test_objects_that_are_gone_are_forgotten(tube):

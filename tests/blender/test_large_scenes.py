@@ -207,7 +207,7 @@ CHANGES = {
     "a source removed": lambda _: bpy.data.objects.remove(bpy.data.objects["Flag"]),
     "a rig removed": lambda _: bpy.data.objects.remove(bpy.data.objects["Limb rig"]),
     "as many objects": lambda _: _swap(),
-    "taken off the scene": lambda _: bpy.context.scene.collection.objects.unlink(bpy.data.objects["Limb"]),
+    "taken off the scene": lambda _: scenes.home().objects.unlink(bpy.data.objects["Limb"]),
     "hidden": lambda _: bpy.data.objects["Limb"].hide_set(True),
     "disabled": lambda _: setattr(bpy.data.objects["Limb"], "hide_viewport", True),
     "a pose copied": lambda _: bpy.ops.skinning.start_weight_fit(),

@@ -143,6 +143,7 @@ def _read_edited() -> float | None:
         _reading = _Reading(uid, known, rotation_centers.bake_state_in_parts(objects[uid]))
     start = time.perf_counter()
     try:
+        next(_reading.parts)
         while time.perf_counter() < start + _TICK_SECONDS:
             next(_reading.parts)
     except StopIteration as end:
