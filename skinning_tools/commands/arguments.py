@@ -1,6 +1,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Arguments that several subcommands of the command line have."""
 
+import argparse
+
+from ..scene.animation.omissions import KINDS
+
+
+def add_incomplete(command) -> None:
+    """What may be missing from the shapes that are read from the scene."""
+    command.add_argument(
+        "--allow-incomplete",
+        type=_kinds,
+        default="",
+        metavar="KIND,KIND",
+        help="go on where Blender leaves something out of what is read, which is a failure otherwise: "
+        f"{', '.join(KINDS)}, or all",
+    )
+
+
+def _kinds(text: str) -> str:
+    """For argparse: kinds of omissions in their order."""
+    given = name_list(text.lower())
+    unknown = [kind for kind in given if kind not in (*KINDS, "all")]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"there is no kind {unknown[0]}. Choose from {', '.join(KINDS)}, all")
+    return ",".join(kind for kind in KINDS if kind in given or "all" in given)
+
 
 def add_target(command) -> None:
     """What all commands share that change a file and save it."""

@@ -61,6 +61,7 @@ def add(commands) -> None:
     build.add_argument(
         "--joint-pairs", type=int, default=0, metavar="N", help="most pairs of joints that get corrections of their own"
     )
+    arguments.add_incomplete(build)
     build.add_argument("--normals", action="store_true", help="store corrections of the normals as attributes")
     arguments.add_target(build)
     build.set_defaults(run=_run)
@@ -84,7 +85,7 @@ def _run(options) -> Outcome:
     if any((*reads, options.all_frames)) and not options.examples_from:
         raise UsageError("Frames are read with --examples-from only: name the object that has the right shape")
     progress = progress_of(options)
-    added_rows = []
+    added_rows, added_notes = [], ()
     if options.examples_from:
         added = background.drain(
             example_sources.add_frames(
@@ -99,6 +100,7 @@ def _run(options) -> Outcome:
             progress,
         )
         added_rows.append(Row("Examples added", len(added.names)))
+        added_notes = added.notes
     built = background.drain(eigenskin.build(context, object, settings, options.normals), progress)
     name, vertex, distance = built.worst
     rows = [
@@ -114,4 +116,4 @@ def _run(options) -> Outcome:
             f"{vertex} in {name}, {distance:.6g}",
         ),
     ]
-    return Outcome(rows, built.seconds, built.notes)
+    return Outcome(rows, built.seconds, (*added_notes, *built.notes))

@@ -126,6 +126,7 @@ def add_settings(command) -> None:
     )
     command.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
     arguments.add_frames(command, "convert")
+    arguments.add_incomplete(command)
 
 
 def _run(options) -> Outcome:

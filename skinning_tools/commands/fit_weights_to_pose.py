@@ -61,6 +61,7 @@ def add(commands) -> None:
         metavar="D",
         help="vertices that are this close already keep their weights",
     )
+    arguments.add_incomplete(fit)
     arguments.add_target(fit)
     fit.set_defaults(run=_run)
 

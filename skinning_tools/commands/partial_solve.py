@@ -23,6 +23,7 @@ def add_parts(command) -> None:
         help="an object with the same vertices that moves as the mesh should (default: the mesh's own animation)",
     )
     arguments.add_frames(command, "take")
+    arguments.add_incomplete(command)
     arguments.add_target(command)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..core.errors import SkinningError
 from ..scene import dependencies
+from ..scene.animation.omissions import KINDS, refused
 from .common import UsageError, input_path, open_input, output_path, say, say_error
 from .outcome import table
 from .report import DONE, FAILED, STOPPED, Report, settings_of
@@ -123,7 +124,10 @@ def _work(options, report: Report | None) -> tuple[int, str]:
             open_input(opened)
         if report is not None:
             report.add_input(opened)
-    outcome = options.run(options)
+    # A command that reads no shapes from the scene has no such option.
+    allowed = getattr(options, "allow_incomplete", "").split(",")
+    with refused(kind for kind in KINDS if kind not in allowed):
+        outcome = options.run(options)
     if report is not None:
         report.add_outcome(outcome)
     lines = outcome.lines()

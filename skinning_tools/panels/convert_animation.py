@@ -111,7 +111,7 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         figures = result.figures
         draw_rows(layout, figure_rows(figures, context.scene.unit_settings.system))
         for note in figures.get("notes", ()):
-            draw_text(layout, context, note, "INFO")
+            draw_text(layout, context, sentence(note), "INFO")
         parts = part_rows(figures)
         if parts:
             header, body = layout.panel("skinning_conversion_parts", default_closed=False)

@@ -152,8 +152,9 @@ def _draw_button(layout, context, operator: str, text: str, icon: str, job, reas
 
 
 def _draw_figures(layout, context, figures: PartialFigures) -> None:
-    if figures.warning:
-        draw_text(layout, context, sentence(figures.warning), "ERROR")
+    for text in (figures.warning, *figures.omissions):
+        if text:
+            draw_text(layout, context, sentence(text), "ERROR")
     header, body = layout.panel("skinning_partial_figures")
     header.label(text=f"Last Solve: {figures.title}")
     if body is None:

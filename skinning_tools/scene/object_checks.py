@@ -16,6 +16,10 @@ from ..core.errors import BadScene
 UNREADABLE_MODES = {"EDIT": "Edit Mode", "SCULPT": "Sculpt Mode"}
 # What Blender makes a mesh of, by Object > Convert.
 CONVERTIBLE = {"CURVE", "SURFACE", "META", "FONT"}
+# They put vertices between others.
+REFINING_MODIFIERS = {"BEVEL", "BOOLEAN", "DECIMATE", "MIRROR", "MULTIRES", "REMESH", "SCREW", "SKIN", "SUBSURF"} | {
+    "VOLUME_TO_MESH", "WELD", "WIREFRAME"
+}  # fmt: skip
 CACHE_MODIFIERS = ("MESH_SEQUENCE_CACHE", "MESH_CACHE")
 
 # Magic and version; points, first time, seconds a frame, frames. Frames and points; a time for each frame follows.
@@ -169,16 +173,21 @@ def check_sequence_file(object, modifier, frame: int) -> None:
     """Raises BadScene where the file of a sequence is missing at ``frame``: Blender would repeat the last one."""
     cache_file = modifier.cache_file
     number = round(cache_file.frame) if cache_file.override_frame else frame
-    path = Path(_absolute(cache_file.filepath, cache_file.library))
-    digits = re.search(r"\d+$", path.stem)
-    if digits is None:
-        return
-    path = path.with_name(f"{path.stem[: digits.start()]}{number:0{len(digits[0])}d}{path.suffix}")
-    if not path.is_file():
+    path = sequence_path(_absolute(cache_file.filepath, cache_file.library), number)
+    if path is not None and not path.is_file():
         raise BadScene(
             f'The cache file of the modifier "{modifier.name}" of {object_label(object)} is missing at frame {frame}: '
             f"{path}. Restore the file, or leave that frame out of the range"
         )
+
+
+def sequence_path(first: str, number: int) -> Path | None:
+    """The file of a sequence with that number, where ``first`` is one of them; None where its name has no number."""
+    path = Path(first)
+    digits = re.search(r"\d+$", path.stem)
+    if digits is None:
+        return None
+    return path.with_name(f"{path.stem[: digits.start()]}{number:0{len(digits[0])}d}{path.suffix}")
 
 
 def _check_scale(object) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from skinning_tools.scene.animation.animation_reader import read_animation
-from skinning_tools.scene.animation.simulations import dependencies, simulation_start
+from skinning_tools.scene.animation.simulations import simulation_start
+from skinning_tools.scene.animation.used_data import dependencies
 from tests.blender import scenes
 
 

@@ -26,6 +26,7 @@ from ..object_checks import (
 from ..skin_reader import mesh_triangles
 from .frame_guard import frame_kept
 from .frame_range import frame_range
+from .omissions import Omission, Omissions
 from .own_traces import remove_from_mesh
 from .shape_key_reader import ShapeKeyValues, read_shape_keys, shape_key_values
 from .simulations import forget_skipped_frames, simulation_start
@@ -53,7 +54,7 @@ class SourceAnimation:
     animation: positions in the object's own space, those of ``others`` behind them. method: a few words on how it was
     read. mesh: a new local mesh with the shape of the first frame, its materials, UVs and attributes, without vertex
     groups, shape keys, animation data and what only described the old motion; who reads the animation owns it and those
-    of the others, and removes them where it has no use.
+    of the others, and removes them where it has no use. omissions: what Blender has left out of the shapes.
     """
 
     object: bpy.types.Object
@@ -61,6 +62,7 @@ class SourceAnimation:
     method: str
     mesh: bpy.types.Mesh
     others: tuple[SourcePart, ...] = ()
+    omissions: tuple[Omission, ...] = ()
 
     @property
     def parts(self) -> tuple[SourcePart, ...]:
@@ -76,12 +78,14 @@ def read_animation(
     frame_end: int | None = None,
     frame_step: int = 1,
     others: tuple = (),
+    omissions: Omissions | None = None,
 ) -> Iterator[float]:
     """Generator: read the animation of ``object`` as the viewport shows it; returns a SourceAnimation.
 
     others: objects to read along with it, which are brought into its space at every frame: what is read is where they
-    are in the world. Yields the fraction done. The range includes its last frame; None stands for the scene's. However
-    it ends, the scene's current frame is restored; where it does not end by returning, nothing that it made is left.
+    are in the world. omissions: of a caller that reads more of the scene. Yields the fraction done. The range includes
+    its last frame; None stands for the scene's. However it ends, the scene's current frame is restored; where it does
+    not end by returning, nothing that it made is left.
     Raises BadScene, BadSettings, BadMesh, BadAnimation or NotEnoughMemory, at the first frame that is bad.
     """
     objects = (object, *others)
@@ -90,7 +94,9 @@ def read_animation(
     names = [ob.name for ob in objects]
     numbers = _frame_numbers(scene, object, frame_start, frame_end, frame_step)
     try:
-        return (yield from _read(context, scene, view_layer, objects, numbers))
+        watch = omissions or Omissions(context, objects, numbers)
+        with watch.blamed():
+            return (yield from _read(context, scene, view_layer, objects, numbers, watch))
     except ReferenceError as error:
         gone = next((name for name, ob in zip(names, objects, strict=True) if not is_alive(ob)), names[0])
         raise BadScene(f'The object "{gone}" was removed while its animation was being read') from error
@@ -108,18 +114,18 @@ def _frame_numbers(scene, object, frame_start, frame_end, frame_step) -> range:
     return numbers
 
 
-def _read(context, scene, view_layer, objects, numbers: range) -> Iterator[float]:
+def _read(context, scene, view_layer, objects, numbers: range, watch: Omissions) -> Iterator[float]:
     # Several have to be seen at every frame in any case, as they may move in relation to each other.
     keys = shape_key_values(scene, objects[0], numbers) if len(objects) == 1 else None
     if keys is not None:
-        return (yield from _read_keys(keys, numbers))
+        return (yield from _read_keys(keys, numbers, watch))
     stamps = [cache_stamps(ob) for ob in objects]
     for ob in objects:
         check_cache_content(ob, context.evaluated_depsgraph_get())
-    return (yield from _read_evaluated(scene, view_layer, objects, numbers, stamps))
+    return (yield from _read_evaluated(scene, view_layer, objects, numbers, stamps, watch))
 
 
-def _read_keys(keys: ShapeKeyValues, numbers: range) -> Iterator[float]:
+def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Iterator[float]:
     object = keys.object
     frames = _allocate(object_label(object), len(numbers), len(object.data.vertices))
     yield from read_shape_keys(keys, frames)
@@ -132,12 +138,14 @@ def _read_keys(keys: ShapeKeyValues, numbers: range) -> Iterator[float]:
         mesh.attributes["position"].data.foreach_set("vector", frames[0].ravel())
         mesh.update()
         parts = [SourcePart(object, mesh, slice(0, frames.shape[1]))]
-        source = _source(parts, frames, numbers, "Shape keys")
+        source = _source(parts, frames, numbers, "Shape keys", watch.finish())
         undo.pop_all()
         return source
 
 
-def _read_evaluated(scene, view_layer, objects, numbers: range, stamps: list[dict]) -> Iterator[float]:
+def _read_evaluated(
+    scene, view_layer, objects, numbers: range, stamps: list[dict], watch: Omissions
+) -> Iterator[float]:
     starts = [simulation_start(scene, view_layer, ob) for ob in objects]
     simulation = min((start for start in starts if start is not None), default=None)
     # A simulation is right only where every frame since its start has been played, one after the other.
@@ -156,6 +164,7 @@ def _read_evaluated(scene, view_layer, objects, numbers: range, stamps: list[dic
                 evaluated = [_evaluated(view_layer, ob, number) for ob in objects]
                 for ob, stamp in zip(objects, stamps, strict=True):
                     check_cache_unchanged(ob, stamp)
+                watch.look(view_layer.depsgraph)
                 counts = [_topology(ob.data) for ob in evaluated]
                 for ob, own in zip(objects, counts, strict=True):
                     _check_vertices(own, object_label(ob), number)
@@ -168,7 +177,7 @@ def _read_evaluated(scene, view_layer, objects, numbers: range, stamps: list[dic
                 row += 1
             yield (done + 1) / len(steps)
         method = "Evaluated mesh" if simulation is None else f"Evaluated mesh, simulated from frame {steps[0]}"
-        source = _source(parts, frames, numbers, method)
+        source = _source(parts, frames, numbers, method, watch.finish())
         undo.pop_all()
         return source
 
@@ -279,12 +288,12 @@ def _make_independent(object, mesh: bpy.types.Mesh) -> None:
         bpy.data.objects.remove(carrier)
 
 
-def _source(parts: list[SourcePart], frames, numbers: range, method: str) -> SourceAnimation:
+def _source(parts: list[SourcePart], frames, numbers: range, method: str, omissions) -> SourceAnimation:
     first, *others = parts
     triangles = np.concatenate([mesh_triangles(part.mesh) + np.int32(part.vertices.start) for part in parts])
     label = sources_label([part.object for part in parts])
     animation = Animation(frames, triangles, np.array(numbers, dtype=np.float64), label)
-    return SourceAnimation(first.object, animation, method, first.mesh, tuple(others))
+    return SourceAnimation(first.object, animation, method, first.mesh, tuple(others), omissions)
 
 
 def _remove_mesh(mesh) -> None:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Simulations: from which frame they have to be played for an object's shape to be right, and up to which it is."""
 
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import bpy
 
-# What these use is not what an object depends on.
-_CONTAINERS = (bpy.types.Scene, bpy.types.WindowManager, bpy.types.WorkSpace, bpy.types.Screen, bpy.types.Library)
-_PARTICLE_DEFORMERS = {"EXPLODE", "PARTICLE_INSTANCE"}
+from ..object_checks import visible_modifiers
+from .used_data import dependencies
 
 
 def simulation_start(scene, view_layer, object) -> int | None:
@@ -38,24 +40,25 @@ def forget_skipped_frames(object) -> None:
     """
     for entry in dependencies(object):
         if isinstance(entry, bpy.types.Object) and any(
-            cache.is_frame_skip and not cache.is_baked for _, cache in _point_caches(entry)
+            each.cache.is_frame_skip and not each.cache.is_baked for each in _point_caches(entry)
         ):
             entry.update_tag(refresh={"DATA"})
 
 
 @dataclass(frozen=True)
 class ShortCache:
-    """A simulation that stands still after the frame ``end``. name: of its modifier."""
+    """A simulation that stands still after the frame ``end``. name: of its modifier; place: where its cache is set."""
 
     object_name: str
     name: str
     end: int
     baked: bool
+    place: str = "the modifier's Cache panel"
 
     def advice(self, last: int) -> str:
         """What to do for it to go on to the frame ``last``."""
         first = "Delete its bake, extend" if self.baked else "Extend"
-        return f"{first} the cache to frame {last} in the modifier's Cache panel"
+        return f"{first} the cache to frame {last} in {self.place}"
 
 
 def short_caches(object, last: int) -> list[ShortCache]:
@@ -70,35 +73,78 @@ def short_caches_behind(view_layer, object, last: int) -> list[ShortCache]:
     return [cache for entry, caches in found.items() if caches and object in dependencies(entry) for cache in caches]
 
 
+def cache_faults(object, first: int, last: int) -> Iterator[str]:
+    """What is wrong with the caches of the object's own simulations between the frames ``first`` and ``last``.
+
+    What is not baked is played and needs no cache, but does not go on behind its range.
+    """
+    for each in _point_caches(object):
+        cache, label = each.cache, f'the simulation "{each.name}" of object "{object.name}"'
+        if not cache.is_baked and not cache.use_external:
+            if each.is_short(last):
+                short = _short(object, each)
+                yield f"{label} ends at frame {short.end} and stands still from then on. {short.advice(last)}"
+            continue
+        count, start, end = _cached_frames(each)
+        again = f"Bake it again from frame {min(first, cache.frame_start)} to {last} in {each.place}"
+        if not count:
+            where = " on disk" if cache.use_disk_cache or cache.use_external else ""
+            yield f"the cache{where} of {label} is empty, so that it stands still. {again}, or restore its files"
+        elif each.has_range and (start > first or end < last):
+            yield f"{label} is baked from frame {start} to {end} only, and stands still before and after. {again}"
+        elif count < len(range(start, end + 1, max(cache.frame_step, 1))):
+            yield f"{label} is baked with {count} frames of {end - start + 1} only. {again}"
+        elif cache.is_outdated:
+            yield f"the baked cache of {label} is outdated: something has been changed since. {again}"
+    for modifier in visible_modifiers(object):
+        label = f'the simulation "{modifier.name}" of object "{object.name}"'
+        if modifier.type == "FLUID" and modifier.fluid_type == "DOMAIN":
+            yield from _fluid_faults(modifier.domain_settings, label, last)
+        elif modifier.type == "NODES":
+            for end in _ends_of_node_bakes(modifier, object.library):
+                if end < last:
+                    yield f"{label} is baked to frame {end} only, and stands still after. Bake it again to frame {last}"
+
+
+def _fluid_faults(domain, label: str, last: int) -> Iterator[str]:
+    if domain.domain_type != "LIQUID":
+        return
+    if domain.cache_frame_end < last:
+        yield f"{label} ends at frame {domain.cache_frame_end}. Extend the domain's cache to frame {last}"
+    baked = domain.has_cache_baked_data and (domain.has_cache_baked_mesh or not domain.use_mesh)
+    if domain.cache_type != "REPLAY" and not baked:
+        yield f"{label} is not baked, and shows its domain instead. Bake it in the domain's Cache panel"
+
+
+def _ends_of_node_bakes(modifier, library) -> Iterator[int]:
+    """The last frames of those simulations of a geometry nodes modifier that are baked to files."""
+    for bake in modifier.bakes:
+        if bake.node is None or bake.node.bl_idname != "GeometryNodeSimulationOutput":
+            continue
+        own = bake.directory if bake.use_custom_path else ""
+        given = own or (modifier.bake_directory and f"{modifier.bake_directory}/{bake.bake_id}")
+        folder = Path(bpy.path.abspath(given, library=library), "meta")
+        if given and folder.is_dir():
+            numbers = [int(path.stem.split("_")[0]) for path in folder.glob("*.json") if path.stem[:1].isdigit()]
+            yield from [max(numbers)] if numbers else []
+
+
 def _own_short_caches(object, last: int) -> Iterator[ShortCache]:
-    for name, cache in _point_caches(object):
-        if cache.frame_end < last and not cache.use_external:
-            yield ShortCache(object.name, name, cache.frame_end, cache.is_baked)
+    for each in _point_caches(object):
+        if each.is_short(last) and not each.cache.use_external:
+            yield _short(object, each)
 
 
-def dependencies(object) -> set:
-    """``object`` and all data-blocks that it uses, directly or through others."""
-    uses: dict = {}
-    for used, users in bpy.data.user_map().items():
-        for user in users:
-            uses.setdefault(user, []).append(used)
-    found, waiting = {object}, [object]
-    while waiting:
-        for used in uses.get(waiting.pop(), ()):
-            if used not in found and not isinstance(used, _CONTAINERS):
-                found.add(used)
-                waiting.append(used)
-    return found
+def _short(object, each: "_Simulation") -> ShortCache:
+    return ShortCache(object.name, each.name, each.cache.frame_end, each.cache.is_baked, each.place)
 
 
 def _starts(scene, object) -> Iterator[int]:
     """First frames of the object's own simulations that are not baked."""
-    for _, cache in _point_caches(object):
-        if not cache.is_baked and not cache.use_external:
-            yield cache.frame_start
-    for modifier in object.modifiers:
-        if not modifier.show_viewport:
-            continue
+    for each in _point_caches(object):
+        if not each.cache.is_baked and not each.cache.use_external:
+            yield each.cache.frame_start
+    for modifier in visible_modifiers(object):
         if modifier.type == "FLUID" and modifier.fluid_type == "DOMAIN":
             yield modifier.domain_settings.cache_frame_start
         if modifier.type == "NODES":
@@ -107,16 +153,76 @@ def _starts(scene, object) -> Iterator[int]:
                     yield bake.frame_start if bake.use_custom_simulation_frame_range else scene.frame_start
 
 
-def _point_caches(object) -> Iterator[tuple[str, bpy.types.PointCache]]:
-    """Caches of the simulations that shape the object's mesh, with the modifier's or the particles' name."""
-    particles = False
-    for modifier in object.modifiers:
-        if not modifier.show_viewport:
-            continue
+@dataclass(frozen=True)
+class _Simulation:
+    """A simulation with a point cache. name: of its modifier or its particles; owner: the data-block that files are
+    named after; place: where its cache is set; has_range: False for particles, whose cache ends with the last one."""
+
+    name: str
+    cache: bpy.types.PointCache
+    owner: bpy.types.ID
+    place: str = ShortCache.place
+    has_range: bool = True
+
+    def is_short(self, last: int) -> bool:
+        return self.has_range and self.cache.frame_end < last
+
+
+def _point_caches(object) -> Iterator[_Simulation]:
+    """The simulations that shape the object's mesh, or move the object as a rigid body."""
+    particles = {}
+    for modifier in visible_modifiers(object):
         if modifier.type in {"CLOTH", "SOFT_BODY"}:
-            yield modifier.name, modifier.point_cache
+            yield _Simulation(modifier.name, modifier.point_cache, object)
         elif modifier.type == "DYNAMIC_PAINT" and modifier.canvas_settings is not None:
-            yield from ((modifier.name, surface.point_cache) for surface in modifier.canvas_settings.canvas_surfaces)
-        particles = particles or modifier.type in _PARTICLE_DEFORMERS
-    if particles:
-        yield from ((system.name, system.point_cache) for system in object.particle_systems)
+            for surface in modifier.canvas_settings.canvas_surfaces:
+                yield _Simulation(modifier.name, surface.point_cache, object)
+        elif modifier.type == "EXPLODE":
+            particles |= {(object, index): system for index, system in enumerate(object.particle_systems)}
+        elif modifier.type == "PARTICLE_INSTANCE" and modifier.object is not None:
+            index, systems = modifier.particle_system_index - 1, modifier.object.particle_systems
+            if index < len(systems):
+                particles[modifier.object, index] = systems[index]
+    for (owner, _), system in particles.items():
+        yield _Simulation(system.name, system.point_cache, owner, "the particles' Cache panel", has_range=False)
+    if object.rigid_body is not None and object.rigid_body.type == "ACTIVE":
+        for scene in object.users_scene:
+            world = scene.rigidbody_world
+            if world is not None and world.enabled:
+                place = "the scene's Rigid Body World, Cache"
+                yield _Simulation("Rigid Body World", world.point_cache, scene, place)
+
+
+def _cached_frames(simulation: _Simulation) -> tuple[int, int, int]:
+    """How many frames a cache has that is baked or made elsewhere, and the first and the last of them."""
+    cache = simulation.cache
+    first, last = cache.frame_start, cache.frame_end
+    if not (cache.use_disk_cache or cache.use_external):
+        # Blender tells only in words: "10 frames in memory (8 KiB)".
+        count = re.search(r"\d+", cache.info)
+        return int(count[0]) if count else last - first + 1, first, last
+    if not (cache.use_external or bpy.data.filepath):
+        # Blender keeps them in a folder of its own as long as the file has no name.
+        return last - first + 1, first, last
+    folder = _cache_folder(simulation)
+    name = cache.name or simulation.owner.name.encode().hex().upper()
+    ending = rf"{max(cache.index, 0):02d}\.\w+"
+    numbers = []
+    if os.path.isdir(folder):
+        found = (re.fullmatch(rf"{re.escape(name)}_(\d+)_{ending}", entry) for entry in os.listdir(folder))
+        numbers = [int(match[1]) for match in found if match and int(match[1]) >= 1]
+    if not numbers:
+        return 0, first, last
+    if cache.use_external:
+        return len(numbers), min(numbers), max(numbers)
+    return len([number for number in numbers if first <= number <= last]), first, last
+
+
+def _cache_folder(simulation: _Simulation) -> str:
+    """Where Blender looks for the files of a disk cache."""
+    cache, library = simulation.cache, simulation.owner.library
+    if cache.use_external:
+        return bpy.path.abspath(cache.filepath, library=library if cache.use_library_path else None)
+    path = library.filepath if library is not None and cache.use_library_path else bpy.data.filepath
+    path = Path(bpy.path.abspath(path))
+    return str(path.parent / f"blendcache_{path.stem}")

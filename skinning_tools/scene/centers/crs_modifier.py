@@ -10,7 +10,7 @@ import numpy as np
 from ...core.errors import BadScene
 from ..crs_record import CRS_PROPERTY, ModifierRecord, modifier_input, modifier_record, native_modifier, set_input
 from ..look_ups import users_of
-from ..object_checks import object_label
+from ..object_checks import REFINING_MODIFIERS, object_label
 from ..object_transform import set_parent_type
 from ..records import RESERVED, write_record
 from ..skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
@@ -28,11 +28,6 @@ INFLUENCES = f"{RESERVED}influences"
 MOST_SLOTS = 2 * SLOTS_PER_ATTRIBUTE
 
 FIRST_VERSION = (5, 1, 0)
-
-# They make vertices, whose bone indices would be mixtures of those of others, or the wrong side's.
-_REFINING = {"BEVEL", "BOOLEAN", "DECIMATE", "MIRROR", "MULTIRES", "REMESH", "SCREW", "SKIN", "SUBSURF"} | {
-    "VOLUME_TO_MESH", "WELD", "WIREFRAME"
-}  # fmt: skip
 
 
 def reason_not_available() -> str:
@@ -86,7 +81,8 @@ def refining_above(object):
     for modifier in object.modifiers:
         if modifier == end:
             return None
-        if modifier.type in _REFINING and (modifier.show_viewport or modifier.show_render):
+        # Bone indices of the vertices that they make would be mixtures of those of others, or the wrong side's.
+        if modifier.type in REFINING_MODIFIERS and (modifier.show_viewport or modifier.show_render):
             return modifier
     return None
 

@@ -13,6 +13,7 @@ from ...core.animation import ErrorMeter, check_animation
 from ...core.errors import BadScene
 from ...core.run_time import Work, learn_pace, stage_seconds
 from .. import background, dependencies
+from ..animation.omissions import texts_of
 from ..data_blocks import is_alive
 from .conversion_settings import ConversionOptions
 from .estimate import check_memory, spread, work_of
@@ -27,7 +28,8 @@ class Conversion:
     """A finished conversion.
 
     other_names: of the sources beside the one called ``source_name``. rig: a rig_writer.Rig. meter: Blender's own
-    evaluation of it against the sources at every frame, a measure.RigMeter. notes: what was done otherwise than asked.
+    evaluation of it against the sources at every frame, a measure.RigMeter. notes: what was done otherwise than asked,
+    and what Blender has left out of the sources.
     seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
     error (core.decomposition.CurvePoint). keys: where keys were reduced, the key_reduction.KeyCounts.
     """
@@ -193,7 +195,7 @@ def _convert(context, objects, settings, options: ConversionOptions, notes, made
         curve=decomposition.curve,
         keys=keys,
         other_names=tuple(ob.name for ob in others),
-        notes=notes,
+        notes=(*notes, *texts_of(source.omissions)),
     )
     write_figures(conversion, settings, options)
     return conversion

@@ -13,6 +13,7 @@ from ...core.memory import check_available
 from .. import background
 from ..animation.frame_guard import frame_kept
 from ..animation.frame_range import frame_range
+from ..animation.omissions import Omissions, texts_of
 from ..animation.simulations import forget_skipped_frames, simulation_start
 from ..centers.rotation_centers import check_bakeable
 from ..character import character_of
@@ -110,9 +111,10 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
         other = object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
         check_source(context, skin, other, depsgraph)
         check_simulated(other, frame)
+        omissions = Omissions(context, [other], [frame], [skin.armature], same_vertices=True)
         with uncorrected(context, object, other) as left_out:
             shape = evaluated_shape(skin, other, context.evaluated_depsgraph_get(), frame)
-        notes = left_out.notes()
+        notes = (*left_out.notes(), *texts_of(omissions.finish()))
         check_place(context, skin, other, matrices, shape, frame)
     reading = _Reading(name or pose_name(rig, rotations), frame, rotations, matrices, shape, channels)
     return _store(skin, rig, [reading], source, other, notes)
@@ -151,6 +153,7 @@ def add_frames(
         len(numbers) * len(skin.rest) * 2 * 3 * np.dtype(np.float32).itemsize,
         f"The shapes of {skin.label} ({len(skin.rest)} vertices, {len(numbers)} frames)",
     )
+    omissions = Omissions(context, [source], numbers, [skin.armature], same_vertices=True)
     readings, resting, repeated, latest = [], 0, 0, None
     with uncorrected(context, object, source) as left_out:
         for number, fraction in _played(scene, view_layer, source, numbers):
@@ -179,7 +182,7 @@ def add_frames(
             f"{numbers[-1]}. Animate the armature, for instance by Pose Joints"
         )
     yield 0.95, "Storing the examples"
-    notes = list(left_out.notes())
+    notes = [*left_out.notes(), *texts_of(omissions.finish())]
     if resting:
         notes.append(f"{counted(resting, 'frame')} at rest left out")
     if repeated:

@@ -12,6 +12,8 @@ import numpy as np
 
 from ...core.errors import BadSettings
 from .. import actions, background
+from ..animation.frame_range import frame_range
+from ..animation.omissions import Omissions, texts_of
 from ..data_blocks import is_alive
 from ..object_checks import object_label
 from ..records import write_record
@@ -35,7 +37,8 @@ _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 @dataclass(frozen=True)
 class PartialFigures:
     """Of the last solve, for the panel. title: what was done; e_rms_before: −1 where there was nothing before;
-    frame_start, frame_end: those that were read; warning: "" where the mesh is not farther from its target now."""
+    frame_start, frame_end: those that were read; warning: "" where the mesh is not farther from its target now;
+    omissions: what Blender has left out of what was read."""
 
     title: str
     target: str
@@ -46,6 +49,7 @@ class PartialFigures:
     frame_start: float
     frame_end: float
     warning: str
+    omissions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -81,24 +85,31 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """animation: of the target, in the mesh object's space; motion: the RigMotion; weights: those that there are."""
+    """animation: of the target, in the mesh object's space; motion: the RigMotion; weights: those that there are;
+    omissions: what Blender has left out, notes: that and what else the user ought to know."""
 
     animation: object
     motion: object
     weights: BoneWeights
+    omissions: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 def read_parts(context, parts: Parts, frames: Frames, names, weights=None) -> background.Steps:
     """Generator: everything that a solve needs of the scene."""
     check_range(context, frames.start, frames.end, frames.step, object_label(parts.target))
-    reading = read_target(context, parts, frames.start, frames.end, frames.step)
+    numbers = frame_range(context.scene, frames.start, frames.end, frames.step)
+    # Before the mesh's own Armature modifier is off for a while.
+    omissions = Omissions(context, [parts.target], numbers, [parts.armature], same_vertices=True)
+    reading = read_target(context, parts, frames.start, frames.end, frames.step, omissions)
     animation = yield from part_of(reading, 0.0, 0.25, "Reading the target")
     with plain_copy(parts) as probe:
         moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers)
         motion = yield from part_of(moving, 0.25, 0.4, "Reading the armature")
     weights = weights or read_bone_weights(parts.mesh, parts.armature)
-    return Reading(animation, motion, weights, scene_notes(context, parts, animation.frame_numbers))
+    left_out = texts_of(omissions.finish())
+    notes = (*left_out, *scene_notes(context, parts, animation.frame_numbers))
+    return Reading(animation, motion, weights, left_out, notes)
 
 
 def locked_by_group(mesh, group: str) -> np.ndarray:
@@ -146,6 +157,7 @@ def finished(parts: Parts, title, done, reading, meter_before, meter, begin, not
         max_error=float(meter.max_error),
         frame_start=float(numbers[0]),
         frame_end=float(numbers[-1]),
+        omissions=reading.omissions,
         warning=f"farther from the target than before: {', or '.join(['undo', *ways])}" if farther else "",
     )
     write_record(parts.mesh, FIGURES_PROPERTY, figures)

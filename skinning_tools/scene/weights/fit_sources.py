@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.errors import BadScene
 from ..animation.frame_guard import frame_kept
+from ..animation.omissions import Omissions, texts_of
 from ..eigenskin.example_shapes import evaluated_shape
 from ..eigenskin.single_shape_key import key_displacements, shape_key_block
 from ..object_checks import check_object
@@ -32,15 +33,21 @@ class Wanted:
     key: str = ""
 
 
-def read_wanted(context, original, before: BoneWeights, settings: "FitSettings", copies) -> list[Wanted]:
-    """The pose, or all of several, and what is wanted in it. Raises BadScene, BadMesh; the frame stays."""
+def read_wanted(
+    context, original, before: BoneWeights, settings: "FitSettings", copies
+) -> tuple[list[Wanted], tuple[str, ...]]:
+    """The pose, or all of several, and what is wanted in it; and notes for the user. Raises BadScene, BadMesh; the
+    frame stays."""
     if settings.source == "COPIES":
         for copy in copies:
             fit_copies.check_bones(copy, original, before.names)
         found = [Wanted(*fit_copies.read_copy(copy, original)) for copy in copies]
         # The order in which the bones were then.
-        return [replace(wanted, pose=_reordered(wanted.pose, before.names)) for wanted in found]
+        return [replace(wanted, pose=_reordered(wanted.pose, before.names)) for wanted in found], ()
     scene = context.scene
+    targets = [target_object(context, settings)] if settings.source == "OBJECT" else []
+    numbers = sorted(settings.frames) or [scene.frame_current]
+    omissions = Omissions(context, targets, numbers, [armature_of(original)], same_vertices=True)
     found = []
     with frame_kept(scene) if settings.frames else nullcontext():
         for frame in settings.frames or (None,):
@@ -52,7 +59,7 @@ def read_wanted(context, original, before: BoneWeights, settings: "FitSettings",
                 found.append(_of_key(context, original, before, settings))
     for wanted in found:
         check_bent(original, wanted.pose)
-    return found
+    return found, texts_of(omissions.finish())
 
 
 def _of_object(context, original, settings: "FitSettings") -> Wanted:

@@ -126,7 +126,7 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
     copies = copies_of(original, context.scene) if settings.source == "COPIES" else []
     yield 0.0, "Reading the mesh"
     before = read_bone_weights(original, armature)
-    wanted = read_wanted(context, original, before, settings, copies)
+    wanted, omitted = read_wanted(context, original, before, settings, copies)
     chosen = _chosen(context, original, wanted, settings, copies)
     candidates = _candidates(original, before, chosen, settings)
     if candidates is None:
@@ -174,7 +174,7 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
         float(residuals.max()),
         int(chosen[worst]),
         int((residuals > _REACHED * size).any(axis=0).sum()),
-        notes,
+        (*notes, *omitted),
     )
 
 

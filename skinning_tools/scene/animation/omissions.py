@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Blender leaves out of the shapes that are read from a scene: scripts that it may not run, files that are gone,
+simulations that stand still, what only renders show, instances.
+
+All readers look for it in the same way. It is told as notes; on the command line it ends the work before anything is
+saved, but for the kinds that the user has allowed.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ...core.errors import BadAnimation, BadMesh, BadScene
+from ..data_blocks import is_alive
+from . import omission_checks
+from .used_data import dependencies
+
+# What they are is in docs/command_line.md.
+KINDS = ("scripts", "drivers", "libraries", "files", "caches", "render", "instances")
+# Told and never refused: the finer mesh of a render has the same shape.
+LEVELS = "levels"
+
+
+@dataclass(frozen=True)
+class Omission:
+    """kind: of KINDS, or LEVELS; text: what is left out, where, and what to do, for a line of notes."""
+
+    kind: str
+    text: str
+
+
+_refused: frozenset[str] = frozenset()
+
+
+@contextmanager
+def refused(kinds: Iterable[str]) -> Iterator[None]:
+    """While it lasts, omissions of these kinds raise BadScene as soon as they are found."""
+    global _refused
+    before, _refused = _refused, frozenset(kinds)
+    try:
+        yield
+    finally:
+        _refused = before
+
+
+class Omissions:
+    """Finds what is left out of the shapes of ``objects`` while they are read at the frames ``numbers``.
+
+    also: what else is read, such as an armature, without its shape. same_vertices: the objects are to have the vertices
+    of another mesh: what would make more is off with good reason, and only positions count. Looks at the whole file
+    once: for the start of a job, not for a panel. What is refused raises BadScene, here and later.
+    """
+
+    def __init__(self, context, objects, numbers, also=(), same_vertices: bool = False):
+        self._objects = tuple(objects)
+        self._found: dict[Omission, None] = {}
+        context.evaluated_depsgraph_get()
+        used = dependencies(*self._objects, *also)
+        self._driven = omission_checks.driver_owners(context.scene, used)
+        self._add("scripts", omission_checks.blocked_texts())
+        self._add_drivers()
+        self._add("libraries", omission_checks.missing_data(used))
+        self._add("files", omission_checks.missing_files(used, numbers))
+        self._add("caches", omission_checks.cache_faults(context, used, self._objects, numbers))
+        self._add("render", omission_checks.render_differences(used, self._objects if same_vertices else ()))
+        shown = () if same_vertices else self._objects
+        self._add(LEVELS, omission_checks.level_differences(shown))
+        self._add("instances", omission_checks.particles_and_duplicates(shown))
+        self._waiting = [ob for ob in shown if omission_checks.may_have_instances(ob)]
+        self._check()
+
+    def look(self, depsgraph) -> None:
+        """At the current frame: at what is beside the meshes."""
+        for ob, texts in omission_checks.beside_meshes(self._waiting, depsgraph).items():
+            self._waiting.remove(ob)
+            self._add("instances", texts)
+        self._check()
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Tell what was found with an error about the mesh or its animation: it may well be the cause."""
+        try:
+            yield
+        except (BadMesh, BadAnimation) as error:
+            if not self._found:
+                raise
+            raise type(error)(f"{error}. It may be that {'; '.join(texts_of(self._found))}") from error
+
+    def finish(self) -> tuple[Omission, ...]:
+        """All that was found: drivers may have failed at any of the frames."""
+        self._add_drivers()
+        self._check()
+        return tuple(self._found)
+
+    def _add_drivers(self) -> None:
+        self._driven = [each for each in self._driven if is_alive(each.block)]
+        self._add("scripts", omission_checks.blocked_drivers(self._driven))
+        self._add("drivers", omission_checks.drivers_in_error(self._driven))
+
+    def _add(self, kind: str, texts: Iterable[str]) -> None:
+        self._found |= {Omission(kind, text): None for text in texts}
+
+    def _check(self) -> None:
+        found = [omission for omission in self._found if omission.kind in _refused]
+        if found:
+            kinds = ",".join(kind for kind in KINDS if any(omission.kind == kind for omission in found))
+            raise BadScene(
+                f"Blender leaves something out of what is to be read: {'; '.join(texts_of(found))}. To take it as it "
+                f"is: --allow-incomplete {kinds}"
+            )
+
+
+def texts_of(found: Iterable[Omission]) -> tuple[str, ...]:
+    """For notes."""
+    return tuple(omission.text for omission in found)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Blender leaves out of the shapes that are read is told, and nothing is told where nothing is left out."""
+
+import bpy
+import pytest
+
+from skinning_tools.core.errors import BadMesh, BadScene
+from skinning_tools.scene.animation.animation_reader import read_animation
+from skinning_tools.scene.animation.omissions import KINDS, LEVELS, refused
+from tests.blender import omission_scenes, scenes
+from tests.blender.omission_scenes import COMPLETE, FRAMES, OMISSIONS
+
+EVERY = [pytest.param(scene, expected, id=scene.__name__) for scene, expected in OMISSIONS.items()]
+
+
+def read(object):
+    return scenes.drain(read_animation(bpy.context, object, *FRAMES))[0]
+
+
+@pytest.mark.parametrize(("scene", "expected"), EVERY)
+def test_what_is_left_out_is_told(scene, expected, tmp_path):
+    kind, *words = expected
+    object = omission_scenes.build(scene, tmp_path)
+    found = read(object).omissions
+    assert [each.kind for each in found] == [kind]
+    for word in words:
+        assert word in found[0].text
+
+
+@pytest.mark.parametrize(("scene", "expected"), EVERY)
+def test_it_is_refused_unless_allowed(scene, expected, tmp_path):
+    kind, *words = expected
+    object = omission_scenes.build(scene, tmp_path)
+    before, state = scenes.data_blocks(), scenes.ui_state()
+    with refused(set(KINDS) - {kind}):
+        bpy.data.meshes.remove(read(object).mesh)
+    if kind == LEVELS:
+        return
+    with refused({kind}), pytest.raises(BadScene) as raised:
+        read(object)
+    for word in (*words, f"--allow-incomplete {kind}"):
+        assert word in str(raised.value)
+    assert scenes.ui_state() == state
+    assert scenes.data_blocks() == before
+
+
+def test_it_is_told_as_the_cause_where_nothing_is_left_to_read(tmp_path):
+    object = omission_scenes.build(omission_scenes.lost_files_of_particles, tmp_path)
+    with pytest.raises(BadMesh) as raised:
+        read(object)
+    for word in ("no vertices at frame 1", 'the simulation "Particles" of object "Flag" is empty', "particles' Cache"):
+        assert word in str(raised.value)
+
+
+@pytest.mark.parametrize("scene", COMPLETE, ids=lambda scene: scene.__name__)
+def test_nothing_is_told_where_nothing_is_left_out(scene, tmp_path):
+    object = omission_scenes.build(scene, tmp_path)
+    with refused(KINDS):
+        assert read(object).omissions == ()
