@@ -29,7 +29,7 @@ def shot_row(name: str, report: dict | None, status: str | None = None) -> dict[
     figures = report["figures"]
     row = {column: figures.get(column) for column in ("object", "bones", "vertices", "e_rms", "largest_error")}
     row |= {"shot": name, "status": status or report["status"], "message": report["message"] or None}
-    row |= {"notes": "; ".join(report["notes"]) or None}
+    row |= {"notes": "; ".join(report.get("notes", ())) or None}
     row |= {"frames": figures.get("frames", {}).get("count"), "seconds": report["times"]["seconds"]}
     if isinstance(row["object"], list):
         row["object"] = ", ".join(row["object"])

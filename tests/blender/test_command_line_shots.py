@@ -47,6 +47,25 @@ def statuses(folder: Path) -> dict[str, str]:
     return {path.stem: json.loads(path.read_text("utf-8"))["status"] for path in sorted(folder.glob("*.json"))}
 
 
+def test_what_blender_leaves_out_fails_its_shot_alone_unless_it_is_allowed(tmp_path, capfd):
+    paths = shots.make_shots(tmp_path / "in", 2)
+    bpy.ops.wm.open_mainfile(filepath=str(paths[1]))
+    bpy.data.objects["Flag"].driver_add("location", 0).driver.expression = "unheard_of()"
+    bpy.ops.wm.save_mainfile()
+    given = ("convert-shots", tmp_path / "in", "--output", tmp_path / "out", *SETTINGS)
+    assert run(*given) == 1
+    assert statuses(tmp_path / "out") == {"shot_01": "done", "shot_02": "failed"}
+    told = r"the driver of location\[0\] \(unheard_of\(\)\) of object \"Flag\" is"
+    assert re.search(rf"^shot_02 +failed .*{told}", capfd.readouterr().out, re.MULTILINE)
+    # Blender tells a driver that it may not run from one that has failed only where it may run some.
+    assert run(*given, "--allow-incomplete", "scripts,drivers") == 0
+    assert statuses(tmp_path / "out") == {"shot_01": "done", "shot_02": "done"}
+    assert re.search(rf"^shot_02 +done .*{told}", capfd.readouterr().out, re.MULTILINE)
+    assert run("gather-reports", tmp_path / "out", "--output", tmp_path / "table.csv") == 0
+    rows = list(csv.DictReader((tmp_path / "table.csv").open(encoding="utf-8")))
+    assert [bool(re.match(told, row["notes"])) for row in rows] == [False, True]
+
+
 def test_one_bad_file_does_not_stop_the_rest(tmp_path, capfd):
     paths = shots.make_shots(tmp_path / "in", 4, broken=(2,))
     bpy.ops.wm.open_mainfile(filepath=str(paths[2]))
