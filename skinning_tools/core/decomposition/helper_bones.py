@@ -40,8 +40,9 @@ _SEED_ROUNDS = 3
 _ROUGH_STEPS = 16
 _PASSES_PER_SWEEP = 2
 # Beside the error of the whole, this share of how far each helper alone, by its weights, is from what it moves: else
-# helpers that weigh little would leap far.
-_NEARNESS = 3e-4
+# helpers that weigh little would leap far. One of weight w, to mend an error δ, would go δ / (w + this) away; below
+# _LIGHT it is held the more, by (_LIGHT / w)², and so goes 82 δ at the most, and nowhere as its weight vanishes.
+_NEARNESS, _LIGHT = 3e-4, 0.03
 # What a sweep has to gain of the squared error for another one to follow.
 _WORTH_IT = 1e-4
 # How firmly affine helpers are held to the last sweep's motion; weights below are none.
@@ -198,17 +199,18 @@ class _Helpers:
         """New shares; the normal equations of the helpers, the squared error (a sum) and its parts (n,)."""
         model = BoneModel(self.rows)
         helper_count = model.bone_count
-        equations = NormalEquations(helper_count, self._matrix.height)
+        equations, near = (NormalEquations(helper_count, self._matrix.height) for _ in range(2))
         left = np.zeros(len(self._points))
         room = np.minimum(self._targets.room, helper_count)
         for allowed in np.unique(room[self._chosen]):
             same = self._chosen[room[self._chosen] == allowed]
             for block in vertex_blocks(len(same)):
-                self._improve(model, same[block], int(allowed), equations, left)
+                self._improve(model, same[block], int(allowed), equations, near, left)
         left = left[self._chosen]
+        self._keep_near(equations, near)
         return equations, float(left.sum()), left
 
-    def _improve(self, model, part, allowed, equations, left) -> None:
+    def _improve(self, model, part, allowed, equations, near, left) -> None:
         points, budget = self._points[part], self._budget[part]
         data, own = self._targets.of(part)
         count, helper_count = len(part), model.bone_count
@@ -232,17 +234,27 @@ class _Helpers:
         design = (budget[:, None] * fitted[1:].T)[:, :, None] * points[:, None, :]
         target = budget[:, None] * (data - fitted[0][:, None] * own)
         equations.add(design.reshape(count, -1), target)
-        self._keep_near(equations, part, data)
+        self._add_near(near, part, data)
 
-    def _keep_near(self, equations, part, data) -> None:
-        """Let each helper move its vertices not too differently from how they should move."""
+    def _add_near(self, near: NormalEquations, part, data) -> None:
+        """How each helper alone should move its vertices: as they should move, by its shares."""
         points, helper_count = self._points[part], self.shares.shape[1]
-        strength = _NEARNESS * self._budget[part, None] ** 2 * self.shares[part]
+        strength = self._budget[part, None] ** 2 * self.shares[part]
         design = strength[:, :, None] * points[:, None, :]
-        equations.products += product(design.reshape(len(part), -1).T, data)
+        near.products += product(design.reshape(len(part), -1).T, data)
         own = np.arange(helper_count)
-        blocks = equations.moments.reshape(helper_count, 4, helper_count, 4)
+        blocks = near.moments.reshape(helper_count, 4, helper_count, 4)
         blocks[own, :, own, :] += np.einsum("nhi,nj->hij", design, points)
+
+    def _keep_near(self, equations: NormalEquations, near: NormalEquations) -> None:
+        """Let each helper move its vertices not too differently from how they should move."""
+        shares, counts = self.shares[self._chosen], self._budget[self._chosen] ** 2
+        # The weight of each helper: the mean of its shares, by themselves.
+        heavy, total = counts @ shares**2, counts @ shares
+        lightness = np.clip(_LIGHT * total / np.where(heavy > 0, heavy, 1.0), 1.0, 1e5)
+        strength = np.repeat(_NEARNESS * lightness**2, 4)[:, None]
+        equations.products += strength * near.products
+        equations.moments += strength * near.moments
 
     def _motion_step(self, equations: NormalEquations) -> None:
         if self._kind == "AFFINE":
@@ -293,11 +305,12 @@ class _Helpers:
 
     def _adapted_motion_step(self, equations: NormalEquations) -> None:
         """``_motion_step`` that keeps helpers near what they move, and changes nothing where that is not better."""
-        held = NormalEquations(equations.bone_count, equations.products.shape[1])
+        held, near = (NormalEquations(equations.bone_count, equations.products.shape[1]) for _ in range(2))
         held += equations
         for block in vertex_blocks(len(self._chosen)):
             part = self._chosen[block]
-            self._keep_near(held, part, self._targets.of(part)[0])
+            self._add_near(near, part, self._targets.of(part)[0])
+        self._keep_near(held, near)
         before, error = self.rows, equations.squared_error(self.rows)
         self._motion_step(held)
         if not equations.squared_error(self.rows) <= error:
