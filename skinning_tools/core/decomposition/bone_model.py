@@ -57,6 +57,10 @@ class BoneModel:
         return np.einsum("ni,ni->n", self.packed[first, second], powers)
 
     def squared_distances(self, points: np.ndarray, data: np.ndarray) -> np.ndarray:
-        """How far each bone alone puts each vertex from its data: (n, P), less the vertex's own ‖y‖²."""
+        """‖t_k v − y‖² (n, P): how far each bone alone puts each vertex from its data.
+
+        points (n, 4), data (n, d). Comparable between vertices, too, as each one's own ‖y‖² is in it.
+        """
         products = np.einsum("npi,ni->np", self.data_products(data), points)
-        return product(monomials(points), self.packed_own) - 2.0 * products
+        norms = np.einsum("ij,ij->i", data, data)
+        return np.maximum(product(monomials(points), self.packed_own) - 2.0 * products + norms[:, None], 0.0)

@@ -62,7 +62,6 @@ def regions_by_error(
     if not len(triangles) or not np.isin(members[-1], triangles).any():
         whole[-1] = False
     labels = np.zeros(len(rest), dtype=np.int64)
-    norms = np.einsum("ij,ij->i", reduction.coefficients, reduction.coefficients)
     offsets = rest - rest.mean(axis=0)
     left = np.einsum("ij,ij->i", offsets, offsets)
     patches = {}
@@ -76,7 +75,7 @@ def regions_by_error(
         model = BoneModel(product(_motion(matrix, points[start], start), reduction.basis))
         for first in range(0, len(rest), _BLOCK_VERTICES):
             part = slice(first, first + _BLOCK_VERTICES)
-            own = np.maximum(model.squared_distances(points[part], reduction.rows(part))[:, 0] + norms[part], 0.0)
+            own = model.squared_distances(points[part], reduction.rows(part))[:, 0]
             better = own < left[part] if bone else np.ones(len(own), dtype=bool)
             labels[part][better], left[part][better] = bone, own[better]
         checkpoint(progress, (bone + 1) / bone_count, "Segmenting")

@@ -18,6 +18,8 @@ from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction
 
 _BLOCK_VERTICES = 4096
+# Of a vertex's own ‖y‖²: errors below are those of positions in single precision. Rounding does not order the queue.
+_NO_ERROR = 1e-12
 _STAGE = "Segmenting"
 
 
@@ -28,10 +30,14 @@ def grow_regions(
     triangles: np.ndarray,
     bone_count: int,
     progress: Progress = ignore,
+    *,
+    outermost_first: bool = False,
 ) -> np.ndarray:
     """Region of each vertex (N,) in 0 … bone_count − 1, every region non-empty; needs bone_count ≤ N.
 
-    rest (N, 3) in solver units, triangles (T, 3). Raises Cancelled.
+    rest (N, 3) in solver units, triangles (T, 3). Next is the vertex with the least prediction error, as in the paper,
+    or with ``outermost_first`` that with the least error less its ‖y‖²: those far from the middle of the frames come
+    before all others, so that regions close up from the ends of limbs inwards. Raises Cancelled.
     """
     seeds = seed_triples(rest, triangles, bone_count)
     gradients = deformation_gradients(matrix, rest, seeds)
@@ -39,7 +45,10 @@ def grow_regions(
     costs = np.empty((len(rest), bone_count), dtype=np.float32)
     for start in range(0, len(rest), _BLOCK_VERTICES):
         part = slice(start, start + _BLOCK_VERTICES)
-        costs[part] = model.squared_distances(homogeneous(rest[part]), reduction.rows(part))
+        data = reduction.rows(part)
+        found = model.squared_distances(homogeneous(rest[part]), data)
+        norms = np.einsum("ij,ij->i", data, data)[:, None]
+        costs[part] = np.where(found > _NO_ERROR * norms, found, 0.0) - (norms if outermost_first else 0.0)
         checkpoint(progress, 0.5 * start / len(rest), _STAGE)
     labels = _grow(costs, surface_neighbors(triangles, len(rest)), seeds, progress)
     return fill_empty_regions(labels, rest, bone_count)
@@ -116,7 +125,7 @@ def surface_neighbors(triangles: np.ndarray, vertex_count: int) -> scipy.sparse.
 
 
 def _grow(costs, neighbors, seeds, progress) -> np.ndarray:
-    """Always append the vertex with the least prediction error among all that border a region.
+    """Always append the vertex with the least of ``costs`` (N, P) among all that border a region.
 
     The queue is one for all regions, which is the same as comparing the fronts of one queue each. Parts of the mesh
     that no seed reaches go whole to the region that predicts them best.

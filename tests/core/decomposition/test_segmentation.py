@@ -3,6 +3,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import breadth_first_order
 from scipy.spatial.distance import cdist
 
 from skinning_tools.core.decomposition import segmentation
@@ -14,6 +17,7 @@ from skinning_tools.core.decomposition.segmentation import (
     fill_empty_regions,
     grow_regions,
     seed_triples,
+    surface_neighbors,
 )
 from skinning_tools.core.errors import Cancelled
 
@@ -100,6 +104,93 @@ def test_regions_of_a_connected_mesh_are_connected_and_all_there():
         assert is_connected(np.nonzero(labels == region)[0], edges)
 
 
+def errors_of_seeds(matrix, reduction, triangles, bone_count):
+    """(N, P) squared prediction errors in reduced coordinates, all written out, the least differences that single and
+    double precision let them have (N, P), and the seeds (P, 3)."""
+    rest = matrix.rest_pose()
+    seeds = seed_triples(rest, triangles, bone_count)
+    gradients = deformation_gradients(matrix, rest, seeds).reshape(bone_count, 4, -1)
+    errors = np.empty((len(rest), bone_count))
+    for vertex, position in enumerate(rest):
+        for bone in range(bone_count):
+            predicted = position @ gradients[bone, :3] + gradients[bone, 3]
+            difference = predicted @ reduction.basis - reduction.coefficients[vertex]
+            errors[vertex, bone] = difference @ difference
+    return errors, 1e-6 * errors + 1e-11 * np.sum(reduction.coefficients**2, axis=1)[:, None], seeds
+
+
+def grown_one_by_one(errors, precision, seeds, triangles):
+    """Kavan et al. 2010, section 4.1, without a queue: labels, and whether no choice was too near to call."""
+    around = {vertex: set() for vertex in range(len(errors))}
+    for triangle in triangles.tolist():
+        for corner in triangle:
+            around[corner] |= set(triangle) - {corner}
+    labels = np.full(len(errors), -1)
+    for bone, seed in enumerate(seeds.tolist()):
+        for vertex in seed:
+            labels[vertex] = bone if labels[vertex] < 0 else labels[vertex]
+    decided = True
+    while (labels < 0).any():
+        fronts = {
+            (errors[vertex, labels[other]], vertex, labels[other])
+            for vertex in np.flatnonzero(labels < 0)
+            for other in around[vertex]
+            if labels[other] >= 0
+        }
+        (error, vertex, bone), *others = sorted(fronts)
+        decided &= not others or others[0][0] - error > precision[vertex, bone]
+        labels[vertex] = bone
+    return labels, decided
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    bone_count=st.integers(2, 9),
+    noise=st.sampled_from([0.0, 0.01, 0.3]),
+    place=st.sampled_from([0.0, 1.0, 50.0]),
+    outermost_first=st.booleans(),
+)
+def test_regions_grow_as_the_paper_has_it(seed, bone_count, noise, place, outermost_first):
+    """The whole queue is in order: vertices of one front, and of different ones, near the middle and far from it."""
+    random = np.random.default_rng(seed)
+    frames, triangles = sheet(7, 9, 6)
+    frames = frames @ random.normal(size=(3, 3)) + noise * random.normal(size=frames.shape) + place
+    matrix = AnimationMatrix(frames.astype(np.float32))
+    reduction = reduce_animation(matrix, 1e-5)
+    errors, precision, seeds = errors_of_seeds(matrix, reduction, triangles, bone_count)
+    if outermost_first:
+        norms = np.sum(reduction.coefficients**2, axis=1)[:, None]
+        errors, precision = errors - norms, np.broadcast_to(1e-6 * norms, errors.shape)
+    labels, decided = grown_one_by_one(errors, precision, seeds, triangles)
+    # What is too near to call may go either way, and all that follows with it.
+    assume(decided)
+    rest = matrix.rest_pose()
+    found = grow_regions(matrix, reduction, rest, triangles, bone_count, outermost_first=outermost_first)
+    np.testing.assert_array_equal(found, labels)
+
+
+def patch(frames, triangles, start, count):
+    """The ``count`` vertices nearest to one of them over the surface, and the triangles between them."""
+    neighbors = surface_neighbors(triangles, frames.shape[1])
+    order = breadth_first_order(neighbors, start, directed=False, return_predecessors=False)[:count]
+    place = np.full(frames.shape[1], -1)
+    place[order] = np.arange(count)
+    return frames[:, order], place[triangles[(place[triangles] >= 0).all(axis=1)]]
+
+
+@pytest.mark.parametrize("start", [1000, 2000, 8000])
+@pytest.mark.parametrize("name", ["horse_gallop", "horse_collapse", "samba"])
+def test_regions_of_captured_sequences_grow_as_the_paper_has_it(shared_data, name, start):
+    data = np.load(shared_data(f"{name}.npz"))
+    frames, triangles = patch(data["frames"][::3], data["triangles"], start, 250)
+    matrix = AnimationMatrix(frames)
+    reduction = reduce_animation(matrix, 1e-5)
+    labels, decided = grown_one_by_one(*errors_of_seeds(matrix, reduction, triangles, 6), triangles)
+    assert decided, "another place of the mesh serves better"
+    np.testing.assert_array_equal(grow_regions(matrix, reduction, matrix.rest_pose(), triangles, 6), labels)
+
+
 def test_separate_parts_with_one_bone_each_are_told_apart():
     frames, triangles = boxes(count=12)
     labels, _ = segmented(frames, triangles, 12)
@@ -165,6 +256,6 @@ def test_first_region_model_predicts_better_than_standing_still():
     seeds = seed_triples(matrix.rest_pose(), triangles, 10)
     model = BoneModel(deformation_gradients(matrix, matrix.rest_pose(), seeds) @ reduction.basis)
     data = reduction.rows(slice(None))
-    errors = model.squared_distances(homogeneous(matrix.rest_pose()), data).min(axis=1) + np.sum(data**2, axis=1)
+    errors = model.squared_distances(homogeneous(matrix.rest_pose()), data).min(axis=1)
     still = np.sum((np.tile(matrix.rest_pose(), len(frames)) - matrix.rows(slice(None))) ** 2, axis=1)
     assert errors.sum() < 0.1 * still.sum()

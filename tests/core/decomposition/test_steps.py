@@ -47,6 +47,24 @@ def test_rows_and_matrices_are_the_same_transforms():
     np.testing.assert_array_equal(from_rows(to_rows(transforms)), transforms)
 
 
+def test_distances_of_bones_alone_are_whole_ones():
+    """Of near vertices and of far ones, so that they compare between vertices, too."""
+    transforms, _, _, rest, data = scene()
+    sizes = np.geomspace(1e-3, 1e3, len(rest))[:, None]
+    found = BoneModel(to_rows(transforms)).squared_distances(homogeneous(rest * sizes), data * sizes)
+    for bone in range(transforms.shape[1]):
+        alone = skinned(transforms, np.full((len(rest), 1), bone), np.ones((len(rest), 1)), rest * sizes)
+        np.testing.assert_allclose(found[:, bone], np.sum((alone - data * sizes) ** 2, axis=1), rtol=1e-9)
+
+
+def test_the_distance_of_a_bone_that_fits_is_none_and_never_less():
+    transforms, indices, _, rest, _ = scene(influences=1)
+    data = skinned(transforms, indices, np.ones(indices.shape), rest)
+    own = np.take_along_axis(BoneModel(to_rows(transforms)).squared_distances(homogeneous(rest), data), indices, axis=1)
+    assert own.min() >= 0
+    assert np.all(own[:, 0] <= 1e-13 * np.sum(data**2, axis=1))
+
+
 def test_rest_positions_are_the_least_squares_solution():
     transforms, indices, weights, rest, data = scene()
     model = BoneModel(to_rows(transforms))
