@@ -30,7 +30,7 @@ from .commands import (
     solve_transforms,
     solve_weights,
 )
-from .commands.arguments import add_common
+from .commands.arguments import add_common, path_options
 from .commands.common import UsageError
 
 # In the order of the help's list.
@@ -65,7 +65,8 @@ def main(arguments: list[str]) -> int:
         # --help. Blender is to end in its own way, with the exit code.
         return stop.code or running.EXIT_DONE
     except UsageError as error:
-        return running.refuse(_report_path(arguments), arguments[0] if arguments else "", str(error))
+        path, others = _report_path(arguments)
+        return running.refuse(path, arguments[0] if arguments else "", str(error), others)
     return running.perform(options)
 
 
@@ -88,19 +89,20 @@ def parser() -> argparse.ArgumentParser:
         command.add(commands)
     for name, command in commands.choices.items():
         add_common(command)
-        command.set_defaults(command=name, parse=whole.parse_args)
+        command.set_defaults(command=name, parse=whole.parse_args, path_options=path_options(command))
         command.epilog = epilog
     return whole
 
 
-def _report_path(arguments: list[str]) -> str | None:
-    """Where the report of a command line is to go that cannot be understood as a whole."""
+def _report_path(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """Where the report of a command line is to go that cannot be understood as a whole, and what else it may name."""
     reader = _Parser(add_help=False, allow_abbrev=False, usage="")
     reader.add_argument("--report", default=None)
     try:
-        return reader.parse_known_args(arguments)[0].report
+        known, others = reader.parse_known_args(arguments)
     except UsageError:
-        return None
+        return None, []
+    return known.report, [part for text in others for part in {text, text.partition("=")[2]}]
 
 
 _handles: list = []

@@ -2,8 +2,35 @@
 """Arguments that several subcommands of the command line have."""
 
 import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
 
 from ..scene.animation.omissions import KINDS
+
+
+@dataclass(frozen=True)
+class PathType:
+    """For argparse: the type of options that name a file or folder, of which the rule for written files is to know.
+
+    written: the command writes it, or into it. pattern: a text that may stand for several files.
+    """
+
+    written: bool = False
+    pattern: bool = False
+
+    def __call__(self, text: str) -> Path | str:
+        return text if self.pattern else Path(os.path.expanduser(text)).absolute()
+
+
+READ, READ_PATTERN, WRITTEN = PathType(), PathType(pattern=True), PathType(written=True)
+
+
+def path_options(command) -> dict[str, str]:
+    """Destination and name of each of a parser's options that names one file or folder."""
+    # The only list of a parser's options that argparse has.
+    actions = [each for each in command._actions if isinstance(each.type, PathType) and not each.type.pattern]
+    return {action.dest: "".join(action.option_strings[:1]) or action.dest for action in actions}
 
 
 def add_incomplete(command) -> None:
@@ -30,18 +57,27 @@ def _kinds(text: str) -> str:
 def add_target(command) -> None:
     """What all commands share that change a file and save it."""
     command.add_argument(
-        "--input", metavar="FILE.blend", help="the file to work on (default: the one named before --command)"
+        "--input",
+        type=READ,
+        metavar="FILE.blend",
+        help="the file to work on (default: the one named before --command)",
     )
-    target = command.add_mutually_exclusive_group(required=True)
-    target.add_argument("--output", metavar="FILE.blend", help="where to save the result")
-    target.add_argument("--overwrite", action="store_true", help="save over the file that was opened")
+    command.add_argument("--output", type=WRITTEN, metavar="FILE.blend", help="where to save the result")
+    command.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="save over the file that was opened; with --output: over the file there, whoever wrote it",
+    )
     command.set_defaults(saves=True)
 
 
 def add_common(command) -> None:
     """What all commands share, whatever they do."""
     command.add_argument(
-        "--report", metavar="FILE.json", help="write settings, versions, figures and times to this file, failed or not"
+        "--report",
+        type=WRITTEN,
+        metavar="FILE.json",
+        help="write settings, versions, figures and times to this file, failed or not",
     )
     command.add_argument(
         "--progress",

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import bpy
 
+from ..scene.written_files import Kind, Target, begins_with
+
 # What a child gets to clean up after the signal to end.
 END_SECONDS = 10.0
 LAST_LINES = 3
@@ -42,15 +44,22 @@ def _blender_options(argv: list[str]) -> list[str]:
     return options if {"-b", "--background"} & set(options) else ["-b", *options]
 
 
+_FIRST_LINE = "# skinning_tools.log: what Blender said of "
+LOG = Kind("log", lambda path: begins_with(path, _FIRST_LINE.encode()))
+
+
 class Child:
     """A running subcommand. It tells its progress as Open Job Description has it; all else goes into the log."""
 
-    def __init__(self, arguments: list[str], log: Path, share: int):
-        """share: of how many that run at once this is one. Raises OSError."""
+    def __init__(self, arguments: list[str], log: Target, share: int):
+        """share: of how many that run at once this is one. Raises OSError, BadPath."""
         self.log = log
         self.fraction, self.stage = 0.0, ""
-        self._lines = log.open("w", encoding="utf-8", errors="replace")
+        log.remove()
+        self._lines = log.real.open("x", encoding="utf-8", errors="replace")
         try:
+            self._lines.write(f"{_FIRST_LINE}{log.path.stem}\n")
+            self._lines.flush()
             self.process = subprocess.Popen(
                 blender_command(arguments),
                 stdin=subprocess.DEVNULL,
@@ -78,7 +87,7 @@ class Child:
     def last_words(self) -> str:
         """The end of the log."""
         with contextlib.suppress(OSError):
-            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = self.log.real.read_text(encoding="utf-8", errors="replace").splitlines()[1:]
             return " | ".join(line.strip() for line in lines[-LAST_LINES:] if line.strip())
         return ""
 

@@ -2,7 +2,6 @@
 """What the subcommands of the command line share: files and objects to work on, and what they say of their progress."""
 
 import fnmatch
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,10 @@ import bpy
 
 from ..core.errors import BadScene
 from ..scene.character import armature_at
+from ..scene.written_files import Target, WrittenFiles, identity
+from .blend_mark import BACKUP, RESULT
 from .outcome import Row
-from .saving import reason
+from .saving import backup_of, reason
 
 PROGRESS_STEP = 0.05
 
@@ -34,7 +35,7 @@ def open_input(path: Path) -> None:
 def input_path(options) -> Path:
     """The file to work on. Raises UsageError where none is named."""
     if options.input:
-        return Path(options.input).expanduser().absolute()
+        return options.input
     if not bpy.data.filepath:
         raise UsageError(
             "No file is open. Name one: blender -b FILE.blend --command skinning COMMAND ..., or --input FILE.blend"
@@ -42,26 +43,28 @@ def input_path(options) -> Path:
     return Path(bpy.data.filepath)
 
 
-def output_path(options, opened: Path) -> Path:
-    """Where to save, checked before the work: a result that cannot be saved is wasted."""
-    if options.overwrite:
-        _check_writable(opened)
-        return opened
-    output = Path(options.output).expanduser().absolute()
-    if output.suffix != ".blend":
-        raise UsageError(f"--output must name a .blend file, not {output.name}")
-    if not output.parent.is_dir():
-        raise UsageError(f"--output names a folder that does not exist: {output.parent}")
-    if output.exists() and output.samefile(opened):
-        raise UsageError("--output is the file that was opened. Use --overwrite to save over it")
-    _check_writable(output)
-    return output
+def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, Target | None]:
+    """Where to save, and where what is there stays, if anywhere: a result that cannot be saved is wasted.
 
-
-def _check_writable(output: Path) -> None:
-    """A new file is written beside the old one first, so both must be writable."""
-    if not os.access(output.parent, os.W_OK) or (output.exists() and not os.access(output, os.W_OK)):
-        raise UsageError(f"The result cannot be saved to {output}: it or its folder is read-only")
+    Raises UsageError, BadPath.
+    """
+    if options.output is None:
+        if not options.overwrite:
+            raise UsageError(
+                "Say where to save: --output FILE.blend, or --overwrite to save over the file that was opened"
+            )
+        output = files.claim(opened, RESULT, "Use --output to save to another file", allowed=True)
+    else:
+        if options.output.suffix != ".blend":
+            raise UsageError(f"--output must name a .blend file, not {options.output.name}")
+        files.keep(opened, "the file that was opened")
+        alone = identity(options.output) == identity(opened)
+        hint = "Use --overwrite alone to save over it" if alone else "Name another file with --output"
+        foreign = "" if options.overwrite or alone else ", or add --overwrite to replace it"
+        output = files.claim(options.output, RESULT, hint + foreign, allowed=options.overwrite)
+    path = backup_of(output.real) if options.overwrite and output.real.exists() else None
+    backup = path and files.claim(path, BACKUP, "Rename that file, or save to another one")
+    return output, backup
 
 
 def find_object(scene, name: str, kinds=("MESH",)):

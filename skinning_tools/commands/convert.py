@@ -2,13 +2,13 @@
 """`convert`: a mesh animation to bones, weights and keyframes."""
 
 import argparse
-import os
 from dataclasses import fields
-from pathlib import Path
 from types import MappingProxyType
 
 import bpy
 
+from ..core.canvas import png_beginning
+from ..core.curve_picture import HEIGHT, WIDTH
 from ..core.errors import BadScene, SkinningError
 from ..scene import background
 from ..scene.convert import conversion
@@ -17,10 +17,12 @@ from ..scene.convert.conversion_settings import ConversionOptions
 from ..scene.convert.presets import find_preset, read_preset
 from ..scene.convert.settings import ON_RESULT_ITEMS
 from ..scene.visibility import shown_for_good
+from ..scene.written_files import Kind, Target, begins_with
 from . import arguments
 from .common import UsageError, find_objects, progress_of
 from .outcome import Outcome, Row
-from .report import write_bytes
+
+PICTURE = Kind("picture of the curve", lambda path: begins_with(path, png_beginning(WIDTH, HEIGHT)))
 
 
 def add(commands) -> None:
@@ -32,7 +34,10 @@ def add(commands) -> None:
     )
     add_settings(convert)
     convert.add_argument(
-        "--curve", metavar="FILE.png", help="with --target-error: save the curve of error over bones as a picture"
+        "--curve",
+        type=arguments.WRITTEN,
+        metavar="FILE.png",
+        help="with --target-error: save the curve of error over bones as a picture",
     )
     arguments.add_target(convert)
     convert.set_defaults(run=_run)
@@ -130,7 +135,7 @@ def add_settings(command) -> None:
 
 
 def _run(options) -> Outcome:
-    picture = _picture_path(options)
+    picture = _picture_target(options)
     from ..core.decomposition import Settings
 
     context = bpy.context
@@ -155,34 +160,30 @@ def _run(options) -> Outcome:
         _rows(result),
         result.seconds,
         notes=result.notes,
-        files={"curve": picture} if picture else {},
+        files={"curve": picture.path} if picture else {},
         afterwards=(lambda: _save_picture(result, picture)) if picture else None,
     )
 
 
-def _picture_path(options) -> Path | None:
+def _picture_target(options) -> Target | None:
     """Where the curve is to go, checked before the work."""
-    if options.curve is None:
+    picture = options.curve
+    if picture is None:
         return None
-    picture = Path(options.curve).expanduser().absolute()
     if not options.target_error > 0:
         raise UsageError("--curve needs --target-error: without one, a single count of bones is solved")
     if picture.suffix.lower() != ".png":
         raise UsageError(f"--curve must name a .png file, not {picture.name}")
-    if not picture.parent.is_dir():
-        raise UsageError(f"--curve names a folder that does not exist: {picture.parent}")
-    if not os.access(picture.parent, os.W_OK):
-        raise UsageError(f"The curve cannot be saved to {picture}: its folder is read-only")
-    return picture
+    return options.files.claim(picture, PICTURE, "Name another file with --curve")
 
 
-def _save_picture(result: conversion.Conversion, picture: Path) -> None:
+def _save_picture(result: conversion.Conversion, picture: Target) -> None:
     from ..core.curve_picture import curve_picture
 
     try:
-        write_bytes(picture, curve_picture(result.curve, result.target_error, result.bone_count))
+        picture.write(curve_picture(result.curve, result.target_error, result.bone_count))
     except OSError as error:
-        raise BadScene(f"The curve could not be saved to {picture}: {error.strerror or error}") from error
+        raise BadScene(f"The curve could not be saved to {picture.path}: {error.strerror or error}") from error
 
 
 def _part_rows(result: conversion.Conversion) -> list[Row]:

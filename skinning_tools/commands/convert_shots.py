@@ -3,20 +3,23 @@
 
 import argparse
 import contextlib
-import glob
 import shlex
 import time
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import BadScene
+from ..core.errors import BadPath, BadScene
+from ..scene.written_files import Target, remove_halves
 from . import convert
-from .blender_child import Child, end, end_text
+from .arguments import WRITTEN
+from .blend_mark import RESULT
+from .blender_child import LOG, Child, end, end_text
 from .common import UsageError, progress_of, say, say_error
 from .fingerprints import is_same
 from .outcome import Outcome, Row
-from .report import DONE, FAILED, Report, read_report, settings_of, write_json
-from .saving import remove_part
+from .report import DONE, FAILED, REPORT, Report, json_bytes, read_report, settings_of
+from .running import EXIT_FAILED
 from .shot_table import aligned, shot_row
 from .shots import Shot, add_shots, chosen, find_shots
 
@@ -34,7 +37,12 @@ def add(commands) -> None:
         "was stopped.",
     )
     add_shots(convert_shots)
-    convert_shots.add_argument("--output", metavar="FOLDER", required=True, help="where to save the results")
+    convert_shots.add_argument(
+        "--output", type=WRITTEN, metavar="FOLDER", required=True, help="where to save the results"
+    )
+    convert_shots.add_argument(
+        "--overwrite", action="store_true", help="save over files in that folder, whoever wrote them"
+    )
     convert_shots.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
     )
@@ -60,16 +68,19 @@ def add(commands) -> None:
 def _run(options) -> Outcome:
     if options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
-    folder = Path(options.output).expanduser().absolute()
+    folder = options.output
     shots = find_shots(options.shots, folder, options.recursive)
     if options.list:
         return Outcome([Row(f"{number}", str(shot.path)) for number, shot in enumerate(shots, 1)])
     shots = chosen(shots, options.only)
     settings = convert_arguments(options)
-    expected = settings_of(options.parse(["convert", *settings, "--overwrite"]))
+    expected = _expected(options, settings)
+    for shot in shots:
+        options.files.keep(shot.path, "a shot that is converted")
     with _told_as_usage():
         for shot in shots:
             shot.report.parent.mkdir(parents=True, exist_ok=True)
+    places = {shot: _places(options, shot) for shot in shots}
 
     rows = {shot: shot_row(shot.name, None) for shot in shots}
     waiting = deque()
@@ -79,7 +90,7 @@ def _run(options) -> Outcome:
             rows[shot] = shot_row(shot.name, report, SKIPPED)
         else:
             waiting.append(shot)
-    converting = _Converting(options, settings, expected, len(waiting))
+    converting = _Converting(options, settings, expected, places, len(waiting))
     for shot, report in converting.run(waiting):
         rows[shot] = shot_row(shot.name, report)
     say(aligned(rows.values()))
@@ -116,11 +127,37 @@ def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
     )
 
 
+def _expected(options, settings: list[str]) -> dict[str, object]:
+    """The settings that a finished shot's report has. Raises UsageError."""
+    parsed = options.parse(["convert", *settings])
+    named = [name for destination, name in parsed.path_options.items() if getattr(parsed, destination) is not None]
+    if named or parsed.overwrite:
+        raise UsageError(f"--settings must not say where to save: {', '.join(named) or '--overwrite'}")
+    return settings_of(parsed)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the files of a shot go."""
+
+    output: Target
+    report: Target
+    log: Target
+
+
+def _places(options, shot: Shot) -> _Places:
+    """Raises BadPath where a source or another shot's file is in one of the places; what else is there costs that shot
+    alone, once it is its turn."""
+    hint = "Choose another folder" + ("" if options.overwrite else ", or add --overwrite to replace it")
+    kinds = (shot.output, RESULT), (shot.report, REPORT), (shot.log, LOG)
+    return _Places(*(options.files.claim(path, kind, hint, options.overwrite, check=False) for path, kind in kinds))
+
+
 class _Converting:
     """Runs conversions, several at once."""
 
-    def __init__(self, options, settings: list[str], expected: dict, count: int):
-        self._settings, self._expected, self._count = settings, expected, count
+    def __init__(self, options, settings: list[str], expected: dict, places: dict[Shot, _Places], count: int):
+        self._settings, self._expected, self._places, self._count = settings, expected, places, count
         self._jobs = max(1, min(options.jobs, count))
         self._progress = progress_of(options)
         self._says_lines = options.progress == "lines"
@@ -132,7 +169,11 @@ class _Converting:
         try:
             while waiting or running:
                 while waiting and len(running) < self._jobs:
-                    self._start(waiting.popleft(), running)
+                    shot = waiting.popleft()
+                    try:
+                        running[shot] = self._start(shot)
+                    except BadPath as error:
+                        yield shot, self._ended(shot, self._failed(shot, EXIT_FAILED, str(error)))
                 for shot, child in list(running.items()):
                     code = child.exit_code()
                     if code is not None:
@@ -146,29 +187,50 @@ class _Converting:
         finally:
             end(list(running.values()))
             for shot, child in running.items():
-                _remove_halves(shot, child)
-                shot.log.unlink(missing_ok=True)
+                remove_halves(child.log.real.parent)
+                self._remove_log(shot)
 
-    def _start(self, shot: Shot, running: dict[Shot, Child]) -> None:
+    def _start(self, shot: Shot) -> Child:
+        """Raises BadPath where something is in the place of its files, BadScene where no Blender can be started."""
+        places = self._places[shot]
         arguments = [
             "convert", *self._settings, "--input", str(shot.path), "--output", str(shot.output),
             "--report", str(shot.report), "--progress", "openjd",
         ]  # fmt: skip
         try:
+            # Earlier versions left no mark in results; but then the report tells of the very file.
+            report = read_report(shot.report)
+            known = report and report.get("output")
+            if isinstance(known, dict) and is_same(shot.output, known):
+                places.output.allowed = True
+            for place in (places.output, places.report, places.log):
+                place.check()
+            if places.output.allowed:
+                arguments.append("--overwrite")
             # The old report would be taken for that of this conversion.
-            shot.report.unlink(missing_ok=True)
-            running[shot] = Child(arguments, shot.log, self._jobs)
+            places.report.remove()
+            return Child(arguments, places.log, self._jobs)
         except OSError as error:
             raise BadScene(f"The conversion of {shot.path} cannot be started: {error}") from error
+
+    def _remove_log(self, shot: Shot) -> None:
+        with contextlib.suppress(OSError, BadPath):
+            self._places[shot].log.remove()
 
     def _finish(self, shot: Shot, child: Child, code: int) -> dict:
         report = read_report(shot.report)
         if report is None:
-            report = self._report_of_crash(shot, child, code)
+            words = child.last_words()
+            message = f"{end_text(code)}. Its log is {shot.log}" + (f", the end of it: {words}" if words else "")
+            report = self._failed(shot, code if code > 0 else 128 - code, message)
         if report["status"] == DONE:
-            shot.log.unlink(missing_ok=True)
+            self._remove_log(shot)
         else:
-            _remove_halves(shot, child)
+            remove_halves(child.log.real.parent)
+        return self._ended(shot, report)
+
+    def _ended(self, shot: Shot, report: dict) -> dict:
+        """Say it; returns the report."""
         self._done += 1
         if self._says_lines:
             seconds = report["times"]["seconds"]
@@ -176,15 +238,13 @@ class _Converting:
             say(f"[{self._done}/{self._count}] {shot.name}  {report['status']}, {seconds:.1f} s{message}")
         return report
 
-    def _report_of_crash(self, shot: Shot, child: Child, code: int) -> dict:
-        """What Blender could not write any more."""
-        report = Report(shot.report, "convert", self._expected)
+    def _failed(self, shot: Shot, exit_code: int, message: str) -> dict:
+        """The report of a conversion that could not leave one itself."""
+        report = Report(self._places[shot].report, "convert", self._expected)
         report.input = {"path": str(shot.path)}
-        words = child.last_words()
-        message = f"{end_text(code)}. Its log is {shot.log}" + (f", the end of it: {words}" if words else "")
-        document = report.document(FAILED, code if code > 0 else 128 - code, message)
+        document = report.document(FAILED, exit_code, message)
         try:
-            write_json(shot.report, document)
+            report.target.write(json_bytes(document))
         except OSError as error:
             say_error(f"The report {shot.report} could not be written ({error.strerror or error})")
         return document
@@ -195,14 +255,6 @@ class _Converting:
         stage = ", ".join(f"{shot.name} {child.stage}".strip() for shot, child in running.items())
         fraction = (self._done + sum(child.fraction for child in running.values())) / self._count
         self._progress(fraction, stage)
-
-
-def _remove_halves(shot: Shot, child: Child) -> None:
-    """What a Blender that was killed while it saved leaves behind."""
-    remove_part(shot.output, child.process.pid)
-    for path in shot.report.parent.glob(f".{glob.escape(shot.report.name)}.*.tmp"):
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def _outcome(options, rows: dict[Shot, dict]) -> Outcome:

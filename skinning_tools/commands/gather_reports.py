@@ -4,10 +4,12 @@
 from pathlib import Path
 
 from ..core.errors import BadScene
+from ..scene.written_files import Target
+from .arguments import READ, READ_PATTERN, WRITTEN
 from .common import UsageError, say
 from .outcome import Outcome, Row
-from .report import DONE, read_report, write_text
-from .shot_table import aligned, comma_separated, shot_row
+from .report import DONE, read_report
+from .shot_table import TABLE, aligned, comma_separated, shot_row
 from .shots import add_choice, chosen, find_shots
 
 
@@ -18,25 +20,30 @@ def add(commands) -> None:
         description="Print the reports of convert that a folder has as one table. Ends with exit code 1 where one of "
         "the shots failed or has no report.",
     )
-    gather.add_argument("folder", metavar="FOLDER", help="where the reports are, as convert-shots leaves them")
+    gather.add_argument(
+        "folder", type=READ, metavar="FOLDER", help="where the reports are, as convert-shots leaves them"
+    )
     gather.add_argument(
         "--shots",
         action="append",
         default=[],
+        type=READ_PATTERN,
         metavar="SHOTS",
         help="the shots as given to convert-shots: the table has these alone, also those without a report",
     )
     add_choice(gather)
-    gather.add_argument("--output", metavar="FILE.csv", help="save the table to this file, too")
+    gather.add_argument("--output", type=WRITTEN, metavar="FILE.csv", help="save the table to this file, too")
+    gather.add_argument("--overwrite", action="store_true", help="save the table over the file there, whoever wrote it")
     gather.set_defaults(run=_run)
 
 
 def _run(options) -> Outcome:
-    folder = Path(options.folder).expanduser().absolute()
+    folder = options.folder
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}")
     if options.only and not options.shots:
         raise UsageError("--only goes with --shots")
+    table = _table_target(options)
     reports = dict(_reports(folder, options.recursive))
     shots = chosen(find_shots(options.shots, folder, options.recursive), options.only)
     names = [shot.name for shot in shots] or list(reports)
@@ -44,12 +51,12 @@ def _run(options) -> Outcome:
         raise BadScene(f"There are no reports of conversions in {folder}")
     rows = [shot_row(name, reports.get(name)) for name in names]
     say(aligned(rows))
-    if options.output:
-        _save(Path(options.output).expanduser().absolute(), comma_separated(rows))
+    if table is not None:
+        _save(table, comma_separated(rows))
     failed = sum(row["status"] != DONE for row in rows)
     return Outcome(
         [Row("Shots", {row["shot"]: row for row in rows}, str(len(rows))), Row("Failed", failed)],
-        files={"table": Path(options.output).expanduser().absolute()} if options.output else {},
+        files={"table": table.path} if table else {},
         exit_code=1 if failed else 0,
         message=f"{failed} of {len(rows)} shots failed or have no report" if failed else "",
     )
@@ -63,8 +70,19 @@ def _reports(folder: Path, recursive: bool):
             yield path.relative_to(folder).with_suffix("").as_posix(), report
 
 
-def _save(path: Path, text: str) -> None:
+def _table_target(options) -> Target | None:
+    """Where the table is to go, checked before the work."""
+    path = options.output
+    if path is None:
+        return None
+    if path.suffix.lower() != ".csv":
+        raise UsageError(f"--output must name a .csv file, not {path.name}")
+    hint = "Name another file with --output" + ("" if options.overwrite else ", or add --overwrite to replace it")
+    return options.files.claim(path, TABLE, hint, allowed=options.overwrite)
+
+
+def _save(table: Target, text: str) -> None:
     try:
-        write_text(path, text)
+        table.write(text.encode("utf-8"))
     except OSError as error:
-        raise BadScene(f"The table could not be saved to {path}: {error.strerror or error}") from error
+        raise BadScene(f"The table could not be saved to {table.path}: {error.strerror or error}") from error

@@ -3,8 +3,7 @@
 
 import json
 import math
-import os
-import tempfile
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 
+from ..scene.written_files import Kind, Target
 from .fingerprints import fingerprint, trace
 from .versions import versions
 
@@ -19,14 +19,19 @@ SCHEMA, SCHEMA_VERSION = "skinning_tools.report", 1
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
 
 # What says how a command is run, not what it makes.
-NOT_SETTINGS = {"run", "command", "parse", "saves", "input", "output", "overwrite", "report", "progress", "quiet"}
+NOT_SETTINGS = {"run", "command", "parse", "saves", "input", "output", "overwrite", "report", "progress", "quiet"} | {
+    "files", "path_options"
+}  # fmt: skip
+
+# How a report begins, whatever has become of the rest of it.
+_BEGINNING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"' + re.escape(SCHEMA.encode()) + rb'"')
 
 
 class Report:
     """Collects what happens; ``write`` leaves it as a file, whole or not at all."""
 
-    def __init__(self, path: Path, command: str, settings: dict):
-        self.path = path
+    def __init__(self, target: Target, command: str, settings: dict):
+        self.target = target
         self.command = command
         self.settings = settings
         self.input: dict | None = None  # of what the work starts from, even where it cannot be read
@@ -39,14 +44,11 @@ class Report:
         self._clock = time.perf_counter()
 
     def begin(self) -> None:
-        """Remove an older report, which must not speak for this run should it end without one.
+        """Take away an older report, which must not speak for this run should it end without one.
 
-        Raises OSError where no report could be written: better before the work than after it.
+        Raises OSError, BadPath.
         """
-        handle, name = _temporary(self.path)
-        os.close(handle)
-        os.unlink(name)
-        self.path.unlink(missing_ok=True)
+        self.target.set_aside()
 
     def add_input(self, path: Path) -> None:
         """The open file, and the files that it refers to. Raises OSError."""
@@ -89,8 +91,11 @@ class Report:
         }
 
     def write(self, status: str, exit_code: int, message: str = "") -> None:
-        """Raises OSError; then the file is as it was."""
-        write_json(self.path, self.document(status, exit_code, message))
+        """Raises OSError; then there is none."""
+        try:
+            self.target.write(json_bytes(self.document(status, exit_code, message)))
+        finally:
+            self.target.forget_aside()
 
 
 def settings_of(options) -> dict[str, object]:
@@ -108,34 +113,15 @@ def read_report(path: Path) -> dict | None:
     return document if known and document.get("schema_version") == SCHEMA_VERSION else None
 
 
-def write_json(path: Path, document: dict) -> None:
-    """Write a temporary file beside ``path`` and rename it: a reader sees the old content or all of the new one.
-
-    Raises OSError; then ``path`` is as it was and nothing else is left.
-    """
-    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_text(path, text)
+def is_report(path: Path) -> bool:
+    """Whether the extension wrote it, of any version and even where it is damaged. Raises OSError."""
+    with path.open("rb") as file:
+        return _BEGINNING.match(file.read(200)) is not None
 
 
-def write_text(path: Path, text: str) -> None:
-    """As ``write_json``, for any text."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """As ``write_json``, for anything."""
-    handle, name = _temporary(path)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        # Temporary files are for their owner alone; this one is for whoever may read new files.
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def json_bytes(document: dict) -> bytes:
+    """A document as the content of a file."""
+    return (json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
 
 
 def plain(value: object) -> object:
@@ -151,11 +137,4 @@ def plain(value: object) -> object:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
-def _temporary(path: Path) -> tuple[int, str]:
-    return tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+REPORT = Kind("report", is_report)

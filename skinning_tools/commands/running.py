@@ -5,14 +5,19 @@ import contextlib
 import logging
 import signal
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
-from ..core.errors import SkinningError
+import bpy
+
+from ..core.errors import BadPath, SkinningError
 from ..scene import dependencies
 from ..scene.animation.omissions import KINDS, refused
-from .common import UsageError, input_path, open_input, output_path, say, say_error
+from ..scene.written_files import WrittenFiles, identity
+from .arguments import READ
+from .common import UsageError, input_path, open_input, output_targets, say, say_error
 from .outcome import table
-from .report import DONE, FAILED, STOPPED, Report, settings_of
+from .report import DONE, FAILED, REPORT, STOPPED, Report, read_report, settings_of
 from .saving import save
 
 logger = logging.getLogger(__name__)
@@ -41,9 +46,13 @@ class Stopped(KeyboardInterrupt):
 
 def perform(options) -> int:
     """Run the subcommand that the parsed ``options`` name; returns the exit code."""
+    options.files = WrittenFiles()
+    others = [getattr(options, name) for name in options.path_options if name != "report"]
+    if getattr(options, "input", None) is None:
+        others.append(bpy.data.filepath)
     try:
-        report = _report(options.report, options.command, settings_of(options))
-    except UsageError as error:
+        report = _report(options.files, options.report, options.command, settings_of(options), filter(None, others))
+    except BadPath as error:
         say_error(str(error))
         return EXIT_USAGE
     with stopped_by_signals():
@@ -54,11 +63,14 @@ def perform(options) -> int:
         return conclude(report, exit_code, message)
 
 
-def refuse(path: str | None, command: str, message: str) -> int:
-    """Say that the command line is wrong, in the report as well where there is to be one; returns the exit code."""
+def refuse(path: str | None, command: str, message: str, others: Iterable[str]) -> int:
+    """Say that the command line is wrong, in the report as well where there is to be one; returns the exit code.
+
+    others: texts of the command line that may name files.
+    """
     try:
-        report = _report(path, command, {})
-    except UsageError as error:
+        report = _report(WrittenFiles(), path and READ(path), command, {}, map(READ, filter(None, others)))
+    except BadPath as error:
         report, message = None, f"{message}. {error}"
     return conclude(report, EXIT_USAGE, message)
 
@@ -67,41 +79,53 @@ def conclude(report: Report | None, exit_code: int, message: str) -> int:
     """Say what went wrong, and write the report; returns the exit code."""
     if message:
         say_error(message)
-    if report is None:
+    if report is None or report.target.given_up:
         return exit_code
     status = DONE if exit_code == EXIT_DONE else STOPPED if exit_code > EXIT_SIGNAL else FAILED
     try:
         report.write(status, exit_code, message)
     except OSError as error:
         saved = f" The result is saved: {report.output['path']}" if report.output else " Nothing was saved"
-        say_error(f"The report {report.path} could not be written ({error.strerror or error}).{saved}")
+        say_error(f"The report {report.target.path} could not be written ({error.strerror or error}).{saved}")
         return exit_code or EXIT_NO_REPORT
     return exit_code
 
 
-def _report(path: str | None, command: str, settings: dict) -> Report | None:
-    """Raises UsageError where no report can be written there: before the work, as for the result itself."""
+def _report(
+    files: WrittenFiles, path: Path | None, command: str, settings: dict, others: Iterable[Path]
+) -> Report | None:
+    """Raises BadPath where no report can be written there: before the work, as for the result itself.
+
+    others: what the rest of the command line names.
+    """
     if path is None:
         return None
-    report = Report(Path(path).expanduser().absolute(), command, settings)
-    if not report.path.parent.is_dir():
-        raise UsageError(f"--report names a folder that does not exist: {report.path.parent}")
-    if report.path.is_dir():
-        raise UsageError(f"--report names a folder, not a file: {report.path}")
+    if identity(path) in map(identity, others):
+        raise BadPath(
+            f"The report cannot be saved to {path}, which the command line names for something else, too. {_ANOTHER}"
+        )
+    report = Report(files.claim(path, REPORT, _ANOTHER), command, settings)
+    older = read_report(path)
+    if command in _OF_MANY and older is not None and older["command"] not in _OF_MANY:
+        raise BadPath(f"The report cannot be saved to {path}, as that is the report of a shot. {_ANOTHER}")
     try:
         report.begin()
     except OSError as error:
-        raise UsageError(
-            f"No report can be written to {report.path.parent} ({error.strerror or error}). Nothing was done"
-        ) from error
+        raise BadPath(f"The older report {path} cannot be replaced ({error.strerror or error}). {_ANOTHER}") from error
     return report
+
+
+# Commands that go by the reports of others.
+_OF_MANY = ("convert-shots", "gather-reports")
+
+_ANOTHER = "Name another file with --report. Nothing was done"
 
 
 def _attempt(options, report: Report | None) -> tuple[int, str]:
     """Exit code, and the message where it is not 0."""
     try:
         return _work(options, report)
-    except UsageError as error:
+    except (UsageError, BadPath) as error:
         return EXIT_USAGE, str(error)
     except SkinningError as error:
         return EXIT_FAILED, str(error)
@@ -118,12 +142,17 @@ def _work(options, report: Report | None) -> tuple[int, str]:
         opened = input_path(options)
         if report is not None:
             report.input = {"path": str(opened)}
-        output = output_path(options, opened)
+        output, backup = output_targets(options, opened, options.files)
+        # What was the artist's own work stays so where it is saved over.
+        marked = options.output is not None or not opened.exists() or output.is_own()
         dependencies.require_dependencies()
         if options.input:
             open_input(opened)
+        options.files.keep_scene(None if options.output else opened)
         if report is not None:
             report.add_input(opened)
+    else:
+        options.files.keep_scene()
     # A command that reads no shapes from the scene has no such option.
     allowed = getattr(options, "allow_incomplete", "").split(",")
     with refused(kind for kind in KINDS if kind not in allowed):
@@ -132,10 +161,10 @@ def _work(options, report: Report | None) -> tuple[int, str]:
         report.add_outcome(outcome)
     lines = outcome.lines()
     if saves:
-        save(output, options.overwrite)
+        save(output, backup, marked)
         if report is not None:
-            report.add_output(output)
-        lines.append(("Saved to", str(output)))
+            report.add_output(output.path)
+        lines.append(("Saved to", str(output.path)))
     if outcome.afterwards is not None:
         outcome.afterwards()
     lines += [(name.capitalize(), str(path)) for name, path in outcome.files.items()]

@@ -9,42 +9,32 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadScene
+from ..scene.written_files import Target
+from . import blend_mark
 
 # Less than this is named beside the reason that Blender gives, which is not always the right one.
 LITTLE_SPACE = 100e6
 
 
-def save(output: Path, keep_old: bool = False) -> None:
+def save(output: Target, backup: Target | None = None, marked: bool = True) -> None:
     """Save a file beside ``output``, see whether it is whole, and rename it. Raises BadScene; then nothing is changed.
 
-    keep_old: an older file stays as .blend1, as with Blender's own saving, where the preferences have that.
+    backup: where the file that is replaced stays. marked: as what the extension wrote, which a later run may replace.
     """
-    part = part_of(output)
     try:
-        _write(part)
-        if keep_old and bpy.context.preferences.filepaths.save_version > 0:
-            with contextlib.suppress(OSError):  # a file system without links
-                backup = output.with_name(f"{output.name}1")
-                backup.unlink(missing_ok=True)
-                os.link(output, backup)
-        os.replace(part, output)
+        with output.part(".blend") as part:
+            _write(part, marked)
+            if backup is not None and output.real.exists():
+                _keep(output.real, backup)
     except (RuntimeError, OSError) as error:
-        raise BadScene(f"The result could not be saved to {output}: {reason(error)}{_space(output.parent)}") from error
-    finally:
-        remove_part(output)
+        space = _space(output.real.parent)
+        raise BadScene(f"The result could not be saved to {output.path}: {reason(error)}{space}") from error
 
 
-def part_of(output: Path, process: int | None = None) -> Path:
-    """What becomes ``output`` once it is whole; of this process, or the one of that number: two may save at once."""
-    return output.with_name(f".{output.stem}.{process or os.getpid()}.part.blend")
-
-
-def remove_part(output: Path, process: int | None = None) -> None:
-    """Remove what a Blender that was stopped while it saved has left."""
-    part = part_of(output, process)
-    for path in (part, part.with_name(f"{part.name}@")):
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+def backup_of(output: Path) -> Path | None:
+    """Where the file of that name stays when it is replaced; None where the preferences want no such file."""
+    wanted = bpy.context.preferences.filepaths.save_version > 0
+    return output.with_name(f"{output.name}1") if wanted else None
 
 
 def reason(error: Exception) -> str:
@@ -53,14 +43,24 @@ def reason(error: Exception) -> str:
     return " ".join(text.removeprefix("Error: ").split())
 
 
-def _write(part: Path) -> None:
+def _write(part: Path, marked: bool) -> None:
     bpy.ops.wm.save_as_mainfile(filepath=str(part), check_existing=False, copy=True)
+    if marked:
+        blend_mark.mark(part)
     # Blender does not notice all failures to write a compressed file; the end of one that is cut short cannot be read.
     try:
         with bpy.data.libraries.load(str(part)):
             pass
     except OSError as error:
         raise OSError("it was not written as a whole; the disk may be full") from error
+
+
+def _keep(old: Path, backup: Target) -> None:
+    with backup.part() as part:
+        try:
+            os.link(old, part)
+        except OSError:  # a file system without links
+            shutil.copy2(old, part)
 
 
 def _space(folder: Path) -> str:

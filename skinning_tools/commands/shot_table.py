@@ -5,6 +5,8 @@ import csv
 import io
 from collections.abc import Iterable
 
+from ..scene.written_files import Kind, begins_with
+
 MISSING = "missing"
 
 COLUMNS = (
@@ -52,7 +54,7 @@ def aligned(rows: Iterable[dict]) -> str:
 def comma_separated(rows: Iterable[dict]) -> str:
     """For programs, with the full numbers."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")  # its first line is the mark of TABLE, too
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -62,3 +64,6 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+TABLE = Kind("table", lambda path: begins_with(path, ",".join(COLUMNS).encode() + b"\n"))

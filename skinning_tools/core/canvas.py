@@ -143,12 +143,16 @@ def ticks(low: float, high: float) -> list[float]:
 
 def png(pixels: np.ndarray) -> bytes:
     """A PNG file (RGB, 8 bits) of ``pixels`` (rows, columns, 3) uint8."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
     height, width = pixels.shape[:2]
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
+    return png_beginning(width, height) + _chunk(b"IDAT", zlib.compress(rows.tobytes())) + _chunk(b"IEND", b"")
+
+
+def png_beginning(width: int, height: int) -> bytes:
+    """What all files of ``png`` of this size begin with, and no others: it says who wrote them."""
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows.tobytes())), chunk(b"IEND", b"")
-    return b"".join((b"\x89PNG\r\n\x1a\n", *chunks))
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"tEXt", b"Software\0skinning_tools")
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

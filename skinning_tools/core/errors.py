@@ -14,6 +14,10 @@ class BadScene(SkinningError):
     """The scene, the object or its state does not allow the operation."""
 
 
+class BadPath(BadScene):
+    """A file cannot be written to the place that was named for it."""
+
+
 class BadAnimation(SkinningError):
     """The vertex animation itself cannot be used (frames, vertex counts, positions)."""
 

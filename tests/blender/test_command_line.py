@@ -103,7 +103,7 @@ def test_a_failure_is_told_and_saves_nothing(shot, tmp_path, capsys, arguments, 
 
 @pytest.mark.parametrize(
     ("output", "message"),
-    [("missing_folder/out.blend", "does not exist"), ("out.glb", ".blend file")],
+    [("missing_folder/out.blend", "there is no folder"), ("out.glb", ".blend file")],
 )
 def test_output_is_checked_before_the_work(shot, tmp_path, capsys, output, message):
     before = moving_meshes.state()
@@ -114,7 +114,7 @@ def test_output_is_checked_before_the_work(shot, tmp_path, capsys, output, messa
 
 def test_where_to_save_must_be_said(shot, capsys):
     assert run("convert", "--object", "Flag") == 2
-    assert "--output --overwrite" in capsys.readouterr().err
+    assert "--output FILE.blend, or --overwrite" in capsys.readouterr().err
 
 
 def test_file_must_be_open(tmp_path, capsys):

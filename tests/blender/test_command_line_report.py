@@ -133,10 +133,10 @@ def test_an_older_report_does_not_speak_for_this_run(shot, tmp_path, monkeypatch
 def test_a_disk_that_is_full_for_the_report(shot, tmp_path, monkeypatch, capsys):
     """The result is saved first; the exit code tells the rest."""
 
-    def full(_):
+    def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("skinning_tools.commands.report.os.fsync", full)
+    monkeypatch.setattr("skinning_tools.scene.written_files.Target.write", full)
     output = tmp_path / "out.blend"
     assert run(*CONVERT, "--output", output, "--report", tmp_path / "report.json") == 3
     message = capsys.readouterr().err
@@ -153,7 +153,8 @@ def test_a_disk_that_is_full_for_the_result(shot, tmp_path):
     import resource
 
     output, report = tmp_path / "out.blend", tmp_path / "report.json"
-    output.write_bytes(b"an older result")
+    assert run(*CONVERT, "--output", output) == 0
+    older = output.read_bytes()
     command = [sys.executable, "-m", "skinning_tools.command_line", *CONVERT, "--progress", "none"]
     command += ["--input", str(shot), "--output", str(output), "--report", str(report)]
     result = subprocess.run(
@@ -167,50 +168,55 @@ def test_a_disk_that_is_full_for_the_result(shot, tmp_path):
     assert f"could not be saved to {output}" in result.stderr
     said = read(report)
     assert (said["status"], said["output"]) == ("failed", None)
-    assert output.read_bytes() == b"an older result"
+    assert output.read_bytes() == older
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.blend", "report.json", "shot.blend"]
+
+
+def read_only(monkeypatch) -> None:
+    """No file can be made."""
+
+    def refuse(path, mode="r", *_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "open", refuse)
 
 
 def test_a_folder_that_is_read_only_for_the_report(shot, tmp_path, monkeypatch, capsys):
     """Said before the work, of which nothing is done."""
 
-    def refuse(*_, **__):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr("skinning_tools.commands.report.tempfile.mkstemp", refuse)
+    read_only(monkeypatch)
     before = moving_meshes.state()
     assert run(*CONVERT, "--output", tmp_path / "out.blend", "--report", tmp_path / "report.json") == 2
     message = capsys.readouterr().err
-    assert "Read-only file system" in message
+    assert "The report cannot be saved" in message
+    assert os.strerror(errno.EROFS) in message
     assert "Nothing was done" in message
     assert moving_meshes.state() == before
 
 
 def test_a_folder_that_is_read_only_for_the_result(shot, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("skinning_tools.commands.common.os.access", lambda *_: False)
+    read_only(monkeypatch)
     before = moving_meshes.state()
     assert run(*CONVERT, "--output", tmp_path / "out.blend") == 2
-    assert "read-only" in capsys.readouterr().err
+    assert os.strerror(errno.EROFS) in capsys.readouterr().err
     assert moving_meshes.state() == before
 
 
-@pytest.mark.parametrize("path", ["missing/report.json", "."])
-def test_where_no_report_can_be(shot, tmp_path, path, capsys):
+@pytest.mark.parametrize(("path", "why"), [("missing/report.json", "there is no folder"), (".", "that is a folder")])
+def test_where_no_report_can_be(shot, tmp_path, path, why, capsys):
     assert run(*CONVERT, "--output", tmp_path / "out.blend", "--report", tmp_path / path) == 2
-    assert "--report names a folder" in capsys.readouterr().err
+    assert why in capsys.readouterr().err
     assert not (tmp_path / "out.blend").exists()
 
 
-def test_numbers_are_as_json_has_them(tmp_path):
-    path = tmp_path / "report.json"
+def test_numbers_are_as_json_has_them():
     values = {"a": np.float32(0.5), "b": np.arange(2), "c": float("nan"), "d": (1, Path("x")), "e": np.bool_(True)}
-    reports.write_json(path, values)
-    assert read(path) == {"a": 0.5, "b": [0, 1], "c": None, "d": [1, "x"], "e": True}
+    assert json.loads(reports.json_bytes(values)) == {"a": 0.5, "b": [0, 1], "c": None, "d": [1, "x"], "e": True}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
 def test_reports_may_be_read_as_other_new_files(tmp_path):
-    reports.write_json(tmp_path / "report.json", {})
+    assert run("convert", "--report", tmp_path / "report.json") == 2
     (tmp_path / "other").touch()
     assert (tmp_path / "report.json").stat().st_mode == (tmp_path / "other").stat().st_mode
 

@@ -5,16 +5,19 @@ The result is a copy of the object, beside it; the object itself stays as it is.
 in for everything up to the Armature modifier, and the modifiers after that one go on working.
 """
 
+import hashlib
+import itertools
 import os
+import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import bpy
 import numpy as np
 
-from ...core.errors import BadScene
+from ...core.errors import BadPath, BadScene
 from ...core.memory import check_available
 from .. import actions, background
 from ..animation.frame_range import frame_range
@@ -24,15 +27,22 @@ from ..local_collections import collections_beside
 from ..object_checks import object_label
 from ..skin_reader import Skin, bone_matrices, check_even_scale, read_skin
 from ..temporary_scene import evaluate_frame, temporary_scene
+from ..written_files import Target, WrittenFiles, folded
 from . import rotation_centers
 from .before_armature import check_vertex_count, remove_modifiers, unskinned_copy
 from .crs_modifier import remove_data
-from .point_cache import PointCacheWriter
+from .point_cache import CACHE, PointCacheWriter, cache_owner
 
 ENDING = "crs"
 
 # Positions are held twice while they become shape keys: as an array and in the mesh.
 _SHAPE_KEY_BYTES = 2 * 3 * np.dtype(np.float32).itemsize
+
+# Of a file that has no name yet.
+_SESSION = f"unsaved {secrets.token_hex(8)}"
+# Bytes: some encrypted file systems take no more.
+_LONGEST_NAME = 140
+_ANOTHER = "Choose another path"
 
 
 @dataclass(frozen=True)
@@ -84,18 +94,20 @@ def to_point_cache(
     """
     numbers, skin, centers = _prepared(context, object, frame_start, frame_end, frame_step)
     with _copied(object) as copy:
-        path = _cache_path(filepath, copy)
+        path = _cache_path(filepath)
+        owner = _owner(object, path if path.is_dir() else path.parent)
+        target = _cache_target(path, copy, owner)
         with (
-            PointCacheWriter(path, len(skin.rest), len(numbers)) as cache,
+            PointCacheWriter(target, owner, len(skin.rest), len(numbers)) as cache,
             closing(_skinned_frames(context, skin, centers, numbers)) as skinned,
         ):
             for row, positions in enumerate(skinned):
                 cache.write(positions)
                 yield (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
         _write_rest(copy, skin.rest)
-        _add_cache_modifier(context.scene, copy, path, numbers)
+        _add_cache_modifier(context.scene, copy, target.path, numbers)
         _link_beside(context, object, copy)
-    return Playback(object.name, copy, len(numbers), path)
+    return Playback(object.name, copy, len(numbers), target.path)
 
 
 def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[range, Skin, np.ndarray]:
@@ -185,17 +197,85 @@ def _add_cache_modifier(scene, copy, path: Path, numbers: range) -> None:
     modifier.frame_start = first / step
 
 
-def _cache_path(filepath: str, copy) -> Path:
+def _owner(object, folder: Path) -> dict[str, str]:
+    """What tells the mesh from all others whose caches may lie in that folder, as a cache file keeps it.
+
+    Relative to the folder, so that it holds on another machine as well.
+    """
+
+    def relative(path: str) -> str:
+        with suppress(ValueError):  # another drive
+            return os.path.relpath(os.path.realpath(path), os.path.realpath(folder)).replace(os.sep, "/")
+        return path
+
+    library = object.library
+    return {
+        "file": relative(bpy.data.filepath) if bpy.data.filepath else _SESSION,
+        "object": object.name,
+        "library": relative(bpy.path.abspath(library.filepath)) if library else "",
+    }
+
+
+def _cache_target(path: Path, copy, owner: dict[str, str]) -> Target:
+    """Where the cache goes: never where that of another object is. Raises BadScene."""
+    files = WrittenFiles()
+    files.keep_scene()
+    if path.is_dir():
+        return _free_target(files, path, copy, owner)
+    target = files.claim(path, CACHE, _ANOTHER)
+    if not _is_free_for(target, owner):
+        raise BadScene(
+            f"The point cache cannot be saved to {path}: it has the motion of another object or file. "
+            f"{_ANOTHER}, or remove that file"
+        )
+    return target
+
+
+def _free_target(files: WrittenFiles, folder: Path, copy, owner: dict[str, str]) -> Target:
+    """In a folder, under a name that no file has but an earlier cache of the same object. Raises BadScene."""
+    stem = bpy.path.clean_name("_".join(filter(None, (Path(bpy.data.filepath).stem, copy.name))))
+    taken = {folded(name): name for name in os.listdir(folder)}
+    for number in itertools.count(1):
+        name = _short(stem, f"_{number}.pc2" if number > 1 else ".pc2")
+        found = taken.get(folded(name))
+        if found in (name, None):
+            with suppress(BadPath):
+                target = files.claim(folder / name, CACHE, _ANOTHER, check=False)
+                if found is not None:
+                    target.check()
+                if _is_free_for(target, owner):
+                    break
+    target.check_folder()
+    return target
+
+
+def _is_free_for(target: Target, owner: dict[str, str]) -> bool:
+    return not target.real.exists() or target.real.stat().st_size == 0 or cache_owner(target.real) == owner
+
+
+def _short(stem: str, ending: str) -> str:
+    """A file name that all file systems take. What is cut off a long one still counts, by a few digits."""
+    name = f"{stem}{ending}"
+    if len(name.encode("utf-8", "surrogateescape")) <= _LONGEST_NAME:
+        return name
+    digits = hashlib.sha256(stem.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    kept = stem.encode("utf-8", "surrogateescape")[: _LONGEST_NAME - len(ending) - len(digits) - 1]
+    return f"{kept.decode('utf-8', 'ignore')}_{digits}{ending}"
+
+
+def _cache_path(filepath: str) -> Path:
+    """A .pc2 file, or the folder that one is to be in. Raises BadScene."""
     blend = bpy.data.filepath
     if not filepath:
         if not blend:
             raise BadScene("Save the .blend file first, as the point cache goes beside it, or choose a path")
-        name = bpy.path.clean_name(f"{Path(blend).stem}_{copy.name}")
-        return Path(blend).with_name(f"{name}.pc2")
+        return Path(blend).parent
     if filepath.startswith("//") and not blend:
         raise BadScene(f"The path {filepath} is relative to the .blend file. Save that first, or choose another path")
     path = Path(os.path.normpath(bpy.path.abspath(filepath)))
-    if not path.parent.is_dir():
+    if path.is_dir():
+        return path
+    if not path.parent.is_dir() or filepath.endswith(("/", os.sep)):
         raise BadScene(f"There is no folder for the point cache: {path.parent}. Make it, or choose another path")
     return path.with_name(path.name + ".pc2") if path.suffix.lower() != ".pc2" else path
 
