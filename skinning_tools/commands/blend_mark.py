@@ -28,7 +28,8 @@ def is_marked(path: Path) -> bool:
         if start is not None:
             file.seek(max(start - len(_OWN_FRAME), 0))
             return file.read(len(_OWN_FRAME)) == _OWN_FRAME
-    return ends_with(path, _MARK)
+    # A compressed file that is cut short may end with the mark.
+    return not is_compressed(path) and ends_with(path, _MARK)
 
 
 def mark(path: Path) -> None:

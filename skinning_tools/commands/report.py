@@ -43,13 +43,6 @@ class Report:
         self._started = datetime.now(UTC)
         self._clock = time.perf_counter()
 
-    def begin(self) -> None:
-        """Take away an older report, which must not speak for this run should it end without one.
-
-        Raises OSError, BadPath.
-        """
-        self.target.set_aside()
-
     def add_input(self, path: Path) -> None:
         """The open file, and the files that it refers to. Raises OSError."""
         self.input = fingerprint(path)
@@ -105,6 +98,9 @@ def settings_of(options) -> dict[str, object]:
 
 def read_report(path: Path) -> dict | None:
     """The report in that file, or None where there is none that this version understands."""
+    # Reading a pipe would not end.
+    if not path.is_file():
+        return None
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -109,7 +109,8 @@ def _report(
     if command in _OF_MANY and older is not None and older["command"] not in _OF_MANY:
         raise BadPath(f"The report cannot be saved to {path}, as that is the report of a shot. {_ANOTHER}")
     try:
-        report.begin()
+        # An older report must not speak for this run should it end without one.
+        files.set_aside(report.target)
     except OSError as error:
         raise BadPath(f"The older report {path} cannot be replaced ({error.strerror or error}). {_ANOTHER}") from error
     return report

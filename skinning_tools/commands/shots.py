@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from .arguments import READ_PATTERN
 from .common import UsageError
 
 LIST_SUFFIX = ".txt"
@@ -38,6 +39,7 @@ def add_shots(command) -> None:
     command.add_argument(
         "shots",
         nargs="+",
+        type=READ_PATTERN,
         metavar="SHOTS",
         help="a folder of .blend files, a file, a pattern such as 'shots/sc01_*.blend', or a .txt file with a path a "
         "line; several may be given",

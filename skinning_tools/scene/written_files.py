@@ -61,8 +61,10 @@ class WrittenFiles:
             raise BadPath(f"The {target.noun} cannot be saved to {target.path}, as that is {what}. {target.hint}")
 
     def keep_scene(self, opened: Path | None = None) -> None:
-        """Keep all that the open file refers to, ``opened`` apart, which is to be replaced. Raises BadPath."""
+        """Keep the open file and all that it refers to, ``opened`` apart, which is to be replaced. Raises BadPath."""
         apart = None if opened is None else identity(opened)
+        if opened is None and bpy.data.filepath:
+            self.keep(bpy.data.filepath, "the file that is open")
         for ob in bpy.data.objects:
             for modifier in (each for each in ob.modifiers if each.type == "MESH_CACHE" and each.filepath):
                 path = bpy.path.abspath(modifier.filepath, library=ob.library)
@@ -88,6 +90,14 @@ class WrittenFiles:
         self._targets[key] = target
         self.sweep(target.real.parent)
         return target
+
+    def set_aside(self, target: "Target") -> None:
+        """Take away what is in a claimed place until ``write``, or until the place is given up, which puts it back.
+
+        Raises OSError, BadPath.
+        """
+        target.set_aside()
+        self._targets[identity(target.real)] = target
 
     def sweep(self, folder: Path) -> None:
         """Remove what processes that are no more have left half-written in that folder; once in a run."""
@@ -188,7 +198,7 @@ class Target:
         self.real.unlink(missing_ok=True)
 
     def set_aside(self) -> None:
-        """Take away what is there until ``write``, or until ``give_up`` puts it back. Raises OSError, BadPath."""
+        """As ``WrittenFiles.set_aside``."""
         self.check()
         if file_status(self.real) is not None:
             aside = _part_beside(self.real)

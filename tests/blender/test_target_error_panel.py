@@ -182,7 +182,7 @@ def test_the_command_line_has_the_published_method(shot, tmp_path):
         (["--curve", "curve.png"], 2, "needs --target-error"),
         (["--target-error", "0", "--curve", "curve.png"], 2, "needs --target-error"),
         (["--target-error", "1", "--curve", "curve.jpg"], 2, "must name a .png file"),
-        (["--target-error", "1", "--curve", "nowhere/curve.png"], 2, "does not exist"),
+        (["--target-error", "1", "--curve", "nowhere/curve.png"], 2, "there is no folder"),
         (["--residual-shapes", "-1"], 1, "at least 0, not -1"),
         (["--key-tolerance", "-1"], 1, "Key tolerance must be"),
         (["--target-error", "inf"], 1, "Target error must be"),

@@ -48,12 +48,13 @@ def test_one_task_a_shot_and_then_the_table():
     for task, name in zip(tasks, ("a.blend", "b c.blend"), strict=True):
         options = options_of(task)
         assert (options.command, options.shots) == ("convert-shots", [f"/farm/shots/{name}"])
-        assert (options.output, options.on_failure) == ("/farm/out", "report")
+        assert (options.output, options.on_failure) == (Path("/farm/out"), "report")
         assert (options.object, options.bones, options.kind) == (["Flag"], 7, "RIGID")
         assert convert_arguments(options)[-2:] == ["--smoothness", "0.2"]
         assert not task["dependencies"]
     options = options_of(last)
-    assert (options.command, options.folder, options.output) == ("gather-reports", "/farm/out", "/farm/out/table.csv")
+    assert options.command == "gather-reports"
+    assert (options.folder, options.output) == (Path("/farm/out"), Path("/farm/out/table.csv"))
     assert options.shots == ["/farm/shots/a.blend", "/farm/shots/b c.blend"]
     assert last["dependencies"] == ["convert a", "convert b c"]
 
