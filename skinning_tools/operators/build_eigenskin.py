@@ -149,10 +149,9 @@ class SKINNING_OT_show_eigenskin_error(_OnCorrectedMesh, bpy.types.Operator):
                 error_display.remove_error_colors(object)
                 error_display.show_colors(context, False)
                 return {"FINISHED"}
-            largest = eigenskin.show_heat_map(object, self.shown)
+            scale = eigenskin.show_heat_map(object, self.shown)
             error_display.show_colors(context, True)
-            distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
-            self.report({"INFO"}, f"{object.name}: blue is no error, red is {distance}")
+            self.report({"INFO"}, f"{object.name}: blue is no error, red is {', '.join(scale.texts(context))}")
             return {"FINISHED"}
         return {"CANCELLED"}
 

@@ -131,10 +131,10 @@ class SKINNING_OT_show_fit_error(Checked, bpy.types.Operator):
                 error_display.remove_error_colors(original)
                 error_display.show_colors(context, False)
                 return {"FINISHED"}
-            largest = error_display.add_error_colors(original, weight_fit.ERROR_ATTRIBUTE)
+            scale = error_display.add_error_colors(original, weight_fit.ERROR_ATTRIBUTE)
             error_display.show_colors(context, True)
-            distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=4)
-            self.report({"INFO"}, f"{original.name}: blue is in its place, red is {distance} away")
+            ends = ", ".join(scale.texts(context))
+            self.report({"INFO"}, f"{original.name}: blue is in its place, red is away by {ends}")
             return {"FINISHED"}
         return {"CANCELLED"}
 

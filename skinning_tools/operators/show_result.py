@@ -2,12 +2,15 @@
 """Look at a finished conversion: go to one of its objects, see its error in color."""
 
 import bpy
+import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty
+from bpy_extras.view3d_utils import location_3d_to_region_2d
 
 from ..core.errors import BadScene
 from ..scene import error_display
-from ..scene.convert.result import result_of, worst_frame
+from ..scene.convert import worst_mark
+from ..scene.convert.result import other_results, result_of, worst_frame
 from ..scene.look_ups import shares
 from ..scene.visibility import make_active, set_hidden
 from .boundary import reported
@@ -59,7 +62,8 @@ class SKINNING_OT_select_result(bpy.types.Operator):
 
 
 class SKINNING_OT_show_error(bpy.types.Operator):
-    """Show the largest error of each vertex in color, blue for none and red for most. The source is hidden meanwhile"""
+    """Show the largest error of each vertex in color, blue for none and red for the worst one in a hundred vertices. \
+What else lies in its place, the source and its other results, is hidden meanwhile"""
 
     bl_idname = "skinning.show_error"
     bl_label = "Show Error"
@@ -90,31 +94,34 @@ class SKINNING_OT_show_error(bpy.types.Operator):
     def _show_colors(self, context, result) -> None:
         meshes = _with_error(result)
         # The same color is the same error on all.
-        largest = max(float(error_display.read_errors(mesh.data).max(initial=0.0)) for mesh in meshes)
+        scale = error_display.Scale.of(np.concatenate([error_display.read_errors(mesh.data) for mesh in meshes]))
         for mesh in meshes:
-            error_display.add_error_colors(mesh, largest=largest)
-        # A source lies where its result is, so that one would shine through the other.
+            error_display.add_error_colors(mesh, scale=scale)
+        # Sources and their other results lie where this one is, so that one would shine through the other.
         active = context.view_layer.objects.active
         if active in result.sources and result.mesh is not None and result.mesh.visible_get():
             make_active(context, result.mesh)
-        for source in result.sources:
-            set_hidden(context, source, True)
+        others = [*result.sources, *(mesh for other in other_results(result) for mesh in other.meshes)]
+        hidden = [ob for ob in others if ob.visible_get()]
+        for ob in hidden:
+            set_hidden(context, ob, True)
+        error_display.note_hidden(meshes[0], hidden)
         error_display.show_colors(context, True)
-        distance = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", largest, precision=3)
-        names = ", ".join(mesh.name for mesh in meshes)
-        text = rpt_("{names}: blue is no error, red the largest, {distance}")
-        self.report({"INFO"}, text.format(names=names, distance=distance))
+        names, ends = ", ".join(mesh.name for mesh in meshes), ", ".join(scale.texts(context))
+        text = rpt_("{names}: blue is no error, red is {ends}")
+        self.report({"INFO"}, text.format(names=names, ends=ends))
 
     def _show_materials(self, context, result) -> None:
         for mesh in _with_error(result):
+            for ob in error_display.noted_hidden(mesh):
+                set_hidden(context, ob, False)
             error_display.remove_error_colors(mesh)
-        for source in result.sources:
-            set_hidden(context, source, False)
         error_display.show_colors(context, False)
 
 
 class SKINNING_OT_show_worst_frame(bpy.types.Operator):
-    """Go to the frame in which a vertex is farthest from where it is in the source"""
+    """Go to the frame in which a vertex is farthest from where it is in the source, and mark that vertex in the \
+views, as long as that frame is shown. Once more: take the mark away"""
 
     bl_idname = "skinning.show_worst_frame"
     bl_label = "Go to Worst Frame"
@@ -130,8 +137,48 @@ class SKINNING_OT_show_worst_frame(bpy.types.Operator):
         return True
 
     def execute(self, context):
-        context.scene.frame_set(round(worst_frame(result_of(context.view_layer.objects.active).figures)))
-        return {"FINISHED"}
+        with reported(self):
+            result = result_of(context.view_layer.objects.active)
+            if worst_mark.marked(context, result):
+                worst_mark.clear_mark()
+                return {"FINISHED"}
+            frame = round(worst_frame(result.figures))
+            context.scene.frame_set(frame)
+            mark = worst_mark.set_mark(result)
+            self._show(context, result)
+            if mark is None:
+                text = rpt_("Frame {frame}. Which vertex it was is not known any more: Convert Again marks it")
+                self.report({"INFO"}, text.format(frame=frame))
+                return {"FINISHED"}
+            distance = bpy.utils.units.to_string(
+                context.scene.unit_settings.system, "LENGTH", result.figures["largest_distance"], precision=3
+            )
+            text = rpt_("Frame {frame}: vertex {vertex} of {name} is farthest off. Largest error: {distance}")
+            self.report({"INFO"}, text.format(frame=frame, vertex=mark.vertex, name=mark.name, distance=distance))
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+    def _show(self, context, result) -> None:
+        """Turn the views that do not have the marked vertex in them to it; the view through a camera stays."""
+        found = worst_mark.marked(context, result)
+        if found is None:
+            return
+        place = worst_mark.place_of(context, *found)
+        for area in context.screen.areas if context.screen is not None else ():
+            if area.type == "VIEW_3D":
+                bring_into_view(area, place)
+
+
+def bring_into_view(area, place) -> None:
+    """Move the area's view so that ``place`` is in its middle, where it does not show it."""
+    region = next(region for region in area.regions if region.type == "WINDOW")
+    view = area.spaces.active.region_3d
+    if view.view_perspective == "CAMERA":
+        return
+    at = location_3d_to_region_2d(region, view, place)
+    covered = sum(other.width for other in area.regions if other.type == "UI")
+    if at is None or not (0 < at.x < region.width - covered and 0 < at.y < region.height):
+        view.view_location = place
 
 
 def _with_error(result) -> list:

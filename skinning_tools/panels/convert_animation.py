@@ -14,6 +14,7 @@ from ..scene.convert.conversion_figures import has_figures
 from ..scene.convert.estimate import amount_text, estimate, work_of_settings
 from ..scene.convert.presets import SHIPPED, SUBDIR, user_folders
 from ..scene.convert.result import result_of, worst_frame
+from ..scene.convert.worst_mark import marked
 from ..scene.job_checks import active_object
 from ..scene.wording import sentence
 from .drawing import (
@@ -134,6 +135,7 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
                     "skinning.show_worst_frame",
                     text=iface_("Go to Worst Frame, {frame:g}").format(frame=worst),
                     icon="TIME",
+                    depress=marked(context, result) is not None,
                 )
         header, body = layout.panel("skinning_conversion_time", default_closed=True)
         header.label(text=iface_("Time: {seconds:.1f} s").format(seconds=sum(figures["seconds"].values())))

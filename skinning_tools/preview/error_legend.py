@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scale of the error colors, in the corner of each 3D view that shows them on the active or a selected object."""
+"""The scale of the error colors, in the corner of each 3D view that shows them on the active or a selected object; and
+the ring around the vertex that Go to Worst Frame marks."""
 
 import bpy
+from bpy.app.translations import pgettext_iface as iface_
 
 from ..scene.convert.conversion_figures import figures_of
-from ..scene.error_display import red_error
+from ..scene.convert.worst_mark import marked, place_of
+from ..scene.error_display import Scale, shown_scale
 
 _handle = None
 
 
-def shown_error(context) -> float | None:
-    """The error that is red in the view that is drawn, in scene units; None where it shows no such colors."""
+def scale_in_view(context) -> Scale | None:
+    """The scale of the error colors in the view that is drawn; None where it shows no such colors."""
     space = context.space_data
     if not space.overlay.show_overlays or (space.shading.type, space.shading.color_type) != ("SOLID", "VERTEX"):
         return None
-    found = (red_error(ob) for ob in _candidates(context) if ob is not None and ob.visible_get())
-    return next((error for error in found if error is not None), None)
+    found = (shown_scale(ob) for ob in _candidates(context) if ob is not None and ob.visible_get())
+    return next((scale for scale in found if scale is not None), None)
 
 
 def _candidates(context):
@@ -28,12 +31,20 @@ def _candidates(context):
 
 
 def _draw() -> None:
-    error = shown_error(bpy.context)
-    if error is not None:
-        # Needs scipy, without which the extension registers all the same.
+    # Both need scipy, without which the extension registers all the same.
+    context = bpy.context
+    found = marked(context) if context.space_data.overlay.show_overlays else None
+    if found is not None:
+        from .legend import draw_ring
+
+        ob, mark = found
+        text = iface_("Worst vertex of {name}: {vertex}").format(name=ob.name, vertex=mark.vertex)
+        draw_ring(context, place_of(context, ob, mark), text)
+    scale = scale_in_view(context)
+    if scale is not None:
         from .legend import draw_scale
 
-        draw_scale(bpy.context, "Error", error)
+        draw_scale(context, "Error", *scale.texts(context))
 
 
 def register() -> None:

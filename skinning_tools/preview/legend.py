@@ -7,6 +7,7 @@ import blf
 import bpy
 import gpu
 import numpy as np
+from bpy_extras.view3d_utils import location_3d_to_region_2d
 from gpu_extras.batch import batch_for_shader
 
 from ..scene.centers.skinning_methods import LABELS
@@ -17,6 +18,9 @@ STOPS = ((0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (1, 1, 0, 1), (1, 0, 0, 1))
 BAR_WIDTH, BAR_HEIGHT = 220, 12
 TEXT_SIZE = 12
 LINE_HEIGHT = 18
+RING_RADIUS, RING_CORNERS = 14.0, 33
+# Width and color: the ring on a darker one, to be seen over all.
+RING_LINES = ((4.5, (0.0, 0.0, 0.0, 0.8)), (2.0, (1.0, 1.0, 1.0, 1.0)))
 
 
 def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
@@ -24,7 +28,9 @@ def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
     with _legible(context) as scale:
         _draw_labels(context.region, data, to_world, view, look, scale)
     if look.compared is not None:
-        draw_scale(context, f"Distance to {LABELS[look.compared]}", scale_end(data, to_world, look))
+        units, length = context.scene.unit_settings.system, scale_end(data, to_world, look)
+        end = bpy.utils.units.to_string(units, "LENGTH", length, precision=4)
+        draw_scale(context, f"Distance to {LABELS[look.compared]}", end)
 
 
 @contextmanager
@@ -53,8 +59,8 @@ def _draw_labels(region, data, to_world, view, look, scale) -> None:
         _write(LABELS[method], middle, max(lowest - LINE_HEIGHT * scale, 8 * scale), centered=True)
 
 
-def draw_scale(context, title: str, length: float) -> None:
-    """The colors from blue, nothing, to red, ``length`` in scene units, in the lower left corner of the region."""
+def draw_scale(context, title: str, *ends: str) -> None:
+    """The colors from blue, nothing, to red, in the lower left corner of the region. ends: what red is, in lines."""
     with _legible(context) as scale:
         left, bottom = _free_corner(context, scale)
         width, height = BAR_WIDTH * scale, BAR_HEIGHT * scale
@@ -63,11 +69,29 @@ def draw_scale(context, title: str, length: float) -> None:
         shader = gpu.shader.from_builtin("SMOOTH_COLOR")
         colors = [stop for stop in STOPS for _ in range(2)]
         batch_for_shader(shader, "TRI_STRIP", {"pos": corners, "color": colors}).draw(shader)
-        units = context.scene.unit_settings.system
         _write(title, left, bottom + height + 6 * scale)
         _write("0", left, bottom - LINE_HEIGHT * scale)
-        end = bpy.utils.units.to_string(units, "LENGTH", length, precision=4)
-        _write(end, left + width, bottom - LINE_HEIGHT * scale, right=True)
+        for line, end in enumerate(ends, start=1):
+            _write(end, left + width, bottom - line * LINE_HEIGHT * scale, right=True)
+
+
+def draw_ring(context, place, text: str) -> None:
+    """A ring around the point ``place`` of the world, with ``text`` beside it; nothing where the view has it not."""
+    at = location_3d_to_region_2d(context.region, context.region_data, place)
+    if at is None:
+        return
+    with _legible(context) as scale:
+        turns = np.linspace(0, 2 * np.pi, RING_CORNERS)
+        around = np.column_stack([np.cos(turns), np.sin(turns)])
+        shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+        shader.bind()
+        shader.uniform_float("viewportSize", gpu.state.viewport_get()[2:])
+        for width, color in RING_LINES:
+            corners = np.column_stack([around * (RING_RADIUS * scale) + at, np.zeros(RING_CORNERS)])
+            shader.uniform_float("lineWidth", width * scale)
+            shader.uniform_float("color", color)
+            batch_for_shader(shader, "LINE_STRIP", {"pos": corners.tolist()}).draw(shader)
+        _write(text, at.x + (RING_RADIUS + 6) * scale, at.y - 4 * scale)
 
 
 def _free_corner(context, scale) -> tuple[float, float]:

@@ -2,8 +2,11 @@
 """The error attribute, and other figures of vertices, as colors that the viewport shows in its solid mode."""
 
 import math
+from typing import NamedTuple
 
+import bpy
 import numpy as np
+from bpy.app.translations import pgettext_rpt as rpt_
 
 ERROR_ATTRIBUTE = "skinning_error"
 COLOR_ATTRIBUTE = "skinning_error_color"
@@ -13,12 +16,43 @@ WEIGHT_COLORS = "skinning_weight_color"
 INFLUENCES_ATTRIBUTE = "skinning_influence_count"
 _VIEWS = {COLOR_ATTRIBUTE: (), WEIGHT_COLORS: (INFLUENCES_ATTRIBUTE,)}
 
-# Custom properties of the mesh: the colors that were active before, and the error that is red.
+# Custom properties of the mesh: the colors that were active before, the error that is red, and the largest.
 _ACTIVE_BEFORE = "skinning_active_color"
-_RED = "skinning_error_red"
+_RED, _LARGEST = "skinning_error_red", "skinning_error_largest"
+# The objects that were hidden for the colors' sake.
+_HIDDEN = "skinning_error_hidden"
+
+# One vertex that is far off would make all others blue. What is this part of the largest error counts as none.
+PERCENT = 99
+_NONE = 1e-7
 
 # The colors that weight painting has accustomed artists to: blue is none, red is most.
 RAMP = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+
+
+class Scale(NamedTuple):
+    """The errors, in scene units, that are red, with all above, and that are the largest."""
+
+    red: float
+    largest: float
+
+    @classmethod
+    def of(cls, errors: np.ndarray) -> "Scale":
+        """Red are the largest one in a hundred of the errors (N,), at least one of them; those that are none do not
+        count."""
+        largest = float(errors.max(initial=0.0))
+        counted = errors[errors > _NONE * largest]
+        return cls(float(np.percentile(counted, PERCENT, method="lower")) if len(counted) else 0.0, largest)
+
+    def texts(self, context) -> tuple[str, ...]:
+        """What is red, and the largest where that is more, in the scene's units."""
+        red, largest = (
+            bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", length, precision=3)
+            for length in self
+        )
+        if red == largest:
+            return (largest,)
+        return f"{PERCENT} %: {red}", rpt_("largest: {distance}").format(distance=largest)
 
 
 def has_error(object) -> bool:
@@ -33,34 +67,32 @@ def shows_colors(object) -> bool:
     return COLOR_ATTRIBUTE in object.data.color_attributes
 
 
-def error_colors(errors: np.ndarray, largest: float | None = None) -> np.ndarray:
-    """(N, 4) float32 colors of ``errors`` (N,); ``largest``, the largest of them where not given, is red."""
-    largest = float(errors.max(initial=0.0)) if largest is None else largest
-    positions = (errors / largest if largest > 0 else np.zeros(len(errors))) * (len(RAMP) - 1)
+def error_colors(errors: np.ndarray, red: float) -> np.ndarray:
+    """(N, 4) float32 colors of ``errors`` (N,); ``red`` is red, and so is what is above."""
+    positions = (errors / red if red > 0 else np.zeros(len(errors))) * (len(RAMP) - 1)
     colors = np.ones((len(errors), 4), np.float32)
     for channel in range(3):
         colors[:, channel] = np.interp(positions, np.arange(len(RAMP)), RAMP[:, channel])
     return colors
 
 
-def add_error_colors(object, name: str = ERROR_ATTRIBUTE, largest: float | None = None) -> float:
-    """Show the attribute ``name`` as colors, the active ones of the mesh, and return the error that is red.
-
-    That is ``largest``, or the largest of the attribute (scene units).
-    """
+def add_error_colors(object, name: str = ERROR_ATTRIBUTE, scale: Scale | None = None) -> Scale:
+    """Show the attribute ``name`` as colors, the active ones of the mesh, in ``scale`` or its own; returns that."""
     mesh = object.data
     errors = read_errors(mesh, name)
-    largest = float(errors.max(initial=0.0)) if largest is None else largest
-    add_colors(object, COLOR_ATTRIBUTE, error_colors(errors, largest))
-    mesh[_RED] = largest
-    return largest
+    scale = Scale.of(errors) if scale is None else scale
+    add_colors(object, COLOR_ATTRIBUTE, error_colors(errors, scale.red))
+    mesh[_RED], mesh[_LARGEST] = scale
+    return scale
 
 
-def red_error(object) -> float | None:
-    """The error that is red on the object, in scene units; None where it shows none."""
-    value = object.data.get(_RED) if object.type == "MESH" and shows_colors(object) else None
-    # Anybody may have changed it.
-    return value if isinstance(value, float) and math.isfinite(value) else None
+def shown_scale(object) -> Scale | None:
+    """The scale of the error colors on the object; None where it shows none."""
+    if object.type != "MESH" or not shows_colors(object):
+        return None
+    values = [object.data.get(name) for name in (_RED, _LARGEST)]
+    # Anybody may have changed them.
+    return Scale(*values) if all(isinstance(value, float) and math.isfinite(value) for value in values) else None
 
 
 def add_colors(object, name: str, values: np.ndarray) -> None:
@@ -83,11 +115,24 @@ def read_errors(mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
     return errors
 
 
+def note_hidden(object, hidden) -> None:
+    """Remember on the mesh that objects were hidden for its colors' sake."""
+    if hidden:
+        object.data[_HIDDEN] = [ob.name for ob in hidden]
+
+
+def noted_hidden(object) -> list:
+    """Those objects, as far as there are any of these names."""
+    names = object.data.get(_HIDDEN, ())
+    return [bpy.data.objects[name] for name in names if name in bpy.data.objects] if isinstance(names, list) else []
+
+
 def remove_error_colors(object) -> None:
     """Take the colors away; those that were active before are so again."""
     mesh = object.data
     _remove_views(mesh)
-    mesh.pop(_RED, None)
+    for name in (_RED, _LARGEST, _HIDDEN):
+        mesh.pop(name, None)
     before = mesh.pop(_ACTIVE_BEFORE, "")
     if isinstance(before, str) and before in mesh.color_attributes:
         mesh.attributes.active_color = mesh.attributes[before]

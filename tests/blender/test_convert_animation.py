@@ -294,6 +294,6 @@ def test_error_is_shown_in_color_and_hidden_again(scene):
 
 
 def test_colors_go_from_blue_to_red():
-    colors = error_display.error_colors(np.array([0.0, 0.5, 1.0]) * 0.01)
-    np.testing.assert_allclose(colors, [[0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1]], atol=1e-6)
-    np.testing.assert_array_equal(error_display.error_colors(np.zeros(2)), [[0, 0, 1, 1]] * 2)
+    colors = error_display.error_colors(np.array([0.0, 0.5, 1.0, 9.0]) * 0.01, 0.01)
+    np.testing.assert_allclose(colors, [[0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]], atol=1e-6)
+    np.testing.assert_array_equal(error_display.error_colors(np.zeros(2), 0.0), [[0, 0, 1, 1]] * 2)

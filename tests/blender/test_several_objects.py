@@ -311,7 +311,7 @@ def test_found_and_shown_from_each_of_them(scene):
     assert (result_of(rig).source, result_of(rig).mesh) == (sources[0], skinned[0])
 
     meter = measured(sources, skinned)
-    largest = meter.vertex_error.max()
+    red = np.percentile(meter.vertex_error, 99, method="lower")
     for asked in (rig, *skinned, *sources):
         select(asked)
         bpy.ops.skinning.show_error()
@@ -320,7 +320,7 @@ def test_found_and_shown_from_each_of_them(scene):
             colors = np.empty((len(ob.data.vertices), 4), np.float32)
             ob.data.color_attributes[error_display.COLOR_ATTRIBUTE].data.foreach_get("color", colors.ravel())
             errors = error_display.read_errors(ob.data)
-            np.testing.assert_allclose(colors, error_display.error_colors(errors, largest), atol=0.01)
+            np.testing.assert_allclose(colors, error_display.error_colors(errors, red), atol=0.01)
         bpy.ops.skinning.show_error()
         assert all(ob.visible_get() for ob in sources)
         assert not any(error_display.shows_error(ob) for ob in skinned)

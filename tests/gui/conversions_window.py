@@ -6,6 +6,7 @@ import bpy
 from convert_animation_window import census, job_is_past, new_flag
 from driver import (
     after,
+    changed,
     click,
     enable,
     find_button,
@@ -64,6 +65,8 @@ def tests():
     with in_window():
         bpy.ops.skinning.show_worst_frame()
     worst = bpy.context.scene.frame_current
+    with in_window():
+        bpy.ops.skinning.show_worst_frame()
     bpy.context.scene.frame_set(7)
     plain = look(view, "WINDOW")
     yield from press_button("skinning.show_error")
@@ -72,9 +75,26 @@ def tests():
     picture("conversions_3_legend", view)
     yield from press_button("skinning.show_error")
     yield after(0.3)
+    bpy.context.scene.frame_set(7)
     yield from press_button("skinning.show_worst_frame")
     yield lambda: bpy.context.scene.frame_current == worst
-    passes("the button goes to the worst frame")
+    yield from settled(view)
+    marked = look(view, "WINDOW")
+    picture("conversions_4_worst_vertex", view)
+    yield from press_button("skinning.show_worst_frame")
+    yield looks_unlike_a_little(marked, view)
+    assert bpy.context.scene.frame_current == worst
+    passes("the button goes to the worst frame, and marks the vertex")
+    yield from press_button("skinning.show_worst_frame")
+    away = views()[0].spaces.active.region_3d
+    away.view_location = (50.0, 50.0, 0.0)
+    bpy.context.scene.frame_set(7)
+    yield from press_button("skinning.show_worst_frame")
+    yield lambda: away.view_location.length < 10
+    yield from settled(view)
+    picture("conversions_4_brought_into_view", view)
+    passes("a view that does not have the vertex in it turns to it")
+    yield from press_button("skinning.show_worst_frame")
 
     bpy.context.view_layer.objects.active = bpy.data.objects["Flag_rig"]
     yield after(0.3)
@@ -134,6 +154,11 @@ def wheel_up() -> None:
     ui = region("UI")
     for _ in range(40):
         press("WHEELUPMOUSE", ui.x + 5, ui.y + ui.height // 2)
+
+
+def looks_unlike_a_little(before, area):
+    """Condition: the view has another ring and a line of text, or less of them."""
+    return lambda: before is None or changed(before, look(area, "WINDOW")) > 0
 
 
 def cancelled_by_its_button():

@@ -187,6 +187,23 @@ def worst_frame(figures: dict) -> float | None:
     return frames[largest.index(max(largest))] if largest else None
 
 
+def worst_vertex(result: Result) -> tuple[bpy.types.Object, int] | None:
+    """The skinned mesh and the vertex of it that is farthest from the source in the worst frame; None where the meshes
+    are not those that were measured any more."""
+    figures = result.figures
+    # Counted over all objects, in the order that they were converted in.
+    names = [part["object"] for part in figures.get("parts", ())] or [figures["object"]]
+    known = {figures["object"]: result.mesh} | {mesh.name: mesh for mesh in result.meshes}
+    meshes, index = [known.get(name) for name in names], figures.get("worst_vertex")
+    if index is None or None in meshes or sum(len(ob.data.vertices) for ob in meshes) != figures["vertex_count"]:
+        return None
+    for ob in meshes:
+        if index < len(ob.data.vertices):
+            return ob, index
+        index -= len(ob.data.vertices)
+    return None
+
+
 def _animated(object) -> list:
     """The object, and its shape keys, where they are animated."""
     keys = object.data.shape_keys if object.type == "MESH" else None

@@ -112,16 +112,16 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
     )
 
 
-def show_heat_map(object, shown: str) -> float:
-    """Color the mesh by its distance from the examples, ``shown`` BEFORE or AFTER, and return the distance that is red.
+def show_heat_map(object, shown: str) -> error_display.Scale:
+    """Color the mesh by its distance from the examples, ``shown`` BEFORE or AFTER, and return the scale of the colors.
 
-    Both have the same scale, the largest distance before. Raises BadScene where the distances are gone.
+    Both have the same, that of the distances before. Raises BadScene where the distances are gone.
     """
     names = {"BEFORE": ERROR_BEFORE, "AFTER": ERROR_AFTER}
     if any(name not in object.data.attributes for name in names.values()):
         raise BadScene(f"The {object_label(object)} has lost the distances from its examples. Build EigenSkin again")
-    largest = float(error_display.read_errors(object.data, ERROR_BEFORE).max(initial=0.0))
-    return error_display.add_error_colors(object, names[shown], largest)
+    scale = error_display.Scale.of(error_display.read_errors(object.data, ERROR_BEFORE))
+    return error_display.add_error_colors(object, names[shown], scale)
 
 
 def remove(object) -> None:
