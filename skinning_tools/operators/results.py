@@ -9,9 +9,9 @@ from ..core.errors import BadScene
 from ..scene import background, dependencies
 from ..scene.convert.chosen_sources import Chosen, check_chosen, convert_chosen
 from ..scene.convert.conversion_settings import settings_of, take_settings
-from ..scene.convert.result import delete_result, other_results, result_of, sources_to_convert
+from ..scene.convert.result import delete_result, objects_made, other_results, result_of, sources_to_convert
 from ..scene.look_ups import shares
-from ..scene.visibility import make_active, set_hidden
+from ..scene.visibility import leave_mode, make_active, set_hidden
 from .boundary import SkinningJob, reported
 
 SHOWN = (
@@ -142,14 +142,21 @@ class SKINNING_OT_delete_result(OnResult, bpy.types.Operator):
 
     def execute(self, context):
         with reported(self):
-            if context.mode != "OBJECT":
-                bpy.ops.object.mode_set(mode="OBJECT")
-            result = result_of(context.view_layer.objects.active)
+            objects = context.view_layer.objects
+            active = objects.active
+            result = result_of(active)
+            stand_in = next((part.source for part in result.parts if part.mesh == active), None)
+            goes, selected = active in objects_made(result), active.select_get()
+            if goes:
+                leave_mode(context)
             names = delete_result(result)
             for source in result.sources:
                 set_hidden(context, source, False)
-            if result.sources:
-                make_active(context, result.sources[0])
+            # In the place of the one that is gone; what else is selected stays so.
+            stand_in = stand_in or next(iter(result.sources), None)
+            if goes and stand_in is not None and stand_in in objects.values():
+                stand_in.select_set(selected or stand_in.select_get())
+                objects.active = stand_in
             self.report({"INFO"}, rpt_("Deleted {names}").format(names=", ".join(names)))
             return {"FINISHED"}
         return {"CANCELLED"}

@@ -12,7 +12,7 @@ from ..scene import error_display
 from ..scene.convert import worst_mark
 from ..scene.convert.result import other_results, result_of, worst_frame
 from ..scene.look_ups import shares
-from ..scene.visibility import make_active, set_hidden
+from ..scene.visibility import hide_for, make_active, show_again
 from .boundary import reported
 
 PARTS = (
@@ -98,14 +98,8 @@ What else lies in its place, the source and its other results, is hidden meanwhi
         for mesh in meshes:
             error_display.add_error_colors(mesh, scale=scale)
         # Sources and their other results lie where this one is, so that one would shine through the other.
-        active = context.view_layer.objects.active
-        if active in result.sources and result.mesh is not None and result.mesh.visible_get():
-            make_active(context, result.mesh)
         others = [*result.sources, *(mesh for other in other_results(result) for mesh in other.meshes)]
-        hidden = [ob for ob in others if ob.visible_get()]
-        for ob in hidden:
-            set_hidden(context, ob, True)
-        error_display.note_hidden(meshes[0], hidden)
+        hide_for(context, meshes[0].data, error_display.HIDDEN, others, result.mesh or meshes[0])
         error_display.show_colors(context, True)
         names, ends = ", ".join(mesh.name for mesh in meshes), ", ".join(scale.texts(context))
         text = rpt_("{names}: blue is no error, red is {ends}")
@@ -113,8 +107,7 @@ What else lies in its place, the source and its other results, is hidden meanwhi
 
     def _show_materials(self, context, result) -> None:
         for mesh in _with_error(result):
-            for ob in error_display.noted_hidden(mesh):
-                set_hidden(context, ob, False)
+            show_again(context, mesh.data, error_display.HIDDEN)
             error_display.remove_error_colors(mesh)
         error_display.show_colors(context, False)
 

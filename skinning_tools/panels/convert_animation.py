@@ -25,6 +25,7 @@ from .drawing import (
     draw_rows,
     draw_text,
     idle_column,
+    named_row,
     split_layout,
 )
 from .error_plot import draw_error_plot
@@ -142,7 +143,7 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         if body is not None:
             draw_rows(body, [(iface_(name.title()), f"{value:.2f} s") for name, value in figures["seconds"].items()])
 
-        row = layout.row(align=True)
+        row = named_row(layout, "Select")
         for part, label, icon in (
             ("SOURCE", "Source", "MESH_DATA"),
             ("MESH", "Mesh", "MOD_ARMATURE"),

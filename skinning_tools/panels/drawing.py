@@ -87,6 +87,13 @@ def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
         grid.label(text=value)
 
 
+def named_row(layout, name: str):
+    """A row for buttons that are alternatives, behind what all of them do."""
+    row = layout.split(factor=0.2, align=True)
+    row.label(text=name)
+    return row.row(align=True)
+
+
 def draw_text(layout, context, text: str, icon: str, margin: float = MARGIN_WIDTH) -> None:
     """A text in as many lines as the sidebar's width, less the pixels ``margin``, asks for."""
     width = context.region.width / context.preferences.system.ui_scale - margin

@@ -18,7 +18,7 @@ _SHOWN_NAMES = 3
 
 
 class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
-    bl_label = "Joint Helpers"
+    bl_label = "Bone Links and Bulges"
     bl_idname = "SKINNING_PT_joint_helpers"
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Add Bone Links", "Remove Bone Links", "Add Bulge Bone", "Remove Bulge Bone")
@@ -37,7 +37,7 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
         armature = helped_armature(context, active_object(context))
         helpers = find_helpers(armature)
         if not helpers:
-            draw_text(layout, context, "The armature has no helper bones yet", "INFO")
+            draw_text(layout, context, "The armature has no bone links, twist bones or bulge bones yet", "INFO")
         for helper in helpers[:_SHOWN]:
             _draw_helper(layout, armature, helper)
         if len(helpers) > _SHOWN:

@@ -65,13 +65,13 @@ def meant_text(context) -> str:
         parts = parts_of(context, active_object(context), settings.armature, settings.target, weighted=False)
     except SkinningError:
         return ""
-    target = "its own animation" if parts.own else parts.target.name
-    return f"{parts.mesh.name}, moved by {parts.armature.name}, is to follow {target}"
+    target = f"the animation that {parts.mesh.name} itself has" if parts.own else parts.target.name
+    return f"{parts.mesh.name}, moved by the bones of {parts.armature.name}, is fitted to {target}"
 
 
 def _draw_weights(layout, context, settings, mesh, job) -> None:
     header, body = layout.panel("skinning_partial_weights")
-    header.label(text="Weights")
+    header.label(text="Solve Weights")
     if body is None:
         return
     column = body.column()
@@ -85,7 +85,7 @@ def _draw_weights(layout, context, settings, mesh, job) -> None:
 
 def _draw_transforms(layout, context, settings, job) -> None:
     header, body = layout.panel("skinning_partial_transforms", default_closed=True)
-    header.label(text="Motion")
+    header.label(text="Solve Motion")
     if body is None:
         return
     column = body.column()

@@ -8,7 +8,7 @@ from ..scene import background
 from ..scene.convert.conversion import REPORT_PROPERTY
 from ..scene.convert.result import conversions, index_of_conversion, places_of_conversions, result_of
 from ..scene.visibility import make_active
-from .drawing import SidebarPanel
+from .drawing import SidebarPanel, named_row
 
 
 class SKINNING_UL_conversions(bpy.types.UIList):
@@ -73,7 +73,7 @@ class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
         result = result_of(context.view_layer.objects.active)
         if result is None:
             return
-        row = layout.row(align=True)
+        row = named_row(layout, "Show")
         for show, label in (("SOURCE", "Source"), ("RESULT", "Result"), ("BOTH", "Both")):
             row.operator("skinning.compare_result", text=label, depress=shown_of(result) == show).show = show
         column = layout.column(align=True)

@@ -91,15 +91,22 @@ def draw_ring(context, place, text: str) -> None:
             shader.uniform_float("lineWidth", width * scale)
             shader.uniform_float("color", color)
             batch_for_shader(shader, "LINE_STRIP", {"pos": corners.tolist()}).draw(shader)
-        _write(text, at.x + (RING_RADIUS + 6) * scale, at.y - 4 * scale)
+        # Beside it, on the side where the sidebar does not cover it.
+        beside, covered = (RING_RADIUS + 6) * scale, _width_of(context, "UI")
+        fits = at.x + beside + blf.dimensions(0, text)[0] < context.region.width - covered
+        _write(text, at.x + (beside if fits else -beside), at.y - 4 * scale, right=not fits)
 
 
 def _free_corner(context, scale) -> tuple[float, float]:
     """Lower left of the region, right of the toolbar where that lies over it."""
-    left = 20 * scale
-    if context.preferences.system.use_region_overlap:
-        left += sum(region.width for region in context.area.regions if region.type == "TOOLS")
-    return left, 50 * scale
+    return 20 * scale + _width_of(context, "TOOLS"), 50 * scale
+
+
+def _width_of(context, kind: str) -> int:
+    """How much of the region those of this kind cover."""
+    if not context.preferences.system.use_region_overlap:
+        return 0
+    return sum(region.width for region in context.area.regions if region.type == kind)
 
 
 def _write(text: str, x: float, y: float, centered=False, right=False) -> None:

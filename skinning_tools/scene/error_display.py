@@ -19,8 +19,8 @@ _VIEWS = {COLOR_ATTRIBUTE: (), WEIGHT_COLORS: (INFLUENCES_ATTRIBUTE,)}
 # Custom properties of the mesh: the colors that were active before, the error that is red, and the largest.
 _ACTIVE_BEFORE = "skinning_active_color"
 _RED, _LARGEST = "skinning_error_red", "skinning_error_largest"
-# The objects that were hidden for the colors' sake.
-_HIDDEN = "skinning_error_hidden"
+# A note of the objects that were hidden for the colors' sake; see visibility.hide_for.
+HIDDEN = "skinning_error_hidden"
 
 # One vertex that is far off would make all others blue. What is this part of the largest error counts as none.
 PERCENT = 99
@@ -115,23 +115,11 @@ def read_errors(mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
     return errors
 
 
-def note_hidden(object, hidden) -> None:
-    """Remember on the mesh that objects were hidden for its colors' sake."""
-    if hidden:
-        object.data[_HIDDEN] = [ob.name for ob in hidden]
-
-
-def noted_hidden(object) -> list:
-    """Those objects, as far as there are any of these names."""
-    names = object.data.get(_HIDDEN, ())
-    return [bpy.data.objects[name] for name in names if name in bpy.data.objects] if isinstance(names, list) else []
-
-
 def remove_error_colors(object) -> None:
     """Take the colors away; those that were active before are so again."""
     mesh = object.data
     _remove_views(mesh)
-    for name in (_RED, _LARGEST, _HIDDEN):
+    for name in (_RED, _LARGEST, HIDDEN):
         mesh.pop(name, None)
     before = mesh.pop(_ACTIVE_BEFORE, "")
     if isinstance(before, str) and before in mesh.color_attributes:

@@ -3,10 +3,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import bpy
 
 from .data_blocks import is_alive
+from .records import read_record, write_record
 
 
 def make_active(context, object) -> None:
@@ -43,6 +45,61 @@ def shown_for_good(context, objects) -> Iterator[None]:
         for ob in filter(is_alive, hidden):
             set_hidden(context, ob, True)
         raise
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """Names of objects that were hidden, those of them that were selected, and the one that was active, with its mode.
+    stand_in: what became active in its place, and whether that was selected before."""
+
+    objects: tuple[str, ...]
+    selected: tuple[str, ...]
+    active: str
+    mode: str
+    stand_in: str
+    stand_in_selected: bool
+
+
+def hide_for(context, owner, key: str, objects, stand_in) -> None:
+    """Hide those of ``objects`` that are seen, as something on the data-block ``owner`` is shown in their place.
+
+    Notes there under ``key`` what ``show_again`` needs. stand_in: becomes active where the active one is hidden.
+    """
+    hidden = [ob for ob in objects if ob.visible_get()]
+    if not hidden:
+        return
+    active = context.view_layer.objects.active
+    before = (
+        (active.name, active.mode, stand_in.name, stand_in.select_get()) if active in hidden else ("", "", "", False)
+    )
+    selected = tuple(ob.name for ob in hidden if ob.select_get())
+    write_record(owner, key, _Hidden(tuple(ob.name for ob in hidden), selected, *before))
+    if active in hidden:
+        leave_mode(context)
+        stand_in.select_set(True)
+        context.view_layer.objects.active = stand_in
+    for ob in hidden:
+        set_hidden(context, ob, True)
+
+
+def show_again(context, owner, key: str) -> None:
+    """Give back what ``hide_for`` has hidden, and the user the place, unless gone elsewhere since."""
+    note, objects = read_record(owner, key, _Hidden), context.view_layer.objects
+    owner.pop(key, None)
+    if note is None:
+        return
+    hidden = {name: objects[name] for name in note.objects if name in objects}
+    for name, ob in hidden.items():
+        ob.hide_set(False)
+        if name in note.selected:
+            ob.select_set(True)
+    active, stand_in = hidden.get(note.active), objects.active
+    if active is not None and active.visible_get() and stand_in is not None and stand_in.name == note.stand_in:
+        leave_mode(context)
+        stand_in.select_set(note.stand_in_selected)
+        objects.active = active
+        if active.mode != note.mode:
+            bpy.ops.object.mode_set(mode=note.mode)
 
 
 def set_hidden(context, object, hidden: bool) -> None:

@@ -31,7 +31,7 @@ def test_bones_without_a_joint_are_refused():
     add_links("fore.L", count=1)
     refused("already", "fore.L")
     refused("already", "upper.L", kind="TWIST")
-    refused("helper bone itself", "fore_link.L")
+    refused("bulge bone itself", "fore_link.L")
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.pose.select_all(action="DESELECT")
     refused("Select the child bones")

@@ -271,7 +271,7 @@ def test_bones_and_meshes_that_cannot_bulge():
 def test_a_bulge_of_a_bulge_is_refused():
     _, rig = limbs.bar()
     add_bulge()
-    with pytest.raises(RuntimeError, match="helper bone itself"):
+    with pytest.raises(RuntimeError, match="bulge bone itself"):
         add_bulge(bulge_of(rig), preset="BELLY")
     with pytest.raises(RuntimeError, match="None of the bones has a bulge"):
         bpy.ops.skinning.remove_bulge_bone(bones="fore.L")

@@ -98,13 +98,13 @@ def tests():
 
     bpy.context.view_layer.objects.active = bpy.data.objects["Flag_rig"]
     yield after(0.3)
-    yield from press_button("compare_result(show='SOURCE')", across=0.2)
+    yield from press_button("compare_result(show='SOURCE')", across=0.3)
     yield lambda: visible("Flag") and not visible("Flag_skinned")
-    yield from press_button("compare_result(show='RESULT')", across=0.5)
+    yield from press_button("compare_result(show='RESULT')", across=0.6)
     yield lambda: visible("Flag_skinned") and not visible("Flag")
     yield from settled(view)
     picture("conversions_4_result_alone", view)
-    yield from press_button("compare_result(show='BOTH')", across=0.8)
+    yield from press_button("compare_result(show='BOTH')", across=0.87)
     yield lambda: visible("Flag_skinned") and visible("Flag")
     passes("source and result are shown in turn")
 

@@ -199,10 +199,7 @@ def _install(object, tree, bones: tuple[str, ...], leftover: bool) -> None:
     rest = record.rest_position if record is not None else object.add_rest_position_attribute and not leftover
     write_record(tree, CRS_PROPERTY, ModifierRecord(bones, armature.name, *shown, rest))
     if modifier is None:
-        modifier = object.modifiers.new(LABEL, "NODES")
-        name = modifier.name
-        object.modifiers.move(object.modifiers.find(name), object.modifiers.find(armature.name) + 1)
-        modifier = object.modifiers[name]
+        modifier = _new_modifier(object, LABEL, "NODES", object.modifiers.find(armature.name) + 1)
     modifier.node_group = tree
     if old is not None:
         remove_tree(old)
@@ -258,10 +255,20 @@ def _own_armature_modifier(object):
     modifier = armature_modifier(object)
     if modifier is not None:
         return modifier
-    name = object.modifiers.new("Armature", "ARMATURE").name
-    object.modifiers.move(object.modifiers.find(name), 0)
-    object.modifiers[name].object = object.parent
+    modifier = _new_modifier(object, "Armature", "ARMATURE", 0)
+    modifier.object = object.parent
     set_parent_type(object, "OBJECT")
+    return modifier
+
+
+def _new_modifier(object, label: str, kind: str, place: int):
+    """A modifier at a place among the others; the one that is active stays so."""
+    active = object.modifiers.active
+    active = active.name if active is not None else ""
+    name = object.modifiers.new(label, kind).name
+    object.modifiers.move(object.modifiers.find(name), place)
+    if active:
+        object.modifiers.active = object.modifiers[active]
     return object.modifiers[name]
 
 

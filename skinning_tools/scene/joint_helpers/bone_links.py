@@ -215,7 +215,7 @@ def _joints(armature, names, given: LinkSettings) -> list[Joint]:
         if not bone.use_deform:
             raise BadScene(f'The bone "{name}" does not deform. Choose bones that do')
         if bone_record(bone) is not None:
-            raise BadScene(f'The bone "{name}" is a helper bone itself. Choose a bone of the skeleton')
+            raise BadScene(f'The bone "{name}" is a link, twist or bulge bone itself. Choose a bone of the skeleton')
         if not (joint.start and joint.end):
             raise BadScene(lacking)
         if (joint.start, joint.end) in linked:

@@ -43,7 +43,7 @@ from .joint_helper_weights import RECORD, SharedWeights, check_meshes, check_unl
 
 AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
 
-# A bulge bone's length as a share of its radius. In the driver its length stands for the radius: Apply Scale changes it.
+# A bulge bone's length as a share of its radius. In the driver it stands for the radius, as Apply Scale changes it.
 _LENGTH = 0.5
 
 # Angles in radians of the unit quaternion w, x, y, z: out of the bone's direction, Y, and about an axis.
@@ -217,7 +217,7 @@ def _pairs(armature, carrier: str, given: BulgeSettings) -> list[tuple[str, str]
         raise BadScene(f'The bone "{carrier}" does not deform. Choose one that does')
     for name in (carrier, given.driver_bone):
         if name and bone_record(bones[name]) is not None:
-            raise BadScene(f'The bone "{name}" is a helper bone itself. Choose a bone of the skeleton')
+            raise BadScene(f'The bone "{name}" is a link, twist or bulge bone itself. Choose a bone of the skeleton')
     preset = PRESETS[given.preset]
     driver = given.driver_bone
     if preset.driven and not preset.toward:

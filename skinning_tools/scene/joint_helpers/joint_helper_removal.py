@@ -20,7 +20,7 @@ class Removed:
     def summary(self) -> str:
         """The result in one line."""
         joints = f"{', '.join(self.joints[:6])}{' …' if len(self.joints) > 6 else ''}"
-        text = f"{self.armature_name}: helper bones removed ({joints}), weights as they were"
+        text = f"{self.armature_name}: links and bulges removed ({joints}), weights as they were"
         if self.painted:
             text += f", but for {self.painted} vertices painted since: their weights went to the bones beside"
         return text
@@ -32,7 +32,7 @@ def remove_helpers(context, armature, helpers: list[Helper]) -> Removed:
     meshes = deformed_meshes(armature)
     concerned = {helper.number: concerned_meshes(meshes, helper) for helper in helpers}
     objects = list(dict.fromkeys(ob for found in concerned.values() for ob in found))
-    check_meshes(objects, "the weights of its helper bones cannot be given back")
+    check_meshes(objects, "the weights of its links and bulges cannot be given back")
     check_unlocked(objects, [name for helper in helpers for name in (*helper.skin, helper.start, helper.end) if name])
     painted = 0
     staying = {helper.number: helper for helper in find_helpers(armature)}

@@ -17,7 +17,7 @@ from ..bodies import deforming_bones
 from ..object_checks import check_mode, check_own_mesh, object_label
 from ..records import read_record, write_record
 from ..weights.bone_weights import read_bone_weights
-from ..weights.vertex_groups import put_weights
+from ..weights.vertex_groups import active_group_kept, put_weights
 from .joint_helper_rig import LINKS, Helper
 
 # On the mesh: a record for each helper, by its number.
@@ -121,13 +121,10 @@ class SharedWeights:
         if not self.changes:
             return
         mesh, groups = self.object.data, self.object.vertex_groups
-        active = groups.active.name if groups.active is not None else ""
         made = {name for change in self.changes.values() for name in change.groups if name not in groups}
         _put_columns(
             self.object, {name: self._columns[name] for change in self.changes.values() for name in change.groups}
         )
-        if active:
-            groups.active_index = groups[active].index
         for number, change in self.changes.items():
             others = change.groups[: change.others]
             record = WeightRecord(change.groups, change.others, tuple(name for name in others if name in made))
@@ -195,16 +192,14 @@ def give_back(object, helper: Helper, shares: dict[str, list[tuple[str, float]]]
             results[index][name] = np.where(
                 same & (after[name] == before[name]), results[index + 1][name], results[index][name]
             )
-    active = groups.active.name if groups.active is not None else ""
     _put_columns(object, {name: results[0][name] for name in names if name not in helper.skin})
-    for name in helper.skin:
-        if name in groups:
-            groups.remove(groups[name])
-    for name in own.record.made if own.record is not None else ():
-        if name in groups and not (results[0][name] >= 0).any():
-            groups.remove(groups[name])
-    if active in groups:
-        groups.active_index = groups[active].index
+    with active_group_kept(object):
+        for name in helper.skin:
+            if name in groups:
+                groups.remove(groups[name])
+        for name in own.record.made if own.record is not None else ():
+            if name in groups and not (results[0][name] >= 0).any():
+                groups.remove(groups[name])
     forget(mesh, helper.number)
     for index, note in enumerate(notes):
         note.without(helper, receivers).write(results[index + 1], results[index], kept[index])
@@ -340,9 +335,11 @@ def _put_columns(object, columns: dict[str, np.ndarray]) -> None:
     names, values = list(columns), np.array(list(columns.values()))
     bones = np.broadcast_to(np.arange(len(names)), (values.shape[1], len(names)))
     put_weights(object, names, bones, np.maximum(values.T, 0.0))
-    for name, column in columns.items():
-        empty = np.flatnonzero(column == 0).tolist()
-        if empty:
+    with active_group_kept(object):
+        for name, column in columns.items():
+            empty = np.flatnonzero(column == 0).tolist()
+            if not empty:
+                continue
             (object.vertex_groups.get(name) or object.vertex_groups.new(name=name)).add(empty, 0.0, "REPLACE")
 
 

@@ -15,6 +15,7 @@ from ..joint_helpers.joint_helper_weights import check_meshes, check_unlocked
 from ..object_checks import object_label
 from ..skin_reader import armature_of
 from ..weights.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from ..weights.vertex_groups import active_group_kept
 from ..weights.weight_tools import forget_figures
 from ..wording import counted, vertices_text
 from .added_bones import added_helpers, added_parents, remove_empty_collections
@@ -157,13 +158,11 @@ def _receiver(rig, before: BoneWeights, helper: int, count: int, vertices: int, 
 
 def _write(new: _NewWeights, helpers: list[str]) -> None:
     object, groups = new.object, new.object.vertex_groups
-    active = groups.active.name if groups.active is not None else ""
     write_bone_weights(object, new.before, new.bones, new.weights, new.vertices, keep_totals=True)
-    for name in helpers:
-        if name in groups:
-            groups.remove(groups[name])
-    if active in groups:
-        groups.active_index = groups[active].index
+    with active_group_kept(object):
+        for name in helpers:
+            if name in groups:
+                groups.remove(groups[name])
     forget_figures(object)
     if FIGURES_PROPERTY in object:
         del object[FIGURES_PROPERTY]

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..bodies import deforming_bones
 from ..object_checks import object_label
-from .vertex_groups import fill_group, read_weights
+from .vertex_groups import active_group_kept, fill_group, read_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +71,13 @@ def write_bone_weights(
     bounds = np.arange(len(before.names) + 1) * count
     kept, gone = np.searchsorted(keys, bounds), np.searchsorted(left, bounds)
     groups = object.vertex_groups
-    for index, name in enumerate(before.names):
-        group = groups.get(name)
-        added = slice(kept[index], kept[index + 1])
-        removed = left[gone[index] : gone[index + 1]] % count
-        if group is not None and len(removed):
-            group.remove(removed.tolist())
-        if added.start < added.stop:
-            group = groups.new(name=name) if group is None else group
-            fill_group(group, keys[added] % count, values[added])
+    with active_group_kept(object):
+        for index, name in enumerate(before.names):
+            group = groups.get(name)
+            added = slice(kept[index], kept[index + 1])
+            removed = left[gone[index] : gone[index + 1]] % count
+            if group is not None and len(removed):
+                group.remove(removed.tolist())
+            if added.start < added.stop:
+                group = groups.new(name=name) if group is None else group
+                fill_group(group, keys[added] % count, values[added])

@@ -29,6 +29,8 @@ SHAPE_ATTRIBUTE = "skinning_fit_shape"
 INDEX_ATTRIBUTE = "skinning_fit_index"
 ATTRIBUTES = (REST_ATTRIBUTE, SHAPE_ATTRIBUTE, INDEX_ATTRIBUTE)
 _POSE = "skinning_fit_pose"
+# Names of the objects that were selected before.
+_SELECTED = "skinning_fit_selected"
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,14 @@ def start(context, object) -> bpy.types.Object:
     first = others[0].skinning_fit_copy if others else None
     was_visible = first.hid_mesh if first else original.visible_get(view_layer=context.view_layer)
     active, mode = (first.active, first.mode) if first else (object, object.mode)
+    selected = others[0].get(_SELECTED, []) if others else [ob.name for ob in context.selected_objects]
     if object.mode != "OBJECT":
         bpy.ops.object.mode_set(mode="OBJECT")
     copy = _new_copy(context, original, pose)
     group = copy.skinning_fit_copy
     group.mesh, group.hid_mesh = original, was_visible
     group.active, group.mode = active, mode
+    copy[_SELECTED] = selected
     group.frame = context.scene.frame_current
     group.fingerprint = _fingerprint(original)
     show(context, original, copy)
@@ -217,9 +221,9 @@ def remove(context, copies) -> None:
     active = view_layer.objects.active
     was_active = active in copies
     _leave_modes(view_layer, copies)
-    shown, wanted, mode = [], None, "OBJECT"
+    shown, wanted, mode, selected = [], None, "OBJECT", None
     for copy in copies:
-        group = copy.skinning_fit_copy
+        group, selected = copy.skinning_fit_copy, copy.get(_SELECTED)
         wanted, mode = group.active or group.mesh or wanted, group.mode
         if group.hid_mesh and group.mesh is not None:
             shown.append(group.mesh)
@@ -232,7 +236,7 @@ def remove(context, copies) -> None:
         if original.name in view_layer.objects and not copies_of(original, context.scene):
             original.hide_set(False, view_layer=view_layer)
     if was_active and wanted is not None and wanted.name in view_layer.objects and wanted.visible_get():
-        _activate(context, wanted)
+        _activate(context, wanted, selected)
         if wanted.mode != mode:
             bpy.ops.object.mode_set(mode=mode)
 
@@ -310,10 +314,11 @@ def _vectors(mesh, name: str) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _activate(context, object) -> None:
-    """Make ``object``, which is visible, the active one and the only one selected."""
+def _activate(context, object, selected=None) -> None:
+    """Make ``object``, which is visible, the active one, and select it alone, or those of the names ``selected``."""
     view_layer = context.view_layer
     for ob in view_layer.objects:
-        if ob.select_get(view_layer=view_layer) != (ob == object):
-            ob.select_set(ob == object, view_layer=view_layer)
+        wanted = ob == object if selected is None else ob.name in selected
+        if ob.select_get(view_layer=view_layer) != wanted:
+            ob.select_set(wanted, view_layer=view_layer)
     view_layer.objects.active = object

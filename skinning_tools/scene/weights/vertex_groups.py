@@ -2,6 +2,8 @@
 """Vertex groups in bulk: Blender has no call that takes arrays."""
 
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
 
 import numpy as np
 
@@ -10,6 +12,16 @@ from ..background import drain
 
 # Vertices whose weights are read at once: a hundredth of a second.
 _PART = 5000
+
+
+@contextmanager
+def active_group_kept(object) -> Iterator[None]:
+    """Groups are made and removed, and the active one, which Blender lets each new one be, stays so if it is there."""
+    groups = object.vertex_groups
+    active = groups.active.name if groups.active is not None else ""
+    yield
+    if active in groups:
+        groups.active_index = groups[active].index
 
 
 def write_weights(object, names, bones: np.ndarray, weights: np.ndarray) -> None:
@@ -28,16 +40,17 @@ def put_weights(object, names, bones: np.ndarray, weights: np.ndarray, kept=None
     A group that is missing is made where it is needed. Groups of the names that ``kept`` (P,) marks are not touched.
     """
     everything = list(range(len(object.data.vertices)))
-    for index, (name, vertices, values) in enumerate(_columns(object, names, bones, weights)):
-        if kept is not None and kept[index]:
-            continue
-        group = object.vertex_groups.get(name)
-        if group is not None:
-            group.remove(everything)
-        elif len(vertices):
-            group = object.vertex_groups.new(name=name)
-        if len(vertices):
-            fill_group(group, vertices, values)
+    with active_group_kept(object):
+        for index, (name, vertices, values) in enumerate(_columns(object, names, bones, weights)):
+            if kept is not None and kept[index]:
+                continue
+            group = object.vertex_groups.get(name)
+            if group is not None:
+                group.remove(everything)
+            elif len(vertices):
+                group = object.vertex_groups.new(name=name)
+            if len(vertices):
+                fill_group(group, vertices, values)
 
 
 def _columns(object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

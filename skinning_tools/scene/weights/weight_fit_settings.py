@@ -50,7 +50,7 @@ def setting_annotations(limit: str) -> dict:
     """The fit's properties. limit: "min" for the panel, "soft_min" for the operator, which refuses with a message."""
     return {
         "source": EnumProperty(
-            name="Source",
+            name="Shape From",
             description="Where the vertices are as they should be in the pose",
             items=SOURCE_ITEMS,
             default="COPIES",
