@@ -4,7 +4,6 @@
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
-
 import numpy as np
 
 from ...core.errors import BadWeights
