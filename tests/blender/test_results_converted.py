@@ -131,8 +131,9 @@ def test_a_source_that_cannot_be_shown(scene, how):
     else:
         home = bpy.data.collections.new("Home")
         (bpy.data.scenes.new("Other") if how == "another scene" else scene).collection.children.link(home)
+        for before in source.users_collection:
+            before.objects.unlink(source)
         home.objects.link(source)
-        scene.collection.objects.unlink(source)
         if how != "another scene":
             setattr(
                 bpy.context.view_layer.layer_collection.children["Home"],
