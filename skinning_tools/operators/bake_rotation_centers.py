@@ -5,7 +5,7 @@ import bpy
 
 from ..scene import dependencies
 from ..scene.centers import bake_state, crs_modifier, rotation_center_settings, rotation_centers
-from ..scene.job_checks import active_object
+from ..scene.character import on_mesh_meant, target_mesh
 from ..scene.skin_reader import check_turning
 from .boundary import Checked, SkinningJob
 
@@ -18,7 +18,7 @@ class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator
 
     __annotations__ = rotation_center_settings.setting_annotations("soft_min")
 
-    require = staticmethod(check_turning)
+    require = staticmethod(on_mesh_meant(check_turning))
 
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them."""
@@ -27,7 +27,7 @@ class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator
     def steps(self, context):
         dependencies.require_dependencies()
         given = {name: getattr(self, name) for name in rotation_center_settings.SETTING_NAMES}
-        object = active_object(context)
+        object = target_mesh(context)
         crs_modifier.check_updatable(context, object)
         result = yield from rotation_centers.bake(context, object, **given)
         # The modifier's own copy of the weights may be as old as the centers were.

@@ -24,7 +24,7 @@ class _Binds(Checked, SkinningJob):
 
 class SKINNING_OT_bind(_Binds, bpy.types.Operator):
     """Give the mesh weights of the armature's deforming bones, in their rest pose, and let the armature deform it.
-    With the armature active, all selected meshes"""
+    With the armature active, all selected meshes, or else all that it deforms"""
 
     bl_idname = "skinning.bind"
     bl_label = "Bind"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import bpy
 
 from ..core.errors import Cancelled, SkinningError
-from ..scene import background
+from ..scene import background, character
 from ..scene.app_handlers import add_handlers, remove_handlers
 from ..scene.job_checks import reason_not_to_work
 from ..scene.wording import TAB, in_two_lines, sentence
@@ -320,9 +320,11 @@ def _handlers():
 
 
 def register() -> None:
+    character.register()
     add_handlers(_handlers())
 
 
 def unregister() -> None:
     stop_modal_job()
     remove_handlers(_handlers())
+    character.unregister()

@@ -5,8 +5,8 @@ import bpy
 
 from ..scene import dependencies
 from ..scene.centers import crs_modifier
+from ..scene.character import on_mesh_meant, target_mesh
 from ..scene.crs_record import modifier_record
-from ..scene.job_checks import active_object
 from .boundary import Checked, reported
 
 
@@ -17,12 +17,12 @@ class SKINNING_OT_add_center_of_rotation_modifier(Checked, bpy.types.Operator):
     bl_label = "Add Center of Rotation Modifier"
     bl_options = {"REGISTER", "UNDO"}
 
-    require = staticmethod(crs_modifier.check_addable)
+    require = staticmethod(on_mesh_meant(crs_modifier.check_addable))
 
     def execute(self, context):
         with reported(self):
             dependencies.require_dependencies()
-            object = active_object(context)
+            object = target_mesh(context)
             modifier = crs_modifier.add(context, object)
             record = modifier_record(modifier)
             self.report(
@@ -41,11 +41,11 @@ class SKINNING_OT_remove_center_of_rotation_modifier(Checked, bpy.types.Operator
     bl_label = "Remove Center of Rotation Modifier"
     bl_options = {"REGISTER", "UNDO"}
 
-    require = staticmethod(crs_modifier.check_removable)
+    require = staticmethod(on_mesh_meant(crs_modifier.check_removable))
 
     def execute(self, context):
         with reported(self):
-            object = active_object(context)
+            object = target_mesh(context)
             armature = crs_modifier.remove(object)
             left = f'modifier "{armature.name}" as before' if armature is not None else "no Armature modifier is left"
             self.report({"INFO"}, f"{object.name}: {crs_modifier.LABEL} modifier removed, {left}")

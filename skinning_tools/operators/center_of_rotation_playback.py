@@ -7,8 +7,8 @@ from ..scene import dependencies
 from ..scene.centers import crs_playback
 from ..scene.centers.rotation_center_settings import path_property
 from ..scene.centers.rotation_centers import check_baked
+from ..scene.character import on_mesh_meant, target_mesh
 from ..scene.common_settings import RANGE_NAMES, frame_annotations
-from ..scene.job_checks import active_object
 from .boundary import Checked, SkinningJob
 
 
@@ -17,7 +17,7 @@ class _FrameRangeJob(Checked, SkinningJob):
 
     __annotations__ = frame_annotations("play", "soft_min")
 
-    require = staticmethod(check_baked)
+    require = staticmethod(on_mesh_meant(check_baked))
 
     def prepare(self, context):
         """Take what the caller did not give from the scene's settings, as the panel shows them.
@@ -45,7 +45,7 @@ class SKINNING_OT_crs_to_shape_keys(_FrameRangeJob, bpy.types.Operator):
 
     def steps(self, context):
         dependencies.require_dependencies()
-        return (yield from crs_playback.to_shape_keys(context, active_object(context), **self.frames()))
+        return (yield from crs_playback.to_shape_keys(context, target_mesh(context), **self.frames()))
 
 
 class SKINNING_OT_crs_to_pc2(_FrameRangeJob, bpy.types.Operator):
@@ -64,7 +64,7 @@ class SKINNING_OT_crs_to_pc2(_FrameRangeJob, bpy.types.Operator):
     def steps(self, context):
         dependencies.require_dependencies()
         return (yield from crs_playback.to_point_cache(
-            context, active_object(context), filepath=self.filepath, **self.frames()
+            context, target_mesh(context), filepath=self.filepath, **self.frames()
         ))  # fmt: skip
 
 

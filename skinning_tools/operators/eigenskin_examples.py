@@ -6,7 +6,7 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 
 from ..core.errors import BadScene
 from ..scene import dependencies
-from ..scene.character import armature_at, character_of
+from ..scene.character import armature_at, character_of, target_mesh
 from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.eigenskin import eigenskin_settings, example_mirror, example_pose, example_sources
 from ..scene.eigenskin.eigenskin_examples import check_storable, remove_example
@@ -91,10 +91,7 @@ class SKINNING_OT_eigenskin_add_example(_AddsExamples, bpy.types.Operator):
         return {"CANCELLED"}
 
     def _shape_keys(self, context):
-        object = active_object(context)
-        if object.type == "ARMATURE":
-            examples = object.skinning_eigenskin.examples
-            object = examples[-1].mesh if len(examples) else None
+        object = target_mesh(context)
         return object.data.shape_keys if object is not None else None
 
 

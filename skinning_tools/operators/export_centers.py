@@ -7,8 +7,8 @@ from bpy.props import BoolProperty
 from ..scene import dependencies
 from ..scene.centers import center_export
 from ..scene.centers.rotation_centers import check_baked
+from ..scene.character import on_mesh_meant, target_mesh
 from ..scene.crs_record import native_modifier
-from ..scene.job_checks import active_object
 from .boundary import Checked, reported
 
 
@@ -25,12 +25,12 @@ class SKINNING_OT_prepare_centers_for_export(Checked, bpy.types.Operator):
         default=True,
     )
 
-    require = staticmethod(check_baked)
+    require = staticmethod(on_mesh_meant(check_baked))
 
     def execute(self, context):
         with reported(self):
             dependencies.require_dependencies()
-            object = active_object(context)
+            object = target_mesh(context)
             count = center_export.write_export_attribute(object, self.y_up)
             self.report(
                 {"INFO"},

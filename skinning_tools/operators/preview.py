@@ -7,6 +7,7 @@ from bpy.props import BoolProperty, EnumProperty
 from ..core.errors import BadScene
 from ..scene import dependencies
 from ..scene.centers.skinning_methods import METHOD_ITEMS
+from ..scene.character import mesh_meant
 from ..scene.job_checks import active_object
 from ..scene.skin_reader import armature_of
 from .boundary import reported
@@ -36,7 +37,7 @@ class SKINNING_OT_preview(bpy.types.Operator):
                 preview.stop()
                 return {"FINISHED"}
             dependencies.require_dependencies()
-            object = previewed_object(context)
+            object = previewed_object(context, preview.shown)
             preview.show(context, object, self.mode)
             if self.properties.is_property_set("side_by_side"):
                 preview.side_by_side = self.side_by_side
@@ -45,20 +46,16 @@ class SKINNING_OT_preview(bpy.types.Operator):
         return {"CANCELLED"}
 
 
-def previewed_object(context):
-    """The active object, or the mesh that the active armature skins. Raises BadScene where that is not one mesh."""
+def previewed_object(context, shown):
+    """The mesh that is meant; where that cannot be told, the one that is shown. Raises BadScene."""
     active = active_object(context)
-    if active is None or active.type != "ARMATURE":
-        return active
-    meshes = [ob for ob in context.visible_objects if ob.type == "MESH" and armature_of(ob) == active]
-    meshes = [ob for ob in meshes if ob.select_get()] or meshes
-    shown = context.window_manager.skinning_preview.shown
-    if shown is not None and shown.target() in meshes:
-        return shown.target()
-    if len(meshes) != 1:
-        count = f"deforms {len(meshes)} meshes" if meshes else "deforms no visible mesh"
-        raise BadScene(f'The armature "{active.name}" {count}. Select the mesh to preview')
-    return meshes[0]
+    try:
+        return mesh_meant(context, active)
+    except BadScene:
+        object = shown.target() if shown is not None else None
+        if object is None or armature_of(object) != active:
+            raise
+        return object
 
 
 registry = [SKINNING_OT_preview]

@@ -6,6 +6,7 @@ import textwrap
 from bpy.app.translations import pgettext_iface as iface_
 
 from ..scene import background, look_ups
+from ..scene.job_checks import active_object
 from ..scene.wording import TAB, duration_text, sentence
 
 # Pixels that a letter of the interface's font takes on average at a scale of one, those of margins and the icon, and
@@ -47,6 +48,13 @@ def idle_column(layout):
     column = layout.column()
     column.enabled = background.running_job() is None
     return column
+
+
+def draw_mesh(layout, context) -> None:
+    """Which mesh is worked on, where its armature is active: in Pose Mode a click does not choose one."""
+    object = active_object(context)
+    if object is not None and object.type == "ARMATURE":
+        layout.prop(context.scene, "skinning_mesh")
 
 
 def draw_frame_range(layout, scene, settings) -> None:

@@ -15,6 +15,7 @@ from .drawing import (
     draw_failure,
     draw_frame_range,
     draw_job,
+    draw_mesh,
     draw_rows,
     draw_text,
     idle_column,
@@ -62,6 +63,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
 
     def draw(self, context):
         layout = split_layout(self)
+        draw_mesh(idle_column(layout), context)
         object = target_mesh(context)
         armature = armature_of(object) if object is not None and object.type == "MESH" else None
         if armature is None:

@@ -5,7 +5,7 @@ import bpy
 
 from ..scene.centers.center_export import export_state
 from ..scene.centers.rotation_centers import FRESH, STALE, bake_record
-from ..scene.job_checks import active_object
+from ..scene.character import target_mesh
 from .drawing import SidebarPanel, draw_text
 
 
@@ -17,13 +17,13 @@ class SKINNING_PT_export_centers(SidebarPanel, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context):
-        object = active_object(context)
+        object = target_mesh(context)
         return object is not None and object.type == "MESH" and bake_record(object) is not None
 
     def draw(self, context):
         layout = self.layout
         layout.operator("skinning.prepare_centers_for_export", icon="EXPORT")
-        state = export_state(active_object(context))
+        state = export_state(target_mesh(context))
         if state == STALE:
             draw_text(layout, context, "Moved or baked since: prepare again", "ERROR")
             return

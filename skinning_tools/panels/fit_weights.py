@@ -11,7 +11,7 @@ from ..scene.weights.active_vertex import active_vertex
 from ..scene.weights.fit_copies import check_startable, copies_of, fit_target, is_copy
 from ..scene.weights.reachable_region import shown_mesh
 from ..scene.weights.weight_fit import ERROR_ATTRIBUTE, FitSettings, check_ready
-from .drawing import SidebarPanel, draw_failure, draw_job, draw_text, idle_column, split_layout
+from .drawing import SidebarPanel, draw_failure, draw_job, draw_mesh, draw_text, idle_column, split_layout
 
 
 class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
@@ -23,6 +23,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
     def draw(self, context):
         layout = split_layout(self)
         settings = context.scene.skinning_weight_fit
+        draw_mesh(idle_column(layout), context)
         original = _original(context)
         if original is None:
             draw_text(layout, context, reason_not_to_work(context, fit_target), "INFO")

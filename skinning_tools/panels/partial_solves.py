@@ -18,6 +18,7 @@ from .drawing import (
     draw_failure,
     draw_frame_range,
     draw_job,
+    draw_mesh,
     draw_rows,
     draw_text,
     idle_column,
@@ -36,6 +37,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
         settings = context.scene.skinning_partial
         job = background.running_job()
         column = idle_column(layout)
+        draw_mesh(column, context)
         column.prop_search(settings, "armature", context.scene, "objects", icon="ARMATURE_DATA")
         column.prop_search(settings, "target", context.scene, "objects", icon="MESH_DATA")
         meant = meant_text(context) if job is None else ""

@@ -5,9 +5,10 @@ import bpy
 
 from ..scene.centers.bake_state import shown_bake_state
 from ..scene.centers.rotation_centers import MISSING, STALE
-from ..scene.job_checks import active_object, reason_not_to_work
+from ..scene.character import on_mesh_meant, target_mesh
+from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import check_turning
-from .drawing import SidebarPanel, draw_text
+from .drawing import SidebarPanel, draw_mesh, draw_text
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
 
@@ -21,7 +22,8 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
         layout = self.layout
         settings = context.window_manager.skinning_preview
         shown = settings.shown
-        reason = "" if shown is not None else _reason_not_to_preview(context)
+        draw_mesh(layout, context)
+        reason = "" if shown is not None else reason_not_to_work(context, on_mesh_meant(check_turning))
         row = layout.row(align=True)
         row.enabled = not reason
         for mode, label in BUTTONS:
@@ -37,7 +39,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
 
     def _draw_bake(self, context, shown) -> None:
         """The way to the centers, where the preview has none or old ones."""
-        mesh = shown.target() if shown is not None else active_object(context)
+        mesh = shown.target() if shown is not None else target_mesh(context)
         if mesh is None or mesh.type != "MESH" or mesh.data.is_editmode or not mesh.vertex_groups:
             return
         state = shown_bake_state(mesh)
@@ -50,14 +52,6 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
             # What is previewed, whatever is active: while posing, the armature is.
             row.context_pointer_set("active_object", mesh)
             row.operator("skinning.bake_rotation_centers", text="Bake Centers")
-
-
-def _reason_not_to_preview(context) -> str:
-    """Empty for an armature: which mesh it stands for, the operator finds out."""
-    object = active_object(context)
-    if object is not None and object.type == "ARMATURE":
-        return ""
-    return reason_not_to_work(context, check_turning)
 
 
 def draw_settings(layout, settings, shown) -> None:

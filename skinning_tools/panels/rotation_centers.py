@@ -7,14 +7,16 @@ from ..scene import background
 from ..scene.centers import crs_modifier
 from ..scene.centers.bake_state import is_being_checked, shown_bake_state
 from ..scene.centers.rotation_centers import FRESH, MISSING, STALE, bake_record
+from ..scene.character import on_mesh_meant, target_mesh
 from ..scene.crs_record import native_modifier
-from ..scene.job_checks import active_object, reason_not_to_work
+from ..scene.job_checks import reason_not_to_work
 from ..scene.skin_reader import check_turning
 from .drawing import (
     SidebarPanel,
     draw_failure,
     draw_frame_range,
     draw_job,
+    draw_mesh,
     draw_rows,
     draw_text,
     idle_column,
@@ -38,6 +40,7 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         layout = split_layout(self)
         job = background.running_job()
         settings = idle_column(layout)
+        draw_mesh(settings, context)
         _draw_settings(settings, context.scene.skinning_rotation_centers)
         if job is not None:
             draw_job(layout, job)
@@ -46,8 +49,8 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         button.scale_y = 1.5
         button.operator("skinning.bake_rotation_centers", text="Bake Centers", icon="PIVOT_MEDIAN")
         draw_failure(layout, context, SKINNING_PT_rotation_centers)
-        reason = reason_not_to_work(context, check_turning)
-        object = active_object(context)
+        reason = reason_not_to_work(context, on_mesh_meant(check_turning))
+        object = target_mesh(context)
         if reason:
             draw_text(layout, context, reason, "INFO")
             if object is not None and object.type == "MESH":

@@ -7,7 +7,7 @@ from ..scene.character import character_of, target_mesh
 from ..scene.job_checks import reason_not_to_work
 from ..scene.weights import weight_view
 from ..scene.weights.active_vertex import active_vertex
-from .drawing import SidebarPanel, draw_text
+from .drawing import SidebarPanel, draw_mesh, draw_text
 
 BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))
 _LIST_ROWS = 6
@@ -31,6 +31,7 @@ class SKINNING_PT_weight_view(SidebarPanel, bpy.types.Panel):
 
     def draw(self, context):
         layout = self.layout
+        draw_mesh(layout, context)
         object = target_mesh(context)
         shown = weight_view.shows_weights(object)
         group = object.data.skinning_weight_view if shown else None

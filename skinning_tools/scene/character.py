@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which skinned mesh and which armature the user means: either may be the active object."""
+"""Which skinned mesh and which armature the user means: either may be the active object.
+
+In Pose Mode no mesh can be made active. Where the armature deforms several, a field in the panels tells which one is
+meant: ``Scene.skinning_mesh``.
+"""
 
 import bpy
+from bpy.props import PointerProperty
 
 from ..core.errors import BadScene, SkinningError
 from .job_checks import active_object
@@ -17,35 +22,74 @@ def armature_at(object):
 
 
 def character_of(context, object) -> bpy.types.Object:
-    """The skinned mesh that is meant where ``object`` is active: itself, or what an active armature deforms.
+    """The skinned mesh that ``mesh_meant`` finds. Raises BadScene where there is none, or it cannot be read."""
+    object = mesh_meant(context, object)
+    check_skinned(context, object)
+    return object
 
-    Where an armature deforms several, the selected one, then the one that its EigenSkin examples are of. Cheap enough
-    for a panel. Raises BadScene where there is none, or more than one.
+
+def mesh_meant(context, object) -> bpy.types.Object | None:
+    """The mesh that an active armature deforms; any other ``object`` that is active is meant itself, whatever it is.
+
+    Where the armature deforms several: the one that the field in the panels has, then the selected one, the visible
+    one, and the one that its EigenSkin examples are of. Cheap enough for a panel. Raises BadScene where there is none,
+    or more than one.
     """
     if object is None or object.type != "ARMATURE":
-        check_skinned(context, object)
         return object
+    chosen = chosen_mesh(context, object)
+    if chosen is not None:
+        return chosen
     meshes = meshes_of(object, context.view_layer)
     if not meshes:
         raise BadScene(f'The armature "{object.name}" deforms no mesh of the view layer. Bind one to it first')
     selected = [ob for ob in meshes if ob.select_get(view_layer=context.view_layer)]
     known = {item.mesh for item in object.skinning_eigenskin.examples}
-    for choice in (meshes, selected, [ob for ob in selected or meshes if ob in known]):
+    visible = [ob for ob in selected or meshes if ob.visible_get(view_layer=context.view_layer)]
+    for choice in (meshes, selected, visible, [ob for ob in visible or meshes if ob in known]):
         if len(choice) == 1:
-            check_skinned(context, choice[0])
             return choice[0]
     raise BadScene(
-        f'The armature "{object.name}" deforms several meshes: {names_text(meshes)}. Make the one that is meant active'
+        f'The armature "{object.name}" deforms several meshes: {names_text(meshes)}. Choose the one that is meant as '
+        "Mesh in the panel, or make it active"
     )
 
 
+def chosen_mesh(context, armature):
+    """The mesh that the field in the panels has, where the armature deforms it in this view layer; else None."""
+    chosen = context.scene.skinning_mesh
+    if chosen is None or context.view_layer.objects.get(chosen.name) != chosen:
+        return None
+    return chosen if armature_of(chosen) == armature else None
+
+
+def on_mesh_meant(check):
+    """``check``, which takes context and object, of the mesh that is meant where an armature is active."""
+    return lambda context, object: check(context, mesh_meant(context, object))
+
+
 def target_mesh(context):
-    """The mesh that the user means: the active object, or the mesh that an active armature deforms; None where that
-    cannot be told."""
-    object = active_object(context)
-    if object is None or object.type != "ARMATURE":
-        return object
+    """``mesh_meant`` for the active object; None where that cannot be told."""
     try:
-        return character_of(context, object)
+        return mesh_meant(context, active_object(context))
     except SkinningError:
         return None
+
+
+def _may_be_meant(_, object) -> bool:
+    armature = armature_at(bpy.context.view_layer.objects.active)
+    return object.type == "MESH" and armature is not None and armature_of(object) == armature
+
+
+def register() -> None:
+    bpy.types.Scene.skinning_mesh = PointerProperty(
+        name="Mesh",
+        description="The mesh to work on while its armature is active, as in Pose Mode. Empty chooses it: the only one "
+        "that the armature deforms, or the selected or visible one",
+        type=bpy.types.Object,
+        poll=_may_be_meant,
+    )
+
+
+def unregister() -> None:
+    del bpy.types.Scene.skinning_mesh

@@ -7,13 +7,14 @@ import bpy
 
 
 class Recorder:
-    """A layout that notes texts, and operators with their text and whether they can be pressed."""
+    """A layout that notes texts, names of properties, and operators with their text and whether they can be pressed."""
 
     def __init__(self, parent=None):
         self._parent = parent
         self.enabled = True
         self.texts = parent.texts if parent else []
         self.buttons = parent.buttons if parent else {}
+        self.properties = parent.properties if parent else []
         self.pointers = dict(parent.pointers) if parent else {}
 
     def __getattr__(self, name):
@@ -25,6 +26,9 @@ class Recorder:
 
     def label(self, text="", **_):
         self.texts.append(text)
+
+    def prop(self, owner, name, **_):
+        self.properties.append(name)
 
     def context_pointer_set(self, name, value):
         self.pointers[name] = value

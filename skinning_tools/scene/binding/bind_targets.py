@@ -41,7 +41,7 @@ def find_targets(context, armature_name: str = "", as_objects: bool = False) -> 
 
     The armature: the named one; else the active object, where it is one; else the one that the active mesh has
     already; else the one that is selected, too; else the only one in the view layer. The meshes: the active one, or,
-    where an armature is active, all selected ones, or the one that it deforms where none is selected. as_objects: all
+    where an armature is active, all selected ones, or those that it deforms where none is selected. as_objects: all
     selected ones count, whatever is active. An active volume stands for its armature, and for the
     meshes that it was made for. Raises BadScene where there are none, or more than one armature.
     """
@@ -195,8 +195,8 @@ def _present(object):
 
 
 def _deformed(context, armature, as_objects: bool) -> list:
-    """The one mesh that the armature deforms. Raises BadScene."""
+    """The meshes that the armature deforms. Raises BadScene."""
     found = meshes_of(armature, context.view_layer)
-    if len(found) == 1 and not as_objects:
+    if found and not as_objects:
         return found
     raise BadScene(f'No mesh is selected that could be bound to "{armature.name}". Select the meshes, too')

@@ -124,7 +124,9 @@ def check_removable(context, object) -> None:
     mesh = object is not None and object.type == "MESH"
     modifier = native_modifier(object) if mesh else None
     if modifier is None and not (mesh and is_leftover(object)):
-        raise BadScene(f"The active object has no {LABEL} modifier")
+        if not mesh:
+            raise BadScene("There is no active mesh. Select one, or its armature")
+        raise BadScene(f"The {object_label(object)} has no {LABEL} modifier")
     linked = object.override_library is not None and modifier is not None and modifier.is_override_data
     if object.library is not None or linked:
         raise BadScene(

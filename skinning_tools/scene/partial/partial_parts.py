@@ -14,6 +14,7 @@ from ...core.errors import BadAnimation, BadMesh, BadScene
 from ..animation.animation_reader import read_animation
 from ..animation.frame_range import frame_range
 from ..bodies import check_deforming
+from ..character import chosen_mesh
 from ..convert.result import result_of
 from ..crs_record import native_modifier
 from ..data_blocks import clear_shape_keys, is_alive
@@ -58,7 +59,8 @@ class Parts:
 def parts_of(
     context, object, armature_name: str = "", target_name: str = "", *, weighted: bool, writes_weights: bool = True
 ) -> Parts:
-    """What is meant where ``object`` is active: a mesh, or an armature with the mesh selected or deformed by it.
+    """What is meant where ``object`` is active: a mesh, or an armature with the mesh of the panel's field, one that is
+    selected or that it deforms.
 
     The armature: that of the name, else the active or the one selected, else the mesh's own. The target: that of the
     name, else the other selected mesh, else the source of a conversion that made the mesh, else the mesh's own
@@ -108,6 +110,9 @@ def _selected(context, kind: str) -> list:
 
 
 def _mesh(context, armature, target):
+    chosen = chosen_mesh(context, armature)
+    if chosen is not None:
+        return chosen
     selected = [ob for ob in _selected(context, "MESH") if ob != target]
     deformed = meshes_of(armature, context.view_layer)
     for choice in ([ob for ob in selected if ob in deformed], selected, deformed):
@@ -116,7 +121,10 @@ def _mesh(context, armature, target):
     if not selected and not deformed:
         raise BadScene(f'The armature "{armature.name}" deforms no mesh of the view layer. Select the mesh, too')
     names = names_text(selected or deformed)
-    raise BadScene(f"It is not clear which mesh is meant: {names}. Make the one that bones are to move active")
+    raise BadScene(
+        f"It is not clear which mesh is meant: {names}. Choose the one that bones are to move as Mesh in the panel, "
+        "or make it active"
+    )
 
 
 def armature_meant(context, object, name: str = ""):

@@ -16,7 +16,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ...core.errors import BadMesh, BadScene
-from ..character import character_of
+from ..character import character_of, chosen_mesh
 from ..local_collections import collections_beside
 from ..look_ups import Index
 from ..object_checks import object_label
@@ -77,7 +77,8 @@ def fit_target(context, object):
     if object is not None and object.type == "ARMATURE":
         # The mesh is hidden while there are copies of it.
         copied = {original_of(ob) for ob in copies_in(context.scene)} - {None}
-        meshes = [ob for ob in copied if armature_of(ob) == object]
+        chosen = chosen_mesh(context, object)
+        meshes = [ob for ob in copied if armature_of(ob) == object and chosen in (None, ob)]
         if len(meshes) == 1:
             return meshes[0]
     if object is not None and object.type == "MESH" and copies_of(object, context.scene):
