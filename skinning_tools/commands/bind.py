@@ -73,6 +73,7 @@ def _run(options) -> Outcome:
         Row("Armature", targets.armature.name),
         Row("Vertices bound", sum(record.vertex_count for record in records)),
         Row("Vertices kept", sum(record.kept_count for record in records)),
+        Row("Nothing to bind", list(bound.complete), ", ".join(bound.complete) or "none"),
         Row("Bones", bound.bone_count),
         Row("Bones a vertex", most, f"up to {most}"),
     ]

@@ -8,7 +8,7 @@ from ..core.errors import BadScene
 from ..scene import dependencies
 from ..scene.common_settings import RANGE_NAMES, frame_annotations
 from ..scene.job_checks import active_object
-from ..scene.weights import rogue_weights, weight_compression, weight_smoothing, weight_tool_settings
+from ..scene.weights import rogue_weights, unweighted, weight_compression, weight_smoothing, weight_tool_settings
 from ..scene.weights.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from .boundary import Checked, SkinningJob, reported
 
@@ -27,6 +27,23 @@ class SKINNING_OT_find_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
 
     def finish(self, context, result):
         return result.summary()
+
+
+class SKINNING_OT_find_unweighted(Checked, bpy.types.Operator):
+    """Select the vertices that no bone moves, in Edit Mode: of all selected meshes, or all that the armature deforms"""
+
+    bl_idname = "skinning.find_unweighted"
+    bl_label = "Find Unweighted Vertices"
+    bl_options = {"REGISTER", "UNDO"}
+
+    require = staticmethod(unweighted.meshes_to_search)
+
+    def execute(self, context):
+        with reported(self):
+            dependencies.require_dependencies()
+            self.report({"INFO"}, unweighted.find_unweighted(context, active_object(context)).summary())
+            return {"FINISHED"}
+        return {"CANCELLED"}
 
 
 class _OnList(Checked):
@@ -154,6 +171,7 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
 
 registry = [
     *weight_tool_settings.registry,
+    SKINNING_OT_find_unweighted,
     SKINNING_OT_find_rogue_weights,
     SKINNING_OT_select_rogue_weights,
     SKINNING_OT_check_rogue_weights,

@@ -14,6 +14,7 @@ class SKINNING_MT_weights(bpy.types.Menu):
         layout = self.layout
         # With the settings of the panel, and with progress.
         layout.operator_context = "INVOKE_DEFAULT"
+        layout.operator("skinning.find_unweighted")
         layout.operator("skinning.find_rogue_weights")
         layout.operator("skinning.remove_rogue_weights")
         layout.operator("skinning.smooth_weights")

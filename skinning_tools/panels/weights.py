@@ -10,7 +10,16 @@ from ..scene.job_checks import reason_not_to_work
 from ..scene.weights.weight_compression import compression_figures
 from ..scene.weights.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ..scene.wording import counted, vertices_text
-from .drawing import SidebarPanel, draw_failure, draw_frame_range, draw_job, draw_rows, draw_text, split_layout
+from .drawing import (
+    SidebarPanel,
+    draw_failure,
+    draw_frame_range,
+    draw_job,
+    draw_mesh,
+    draw_rows,
+    draw_text,
+    split_layout,
+)
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
@@ -46,6 +55,7 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
     bl_label = "Weights"
     bl_idname = "SKINNING_PT_weights"
     failures = (
+        "Find Unweighted Vertices",
         "Find Rogue Weights",
         "Select Rogue Vertices",
         "Remove Rogue Weights",
@@ -59,9 +69,11 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
         if job is not None:
             draw_job(self.layout, job)
             return
+        draw_mesh(split_layout(self), context)
         reason = reason_not_to_work(context, weighted_or_edited_mesh)
         if reason:
             draw_text(self.layout, context, reason, "INFO")
+        self.layout.operator("skinning.find_unweighted", icon="VERTEXSEL")
         draw_failure(self.layout, context, SKINNING_PT_weights)
 
 

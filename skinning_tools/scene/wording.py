@@ -13,9 +13,9 @@ TAB = "Skinning"
 MOST_NAMED = 8
 
 
-def counted(number: int, noun: str) -> str:
-    """Such as "1 example" and "2 examples"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, several: str = "") -> str:
+    """Such as "1 example" and "2 examples"; ``several`` where the noun's plural is another."""
+    return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 
 def vertices_text(count: int) -> str:

@@ -79,9 +79,11 @@ class BindRecord:
 
 @dataclass(frozen=True)
 class Bound:
-    """A finished binding: a record per object, by its name. bone_count: of all of them together."""
+    """A finished binding: a record per object, by its name. complete: names of those that had no vertex to bind, and
+    keep their weights. bone_count: of all that were bound together."""
 
     records: dict[str, BindRecord]
+    complete: tuple[str, ...]
     bone_count: int
     notes: tuple[str, ...]
     seconds: float
@@ -136,7 +138,8 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
 
     The bones' rest pose counts, whatever pose they are in, and where the objects stand now. Vertices that have weights
     of deforming bones keep them, unless ``settings.replace``; locked groups do in either case, and the limit of
-    influences counts them. Every mesh has groups of all deforming bones afterwards, one Armature modifier, placed
+    influences counts them. A mesh all of whose vertices have weights keeps them all; BadScene where that is so of every
+    mesh. Every other mesh has groups of all deforming bones afterwards, one Armature modifier, placed
     before those that refine the mesh, and the armature as its parent where it had none. A modifier that is there
     already stays where it is, and is switched on.
     The computation runs in a worker; the scene is changed at the end, all or nothing. Raises SkinningError for all
@@ -148,7 +151,12 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
     settings.check()
     place_hidden(context, targets.armature)
     check_skinnable(context, targets)
-    tasks = [_read(object, targets.armature, settings) for object in targets.meshes]
+    tasks, complete = [], []
+    for object in targets.meshes:
+        task = _read(object, targets.armature, settings)
+        (complete if task is None else tasks).append(task or object)
+    if not tasks:
+        raise _all_complete(complete, targets.armature)
 
     def work(progress):
         found = []
@@ -190,7 +198,11 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
         )
     for task in tasks:
         write_record(task.object, RECORD, records[task.object.name])
-    return Bound(records, len(used), tuple(notes), time.perf_counter() - begin)
+    for object in complete:
+        notes.append(f"{object.name}: all {len(object.data.vertices):,} vertices have weights and keep them")
+        notes += [f"{object.name}: {note}" for note in _attach(object, targets.armature)]
+    names = tuple(object.name for object in complete)
+    return Bound(records, names, len(used), tuple(notes), time.perf_counter() - begin)
 
 
 def bind_record(object) -> BindRecord | None:
@@ -222,7 +234,18 @@ def generate_volumes(context, targets: Targets, kind: str) -> background.Steps:
     return write_volumes(context, targets.meshes, targets.armature, skeleton, volumes, stretch_of(first))
 
 
-def _read(object, armature, settings: BindSettings) -> _Task:
+def _all_complete(objects, armature) -> BadScene:
+    """What is said where no mesh has a vertex to bind."""
+    count = sum(len(object.data.vertices) for object in objects)
+    place = object_label(objects[0]) if len(objects) == 1 else f"the {len(objects)} meshes"
+    return BadScene(
+        f'All {count:,} vertices of {place} have weights of bones of "{armature.name}". Enable Replace to make them '
+        "anew"
+    )
+
+
+def _read(object, armature, settings: BindSettings) -> _Task | None:
+    """None where all vertices have weights that are to be kept."""
     from ...core.deform.influences import LEAST_TOTAL_WEIGHT
 
     label = object_label(object)
@@ -236,10 +259,7 @@ def _read(object, armature, settings: BindSettings) -> _Task:
     if settings.replace:
         fresh[:] = True
     elif not fresh.any():
-        raise BadScene(
-            f"All {len(fresh):,} vertices of {label} have weights of bones of "
-            f'"{armature.name}". Enable Replace to make them anew'
-        )
+        return None
     elif not fresh.all():
         notes.append(f"{len(fresh) - fresh.sum():,} that had weights keep them")
     free = tuple(name for name, is_locked in zip(names, locked, strict=True) if not is_locked)

@@ -5,7 +5,6 @@ import hashlib
 import time
 from dataclasses import dataclass
 
-import bpy
 import numpy as np
 
 from ...core.errors import BadScene
@@ -16,7 +15,7 @@ from ..object_checks import object_label
 from ..skin_reader import armature_of
 from ..wording import counted, vertices_text
 from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
-from .weight_tools import check_unchanged, forget_figures, out_of_edit_mode, weighted_or_edited_mesh
+from .weight_tools import check_unchanged, edit_vertices, forget_figures, out_of_edit_mode, weighted_or_edited_mesh
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def select(context, object, index: int = -1) -> str:
         raise _stale(object)
     vertices = np.unique(np.concatenate([indices(item) for item in chosen]))
     bones = list(dict.fromkeys(item.bone for item in chosen))
-    _into_edit_mode(context, object, vertices)
+    edit_vertices(context, {object: vertices})
     object.vertex_groups.active_index = object.vertex_groups[bones[0]].index
     what = f'bone "{bones[0]}"' if len(bones) == 1 else counted(len(bones), "bone")
     return f"{object.name}: {vertices_text(len(vertices))} of {what} selected"
@@ -192,26 +191,3 @@ def _stale(object) -> BadScene:
 def _result(object, done: str, islands, vertex_count: int, locked: int, begin: float) -> Rogues:
     bones = len({island.bone for island in islands})
     return Rogues(object.name, done, len(islands), vertex_count, bones, locked, time.perf_counter() - begin)
-
-
-def _into_edit_mode(context, object, vertices: np.ndarray) -> None:
-    """Edit Mode of the mesh with vertex selection, in which ``vertices`` (n,) alone are selected, and not hidden."""
-    view_layer = context.view_layer
-    active = view_layer.objects.active
-    if active is not None and active.mode != "OBJECT":
-        bpy.ops.object.mode_set(mode="OBJECT")
-    if active != object:
-        for other in context.selected_objects:
-            other.select_set(False, view_layer=view_layer)
-        view_layer.objects.active = object
-    object.select_set(True, view_layer=view_layer)
-    mesh = object.data
-    for parts in (mesh.edges, mesh.polygons):
-        parts.foreach_set("select", np.zeros(len(parts), bool))
-    selected, hidden = np.zeros(len(mesh.vertices), bool), np.empty(len(mesh.vertices), bool)
-    selected[vertices] = True
-    mesh.vertices.foreach_get("hide", hidden)
-    mesh.vertices.foreach_set("hide", hidden & ~selected)
-    mesh.vertices.foreach_set("select", selected)
-    context.scene.tool_settings.mesh_select_mode = (True, False, False)
-    bpy.ops.object.mode_set(mode="EDIT")

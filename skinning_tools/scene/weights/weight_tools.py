@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import bpy
+import numpy as np
 
 from ...core.errors import BadScene
 from ..character import character_of
@@ -58,6 +59,33 @@ def out_of_edit_mode(object) -> Iterator[None]:
         bpy.ops.object.mode_set(mode="EDIT")
         for ob in edited ^ selected:
             ob.select_set(ob in selected)
+
+
+def edit_vertices(context, chosen: dict) -> None:
+    """Edit Mode of mesh objects alone with vertex selection, in which ``chosen``, indices (n,) of each, alone are
+    selected, and not hidden. The first object is the active one."""
+    view_layer = context.view_layer
+    active, first = view_layer.objects.active, next(iter(chosen))
+    if active is not None and active.mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
+    for other in list(view_layer.objects.selected):
+        other.select_set(False, view_layer=view_layer)
+    view_layer.objects.active = first
+    for object, vertices in chosen.items():
+        object.select_set(True, view_layer=view_layer)
+        _select_alone(object.data, vertices)
+    context.scene.tool_settings.mesh_select_mode = (True, False, False)
+    bpy.ops.object.mode_set(mode="EDIT")
+
+
+def _select_alone(mesh, vertices: np.ndarray) -> None:
+    for parts in (mesh.edges, mesh.polygons):
+        parts.foreach_set("select", np.zeros(len(parts), bool))
+    selected, hidden = np.zeros(len(mesh.vertices), bool), np.empty(len(mesh.vertices), bool)
+    selected[vertices] = True
+    mesh.vertices.foreach_get("hide", hidden)
+    mesh.vertices.foreach_set("hide", hidden & ~selected)
+    mesh.vertices.foreach_set("select", selected)
 
 
 def check_unchanged(object, vertex_count: int) -> None:
