@@ -10,6 +10,7 @@ from bpy.props import PointerProperty
 
 from ..core.errors import BadScene, SkinningError
 from .job_checks import active_object
+from .look_ups import is_in
 from .skin_reader import armature_of, check_skinned, meshes_of
 from .wording import names_text
 
@@ -58,9 +59,9 @@ def mesh_meant(context, object) -> bpy.types.Object | None:
 def chosen_mesh(context, armature):
     """The mesh that the field in the panels has, where the armature deforms it in this view layer; else None."""
     chosen = context.scene.skinning_mesh
-    if chosen is None or context.view_layer.objects.get(chosen.name) != chosen:
+    if chosen is None or armature_of(chosen) != armature or not is_in(context.view_layer, chosen):
         return None
-    return chosen if armature_of(chosen) == armature else None
+    return chosen
 
 
 def on_mesh_meant(check):

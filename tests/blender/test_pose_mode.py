@@ -246,7 +246,8 @@ def delete(ob, rig):
 
 
 def unlink(ob, rig):
-    bpy.context.scene.collection.objects.unlink(ob)
+    for home in ob.users_collection:
+        home.objects.unlink(ob)
 
 
 def unbind(ob, rig):

@@ -8,6 +8,7 @@ import numpy as np
 from ...core.errors import BadScene
 from ..bodies import check_deforming, deforming_bones
 from ..character import chosen_mesh, mesh_meant
+from ..look_ups import selected_in
 from ..object_checks import check_own_mesh, check_visible
 from ..skin_reader import armature_of, meshes_of
 from ..wording import counted, vertices_text
@@ -39,7 +40,7 @@ def meshes_to_search(context, object) -> list:
 
     Cheap enough for a panel. Raises BadScene.
     """
-    selected = [ob for ob in context.view_layer.objects.selected if ob.type == "MESH" and armature_of(ob) is not None]
+    selected = [ob for ob in selected_in(context.view_layer) if ob.type == "MESH" and armature_of(ob) is not None]
     if object is not None and object.type == "ARMATURE":
         chosen = chosen_mesh(context, object)
         meshes = [chosen] if chosen is not None else [ob for ob in selected if armature_of(ob) == object]
