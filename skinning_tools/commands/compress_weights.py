@@ -24,6 +24,7 @@ def add(commands) -> None:
         "--threshold", type=float, default=0.0, metavar="W", help="drop weights below this (default: %(default)s)"
     )
     arguments.add_frames(compress, "measure", " to measure")
+    arguments.add_incomplete(compress)
     arguments.add_target(compress)
     compress.set_defaults(run=_run)
 
@@ -61,4 +62,4 @@ def _run(options) -> Outcome:
         *(measured if figures.frames else [Row("Largest error", None, "not measured: the armature is at rest")]),
         Row("Frames measured", figures.frames),
     ]
-    return Outcome(rows, compressed.seconds)
+    return Outcome(rows, compressed.seconds, compressed.notes)

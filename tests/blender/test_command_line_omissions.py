@@ -24,6 +24,7 @@ COMMANDS = {
     "solve-transforms": ("--object", "Limb", "--target", "Free"),
     "add-helper-bones": ("--object", "Limb", "--target", "Target", "--bones", "1"),
     "build-eigenskin": ("--object", "Limb", "--examples-from", "Target"),
+    "compress-weights": ("--object", "Limb"),
     "fit-weights-to-pose": ("--object", "Limb", "--target", "Target", "--frame", "1", "--frame", "7"),
 }
 
@@ -91,6 +92,21 @@ def test_scripts_that_run_are_no_failure(command, shot, tmp_path, capsys):
     assert "driver" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_driver_that_fails_at_a_later_frame_is_a_failure(command, hidden, shot, tmp_path, capsys):
+    root = bpy.data.objects["Root"]
+    # Where the scene itself does not evaluate it, either.
+    for name in ("Root", "Rig"):
+        bpy.data.objects[name].hide_set(hidden)
+    curve = root.animation_data.drivers[0]
+    curve.driver.expression = "0 / (frame - 7)"
+    bpy.context.view_layer.update()
+    assert curve.driver.is_valid
+    assert command_runs.run(command, *COMMANDS[command], "--output", tmp_path / "out.blend") == 1
+    assert 'the driver of location[0] (0 / (frame - 7)) of object "Root" is in error' in capsys.readouterr().err
+
+
 def test_an_unknown_kind_is_an_error_of_usage(shot, tmp_path, capsys):
     given = ("--allow-incomplete", "scripts,weather", "--output", tmp_path / "out.blend")
     assert command_runs.run("convert", *COMMANDS["convert"], *given) == 2
@@ -112,6 +128,15 @@ def test_the_operator_solves_and_tells_it(shot, capfd):
     assert bpy.ops.skinning.solve_weights(target="Target") == {"FINISHED"}
     assert TOLD in capfd.readouterr().out
     assert TOLD[1:] in texts(SKINNING_PT_partial_solves)
+
+
+@pytest.mark.parametrize("operator", ["crs_to_shape_keys", "crs_to_pc2"])
+def test_the_operator_plays_centers_of_rotation_and_tells_it(operator, shot, tmp_path, capfd):
+    bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
+    assert bpy.ops.skinning.bake_rotation_centers() == {"FINISHED"}
+    given = {"filepath": str(tmp_path / "limb.pc2")} if operator == "crs_to_pc2" else {}
+    assert getattr(bpy.ops.skinning, operator)(**given) == {"FINISHED"}
+    assert TOLD in capfd.readouterr().out
 
 
 def texts(panel) -> str:

@@ -52,9 +52,10 @@ class Driven(NamedTuple):
     block: bpy.types.ID
     paths: frozenset[str] | None = None
 
-    def drivers(self) -> list[bpy.types.FCurve]:
-        """Those that are to shape something."""
-        animation = self.block.animation_data
+    def drivers(self, depsgraph=None) -> list[bpy.types.FCurve]:
+        """Those that are to shape something, as evaluated in the depsgraph where one is given."""
+        block = self.block if depsgraph is None else self.block.evaluated_get(depsgraph)
+        animation = block.animation_data
         curves = animation.drivers if animation is not None else ()
         return [curve for curve in curves if not curve.mute and self._counts(curve.data_path)]
 
@@ -82,11 +83,11 @@ def driver_owners(scene, used: Iterable) -> list[Driven]:
     return found + [Driven(block, frozenset(paths)) for block, paths in read.items()]
 
 
-def blocked_drivers(driven: Iterable[Driven]) -> Iterator[str]:
+def blocked_drivers(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
     for each in driven:
         names = [
             f"{_property(each.block, curve)} ({curve.driver.expression})"
-            for curve in each.drivers()
+            for curve in each.drivers(depsgraph)
             if _is_blocked(curve)
         ]
         if names:
@@ -96,10 +97,10 @@ def blocked_drivers(driven: Iterable[Driven]) -> Iterator[str]:
             )
 
 
-def drivers_in_error(driven: Iterable[Driven]) -> Iterator[str]:
+def drivers_in_error(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
     for each in driven:
         names = []
-        for curve in each.drivers():
+        for curve in each.drivers(depsgraph):
             if not (curve.is_valid and curve.driver.is_valid) and not _is_blocked(curve):
                 what = curve.driver.expression if curve.driver.type == "SCRIPTED" else curve.driver.type.lower()
                 names.append(f"{_property(each.block, curve)} ({what})")

@@ -76,6 +76,11 @@ class Omissions:
             self._add("instances", texts)
         self._check()
 
+    def look_at_drivers(self, depsgraph) -> None:
+        """After frames of a temporary scene: what fails there is not known outside of it."""
+        self._add_drivers(depsgraph)
+        self._check()
+
     @contextmanager
     def blamed(self) -> Iterator[None]:
         """Tell what was found with an error about the mesh or its animation: it may well be the cause."""
@@ -92,10 +97,10 @@ class Omissions:
         self._check()
         return tuple(self._found)
 
-    def _add_drivers(self) -> None:
+    def _add_drivers(self, depsgraph=None) -> None:
         self._driven = [each for each in self._driven if is_alive(each.block)]
-        self._add("scripts", omission_checks.blocked_drivers(self._driven))
-        self._add("drivers", omission_checks.drivers_in_error(self._driven))
+        self._add("scripts", omission_checks.blocked_drivers(self._driven, depsgraph))
+        self._add("drivers", omission_checks.drivers_in_error(self._driven, depsgraph))
 
     def _add(self, kind: str, texts: Iterable[str]) -> None:
         self._found |= {Omission(kind, text): None for text in texts}

@@ -21,6 +21,7 @@ from ...core.errors import BadPath, BadScene
 from ...core.memory import check_available
 from .. import actions, background
 from ..animation.frame_range import frame_range
+from ..animation.omissions import Omissions, texts_of
 from ..convert.result_names import with_ending
 from ..data_blocks import clear_shape_keys, is_alive, local_copy
 from ..local_collections import collections_beside
@@ -47,19 +48,20 @@ _ANOTHER = "Choose another path"
 
 @dataclass(frozen=True)
 class Playback:
-    """A finished copy. path: of its point cache, None where it has shape keys."""
+    """A finished copy. path: of its point cache, None where it has shape keys. notes: what Blender has left out."""
 
     source_name: str
     object: bpy.types.Object
     frame_count: int
     path: Path | None = None
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """The result in one line."""
         noun = "shape key" if self.path is None else "frame"
         count = f"{self.frame_count:,} {noun}{'s' if self.frame_count != 1 else ''}"
         where = count if self.path is None else f"{count} in {self.path}"
-        return f"{self.source_name}: {where}, played by {object_label(self.object)}"
+        return "; ".join([f"{self.source_name}: {where}, played by {object_label(self.object)}", *self.notes])
 
 
 def to_shape_keys(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
@@ -74,15 +76,16 @@ def to_shape_keys(context, object, frame_start=None, frame_end=None, frame_step=
         f"The shape keys of {object_label(object)} ({vertex_count} vertices, {len(numbers)} frames)",
     )
     frames = np.empty((len(numbers), vertex_count, 3), np.float32)
+    omissions = Omissions(context, [object], numbers, same_vertices=True)
     with _copied(object) as copy:
-        with closing(_skinned_frames(context, skin, centers, numbers)) as skinned:
+        with closing(_skinned_frames(context, skin, centers, numbers, omissions)) as skinned:
             for row, positions in enumerate(skinned):
                 frames[row] = positions
                 yield 0.9 * (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
         yield 0.9, "Writing the shape keys"
         _write_shape_keys(context.scene, copy, skin.rest, frames, numbers)
         _link_beside(context, object, copy)
-    return Playback(object.name, copy, len(numbers))
+    return Playback(object.name, copy, len(numbers), notes=texts_of(omissions.finish()))
 
 
 def to_point_cache(
@@ -93,13 +96,14 @@ def to_point_cache(
     filepath: of the PC2 file; where empty, it goes beside the .blend file. Raises BadScene where it cannot be written.
     """
     numbers, skin, centers = _prepared(context, object, frame_start, frame_end, frame_step)
+    omissions = Omissions(context, [object], numbers, same_vertices=True)
     with _copied(object) as copy:
         path = _cache_path(filepath)
         owner = _owner(object, path if path.is_dir() else path.parent)
         target = _cache_target(path, copy, owner)
         with (
             PointCacheWriter(target, owner, len(skin.rest), len(numbers)) as cache,
-            closing(_skinned_frames(context, skin, centers, numbers)) as skinned,
+            closing(_skinned_frames(context, skin, centers, numbers, omissions)) as skinned,
         ):
             for row, positions in enumerate(skinned):
                 cache.write(positions)
@@ -107,7 +111,7 @@ def to_point_cache(
         _write_rest(copy, skin.rest)
         _add_cache_modifier(context.scene, copy, target.path, numbers)
         _link_beside(context, object, copy)
-    return Playback(object.name, copy, len(numbers), target.path)
+    return Playback(object.name, copy, len(numbers), target.path, texts_of(omissions.finish()))
 
 
 def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[range, Skin, np.ndarray]:
@@ -118,7 +122,9 @@ def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[rang
     return numbers, skin, rotation_centers.read_centers(object)[0]
 
 
-def _skinned_frames(context, skin: Skin, centers: np.ndarray, numbers: range) -> Iterator[np.ndarray]:
+def _skinned_frames(
+    context, skin: Skin, centers: np.ndarray, numbers: range, omissions: Omissions
+) -> Iterator[np.ndarray]:
     """Positions (N, 3) at each frame: shape keys and what comes before the armature, then core's skinning."""
     from ...core.deform import skin_frame
 
@@ -135,6 +141,7 @@ def _skinned_frames(context, skin: Skin, centers: np.ndarray, numbers: range) ->
             mesh.attributes["position"].data.foreach_get("vector", positions.ravel())
             matrices = bone_matrices(carried, depsgraph)
             yield skin_frame(positions, skin.bones, skin.weights, matrices, "CRS", centers)
+        omissions.look_at_drivers(depsgraph)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 from ...core.errors import BadScene
 from .. import actions, background
 from ..animation.frame_range import frame_range
+from ..animation.omissions import Omissions, texts_of
 from ..object_checks import object_label
 from ..skin_reader import check_skinned
 from ..temporary_scene import evaluate_frame, temporary_scene
@@ -31,13 +32,15 @@ class Baked:
     shape_key_count: int
     frame_count: int
     action: bpy.types.Action
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """The result in one line."""
-        return (
+        text = (
             f'{self.object_name}: {self.shape_key_count} shape keys keyed in action "{self.action.name}" at '
             f"{self.frame_count} frames, their drivers muted"
         )
+        return "; ".join([text, *self.notes])
 
 
 def check_bakeable(context, object) -> None:
@@ -85,12 +88,16 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
     rows = [key.key_blocks.find(name) for name in names]
     values = np.empty((len(numbers), len(names)), np.float32)
     every = np.empty(len(key.key_blocks), np.float32)
+    # Not the drivers that an earlier bake has muted.
+    omissions = Omissions(context, [], numbers, [object])
     with _drivers_at_work(object, record), temporary_scene(context.scene, [object]) as scene:
         for row, number in enumerate(numbers):
-            evaluated = key.evaluated_get(evaluate_frame(scene, number))
+            depsgraph = evaluate_frame(scene, number)
+            evaluated = key.evaluated_get(depsgraph)
             evaluated.key_blocks.foreach_get("value", every)
             values[row] = every[rows]
             yield 0.95 * (row + 1) / len(numbers), f"Reading frame {number}"
+        omissions.look_at_drivers(depsgraph)
     yield 0.95, "Writing keyframes"
     times = actions.key_times(context.scene, np.array(numbers, dtype=np.float64))
     try:
@@ -98,7 +105,7 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
             _write(object, record, names, values, times)
     finally:
         store_record(mesh, record)
-    return Baked(object.name, len(names), len(numbers), key.animation_data.action)
+    return Baked(object.name, len(names), len(numbers), key.animation_data.action, texts_of(omissions.finish()))
 
 
 def unbake(object) -> None:

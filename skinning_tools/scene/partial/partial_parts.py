@@ -360,10 +360,11 @@ class RigMotion:
         return {name: index for index, name in enumerate(self.all_names)}
 
 
-def read_motion(context, probe, armature, names, numbers) -> Iterator[float]:
+def read_motion(context, probe, armature, names, numbers, omissions) -> Iterator[float]:
     """Generator: how ``armature`` moves the bones ``names`` at the frames; returns a RigMotion, yields fractions.
 
-    probe: a mesh object in place of the one that is deformed, of which only the transform counts.
+    probe: a mesh object in place of the one that is deformed, of which only the transform counts. omissions: what looks
+    for what Blender leaves out.
     """
     matrices, pose, basis, to_armature = [], [], [], []
     skin = bare_skin(probe, armature, names)
@@ -378,6 +379,7 @@ def read_motion(context, probe, armature, names, numbers) -> Iterator[float]:
                 own = np.array(probe.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
                 to_armature.append(np.linalg.solve(np.array(evaluated.matrix_world, dtype=np.float64), own))
                 yield (row + 1) / len(numbers)
+            omissions.look_at_drivers(depsgraph)
     except ReferenceError as error:
         raise BadScene("The mesh or its armature was removed while its poses were read. Start again") from error
     all_names = tuple(bone.name for bone in armature.pose.bones)

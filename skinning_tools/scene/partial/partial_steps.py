@@ -104,7 +104,7 @@ def read_parts(context, parts: Parts, frames: Frames, names, weights=None) -> ba
     reading = read_target(context, parts, frames.start, frames.end, frames.step, omissions)
     animation = yield from part_of(reading, 0.0, 0.25, "Reading the target")
     with plain_copy(parts) as probe:
-        moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers)
+        moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers, omissions)
         motion = yield from part_of(moving, 0.25, 0.4, "Reading the armature")
     weights = weights or read_bone_weights(parts.mesh, parts.armature)
     left_out = texts_of(omissions.finish())

@@ -10,6 +10,7 @@ import numpy as np
 from ...core.errors import BadScene
 from .. import background
 from ..animation.frame_range import frame_range
+from ..animation.omissions import Omissions, texts_of
 from ..bodies import stretch_of
 from ..object_checks import object_label
 from ..records import read_record, write_record
@@ -53,6 +54,7 @@ class Compressed:
     object_name: str
     figures: Compression
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def summary(self, unit_system: str) -> str:
         """The result in one line."""
@@ -68,7 +70,7 @@ class Compressed:
             when = "in the present pose" if figures.posed else f"at frame {figures.frame}"
             distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures.largest, precision=4)
             parts.append(f"largest error {distance} (vertex {figures.vertex} {when})")
-        return "; ".join(parts)
+        return "; ".join([*parts, *self.notes])
 
 
 def compress(
@@ -93,6 +95,8 @@ def compress(
     frames = frame_range(context.scene, frame_start, frame_end, frame_step)
     armature = armature_of(object)
     before = read_bone_weights(object, armature)
+    # Of the poses that the error is measured in.
+    omissions = Omissions(context, [], frames, [armature])
     mesh = object.data
     rows = before.bones, before.weights
     skin = Skin(object, armature, before.names, rest_positions(mesh), mesh_triangles(mesh), *rows)
@@ -105,7 +109,7 @@ def compress(
 
     result = yield from background.run_in_worker(compressing)
     posed = not is_animated(armature)
-    matrices, numbers = yield from _pose_matrices(context, skin, frames, posed)
+    matrices, numbers = yield from _pose_matrices(context, skin, frames, posed, omissions)
 
     def measuring(progress):
         # To the units that the artist sees: stretch · (M · stretch⁻¹) on stretched positions.
@@ -115,6 +119,7 @@ def compress(
         return core.positional_error(skin.rest @ stretch.T, rows, after, seen, progress)
 
     error = yield from background.run_in_worker(measuring)
+    notes = texts_of(omissions.finish())
     check_unchanged(object, len(before.bones))
     forget_figures(object)
     bound = np.flatnonzero(before.bound)
@@ -135,7 +140,7 @@ def compress(
         vertex_count=len(mesh.vertices),
     )
     write_record(object, COMPRESSION_PROPERTY, figures)
-    return Compressed(object.name, figures, time.perf_counter() - begin)
+    return Compressed(object.name, figures, time.perf_counter() - begin, notes)
 
 
 def compression_figures(object) -> Compression | None:
@@ -166,7 +171,7 @@ def _check_locked(label: str, before: BoneWeights, result) -> None:
             )
 
 
-def _pose_matrices(context, skin: Skin, frames: range, posed: bool) -> background.Steps:
+def _pose_matrices(context, skin: Skin, frames: range, posed: bool, omissions: Omissions) -> background.Steps:
     """Generator: matrices (F, P, 3, 4) of the frames, or of the present pose where ``posed``, and the frames' numbers.
 
     None where the armature is at rest: whatever the weights are, no vertex moves.
@@ -183,8 +188,10 @@ def _pose_matrices(context, skin: Skin, frames: range, posed: bool) -> backgroun
         # Beside the user's scene: there a change of the frame would undo a pose that is not keyed.
         with temporary_scene(context.scene, [skin.object, skin.armature]) as scene:
             for number, frame in enumerate(frames):
-                matrices.append(bone_matrices(skin, evaluate_frame(scene, frame)))
+                depsgraph = evaluate_frame(scene, frame)
+                matrices.append(bone_matrices(skin, depsgraph))
                 yield (number + 1) / len(frames), "Reading poses"
+            omissions.look_at_drivers(depsgraph)
     except ReferenceError as error:
         raise BadScene("The mesh or its armature was removed while its poses were read. Start again") from error
     return np.array(matrices), list(frames)
