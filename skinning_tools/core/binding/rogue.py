@@ -2,29 +2,47 @@
 """Rogue weights: vertices attached to a bone far from its other ones, found and corrected (Weber 2000; smooth skinning
 chapter, on rogue vertices).
 
-The vertices of a bone fall into islands, contiguous over welded edges. The one around the bone's best vertex is valid,
-and so is what a bone plausibly moves besides; all other islands are rogue.
+The vertices of a bone fall into islands, contiguous over welded edges. The one around the bone's best vertex is valid.
+Another one may be an artist's intent as well: a jaw moves chin and lip, weights fade out in patches. What tells them
+apart is what they do: an island is rogue that tears the surface when the bones move, at its rim, against what the
+vertices around it are moved by. Faint or smooth weights, and bones that move alike there, tear nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
 from ..deform.influences import weight_matrix
 from .influence_rows import padded_influences, tidy_influences
 from .smoothing import place_weights
 from .types import Body, Skeleton
 
-# A second place of a bone has at least this share of the size of its first; on the same part of the mesh it begins
-# nearer to the bone than half of the first lies: a jaw moves chin and lip, with nothing in between.
-_SECOND_PLACE = 0.1
-# On other parts, from so many vertices on it is no accident, and up to so many times the bone's usual distance.
-_FEWEST = 3
-_REACH = 2.0
+# Poses in which tears are looked for, and the radians that each bone turns in them against its parent.
+_POSES, _TURN = 8, 0.8
+# Edge lengths by which an island's rim is torn off, root of the mean square over the poses: from which on it may be
+# rogue, and from which on hardly anything else is; and the same as shares of the mesh's diagonal, as what nobody can
+# see is no fault however fine the mesh is.
+_TEAR, _HARD_TEAR = 0.2, 1.0
+_SEEN, _HARD_SEEN, _CERTAINLY_SEEN = 0.002, 0.003, 0.005
+# Edge lengths that the bone alone takes vertices away: bones that move more alike are neighbors.
+_APART = 2.0
+# Larger shares of a connected part of the mesh are no accident, nor is what has so many times the weights of the bone's
+# first island.
+_LARGE, _MOST = 0.25, 4.0
+# Nor are larger patches, in places and as a share of the part.
+_PATCH, _PATCH_SHARE = 24, 0.0025
+# What tears little is rogue only with fewer of the bone's weights than that, against its first island.
+_MINOR = 0.5
+# How far into the distances of a bone's vertices, by weight, its usual distance is: strays are far away, so few count.
+_USUAL = 0.1
+# A whole part of the mesh, a button or an eye, is rogue if its bone is so many times as far as another, and so many
+# times as far as the bone reaches elsewhere, where it has more weights.
+_FAR_PART, _REACH = 2.0, 1.1
 # A place of which that much is rogue can hide that the places around it belong together.
 _LOST = 0.5
 # What a vertex's own weight counts beside the mean of its neighbors'.
@@ -35,11 +53,15 @@ _AS_NEAR = 1.1
 
 @dataclass(frozen=True, eq=False)
 class Island:
-    """vertices (n,) that follow ``bone`` (an index), apart from its valid ones; strength: its largest weight there."""
+    """vertices (n,) that follow ``bone`` (an index), apart from its valid ones; strength: its largest weight there.
+
+    certain: it tears the surface so that it can hardly be meant.
+    """
 
     bone: int
     vertices: np.ndarray
     strength: float
+    certain: bool = False
 
     @property
     def size(self) -> int:
@@ -59,12 +81,12 @@ def rogue_islands(body: Body, skeleton: Skeleton, bones: np.ndarray, weights: np
     """Islands whose attachment to a bone is rogue, the smallest first. bones, weights (N, K), rows that sum to 1.
 
     The best vertex of a bone has, with its neighbors, the largest weights for how near it is: alone, a stray vertex
-    of full weight is not. Beside the island around it these are valid:
-    - a second place on the same part of the mesh, of a tenth of its size or more and as near to the bone,
-    - on another part of the mesh, such as a button, the best island there, if it is the whole part, or three vertices
-      and more and a tenth of that part or of the bone's first island; and if it lies within the reach that the bone has
-      elsewhere, or nearer to it than to any other bone,
-    - islands that only rogue vertices cut off.
+    of full weight is not. The island around it is valid, and so is one with several times its weights. Of the others
+    those are rogue that tear the surface where the bones turn: at the rim the vertices leave, by edge lengths and
+    visibly, the place where the nearest valid vertex's bones would take them. A small tear by the bone that is nearest
+    is none, and neither are islands that only rogue vertices cut off, or large ones: a quarter of their connected part
+    of the mesh, or both 24 places and a four-hundredth of it. A whole connected part, which cannot tear, is rogue where
+    its bone is far: farther than it reaches elsewhere, and twice as far as another one.
     A single vertex is the valid one of a bone only where no other is nearer. Nothing is rogue in meshes without edges.
     """
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
@@ -137,14 +159,14 @@ class _Attachments:
         first, second = self._links
         graph = sparse.coo_matrix((np.ones(len(first), bool), (first, second)), shape=(len(self.bones),) * 2)
         self.count, self.label = connected_components(graph, directed=False)
-        self._typical = _medians(self.distances, self.bones, len(skeleton), self.weights)
+        self._usual = _quantiles(self.distances, self.bones, len(skeleton), _USUAL, self.weights)
+        self._certain = np.zeros(self.count, bool)
 
     def rogue(self) -> np.ndarray:
         """(A,) bool"""
         if len(self._body.place_edges) == 0:
             return np.zeros(len(self.bones), bool)
-        valid = self._valid_islands()
-        return ~self._cut_off(valid)[self.label]
+        return self._rogue_islands()[self.label]
 
     def islands(self, rogue, bones, weights) -> list[Island]:
         """Those of the attachments ``rogue`` (A,), as vertices of ``bones`` and ``weights`` (N, K)."""
@@ -157,7 +179,9 @@ class _Attachments:
         for members in np.split(slots, np.cumsum(np.unique(labels, return_counts=True)[1])[:-1]):
             if len(members):
                 vertices = np.unique(members // bones.shape[1])
-                result.append(Island(int(bones.flat[members[0]]), vertices, float(weights.flat[members].max())))
+                bone, strength = int(bones.flat[members[0]]), float(weights.flat[members].max())
+                certain = bool(self._certain[self.label[found[members[0]]]])
+                result.append(Island(bone, vertices, strength, certain))
         return sorted(result, key=lambda island: (island.size, island.strength, island.bone, island.vertices[0]))
 
     def members(self, islands) -> np.ndarray:
@@ -197,34 +221,64 @@ class _Attachments:
             sources[lost] = given[cKDTree(self._body.points[given]).query(self._body.points[lost])[1]]
         return clean, sources
 
-    def _valid_islands(self) -> np.ndarray:
-        """(count,) bool, by island."""
+    def _rogue_islands(self) -> np.ndarray:
+        """(count,) bool, by island; sets which of them are certain."""
         size = np.bincount(self.label, minlength=self.count)
+        mass = np.bincount(self.label, self.weights, self.count)
         bone = self._of_island(self.bones)
-        part = self._of_island(self._body.place_components[self.places])
-        score = self._scores()
-        nearest = self._nearest_bone()
+        of_part = np.bincount(self._body.place_components)[self._of_island(self._body.place_components[self.places])]
         best_island = np.full(len(self._skeleton), -1)
-        best_island[self.bones] = self.label[_first_best(score, self.bones)[self.bones]]
+        best_island[self.bones] = self.label[_first_best(self._scores(), self.bones)[self.bones]]
         of_bone = best_island[bone]
+        own, least = self._distances_of_middles()
+        nearest = own <= _AS_NEAR * least
         first = (of_bone == np.arange(self.count)) & ((size > 1) | nearest)
+        whole = size == of_part
+        large = size > np.minimum(_LARGE * of_part, np.maximum(_PATCH, _PATCH_SHARE * of_part))
+        first |= (mass > _MOST * mass[of_bone]) | (large & ~whole)
 
-        least, most = np.full(self.count, np.inf), np.zeros(self.count)
-        np.minimum.at(least, self.label, self.distances)
+        most = np.zeros(self.count)
         np.maximum.at(most, self.label, self.distances)
-        half = _medians(self.distances, self.label, self.count)
-        same_part = part == part[of_bone]
-        second = same_part & (size > 1) & (size >= _SECOND_PLACE * size[of_bone]) & (least <= half[of_bone])
+        valid = self._cut_off(first)
+        far = (own > _FAR_PART * least) & (own > _REACH * most[of_bone]) & (mass <= mass[of_bone])
+        torn = ~valid & ~whole
+        tear, seen, apart = self._tears(torn)
+        hard = torn & (tear >= _HARD_TEAR) & (seen >= _HARD_SEEN)
+        soft = torn & (tear >= _TEAR) & (seen >= _SEEN) & (apart >= _APART) & ~nearest
+        soft &= mass <= _MINOR * mass[of_bone]
+        self._certain = hard & (seen >= _CERTAINLY_SEEN) & ~nearest
+        return hard | soft | (~valid & whole & far)
 
-        pair = np.unique(self.bones * (int(part.max()) + 1) + part[self.label], return_inverse=True)[1].reshape(-1)
-        leads = np.isin(np.arange(self.count), self.label[_first_best(score, pair)])
-        of_part = np.bincount(self._body.place_components)
-        whole = size == of_part[part]
-        mean = np.bincount(self.label, self.distances, self.count) / size
-        reach = np.maximum(most[of_bone], _REACH * self._typical[bone])
-        many = (size >= _FEWEST) & (size >= _SECOND_PLACE * np.minimum(size[of_bone], of_part[part]))
-        other = ~same_part & leads & (whole | many) & ((mean <= _AS_NEAR * reach) | nearest)
-        return first | ((second | other) & first[of_bone])
+    def _tears(self, islands) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of ``islands`` (count,) bool: how far their weights take the rim from where the nearest place without such
+        would take it, in edge lengths and in shares of the diagonal, and how far their bone alone takes them, in edge
+        lengths; each (count,), root of the mean square over poses, the mean over the places; 0 for the others."""
+        chosen = np.flatnonzero(islands[self.label])
+        tear, seen, apart = np.zeros((3, self.count))
+        if not len(chosen):
+            return tear, seen, apart
+        donors, sources = self.donors(islands[self.label], np.zeros(len(self._skeleton), bool))
+        places, label = self.places[chosen], self.label[chosen]
+        points = np.column_stack([self._body.points[places], np.ones(len(places))])
+        around = donors[np.maximum(sources[places], 0)]
+        squared = np.zeros(len(chosen))
+        for matrices in _turned(self._skeleton):
+            carried = (around @ matrices.reshape(-1, 12)).reshape(-1, 3, 4)
+            off = np.einsum("aij,aj->ai", matrices[self.bones[chosen]] - carried, points)
+            squared += np.einsum("ai,ai->a", off, off)
+        off = np.sqrt(squared / _POSES)
+        graph = self._body.edge_graph
+        degree = np.maximum(np.diff(graph.indptr), 1)
+        length = np.asarray(graph.sum(axis=1)).ravel() / degree
+        length = np.maximum(length, np.finfo(float).tiny)[places]
+        inside = sum(np.bincount(ends, minlength=len(self.bones)) for ends in self._links)
+        rim = inside[chosen] < degree[places]
+        of_rim = np.maximum(np.bincount(label[rim], minlength=self.count), 1)
+        moved = (self.weights[chosen] * off)[rim]
+        tear = np.bincount(label[rim], moved / length[rim], self.count) / of_rim
+        seen = np.bincount(label[rim], moved, self.count) / of_rim / max(self._body.diagonal, np.finfo(float).tiny)
+        sizes = np.maximum(np.bincount(label, minlength=self.count), 1)
+        return tear, seen, np.bincount(label, off / length, self.count) / sizes
 
     def _cut_off(self, valid) -> np.ndarray:
         """``valid`` (count,) with the islands that rogue places between cut off from valid ones: one such place, or for
@@ -266,12 +320,12 @@ class _Attachments:
         degree = np.maximum(np.diff(self._body.edge_graph.indptr)[self.places], 1)
         np.add.at(support, first, self.weights[second] / degree[first])
         np.add.at(support, second, self.weights[first] / degree[second])
-        typical = self._typical[self.bones]
-        ratio = np.divide(self.distances, typical, out=np.zeros_like(typical), where=typical > 0)
+        usual = self._usual[self.bones]
+        ratio = np.divide(self.distances, usual, out=np.zeros_like(usual), where=usual > 0)
         return support / (1 + ratio**2)
 
-    def _nearest_bone(self) -> np.ndarray:
-        """(count,) bool: no other bone that moves anything is clearly nearer to the middle of the island."""
+    def _distances_of_middles(self) -> tuple[np.ndarray, np.ndarray]:
+        """(count,) how far the middle of each island is from its bone, and from the nearest one that moves anything."""
         size = np.bincount(self.label, minlength=self.count)
         middle = np.stack(
             [np.bincount(self.label, self._body.points[self.places, i], self.count) / size for i in range(3)], axis=1
@@ -281,7 +335,7 @@ class _Attachments:
         for bone in np.unique(self.bones):
             np.minimum(least, _segment_distances(middle, heads[bone], tails[bone]), out=least)
         own = self._of_island(self.bones)
-        return _segment_distances(middle, heads[own], tails[own]) <= _AS_NEAR * least
+        return _segment_distances(middle, heads[own], tails[own]), least
 
     def _of_island(self, values) -> np.ndarray:
         """(count,) of values (A,) that are the same all over each island."""
@@ -324,12 +378,34 @@ def _first_best(values, groups) -> np.ndarray:
     return result
 
 
-def _medians(values, groups, count, weights=None) -> np.ndarray:
-    """(count,) the median of ``values`` (A,) in each group, by ``weights`` (A,); 0 for groups without members."""
-    weights = np.ones(len(values)) if weights is None else weights
+def _quantiles(values, groups, count, share: float, weights) -> np.ndarray:
+    """(count,) of ``values`` (A,) in each group the one below which ``share`` of the ``weights`` (A,) is; 0 for groups
+    without members."""
     order = np.lexsort((values, groups))
     running = np.cumsum(weights[order])
     totals = np.bincount(groups, weights, count)
     ends = np.cumsum(totals)
-    middle = np.searchsorted(running, ends - totals / 2 - 1e-12 * ends[-1])
-    return np.where(totals > 0, values[order][np.minimum(middle, len(values) - 1)], 0.0)
+    place = np.searchsorted(running, ends - (1 - share) * totals - 1e-12 * ends[-1])
+    return np.where(totals > 0, values[order][np.minimum(place, len(values) - 1)], 0.0)
+
+
+def _turned(skeleton: Skeleton) -> Iterator[np.ndarray]:
+    """(P, 3, 4) of all bones in each of the poses: every bone turned about its head, the same in every run."""
+    random = np.random.default_rng(0)
+    count = len(skeleton)
+    depth, ancestor = np.zeros(count, int), skeleton.parents
+    while (ancestor >= 0).any():
+        depth += ancestor >= 0
+        ancestor = np.where(ancestor >= 0, skeleton.parents[ancestor], -1)
+    for _ in range(_POSES):
+        axes = random.normal(size=(count, 3))
+        axes *= _TURN / np.linalg.norm(axes, axis=1, keepdims=True)
+        linear = Rotation.from_rotvec(axes).as_matrix()
+        offset = skeleton.heads - np.einsum("pij,pj->pi", linear, skeleton.heads)
+        matrices = np.concatenate([linear, offset[:, :, None]], axis=2)
+        for level in range(1, int(depth.max()) + 1):
+            bones = np.flatnonzero(depth == level)
+            above = matrices[skeleton.parents[bones]]
+            matrices[bones] = above[..., :3] @ matrices[bones]
+            matrices[bones, :, 3] += above[..., 3]
+        yield matrices

@@ -45,7 +45,8 @@ class Rogues:
 
 
 def find(context, object) -> background.Steps:
-    """Generator: list the rogue weights of ``object``, all checked but those of locked groups; returns Rogues.
+    """Generator: list the rogue weights of ``object``, those checked that are certain and not of locked groups; returns
+    Rogues.
 
     Nothing else changes. Raises SkinningError for all that the user can mend.
     """
@@ -68,7 +69,7 @@ def find(context, object) -> background.Steps:
         item = shown.islands.add()
         item.name = item.bone = weights.names[island.bone]
         item.vertex_count, item.strength = island.size, island.strength
-        item.checked = not weights.locked[island.bone]
+        item.checked = island.certain and not weights.locked[island.bone]
         item.vertices = " ".join(map(str, island.vertices.tolist()))
     locked = sum(bool(weights.locked[island.bone]) for island in islands)
     count = len(np.unique(np.concatenate([island.vertices for island in islands]))) if islands else 0

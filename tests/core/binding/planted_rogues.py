@@ -1,29 +1,40 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Skinned meshes, and strays planted into their weights."""
+"""Skinned meshes with their weights as they are, and what is planted into these: none of it knows the tool that it is
+for."""
 
 import numpy as np
-from scipy import sparse
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
-from skinning_tools.core.binding.rogue import remove_rogue_weights
 from skinning_tools.core.binding.types import Body, Skeleton
+from skinning_tools.core.deform import convex_influences, skin_frame
 
-from ..skinned_shapes import chain_weights, cuboid, dense
+from ..skinned_shapes import about, chain_weights, cuboid
 from .bodies import NO_EDGES
 
 RINGS = 2
+# How planted vertices are made: smallest and largest weight, rings of neighbors that come with one, and which bone.
+KINDS = {
+    "strays": (1.0, 1.0, 0, "any"),
+    "slight": (0.05, 0.3, 0, "any"),
+    "tiny": (0.01, 0.05, 0, "any"),
+    "islands": (1.0, 1.0, 1, "any"),
+    "faint islands": (0.05, 0.3, 1, "any"),
+    "other side": (1.0, 1.0, 1, "mirrored"),
+    "next limb": (1.0, 1.0, 0, "next"),
+}
+# Of the diagonal: what planted weights have to move vertices by to be seen.
+SEEN = 0.01
 
 
 def human(shared_data):
-    """The human rig with its own weights, less the few strays that these have."""
+    """The human rig with its own weights, strays and all."""
     data = np.load(shared_data("human_rig.npz"))
     quads = data["quads"]
     triangles = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
     body = Body(data["rest"], triangles, NO_EDGES)
     skeleton = Skeleton(data["heads"], data["tails"], data["parents"], tuple(map(str, data["bone_names"])))
-    weights = data["influence_weights"].astype(float)
-    weights /= weights.sum(axis=1, keepdims=True)
-    clean = remove_rogue_weights(body, skeleton, data["influence_bones"].astype(np.int32), weights)
-    return body, skeleton, clean.bones, clean.weights
+    return body, skeleton, *convex_influences(data["influence_bones"], data["influence_weights"], len(body.rest))
 
 
 def chain(length, count):
@@ -55,22 +66,105 @@ def meshes(name, shared_data):
     return human(shared_data) if name == "human" else {"tube": tube, "parts": loose_parts}[name]()
 
 
-def planted(body, skeleton, bones, weights, share, seed):
-    """Some vertices given wholly to a bone that moves nothing within two rings around: they, their bones, the rows."""
+def planted(body, skeleton, bones, weights, share=0.01, kind="strays", seed=0):
+    """Weights of a ``kind`` planted into a share of the vertices, at least three: their pairs of bone and vertex, and
+    the new rows.
+
+    Each is of a bone that moves things elsewhere, and nothing within two rings around: any such, that on the other
+    side, or, for limbs side by side, the nearest one that is not next in the hierarchy. None is near another, and
+    no island has more than a quarter of its connected part.
+    """
+    least, most, more, which = KINDS[kind]
     random = np.random.default_rng(seed)
-    vertices = np.sort(random.choice(len(bones), int(share * len(bones)), replace=False))
-    near = sparse.csr_matrix(dense(bones, weights, len(skeleton)) > 0).astype(int)
-    around = (body.edge_graph > 0).astype(int) + sparse.identity(len(body.points), dtype=int)
-    near = sparse.csr_matrix((np.ones(len(bones), int), (body.place, np.arange(len(bones))))) @ near
-    for _ in range(RINGS):
-        near = around @ near
-    used = np.unique(bones[weights > 0])
-    chosen = [random.choice(np.setdiff1d(used, near[body.place[vertex]].indices)) for vertex in vertices]
-    bones, weights = bones.copy(), weights.copy()
-    bones[vertices] = np.array(chosen)[:, None]
-    weights[vertices] = np.arange(weights.shape[1]) == 0
-    return vertices, np.array(chosen), bones, weights
+    # By places, so that seams are no gaps.
+    own = np.zeros((len(body.points), len(skeleton)))
+    rows = np.zeros((len(bones), len(skeleton)))
+    np.add.at(rows, (np.arange(len(bones))[:, None], bones), weights)
+    own[body.place] = rows
+    new, taken = own.copy(), np.zeros(len(own), bool)
+    used = np.flatnonzero(own.max(axis=0) > 0.5)
+    mirrored, part_sizes = _mirrored(skeleton), np.bincount(body.place_components)
+    pairs, wanted = set(), max(int(share * len(bones)), 3)
+    for place in random.permutation(len(own)):
+        members = _around(body, [place], int(random.integers(more + 1)) if more else 0)
+        surroundings = _around(body, members, RINGS)
+        if taken[surroundings].any() or not own[members].any(axis=1).all():
+            continue
+        if 4 * len(members) > max(part_sizes[body.place_components[place]], 4):
+            continue
+        able = np.setdiff1d(used, np.flatnonzero(own[surroundings].any(axis=0)))
+        strongest = int(own[place].argmax())
+        if which == "mirrored":
+            able = able[able == mirrored[strongest]]
+        elif which == "next":
+            kin = {strongest, skeleton.parents[strongest], *np.flatnonzero(skeleton.parents == strongest)}
+            able = np.array([bone for bone in able if bone not in kin], int)
+            able = able[np.argsort(_distances(body.points[place], skeleton)[able])[:1]]
+        if not len(able):
+            continue
+        bone, weight = int(random.choice(able)), random.uniform(least, most)
+        new[members] *= 1 - weight
+        new[members, bone] += weight
+        taken[surroundings] = True
+        pairs |= {(bone, int(vertex)) for vertex in np.flatnonzero(np.isin(body.place, members))}
+        if len(pairs) >= wanted:
+            break
+    rows = new[body.place]
+    width = int((rows > 0).sum(axis=1).max())
+    order = np.argsort(-rows, axis=1, kind="stable")[:, :width]
+    return pairs, order.astype(np.int32), np.take_along_axis(rows, order, axis=1)
+
+
+def seen(body, skeleton, before, after) -> set[int]:
+    """The vertices that rows ``after`` take visibly elsewhere than rows ``before``, as each bone of the skeleton is
+    turned by 60° against its parent."""
+    random, squares = np.random.default_rng(99), 0.0
+    for _ in range(6):
+        turns = Rotation.from_rotvec(np.pi / 3 * _unit(random.normal(size=(len(skeleton), 3)))).as_matrix()
+        moved = {}
+        for bone in range(len(skeleton)):
+            _turn(bone, turns, skeleton, moved)
+        matrices = np.array([moved[bone][:3] for bone in range(len(skeleton))])
+        off = skin_frame(body.rest, *after, matrices) - skin_frame(body.rest, *before, matrices)
+        squares = squares + (off**2).sum(axis=1) / 6
+    return set(np.flatnonzero(np.sqrt(squares) >= SEEN * body.diagonal).tolist())
 
 
 def pairs(islands):
     return {(island.bone, int(vertex)) for island in islands for vertex in island.vertices}
+
+
+def _turn(bone, turns, skeleton, moved) -> np.ndarray:
+    if bone not in moved:
+        parent = skeleton.parents[bone]
+        above = _turn(parent, turns, skeleton, moved) if parent >= 0 else np.eye(4)
+        moved[bone] = above @ np.vstack([about(turns[bone], skeleton.heads[bone]), [0, 0, 0, 1]])
+    return moved[bone]
+
+
+def _unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _around(body, places, rings) -> np.ndarray:
+    """The places within so many edges."""
+    found = np.zeros(len(body.points))
+    found[places] = 1
+    for _ in range(rings):
+        found = found + (body.edge_graph > 0) @ found
+    return np.flatnonzero(found)
+
+
+def _distances(point, skeleton) -> np.ndarray:
+    along = skeleton.tails - skeleton.heads
+    share = np.einsum("pi,pi->p", point - skeleton.heads, along) / np.maximum((along**2).sum(axis=1), 1e-30)
+    return np.linalg.norm(point - skeleton.heads - np.clip(share, 0, 1)[:, None] * along, axis=1)
+
+
+def _mirrored(skeleton) -> np.ndarray:
+    """(P,) the bone on the other side, −1 where there is none, by the axis that has most."""
+    size, found = np.linalg.norm(np.ptp(skeleton.heads, axis=0)), []
+    for axis in range(3):
+        away, other = cKDTree(skeleton.heads).query(skeleton.heads * np.where(np.arange(3) == axis, -1, 1))
+        found.append(np.where((away < 0.02 * size) & (other != np.arange(len(other))), other, -1))
+    return max(found, key=lambda pairs: (pairs >= 0).sum())
