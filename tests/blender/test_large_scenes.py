@@ -5,7 +5,9 @@ what they remember is what is there.
 Counted, not timed: the instructions of Python, and how often code asks for all objects, which Blender goes through.
 """
 
+import subprocess
 from functools import partial
+from pathlib import Path
 
 import bpy
 import pytest
@@ -14,11 +16,12 @@ from skinning_tools.scene import look_ups
 from skinning_tools.scene.convert import result
 from skinning_tools.scene.skin_reader import meshes_of
 from skinning_tools.scene.weights import fit_copies
-from tests.blender import crowded_scenes, object_walks, scenes
+from tests.blender import another_process, crowded_scenes, object_walks, scenes
 from tests.reliability import paper_layout, walk
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+ROOT = Path(__file__).resolve().parents[2]
 # Each has all kinds of objects, more armatures than a message names, and the same ones first.
 CROWDS = (200, 400)
 # A call may go through all objects once to find those that it knows the places of, and through the selection.
@@ -271,3 +274,43 @@ def test_no_object_outlives_the_call_that_found_it(told):
     assert not look_ups._kept
     numbers = [pair for table in look_ups._memory.tables.values() for pairs in table.values() for pair in pairs]
     assert {type(number) for pair in numbers for number in pair} == {int}
+
+
+LOADING = f"""
+import os, sys, traceback
+import bpy
+sys.path.insert(0, {str(ROOT)!r})
+try:
+    import skinning_tools
+    skinning_tools.register()
+    from tests.blender import moving_meshes, scenes
+    from tests.reliability import paper_layout
+    classes = [cls for module in skinning_tools.operators.modules for cls in module.registry]
+    polls = [cls.poll for cls in classes if issubclass(cls, bpy.types.Operator) and "poll" in dir(cls)]
+    moving_meshes.fresh_scene()
+    flag = moving_meshes.waving_grid()
+    rig = scenes.link(bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig")))
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones.new("Bone").tail = (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    flag.vertex_groups.new(name="Bone").add(range(20), 1.0, "REPLACE")
+    flag.modifiers.new("Armature", "ARMATURE").object = rig
+    for active in (flag, rig):
+        bpy.context.view_layer.objects.active = active
+        print("DRAWN", len(paper_layout.draw_all()), sum(poll(bpy.context) for poll in polls))
+        print("LOADED", *sorted(name for name in sys.modules if name.partition(".")[0] == "scipy"))
+except Exception:
+    traceback.print_exc()
+sys.stdout.flush(); sys.stderr.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(bool(bpy.app.binary_path), reason="the checkout is looked at, not what is installed")
+def test_no_panel_and_no_poll_loads_scipy():
+    """Loading takes a third of a second, for which the window would stand still."""
+    done = subprocess.run(another_process.command(LOADING), capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("LOADED")] == ["LOADED", "LOADED"], done.stdout + done.stderr
+    drawn = [list(map(int, line.split()[1:])) for line in lines if line.startswith("DRAWN")]
+    assert all(panels > 10 and possible > 10 for panels, possible in drawn), drawn

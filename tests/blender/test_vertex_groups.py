@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadWeights
+from skinning_tools.scene.weights import vertex_groups
 from skinning_tools.scene.weights.vertex_groups import read_weights, write_weights
 from tests.blender import scenes
 
@@ -34,6 +35,26 @@ def test_what_is_written_is_read():
     write_weights(object, names, bones, weights)
     assert [group.name for group in object.vertex_groups] == names
     assert np.allclose(dense(*read_weights(object, names), 7), dense(bones, weights, 7), atol=1e-7)
+
+
+@pytest.mark.parametrize("part", [1, 2, 7, 59, 60, 61, 1000])
+@pytest.mark.parametrize("group_count", [0, 1, 5])
+def test_parts_of_any_size_are_read_as_blender_has_the_weights(part, group_count, monkeypatch):
+    monkeypatch.setattr(vertex_groups, "_PART", part)
+    random, ob = np.random.default_rng(part + group_count), points(60)
+    for number in range(group_count):
+        group = ob.vertex_groups.new(name=f"Bone {number}")
+        for vertex in np.flatnonzero(random.random(60) < 0.4).tolist():
+            group.add([vertex], float(random.random()), "REPLACE")
+    # In another order than the groups, and one that there is not.
+    names = ["Bone 3", "nobody", "Bone 0", "Bone 4"]
+    expected = np.zeros((60, 4))
+    for column, name in enumerate(names):
+        group = ob.vertex_groups.get(name)
+        for vertex in ob.data.vertices if group is not None else ():
+            if group.index in [each.group for each in vertex.groups]:
+                expected[vertex.index, column] = group.weight(vertex.index)
+    assert np.array_equal(dense(*read_weights(ob, names), 4), expected)
 
 
 def test_unused_slots_write_nothing():

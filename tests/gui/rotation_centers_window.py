@@ -22,14 +22,37 @@ from driver import (
 )
 
 from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
-from skinning_tools.scene.centers.bake_state import shown_bake_state
+from skinning_tools.scene.centers import bake_state as bake_state_of_panel
+from skinning_tools.scene.centers.bake_state import is_being_checked, shown_bake_state
 from skinning_tools.scene.centers.rotation_centers import FRESH, MISSING, STALE, bake_record, bake_state
 from skinning_tools.scene.crs_record import native_modifier
+from skinning_tools.scene.weights import vertex_groups
 from tests.blender import scenes, skinned_meshes
 
 
 def tube():
     return bpy.data.objects["Arm"]
+
+
+def _edited_as_a_large_mesh():
+    """Generator: with parts so small that a small mesh has many, an edit is told to the panel, and its undo, too."""
+    kept = bake_state_of_panel._LONGEST_WAIT, vertex_groups._PART
+    bake_state_of_panel._LONGEST_WAIT, vertex_groups._PART = -1.0, 20
+    drawn = []
+    handle = bpy.types.SpaceView3D.draw_handler_add(
+        lambda: drawn.append(is_being_checked(tube())), (), "WINDOW", "POST_PIXEL"
+    )
+    with in_window():
+        tube().data.vertices[0].co.x += 0.01
+        tube().data.update()
+        bpy.ops.ed.undo_push(message="Edit")
+    yield lambda: shown_bake_state(tube()) == STALE
+    picture("centers_2_stale")
+    assert True in drawn
+    yield from undo()
+    yield lambda: shown_bake_state(tube()) == FRESH
+    bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
+    bake_state_of_panel._LONGEST_WAIT, vertex_groups._PART = kept
 
 
 def tests():
@@ -54,6 +77,9 @@ def tests():
     yield after(0.3)
     assert bake_state(tube()) == FRESH
     passes("a bake is one undo step")
+
+    yield from _edited_as_a_large_mesh()
+    passes("a large mesh is read in parts after an edit, with redraws in between")
 
     yield from press_button("add_center_of_rotation_modifier")
     yield lambda: native_modifier(tube()) is not None

@@ -10,7 +10,7 @@ from ...core.errors import BadWeights
 from ..background import drain
 
 # Vertices whose weights are read at once: a hundredth of a second.
-_PART = 5000
+_PART = 4000
 
 
 @contextmanager
@@ -83,19 +83,24 @@ def read_weights(object, names) -> tuple[np.ndarray, np.ndarray]:
 def read_weights_in_parts(object, names) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
     """Generator: ``read_weights``, that gives the caller time in between. The mesh must stay as it is meanwhile."""
     position = {name: index for index, name in enumerate(names)}
-    index_of = {group.index: position[group.name] for group in object.vertex_groups if group.name in position}
+    bone_of = np.array([position.get(group.name, -1) for group in object.vertex_groups] or [-1])
     vertex_count = len(object.data.vertices)
-    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))]
+    parts = [np.zeros((0, 3))]
     for start in range(0, vertex_count, _PART):
-        part = [
-            (vertex, index_of[element.group], element.weight)
+        # Numbers one after the other: as tuples they would be so many that Python looks through all that it holds.
+        numbers = [
+            number
             for vertex, members in enumerate(object.data.vertices[start : start + _PART], start)
             for element in members.groups
-            if element.group in index_of
+            for number in (vertex, element.group, element.weight)
         ]
-        parts.append(tuple(np.array(column) for column in zip(*part, strict=True)) if part else parts[0])
+        parts.append(np.reshape(np.array(numbers, dtype=np.float64), (-1, 3)))
         yield
-    vertex, bone, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    found = np.concatenate(parts)
+    # What is left of a group that was removed counts for none.
+    bone = bone_of[np.minimum(found[:, 1].astype(np.int64), len(bone_of) - 1)]
+    kept = (bone >= 0) & (found[:, 1] < len(object.vertex_groups))
+    vertex, bone, weight = found[kept, 0].astype(np.int64), bone[kept], found[kept, 2]
     if not len(vertex):
         return np.zeros((vertex_count, 1), np.int32), np.zeros((vertex_count, 1))
     counts = np.bincount(vertex, minlength=vertex_count)
