@@ -144,10 +144,10 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
             draw_rows(body, [(iface_(name.title()), f"{value:.2f} s") for name, value in figures["seconds"].items()])
 
         row = named_row(layout, "Select")
-        for part, label, icon in (
-            ("SOURCE", "Source", "MESH_DATA"),
-            ("MESH", "Mesh", "MOD_ARMATURE"),
-            ("RIG", "Rig", "ARMATURE_DATA"),
+        for part, label in (
+            ("SOURCE", "Source"),
+            ("MESH", "Mesh"),
+            ("RIG", "Rig"),
         ):
             target = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[part]
             cell = row.row(align=True)
@@ -155,7 +155,6 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
             cell.operator(
                 "skinning.select_result",
                 text=label,
-                icon=icon,
                 depress=target is not None and target == context.view_layer.objects.active,
             ).part = part
         shown = any(error_display.shows_error(mesh) for mesh in result.meshes)

@@ -35,6 +35,7 @@ TESTS = (
     "lifecycle_window.py",
     "partial_solves_window.py",
     "preview_window.py",
+    "results_window.py",
     "rotation_centers_window.py",
     "states_window.py",
     "weights_window.py",
