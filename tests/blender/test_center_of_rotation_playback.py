@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Center-of-rotation skinning as shape keys and as a point cache: plain Blender, in every version."""
 
+import os
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import bpy
@@ -284,3 +286,144 @@ def test_what_cannot_be_played_is_refused(tube, operator):
 @pytest.mark.skipif(bpy.app.version >= (5, 1, 0), reason="has the modifier")
 def test_the_modifier_explains_what_to_do_instead(tube):
     refused("add_center_of_rotation_modifier", "Blender 5.1 or newer", "Apply as Shape Keys", "Bake to PC2")
+
+
+def second(ob, name: str):
+    """Another mesh of that name with the same skin, baked, whose motion is the first one's mirrored."""
+    other = ob.copy()
+    other.data = ob.data.copy()
+    other.name = name
+    for vertex in other.data.vertices:
+        vertex.co.y += 5.0
+    bpy.context.scene.collection.objects.link(other)
+    activate(other)
+    bpy.ops.skinning.bake_rotation_centers()
+    return other
+
+
+def activate(ob) -> None:
+    for each in bpy.context.selected_objects:
+        each.select_set(False)
+    ob.select_set(True)
+    bpy.context.view_layer.objects.active = ob
+
+
+def played_file(copy) -> str:
+    return bpy.path.abspath(copy.modifiers[0].filepath)
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ("arm.L", "arm_L"),
+        ("arm L", "arm/L"),
+        ("Müller", "Möller"),
+        ("Arm", "ARM"),
+        ("e\u0301", "\u00e9"),
+        ("...", "---"),
+        ("a" * 50 + ".", "a" * 50 + "-"),
+        ("x\\", "x:"),
+        ("腕", "脚"),
+    ],
+)
+def test_two_objects_never_share_a_cache(tube, first, other):
+    tube.name = first
+    one = play("crs_to_pc2")
+    wanted = scenes.played(one, range(1, 9))
+    two = play_of(second(tube, other))
+    names = [os.path.basename(played_file(copy)).casefold() for copy in (one, two)]
+    assert len(set(names)) == 2
+    assert all(os.path.isfile(played_file(copy)) for copy in (one, two))
+    assert np.array_equal(scenes.played(one, range(1, 9)), wanted)
+    assert not np.allclose(scenes.played(two, range(1, 9)), wanted)
+
+
+def play_of(ob):
+    activate(ob)
+    return play("crs_to_pc2")
+
+
+def test_linked_objects_of_one_name(tube, tmp_path):
+    """From two libraries, baked one after the other, their copies deleted between."""
+    paths = [tmp_path / name for name in ("one.blend", "two.blend")]
+    bpy.ops.wm.save_as_mainfile(filepath=str(paths[0]), copy=True)
+    for vertex in tube.data.vertices:
+        vertex.co.y += 5.0
+    bpy.ops.skinning.bake_rotation_centers()
+    bpy.ops.wm.save_as_mainfile(filepath=str(paths[1]), copy=True)
+    moving_meshes.fresh_scene()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "scene.blend"))
+    files = {}
+    for path in (*paths, *paths):
+        with bpy.data.libraries.load(str(path), link=True) as (_, linked):
+            linked.objects = ["Arm", "Rig"]
+        for ob in linked.objects:
+            if ob.name not in bpy.context.scene.collection.objects:
+                bpy.context.scene.collection.objects.link(ob)
+        bpy.context.view_layer.update()
+        copy = play_of(linked.objects[0])
+        file = played_file(copy)
+        # The same file again for the same object, and for no other.
+        assert files.setdefault(path, file) == file
+        bpy.data.objects.remove(copy)
+        for ob in linked.objects:
+            bpy.context.scene.collection.objects.unlink(ob)
+    assert len(set(files.values())) == 2
+
+
+def test_two_files_in_one_folder(tube, tmp_path):
+    """ "shot_a" with "Arm" and "shot" with "a_Arm" would have one name."""
+    tube.name = "a_Arm"
+    one = played_file(play("crs_to_pc2"))
+    content = Path(one).read_bytes()
+    bpy.data.objects.remove(bpy.data.objects["a_Arm_crs"])
+    tube.name = "Arm"
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot_a.blend"))
+    two = played_file(play("crs_to_pc2"))
+    assert one != two
+    assert Path(one).read_bytes() == content
+    bpy.data.objects.remove(bpy.data.objects["Arm_crs"])
+    refused("crs_to_pc2", "the motion of another object or file", filepath=one)
+    assert Path(one).read_bytes() == content
+
+
+def test_a_cache_that_is_played_stays(tube, tmp_path):
+    """Its copy first: else the earlier one would play the later one's frames."""
+    path = tmp_path / "arm.pc2"
+    first = play("crs_to_pc2", filepath=str(path))
+    content = path.read_bytes()
+    (tmp_path / "link.pc2").symlink_to(path)
+    for name in ("arm.pc2", "link.pc2", "arm"):
+        refused("crs_to_pc2", 'what the object "Arm_crs" plays', filepath=f"//{name}", frame_end=2)
+    assert path.read_bytes() == content
+    bpy.data.objects.remove(first)
+    play("crs_to_pc2", filepath="//link.pc2", frame_end=2)
+    assert (tmp_path / "link.pc2").is_symlink()
+    assert path.stat().st_size < len(content)
+
+
+def test_the_cache_goes_into_a_folder(tube, tmp_path):
+    (tmp_path / "caches").mkdir()
+    assert Path(played_file(play("crs_to_pc2", filepath="//caches/"))) == tmp_path / "caches" / "shot_Arm_crs.pc2"
+    assert Path(played_file(play("crs_to_pc2", filepath="//caches"))) == tmp_path / "caches" / "shot_Arm_crs_001.pc2"
+    refused("crs_to_pc2", "no folder", filepath="//none/")
+
+
+def test_names_that_are_too_long_for_a_file(tube, tmp_path):
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / f"{'ä' * 90}.blend"))
+    tube.name = "x" * 60
+    one, two = played_file(play("crs_to_pc2")), played_file(play_of(second(tube, "x" * 59 + "y")))
+    assert one != two
+    assert all(os.path.isfile(path) and len(os.fsencode(os.path.basename(path))) <= 143 for path in (one, two))
+
+
+def test_a_folder_that_moved_with_its_files(tube, tmp_path):
+    """The owner of a cache is told relative to it: what was baked on another machine may be baked anew."""
+    bpy.data.objects.remove(play("crs_to_pc2"))
+    bpy.ops.wm.save_mainfile()
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("shot.blend", "shot_Arm_crs.pc2"):
+        (tmp_path / name).rename(moved / name)
+    bpy.ops.wm.open_mainfile(filepath=str(moved / "shot.blend"))
+    assert Path(played_file(play_of(bpy.data.objects["Arm"]))) == moved / "shot_Arm_crs.pc2"
