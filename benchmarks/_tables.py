@@ -32,6 +32,16 @@ class Tables:
     def write(self, path: Path, title: str, text: str) -> None:
         path.write_text("\n".join([f"# {title}", "", text, *self._lines]) + "\n", encoding="utf-8")
 
+    def replace(self, path: Path) -> None:
+        """Put these tables in the place of those of the same titles in a page, or behind its last one."""
+        page = path.read_text(encoding="utf-8")
+        for section in "\n".join(self._lines).split("\n## ")[1:]:
+            title = section.partition("\n")[0]
+            before, found, rest = page.partition(f"\n## {title}\n")
+            after = rest.partition("\n## ")
+            page = f"{before.rstrip()}\n\n## {section.rstrip()}\n" + (f"\n## {after[2]}" if found and after[1] else "")
+        path.write_text(page, encoding="utf-8")
+
     def _show(self, cells) -> None:
         head, *others = zip(cells, self._widths, strict=True)
         print(f"{head[0]:<{head[1]}}" + "".join(f"{cell:>{width}}" for cell, width in others), flush=True)

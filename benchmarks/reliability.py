@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bad luck in thousands: properties of core, damaged files, random walks over the operators, many conversions, disks.
+"""Bad luck in thousands: properties of core, damaged files, random walks over the operators, many conversions, files,
+disks.
 
 What the suite tries a little of (tests/core/test_properties.py, tests/blender/test_reliability.py), with the same
 seeds on. What fails is printed with its seed; a walk that fails also as a sequence of steps, which --replay makes
@@ -58,15 +59,18 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of all inputs (default: %(default)s)")
     parser.add_argument("--first-seed", type=int, default=0, help="inputs are made from the seeds from here on")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    parser.add_argument("--only", choices=SECTIONS, help="only this section; --write leaves the others as they are")
     parser.add_argument("--replay", type=Path, metavar="STEPS.json", help="only run this sequence, and make it shorter")
     options = parser.parse_args()
     if options.replay:
         return replay(options.replay)
     tables, seeds = Tables(first=46), _Seeds(options.first_seed, options.share)
-    failures = show_properties(tables, seeds) + show_readers(tables, seeds) + show_walks(tables, seeds)
-    failures += show_memory(tables, seeds) + show_disks(tables)
+    chosen = [options.only] if options.only else SECTIONS
+    failures = sum(SECTIONS[name](tables, seeds) for name in chosen)
     print(f"\n{failures} failures")
-    if options.write:
+    if options.write and options.only and not failures:
+        tables.replace(options.write)
+    elif options.write and not options.only:
         tables.write(options.write, "Reliability", _head(options.first_seed, failures))
     return int(failures > 0)
 
@@ -190,7 +194,38 @@ def show_memory(tables: Tables, seeds: _Seeds) -> int:
     return failures
 
 
-def show_disks(tables: Tables) -> int:
+def show_files(tables: Tables, seeds: _Seeds) -> int:
+    """All of them, whatever the share."""
+    with tempfile.TemporaryDirectory(prefix="skinning_tools_") as folder:
+        path = Path(folder) / "results.json"
+        command = [sys.executable, "-m", "tests.reliability.file_roles", str(path)]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        results = json.loads(path.read_text())
+    places = [place for place in dict.fromkeys(each["place"] for each in results) if " --" not in place]
+    options = {each["place"] for each in results if " --" in each["place"]}
+    tables.begin(
+        "Files in the place of others",
+        "Every way to name a file that is written, against what may be there already, each as it is, relative, as a "
+        "link, a link to a link, a hard link and through a linked folder. The whole folder is compared before and "
+        f"after. Besides, all {len(options)} options of the subcommands that name a file to write, against inputs, "
+        "libraries and files of other programs. The rule: [What is replaced](command_line.md#what-is-replaced). "
+        "Where two words stand, the second is with `--overwrite`.",
+        *("in the place", *places, "tried", "failures"),
+    )
+    for role in dict.fromkeys(each["role"] for each in results):
+        of_role = [each for each in results if each["role"] == role]
+        cells = []
+        for place in places:
+            found = {each["overwrite"]: each["expected"] for each in of_role if each["place"] == place}
+            cells.append(", ".join(dict.fromkeys(found[each] for each in sorted(found))) or "-")
+        tables.row(role, *cells, str(len(of_role)), str(sum(each["failure"] is not None for each in of_role)))
+    failed = [each["failure"] for each in results if each["failure"]]
+    for text in failed:
+        print(f"  failure: {text}")
+    return len(failed)
+
+
+def show_disks(tables: Tables, seeds: _Seeds) -> int:
     if not disks.can_mount():
         print("\nDisks cannot be mounted here: those that are full or read-only are left out")
         return 0
@@ -208,7 +243,7 @@ def show_disks(tables: Tables) -> int:
             for kind in (disks.FULL, disks.READ_ONLY):
                 came = disks.OnDisk([*CONVERT, *arguments], kind, shot, old=(old,) if old else ())
                 others = came.files.keys() - {old}
-                same = came.files.get(old) == disks.OLD if old else True
+                same = came.files.get(old) == disks.OLDER.get(old)
                 words = "full" in came.error or "No space" in came.error or "ead-only" in came.error
                 failures += not (same and words) or bool(others) or came.code == 0
                 untouched = "as it was" if old and same else "-" if same else "spoiled"
@@ -221,6 +256,16 @@ def _write_shot(path: Path) -> None:
     code += "meshes.fresh_scene(); meshes.waving_grid(columns=40, rows=30); "
     code += "bpy.ops.wm.save_as_mainfile(filepath=sys.argv[2]); os._exit(0)"
     subprocess.run([sys.executable, "-c", code, str(ROOT), str(path)], check=True, stdout=subprocess.DEVNULL)
+
+
+SECTIONS = {
+    "properties": show_properties,
+    "readers": show_readers,
+    "walks": show_walks,
+    "memory": show_memory,
+    "files": show_files,
+    "disks": show_disks,
+}
 
 
 def replay(path: Path) -> int:

@@ -60,8 +60,7 @@ def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, 
         files.keep(opened, "the file that was opened")
         alone = identity(options.output) == identity(opened)
         hint = "Use --overwrite alone to save over it" if alone else "Name another file with --output"
-        foreign = "" if options.overwrite or alone else ", or add --overwrite to replace it"
-        output = files.claim(options.output, RESULT, hint + foreign, allowed=options.overwrite)
+        output = files.claim(options.output, RESULT, hint, allowed=options.overwrite)
     path = backup_of(output.real) if options.overwrite and output.real.exists() else None
     backup = path and files.claim(path, BACKUP, "Rename that file, or save to another one")
     return output, backup

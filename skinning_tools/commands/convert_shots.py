@@ -148,7 +148,7 @@ class _Places:
 def _places(options, shot: Shot) -> _Places:
     """Raises BadPath where a source or another shot's file is in one of the places; what else is there costs that shot
     alone, once it is its turn."""
-    hint = "Choose another folder" + ("" if options.overwrite else ", or add --overwrite to replace it")
+    hint = "Choose another folder"
     kinds = (shot.output, RESULT), (shot.report, REPORT), (shot.log, LOG)
     return _Places(*(options.files.claim(path, kind, hint, options.overwrite, check=False) for path, kind in kinds))
 

@@ -77,8 +77,7 @@ def _table_target(options) -> Target | None:
         return None
     if path.suffix.lower() != ".csv":
         raise UsageError(f"--output must name a .csv file, not {path.name}")
-    hint = "Name another file with --output" + ("" if options.overwrite else ", or add --overwrite to replace it")
-    return options.files.claim(path, TABLE, hint, allowed=options.overwrite)
+    return options.files.claim(path, TABLE, "Name another file with --output", allowed=options.overwrite)
 
 
 def _save(table: Target, text: str) -> None:

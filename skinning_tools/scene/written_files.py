@@ -73,9 +73,19 @@ class WrittenFiles:
             if identity(path) != apart:
                 self.keep(path, "a file that the scene refers to")
 
-    def claim(self, path: Path, kind: Kind, hint: str = _ANOTHER, allowed: bool = False, check: bool = True):
-        """The Target of a file that will be written. hint: what to do where it must not. allowed: whoever wrote what is
-        there. check: already whether it can be written. Raises BadPath."""
+    def claim(
+        self,
+        path: Path,
+        kind: Kind,
+        hint: str = _ANOTHER,
+        allowed: bool | None = None,
+        check: bool = True,
+    ) -> "Target":
+        """The Target of a file that will be written. hint: what to do where it must not. allowed: to replace what is
+        there whoever wrote it, None where --overwrite cannot allow it. check: already whether it can be written.
+
+        Raises BadPath.
+        """
         target = Target(path, kind, hint, allowed)
         key = identity(target.real)
         other = self._targets.get(key)
@@ -109,7 +119,7 @@ class WrittenFiles:
 class Target:
     """A place for a file. path: as it was named; a link stays one, and what it leads to is replaced."""
 
-    def __init__(self, path: Path, kind: Kind, hint: str, allowed: bool):
+    def __init__(self, path: Path, kind: Kind, hint: str, allowed: bool | None):
         self.path, self.kind, self.hint, self.allowed = path, kind, hint, allowed
         self.real = Path(os.path.realpath(path))
         self.given_up = False
@@ -144,9 +154,10 @@ class Target:
             raise BadPath(f"The {self.noun} cannot be saved to {self.path}: the file there is read-only. {self.hint}")
         # An empty file has nothing to lose: programs make such ones to reserve a name.
         if found.st_size and not self.allowed and not self.is_own():
+            allow = "" if self.allowed is None else ", or add --overwrite to replace it"
             raise BadPath(
                 f"The {self.noun} cannot be saved to {self.path}: this extension did not write the file there, or it "
-                f"was changed since. {self.hint}"
+                f"was changed since. {self.hint}{allow}"
             )
 
     def check_folder(self) -> None:

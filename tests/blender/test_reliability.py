@@ -104,7 +104,7 @@ def test_a_full_disk_for_the_result(shot, free):
     came = disks.OnDisk(arguments, disks.FULL, shot, free, old=("out.blend",))
     assert came.code == 1
     assert "could not be saved" in came.report["message"]
-    assert came.files == {"out.blend": disks.OLD}
+    assert came.files == {"out.blend": disks.OLDER["out.blend"]}
 
 
 @needs_disks
@@ -115,7 +115,7 @@ def test_no_room_for_the_curve(shot, kind, code):
     assert (came.code, came.report["exit_code"]) == (code, code)
     assert "curve.png" in came.report["message"]
     assert "Errno" not in came.report["message"]
-    assert came.files == {"curve.png": disks.OLD}
+    assert came.files == {"curve.png": disks.OLDER["curve.png"]}
 
 
 @needs_disks
@@ -124,7 +124,7 @@ def test_a_read_only_disk_for_the_result(shot):
     came = disks.OnDisk(arguments, disks.READ_ONLY, shot, old=("out.blend",))
     assert came.code == 2
     assert "read-only" in came.report["message"]
-    assert came.files == {"out.blend": disks.OLD}
+    assert came.files == {"out.blend": disks.OLDER["out.blend"]}
 
 
 @needs_disks
@@ -133,7 +133,7 @@ def test_no_room_for_the_report(shot, kind, code):
     arguments = [*CONVERT, "--output", "out.blend", "--report", "disk/report.json"]
     came = disks.OnDisk(arguments, kind, shot)
     assert came.code == code
-    assert "report.json could not be written" in came.error or "No report can be written" in came.error
+    assert "report.json could not be written" in came.error or "report cannot be saved" in came.error
     assert came.files == {}
 
 

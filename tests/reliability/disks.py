@@ -10,11 +10,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from skinning_tools.core.canvas import png_beginning
+from skinning_tools.core.curve_picture import HEIGHT, WIDTH
 from tests.reliability.children import ROOT
 
 # The disk in the folder "disk" of the present one, and what is on it before the command: mount options, size, remount.
 FULL, READ_ONLY = "full", "read-only"
-OLD = b"an older file"
+# What the extension has written there before, by its marks; anything else it would not replace on any disk.
+OLDER = {
+    "out.blend": b"an older file\nskinning_tools.result 1\n",
+    "curve.png": png_beginning(WIDTH, HEIGHT) + b"an older file",
+}
 _SETUP = {
     FULL: "dd if=/dev/zero of=disk/filler bs=4k status=none 2>&1 || true; truncate -s -{free} disk/filler",
     READ_ONLY: "mount -o remount,ro disk",
@@ -39,13 +45,13 @@ class OnDisk:
 
     def __init__(self, arguments: list[str], kind: str, shot: Path, free: int = 0, old: tuple[str, ...] = ()):
         """arguments: of the command line, in which "disk/NAME" is on the disk. shot: a .blend file, as "shot.blend" off
-        the disk. free: bytes that a FULL one has left. old: names of files that are there already."""
+        the disk. free: bytes that a FULL one has left. old: names of files of OLDER that are there already."""
         with tempfile.TemporaryDirectory(prefix="skinning_tools_disk_") as place:
             folder = Path(place)
             for name in ("disk", "before", "after"):
                 (folder / name).mkdir()
             for name in old:
-                (folder / "before" / name).write_bytes(OLD)
+                (folder / "before" / name).write_bytes(OLDER[name])
             shutil.copyfile(shot, folder / "shot.blend")
             command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "skinning_tools.command_line", *arguments]
             setup = _SETUP[kind].format(free=free)
@@ -55,4 +61,4 @@ class OnDisk:
             self.files = {path.name: path.read_bytes() for path in (folder / "after").rglob("*") if path.is_file()}
             beside = folder / "report.json"
             text = self.files.get("report.json") or (beside.read_bytes() if beside.exists() else b"null")
-            self.report = json.loads(text) if text != OLD else None
+            self.report = json.loads(text)

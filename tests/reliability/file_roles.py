@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import io
 import itertools
+import json
 import os
 import shutil
 import sys
@@ -21,6 +22,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 
+import skinning_tools
 from skinning_tools import command_line
 from skinning_tools.commands import blender_child
 from skinning_tools.commands.arguments import PathType
@@ -466,3 +468,26 @@ def attempt_of_shots(template: Path, ending: str, role: str, spelling: str) -> s
     made = after.keys() - before.keys() - {"out/shot.json"}
     words = f"shot{ending}: {role}, {spelling}: exit code {code}, changed {changed}, made {made}"
     return None if code in (1, 2) and not changed and not made else words
+
+
+def tell(path: Path) -> None:
+    """Try everything, and write to ``path`` what came of it (JSON): for benchmarks/reliability.py."""
+    with tempfile.TemporaryDirectory(prefix="skinning_tools_stage_") as folder:
+        stage = make_stage(Path(os.path.realpath(folder)) / "stage")
+        tried = [*attempts(), *option_attempts(command_line.parser())]
+        results = [
+            {"place": each.place.name, "role": each.role, "overwrite": each.overwrite, "expected": each.expected}
+            | {"failure": attempt(stage, each)}
+            for each in tried
+        ]
+        for given in shot_attempts():
+            words = {"place": "file of a shot", "role": given[1], "overwrite": False, "expected": STAYS}
+            results.append(words | {"failure": attempt_of_shots(stage, *given)})
+    path.write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    skinning_tools.register()
+    tell(Path(sys.argv[1]))
+    # Blender's modules before 5.2 can crash while Python shuts down.
+    os._exit(0)
