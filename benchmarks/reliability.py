@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bad luck in thousands: properties of core, damaged files, random walks over the operators, many conversions, files,
-disks.
+"""Bad luck in thousands: properties of core, damaged files, random walks, many conversions, disks, files in the way.
 
 What the suite tries a little of (tests/core/test_properties.py, tests/blender/test_reliability.py), with the same
 seeds on. What fails is printed with its seed; a walk that fails also as a sequence of steps, which --replay makes
@@ -263,8 +262,8 @@ SECTIONS = {
     "readers": show_readers,
     "walks": show_walks,
     "memory": show_memory,
-    "files": show_files,
     "disks": show_disks,
+    "files": show_files,
 }
 
 
