@@ -43,7 +43,7 @@ class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
         return (yield from eigenskin.build(context, target_mesh(context), given, normals))
 
     def finish(self, context, result):
-        return result.summary()
+        return result.summary(context.scene)
 
 
 class _OnCorrectedMesh(Checked):

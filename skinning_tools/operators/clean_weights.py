@@ -166,7 +166,7 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
         )
 
     def finish(self, context, result):
-        return result.summary(context.scene.unit_settings.system)
+        return result.summary(context.scene)
 
 
 registry = [

@@ -86,7 +86,7 @@ class SKINNING_OT_eigenskin_add_example(_AddsExamples, bpy.types.Operator):
             dependencies.require_dependencies()
             object = character_of(context, active_object(context))
             added = example_sources.add_example(context, object, self.source, self.name, self.shape_key)
-            self.report({"INFO"}, added.summary(context.scene.unit_settings.system))
+            self.report({"INFO"}, added.summary(context.scene))
             return {"FINISHED"}
         return {"CANCELLED"}
 
@@ -136,7 +136,7 @@ class SKINNING_OT_eigenskin_add_frames(_AddsExamples, SkinningJob, bpy.types.Ope
         )
 
     def finish(self, context, result):
-        return result.summary(context.scene.unit_settings.system)
+        return result.summary(context.scene)
 
 
 class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):

@@ -105,7 +105,7 @@ class SKINNING_OT_fit_weights_to_pose(Checked, SkinningJob, bpy.types.Operator):
         return (yield from weight_fit.fit(context, active_object(context), FitSettings.of(self)))
 
     def finish(self, context, result):
-        return result.summary(context.scene.unit_settings.system)
+        return result.summary(context.scene)
 
 
 class SKINNING_OT_show_fit_error(Checked, bpy.types.Operator):

@@ -11,6 +11,7 @@ from ..core.errors import BadScene
 from ..scene import error_display
 from ..scene.convert import worst_mark
 from ..scene.convert.result import other_results, result_of, worst_frame
+from ..scene.lengths import length_text
 from ..scene.look_ups import shares
 from ..scene.visibility import hide_for, make_active, show_again
 from .boundary import reported
@@ -143,9 +144,7 @@ views, as long as that frame is shown. Once more: take the mark away"""
                 text = rpt_("Frame {frame}. Which vertex it was is not known any more: Convert Again marks it")
                 self.report({"INFO"}, text.format(frame=frame))
                 return {"FINISHED"}
-            distance = bpy.utils.units.to_string(
-                context.scene.unit_settings.system, "LENGTH", result.figures["largest_distance"], precision=3
-            )
+            distance = length_text(context.scene, result.figures["largest_distance"], 3)
             text = rpt_("Frame {frame}: vertex {vertex} of {name} is farthest off. Largest error: {distance}")
             self.report({"INFO"}, text.format(frame=frame, vertex=mark.vertex, name=mark.name, distance=distance))
             return {"FINISHED"}

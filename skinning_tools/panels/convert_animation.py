@@ -16,6 +16,7 @@ from ..scene.convert.presets import SHIPPED, SUBDIR, user_folders
 from ..scene.convert.result import result_of, worst_frame
 from ..scene.convert.worst_mark import marked
 from ..scene.job_checks import active_object
+from ..scene.lengths import length_text
 from ..scene.wording import sentence
 from .drawing import (
     SidebarPanel,
@@ -111,7 +112,7 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         layout = self.layout
         result = result_of(context.view_layer.objects.active)
         figures = result.figures
-        draw_rows(layout, figure_rows(figures, context.scene.unit_settings.system))
+        draw_rows(layout, figure_rows(figures, context.scene))
         for note in figures.get("notes", ()):
             draw_text(layout, context, sentence(note), "INFO")
         parts = part_rows(figures)
@@ -210,9 +211,9 @@ def _draw_estimate(layout, context, objects) -> None:
         draw_text(layout, context, free, "ERROR")
 
 
-def figure_rows(figures: dict, unit_system: str) -> list[tuple[str, str]]:
+def figure_rows(figures: dict, scene) -> list[tuple[str, str]]:
     """The figures of a conversion as (name, value) texts."""
-    distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures["largest_distance"], precision=3)
+    distance = length_text(scene, figures["largest_distance"], 3)
     step = iface_(", step {step}").format(step=figures["frame_step"]) if figures["frame_step"] != 1 else ""
     target = figures["settings"].get("target_error", 0.0)
     missed = iface_("(target {target:g} missed)").format(target=target) if 0 < target < figures["e_rms"] else ""

@@ -8,6 +8,7 @@ from ..scene.character import character_of, target_mesh
 from ..scene.eigenskin.eigenskin import check_buildable, notes_on_modifiers
 from ..scene.eigenskin.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
+from ..scene.lengths import length_text
 from ..scene.look_ups import is_in_some_scene
 from ..scene.skin_reader import armature_of
 from .drawing import (
@@ -153,9 +154,9 @@ def _draw_example(layout, context, item) -> None:
     draw_rows(
         layout,
         [
-            ("Error Before", _distance(context, item.error_before)),
-            ("Error After", _distance(context, item.error_after)),
-            ("Worst Vertex", f"{item.worst_vertex}  ({_distance(context, item.worst_distance)})"),
+            ("Error Before", length_text(context.scene, item.error_before)),
+            ("Error After", length_text(context.scene, item.error_after)),
+            ("Worst Vertex", f"{item.worst_vertex}  ({length_text(context.scene, item.worst_distance)})"),
         ],
     )
 
@@ -184,7 +185,7 @@ def _draw_figures(layout, context, object, record, group) -> None:
         worst = max(items, key=lambda item: item.worst_distance)
         rows += [
             ("Error Left", f"{after / before:.1%}"),
-            ("Worst Vertex", f"{worst.worst_vertex}  ({_distance(context, worst.worst_distance)})"),
+            ("Worst Vertex", f"{worst.worst_vertex}  ({length_text(context.scene, worst.worst_distance)})"),
             ("In Example", worst.name),
         ]
     draw_rows(layout, rows)
@@ -215,10 +216,6 @@ def _draw_supports(layout, record) -> None:
             row.progress(factor=share, text=f"{index + 1}: {share:.1%}" + ("" if kept else ", not kept"))
     if len(record.supports) > _SHOWN_SUPPORTS:
         body.label(text=f"and {len(record.supports) - _SHOWN_SUPPORTS} more")
-
-
-def _distance(context, value: float) -> str:
-    return bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", value, precision=4)
 
 
 registry = [SKINNING_UL_eigenskin_examples, SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result]

@@ -7,6 +7,7 @@ from ..scene import background
 from ..scene.binding.rigid_parts import check_partitionable, partition_figures, share_rows
 from ..scene.character import target_mesh
 from ..scene.job_checks import reason_not_to_work
+from ..scene.lengths import length_text
 from ..scene.weights.weight_compression import compression_figures
 from ..scene.weights.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ..scene.wording import counted, vertices_text
@@ -208,14 +209,10 @@ def _compression_rows(context, figures) -> list[tuple[str, str]]:
     when = "present pose" if figures.posed else f"frame {figures.frame}"
     return [
         *rows,
-        ("Largest Error", _distance(context, figures.largest)),
+        ("Largest Error", length_text(context.scene, figures.largest)),
         ("Worst Vertex", f"{figures.vertex}, {when}"),
-        ("Mean Error", _distance(context, figures.mean)),
+        ("Mean Error", length_text(context.scene, figures.mean)),
     ]
-
-
-def _distance(context, value: float) -> str:
-    return bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", value, precision=4)
 
 
 registry = [

@@ -4,13 +4,13 @@
 from contextlib import contextmanager
 
 import blf
-import bpy
 import gpu
 import numpy as np
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 from gpu_extras.batch import batch_for_shader
 
 from ..scene.centers.skinning_methods import LABELS
+from ..scene.lengths import length_text
 from .drawing import Look, View, column_matrices, rest_box, scale_end
 
 # As heat() in surface_frag.glsl.
@@ -28,8 +28,7 @@ def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
     with _legible(context) as scale:
         _draw_labels(context.region, data, to_world, view, look, scale)
     if look.compared is not None:
-        units, length = context.scene.unit_settings.system, scale_end(data, to_world, look)
-        end = bpy.utils.units.to_string(units, "LENGTH", length, precision=4)
+        end = length_text(context.scene, scale_end(data, to_world, look))
         draw_scale(context, f"Distance to {LABELS[look.compared]}", end)
 
 

@@ -4,9 +4,10 @@
 import math
 from typing import NamedTuple
 
-import bpy
 import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
+
+from .lengths import length_text
 
 ERROR_ATTRIBUTE = "skinning_error"
 COLOR_ATTRIBUTE = "skinning_error_color"
@@ -46,10 +47,7 @@ class Scale(NamedTuple):
 
     def texts(self, context) -> tuple[str, ...]:
         """What is red, and the largest where that is more, in the scene's units."""
-        red, largest = (
-            bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", length, precision=3)
-            for length in self
-        )
+        red, largest = (length_text(context.scene, length, 3) for length in self)
         if red == largest:
             return (largest,)
         return f"{PERCENT} %: {red}", rpt_("largest: {distance}").format(distance=largest)

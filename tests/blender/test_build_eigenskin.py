@@ -221,7 +221,7 @@ def test_other_deformers_are_named(limb):
     ob.modifiers.new("Smoother", "CORRECTIVE_SMOOTH")
     built = background.drain(eigenskin.build(bpy.context, ob, {}))
     assert any('"Smoother" still deforms the mesh' in note for note in built.notes)
-    assert "Smoother" in built.summary()
+    assert "Smoother" in built.summary(bpy.context.scene)
 
 
 def test_keyframes_that_go_are_named(limb):

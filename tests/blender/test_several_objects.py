@@ -330,7 +330,7 @@ def test_figures_in_the_panel(scene):
     sources = character()
     convert()
     figures = result_of(sources[2]).figures
-    rows = dict(figure_rows(figures, "METRIC"))
+    rows = dict(figure_rows(figures, bpy.context.scene))
     assert rows["Vertices"] == "146"
     assert [name for name, _ in part_rows(figures)] == ["Body", "Clothes", "Eye"]
     parts = np.array([part["e_rms"] for part in figures["parts"]])

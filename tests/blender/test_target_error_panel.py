@@ -53,7 +53,7 @@ def test_a_target_that_is_not_reached_is_said(scene):
     assert convert(bone_count=3, target_error=0.01) == {"FINISHED"}
     skinned = bpy.data.objects["Flag_skinned"]
     assert skinned["skinning_bone_count"] == 3
-    rows = dict(figure_rows(result_of(skinned).figures, "METRIC"))
+    rows = dict(figure_rows(result_of(skinned).figures, bpy.context.scene))
     assert rows["E_RMS"].endswith("(target 0.01 missed)")
     steps = conversion.convert(bpy.context, [bpy.data.objects["Flag"]], _settings(3, 0.01))
     assert "(target 0.01 not reached with up to 3 bones)" in scenes.drain(steps)[0].summary()
@@ -65,7 +65,7 @@ def test_without_a_target_there_is_no_curve(scene):
     figures = result_of(bpy.data.objects["Flag_skinned"]).figures
     assert "curve" not in figures
     assert curve_rows(figures) == []
-    names = [name for name, _ in figure_rows(figures, "METRIC")]
+    names = [name for name, _ in figure_rows(figures, bpy.context.scene)]
     assert names == ["E_RMS", "Largest Error", "Bones", "Vertices", "Frames"]
 
 
@@ -85,7 +85,7 @@ def test_figures_of_shapes_and_keys_are_shown(scene):
     moving_meshes.waving_grid()
     convert(bone_count=4, residual_shapes=2, key_tolerance=5.0)
     figures = result_of(bpy.data.objects["Flag_skinned"]).figures
-    rows = dict(figure_rows(figures, "METRIC"))
+    rows = dict(figure_rows(figures, bpy.context.scene))
     assert rows["Residual Shapes"] == "2"
     assert rows["Keys"] == f"{figures['keys']['after']:,} of {figures['keys']['before']:,}"
 
@@ -97,7 +97,7 @@ def test_figures_of_an_earlier_version_are_shown(scene):
     figures = result_of(bpy.data.objects["Flag_skinned"]).figures
     for name in ("target_error", "residual_shapes", "method"):
         del figures["settings"][name]
-    assert len(figure_rows(figures, "METRIC")) == 5
+    assert len(figure_rows(figures, bpy.context.scene)) == 5
 
 
 @pytest.mark.parametrize("target", [-1.0, float("nan")])

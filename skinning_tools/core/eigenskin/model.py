@@ -92,7 +92,7 @@ class EigenSkin:
 
 @dataclass(frozen=True, eq=False)
 class ExampleErrors:
-    """Distances from each example's shape, in the mesh's units, by plain linear blending and with the corrections.
+    """Distances from each example's shape, by plain linear blending and with the corrections.
 
     before, after (E,): root mean square over all vertices; worst_vertex (E,) and worst_distance (E,): with the
     corrections; per_vertex_before and per_vertex_after (N,): the largest over all examples.
@@ -112,8 +112,11 @@ class ExampleErrors:
         return float(np.linalg.norm(self.after) / before) if before > 0 else 0.0
 
 
-def example_errors(rig: Rig, examples: Examples, model: EigenSkin) -> ExampleErrors:
-    """How near ``model`` comes to ``examples``, at their own poses or at any others."""
+def example_errors(rig: Rig, examples: Examples, model: EigenSkin, stretch: np.ndarray | None = None) -> ExampleErrors:
+    """How near ``model`` comes to ``examples``, at their own poses or at any others.
+
+    stretch (3, 3): from the mesh's space to the one that distances are measured in; its own where not given.
+    """
     count = len(examples.shapes)
     before, after, worst = np.zeros(count), np.zeros(count), np.zeros(count, int)
     largest = np.zeros(count)
@@ -122,7 +125,8 @@ def example_errors(rig: Rig, examples: Examples, model: EigenSkin) -> ExampleErr
         transforms = vertex_transforms(rig.rest, rig.bones, rig.weights, examples.matrices[index])
         plain = examples.shapes[index] - (np.einsum("nij,nj->ni", transforms[..., :3], rig.rest) + transforms[..., 3])
         left = plain - np.einsum("nij,nj->ni", transforms[..., :3], model.displacements(values))
-        distances = np.linalg.norm(np.stack([plain, left]), axis=-1)
+        missing = np.stack([plain, left])
+        distances = np.linalg.norm(missing if stretch is None else missing @ stretch.T, axis=-1)
         before[index], after[index] = np.sqrt(np.mean(distances**2, axis=1))
         worst[index] = np.argmax(distances[1])
         largest[index] = distances[1, worst[index]]

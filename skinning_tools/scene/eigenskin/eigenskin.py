@@ -4,12 +4,13 @@
 import time
 from dataclasses import dataclass
 
-import bpy
 import numpy as np
 
 from ...core.errors import BadScene
 from .. import background, error_display
+from ..bodies import stretch_of
 from ..crs_record import native_modifier
+from ..lengths import length_text
 from ..object_checks import object_label
 from ..skin_reader import armature_of, check_skinned
 from ..wording import counted
@@ -17,13 +18,14 @@ from .eigenskin_examples import example_items, new_bones, read_examples, read_ri
 from .eigenskin_record import eigenskin_record, painted_masks
 from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
 
-# Point attributes: each vertex' largest distance from the examples' shapes, in the mesh object's space.
+# Point attributes: each vertex' largest distance from the examples' shapes, in the world.
 ERROR_BEFORE, ERROR_AFTER = "skinning_eigenskin_before", "skinning_eigenskin_after"
 
 
 @dataclass(frozen=True)
 class Built:
-    """A finished build, and the seconds that the user waited for it. worst: (example's name, vertex, distance)."""
+    """A finished build, and the seconds that the user waited for it. worst: (example's name, vertex, distance in the
+    world)."""
 
     object_name: str
     example_count: int
@@ -31,13 +33,12 @@ class Built:
     relative_error: float
     worst: tuple[str, int, float]
     notes: tuple[str, ...]
-    unit_system: str
     seconds: float
 
-    def summary(self) -> str:
+    def summary(self, scene) -> str:
         """The result in one line."""
         name, vertex, distance = self.worst
-        shown = bpy.utils.units.to_string(self.unit_system, "LENGTH", distance, precision=3)
+        shown = length_text(scene, distance, 3)
         parts = [
             f"{self.object_name}: {counted(self.written.shape_key_count, 'shape key')} on "
             f"{counted(self.written.support_count, 'support')}, {self.relative_error:.1%} of the error at "
@@ -83,7 +84,7 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
     chosen.check()
     skin, rig = read_rig(context, object)
     examples = read_examples(object, rig, skin.armature, normals=normals)
-    painted = painted_masks(object)
+    painted, stretch = painted_masks(object), stretch_of(object)
     before = eigenskin_record(object)
     used = [item.uid for item in example_items(skin.armature, object) if item.enabled]
 
@@ -92,7 +93,7 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
         model = core.build_eigenskin(
             rig, examples, chosen, painted=painted, rest_surface_normals=surface, progress=progress
         )
-        return model, core.example_errors(rig, examples, model)
+        return model, core.example_errors(rig, examples, model, stretch)
 
     model, errors = yield from background.run_in_worker(work)
     if len(object.data.vertices) != len(rig.rest):
@@ -107,7 +108,6 @@ def build(context, object, settings: dict, normals: bool = False) -> background.
         errors.relative,
         (examples.names[worst], int(errors.worst_vertex[worst]), float(errors.worst_distance[worst])),
         (*model.notes, *_note_on_bones(object), *_note_on_keyframes(before), *notes_on_modifiers(object)),
-        context.scene.unit_settings.system,
         time.perf_counter() - begin,
     )
 

@@ -7,7 +7,9 @@ import numpy as np
 from ...core.animation import check_finite
 from ...core.errors import BadMesh, BadScene
 from ..animation.simulations import short_caches
+from ..bodies import stretch_of
 from ..crs_record import native_modifier
+from ..lengths import length_text
 from ..object_checks import (
     check_cache_files,
     check_mode,
@@ -95,12 +97,10 @@ def check_place(context, skin: Skin, source, matrices: np.ndarray, shape: np.nda
     if source == skin.object:
         return
     plain = skin_frame(skin.rest, skin.bones, skin.weights, matrices)
-    distance = float(np.median(np.linalg.norm(shape - plain, axis=1)))
-    if distance > _ELSEWHERE * np.linalg.norm(np.ptp(skin.rest, axis=0)):
-        to_world = skin.object.matrix_world.median_scale
-        shown = bpy.utils.units.to_string(
-            context.scene.unit_settings.system, "LENGTH", distance * to_world, precision=2
-        )
+    stretch = stretch_of(skin.object)
+    distance = float(np.median(np.linalg.norm((shape - plain) @ stretch.T, axis=1)))
+    if distance > _ELSEWHERE * np.linalg.norm(np.ptp(skin.rest @ stretch.T, axis=0)):
+        shown = length_text(context.scene, distance, 2)
         raise BadScene(
             f"The {object_label(source)} is about {shown} away from where the pose puts {skin.label} at frame {frame}. "
             "Move it there, turned and scaled alike: where it is in the scene counts. Or pose the armature as it is"

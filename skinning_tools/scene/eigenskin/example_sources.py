@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import bpy
 import numpy as np
 
 from ...core.errors import BadScene, BadSettings
@@ -15,8 +14,10 @@ from ..animation.frame_guard import frame_kept
 from ..animation.frame_range import frame_range
 from ..animation.omissions import Omissions, texts_of
 from ..animation.simulations import forget_skipped_frames, simulation_start
+from ..bodies import stretch_of
 from ..centers.rotation_centers import check_bakeable
 from ..character import character_of
+from ..lengths import length_text
 from ..object_checks import check_cache_content
 from ..skin_reader import Skin, armature_of
 from ..wording import counted
@@ -58,9 +59,9 @@ def check_addable(context, object) -> None:
 
 @dataclass(frozen=True)
 class Added:
-    """Examples that were added. difference: the largest distance of a shape from plain linear blending; plain: how many
-    are nowhere noticeably from it; replaced: how many older ones had their poses; source: the name of the other mesh
-    that has the shapes, "" where it is the mesh itself."""
+    """Examples that were added. difference: the largest distance of a shape from plain linear blending, in the world;
+    plain: how many are nowhere noticeably from it; replaced: how many older ones had their poses; source: the name of
+    the other mesh that has the shapes, "" where it is the mesh itself."""
 
     object_name: str
     names: tuple[str, ...]
@@ -71,7 +72,7 @@ class Added:
     source: str = ""
     notes: tuple[str, ...] = ()
 
-    def summary(self, unit_system: str) -> str:
+    def summary(self, scene) -> str:
         """The result in one line."""
         count = len(self.names)
         what = f'example "{self.names[0]}"' if count == 1 else f"{count} examples"
@@ -81,7 +82,7 @@ class Added:
         if self.plain == count:
             parts.append("as plain linear blending has it, so it corrects nothing")
         else:
-            distance = bpy.utils.units.to_string(unit_system, "LENGTH", self.difference, precision=3)
+            distance = length_text(scene, self.difference, 3)
             parts.append(f"up to {distance} from plain linear blending")
             if self.plain:
                 parts.append(f"{self.plain} of them not at all")
@@ -238,7 +239,8 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: 
     rotations = np.array([reading.rotations for reading in readings])
     older = same_poses(skin.armature, skin.object, rig, rotations)
     enabled = _stay_enabled(skin, older, len(readings))
-    size = np.linalg.norm(np.ptp(skin.rest, axis=0))
+    stretch = stretch_of(skin.object)
+    size = np.linalg.norm(np.ptp(skin.rest @ stretch.T, axis=0))
     differences = []
     with all_or_none(skin.armature):
         for reading in readings:
@@ -253,7 +255,7 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: 
                 channels=reading.channels,
             )
             plain = skin_frame(skin.rest, skin.bones, skin.weights, reading.matrices)
-            differences.append(float(np.linalg.norm(reading.shape - plain, axis=1).max()))
+            differences.append(float(np.linalg.norm((reading.shape - plain) @ stretch.T, axis=1).max()))
     names = replace_examples(skin.armature, older, [reading.name for reading in readings])
     for item, chosen in zip(list(group.examples)[-len(readings) :], enabled, strict=True):
         item.enabled = chosen

@@ -4,7 +4,6 @@
 import time
 from dataclasses import dataclass
 
-import bpy
 import numpy as np
 
 from ...core.errors import BadScene
@@ -12,6 +11,7 @@ from .. import background
 from ..animation.frame_range import frame_range
 from ..animation.omissions import Omissions, texts_of
 from ..bodies import stretch_of
+from ..lengths import length_text
 from ..object_checks import object_label
 from ..records import read_record, write_record
 from ..skin_reader import Skin, armature_of, bone_matrices, mesh_triangles, rest_positions
@@ -56,7 +56,7 @@ class Compressed:
     seconds: float
     notes: tuple[str, ...] = ()
 
-    def summary(self, unit_system: str) -> str:
+    def summary(self, scene) -> str:
         """The result in one line."""
         figures = self.figures
         influences, size = counted(figures.influences, "influence"), counted(figures.byte_count, "byte")
@@ -68,7 +68,7 @@ class Compressed:
             parts.append("error not measured, as the armature is at rest: pose or animate it first")
         else:
             when = "in the present pose" if figures.posed else f"at frame {figures.frame}"
-            distance = bpy.utils.units.to_string(unit_system, "LENGTH", figures.largest, precision=4)
+            distance = length_text(scene, figures.largest)
             parts.append(f"largest error {distance} (vertex {figures.vertex} {when})")
         return "; ".join([*parts, *self.notes])
 

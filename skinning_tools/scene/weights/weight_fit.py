@@ -6,7 +6,6 @@ Lengths are the scene's, whatever scale the objects have: the fit works in the s
 
 from dataclasses import dataclass, fields
 
-import bpy
 import numpy as np
 
 from ...core.errors import BadScene, BadSettings
@@ -14,6 +13,7 @@ from .. import background
 from ..bodies import named_parents, stretch_of
 from ..bone_selection import selected_bones
 from ..eigenskin.single_shape_key import shape_key_block
+from ..lengths import length_text
 from ..object_checks import check_object, object_label
 from ..skin_reader import armature_of
 from ..wording import vertices_text
@@ -78,11 +78,9 @@ class FitResult:
     missed: int
     notes: tuple[str, ...]
 
-    def summary(self, unit_system: str) -> str:
+    def summary(self, scene) -> str:
         """The result in one line."""
-        mean, largest = (
-            bpy.utils.units.to_string(unit_system, "LENGTH", value, precision=4) for value in (self.mean, self.largest)
-        )
+        mean, largest = (length_text(scene, value) for value in (self.mean, self.largest))
         in_poses = f" to {self.poses} poses" if self.poses > 1 else ""
         parts = [f"{self.object_name}: weights of {vertices_text(self.count)} fitted{in_poses}"]
         parts.append(f"{mean} left on average, {largest} at most (vertex {self.worst})")
@@ -195,7 +193,7 @@ def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copi
     chosen = np.flatnonzero(np.max(moved, axis=0) > threshold)
     if len(chosen):
         return chosen
-    least = bpy.utils.units.to_string(context.scene.unit_settings.system, "LENGTH", threshold, precision=4)
+    least = length_text(context.scene, threshold)
     if settings.source == "COPIES":
         what = f"No vertex of {_names(copies)} was moved by more than"
         advice = "Move some in Edit Mode or Sculpt Mode"
