@@ -126,6 +126,34 @@ def blocked_driver_of_the_scene(folder):
     reopened(folder)
 
 
+def field(name="Wind"):
+    scenes.link(bpy.data.objects.new(name, None))
+    bpy.ops.object.forcefield_toggle()
+    return bpy.data.objects[name]
+
+
+def blocked_driver_of_a_force_field(folder):
+    scenes.cloth(flag())
+    driver(field())
+    reopened(folder)
+
+
+def blocked_driver_of_a_collider(folder):
+    scenes.cloth(flag())
+    collider = scenes.grid(name="Ground")
+    collider.modifiers.new("Collision", "COLLISION")
+    driver(collider)
+    reopened(folder)
+
+
+def blocked_driver_of_a_passive_body(folder):
+    rigid_body(flag(), 12)
+    bpy.context.view_layer.objects.active = scenes.grid(name="Ground")
+    bpy.ops.rigidbody.object_add(type="PASSIVE")
+    driver(bpy.data.objects["Ground"])
+    reopened(folder)
+
+
 def blocked_handler(folder):
     flag()
     text = bpy.data.texts.new("moves.py")
@@ -664,6 +692,9 @@ OMISSIONS = {
     blocked_driver_of_nodes: ("scripts", 'nodes["Set Position"].inputs', '"Nodes"'),
     blocked_driver_of_a_property: ("scripts", '["lift"]', 'object "Holder"'),
     blocked_driver_of_the_scene: ("scripts", '["lift"]', 'scene "Scene"'),
+    blocked_driver_of_a_force_field: ("scripts", "location[0]", 'object "Wind"'),
+    blocked_driver_of_a_collider: ("scripts", "location[0]", 'object "Ground"'),
+    blocked_driver_of_a_passive_body: ("scripts", "location[0]", 'object "Ground"'),
     blocked_handler: ("scripts", 'text "moves.py"', "--enable-autoexec"),
     driver_with_an_unknown_name: ("drivers", "unheard_of() + 1", 'object "Hook"', "Drivers Editor"),
     driver_that_is_no_python: ("drivers", "2 +* 3", 'object "Hook"'),
@@ -772,7 +803,6 @@ def blocked_driver_of_a_modifier_that_is_off(folder):
 
 def blocked_driver_of_an_unused_target(folder):
     object = flag()
-    modifier = object.modifiers["Wave"]
     empty = hook(object)
     modifier = object.modifiers["Hook"]
     modifier.show_viewport = modifier.show_render = False
@@ -793,6 +823,18 @@ def blocked_driver_of_a_bone_shape(folder):
     shape = scenes.grid(name="Widget")
     driver(shape)
     rig(flag()).pose.bones["Bone"].custom_shape = shape
+    reopened(folder)
+
+
+def blocked_driver_of_a_force_field_without_a_simulation(folder):
+    flag()
+    driver(field())
+    reopened(folder)
+
+
+def blocked_driver_of_a_force_field_beside_a_bake(folder):
+    baked(flag())
+    driver(field())
     reopened(folder)
 
 
@@ -913,6 +955,19 @@ def current_bake_on_disk(folder):
     bpy.ops.wm.open_mainfile(filepath=str(folder / "shot.blend"))
 
 
+def bake_from_before_zero(folder):
+    baked(flag(), first=-9)
+    reopened(folder)
+
+
+def bake_on_disk_from_before_zero(folder):
+    object = flag()
+    bpy.ops.wm.save_as_mainfile(filepath=str(folder / "shot.blend"))
+    baked(object, first=-9, disk=True)
+    bpy.ops.wm.save_mainfile()
+    bpy.ops.wm.open_mainfile(filepath=str(folder / "shot.blend"))
+
+
 def external_cache(folder):
     external(folder, b"Flag".hex().upper())
 
@@ -961,13 +1016,14 @@ def emitter_without_a_shape(folder):
 COMPLETE = [
     nothing_special, scripts_that_run, simple_driver, harmless_python, blocked_driver_of_something_else,
     blocked_driver_of_the_looks, blocked_driver_of_a_modifier_that_is_off, blocked_driver_of_an_unused_target,
-    blocked_driver_of_a_muted_constraint, blocked_driver_of_a_bone_shape, muted_driver, text_of_an_interface,
-    missing_library_of_something_else, linked_target, missing_image_of_a_material,
-    missing_image_of_a_modifier_that_is_off, image, packed_image, generated_image, image_sequence,
-    cyclic_image_sequence, cache_of_a_target, missing_cache_that_is_off, simulation, simulation_nodes, current_bake,
-    current_bake_on_disk, external_cache, rigid_bodies, short_simulation_of_something_else, particles_of_another,
-    modifier_that_is_off, same_levels, realized_instances, instances_of_another_object, child,
-    emitter_without_a_shape,
+    blocked_driver_of_a_muted_constraint, blocked_driver_of_a_bone_shape,
+    blocked_driver_of_a_force_field_without_a_simulation, blocked_driver_of_a_force_field_beside_a_bake,
+    muted_driver, text_of_an_interface, missing_library_of_something_else, linked_target,
+    missing_image_of_a_material, missing_image_of_a_modifier_that_is_off, image, packed_image, generated_image,
+    image_sequence, cyclic_image_sequence, cache_of_a_target, missing_cache_that_is_off, simulation,
+    simulation_nodes, current_bake, bake_from_before_zero, bake_on_disk_from_before_zero, current_bake_on_disk,
+    external_cache, rigid_bodies, short_simulation_of_something_else, particles_of_another, modifier_that_is_off,
+    same_levels, realized_instances, instances_of_another_object, child, emitter_without_a_shape,
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@
 import bpy
 import pytest
 
+from demos import creature, flag_scene
 from skinning_tools.core.errors import BadMesh, BadScene
 from skinning_tools.scene.animation.animation_reader import read_animation
 from skinning_tools.scene.animation.omissions import KINDS, LEVELS, refused
@@ -55,5 +56,42 @@ def test_it_is_told_as_the_cause_where_nothing_is_left_to_read(tmp_path):
 @pytest.mark.parametrize("scene", COMPLETE, ids=lambda scene: scene.__name__)
 def test_nothing_is_told_where_nothing_is_left_out(scene, tmp_path):
     object = omission_scenes.build(scene, tmp_path)
+    with refused(KINDS):
+        assert read(object).omissions == ()
+
+
+def cloth_of_the_demo(folder):
+    flag_scene.empty_file()
+    return flag_scene.add_cloth(FRAMES[1])
+
+
+def simulated_cloth_of_the_demo(folder):
+    flag = cloth_of_the_demo(folder)
+    for _ in flag_scene.simulate(flag, FRAMES[1]):
+        pass
+    return flag
+
+
+def cache_of_the_demo(folder):
+    scenes.wave(scenes.grid())
+    scenes.export_cache(folder / "flag.abc", *FRAMES)
+    flag_scene.empty_file()
+    return flag_scene.open_cache(str(folder / "flag.abc"), FRAMES[1])
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        cloth_of_the_demo,
+        simulated_cloth_of_the_demo,
+        cache_of_the_demo,
+        lambda folder: creature.build(0.2).body,
+        lambda folder: creature.build(0.2, soft=False).body,
+    ],
+)
+def test_nothing_is_told_of_the_demos(scene, tmp_path):
+    scenes.empty_scene()
+    object = scene(tmp_path)
+    bpy.context.view_layer.update()
     with refused(KINDS):
         assert read(object).omissions == ()

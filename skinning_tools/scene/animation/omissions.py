@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import bpy
+
 from ...core.errors import BadAnimation, BadMesh, BadScene
 from ..data_blocks import is_alive
 from . import omission_checks
+from .simulations import acting_on
 from .used_data import dependencies
 
 # What they are is in docs/command_line.md.
@@ -56,6 +59,9 @@ class Omissions:
         self._found: dict[Omission, None] = {}
         context.evaluated_depsgraph_get()
         used = dependencies(*self._objects, *also)
+        acting = acting_on(context.view_layer, [each for each in used if isinstance(each, bpy.types.Object)])
+        if acting:
+            used |= {each: user for each, user in dependencies(*acting).items() if each not in used}
         self._driven = omission_checks.driver_owners(context.scene, used)
         self._add("scripts", omission_checks.blocked_texts())
         self._add_drivers()

@@ -26,6 +26,21 @@ def simulation_start(scene, view_layer, object) -> int | None:
     return min(starts)
 
 
+def acting_on(view_layer, objects) -> list:
+    """What acts on those simulations of ``objects`` that are played, without being referred to: force fields,
+    colliders and other rigid bodies."""
+    played = [
+        each for ob in objects for each in _point_caches(ob) if not (each.cache.is_baked or each.cache.use_external)
+    ]
+    return [ob for ob in view_layer.objects if _acts(ob)] if played else []
+
+
+def _acts(object) -> bool:
+    field = object.field
+    collides = any(modifier.type == "COLLISION" for modifier in visible_modifiers(object))
+    return collides or object.rigid_body is not None or (field is not None and field.type != "NONE")
+
+
 def own_simulation_start(scene, object) -> int | None:
     """The first frame of the object's own simulations, None where it has none. Cheap enough for a panel's draw: does
     not look at what the object depends on."""
@@ -92,7 +107,7 @@ def cache_faults(object, first: int, last: int) -> Iterator[str]:
             yield f"the cache{where} of {label} is empty, so that it stands still. {again}, or restore its files"
         elif each.has_range and (start > first or end < last):
             yield f"{label} is baked from frame {start} to {end} only, and stands still before and after. {again}"
-        elif count < len(range(start, end + 1, max(cache.frame_step, 1))):
+        elif count < _whole_count(start, end, cache.frame_step):
             yield f"{label} is baked with {count} frames of {end - start + 1} only. {again}"
         elif cache.is_outdated:
             yield f"the baked cache of {label} is outdated: something has been changed since. {again}"
@@ -209,13 +224,18 @@ def _cached_frames(simulation: _Simulation) -> tuple[int, int, int]:
     ending = rf"{max(cache.index, 0):02d}\.\w+"
     numbers = []
     if os.path.isdir(folder):
-        found = (re.fullmatch(rf"{re.escape(name)}_(\d+)_{ending}", entry) for entry in os.listdir(folder))
-        numbers = [int(match[1]) for match in found if match and int(match[1]) >= 1]
+        found = (re.fullmatch(rf"{re.escape(name)}_(-?\d+)_{ending}", entry) for entry in os.listdir(folder))
+        numbers = [int(match[1]) for match in found if match and int(match[1])]
     if not numbers:
         return 0, first, last
     if cache.use_external:
         return len(numbers), min(numbers), max(numbers)
     return len([number for number in numbers if first <= number <= last]), first, last
+
+
+def _whole_count(start: int, end: int, step: int) -> int:
+    """How many frames a whole cache has at least. Blender keeps none of the frames -1 and 0."""
+    return sum(number not in (-1, 0) for number in range(start, end + 1, max(step, 1))) if end > 0 else 1
 
 
 def _cache_folder(simulation: _Simulation) -> str:
