@@ -34,6 +34,7 @@ TESTS = (
     "joint_helpers_window.py",
     "lifecycle_window.py",
     "partial_solves_window.py",
+    "pose_mode_window.py",
     "preview_window.py",
     "results_window.py",
     "rotation_centers_window.py",
