@@ -109,7 +109,7 @@ Skinned linear_blend(Influences influences, vec3 point)
 // must not choose a side for each vertex anew.
 float side(vec4 total, vec4 turn)
 {
-  return dot(total, turn) < -1e-6 ? -1.0 : 1.0;
+  return dot(total, turn) < -1e-6 * length(total) ? -1.0 : 1.0;
 }
 
 Skinned dual_quaternion_blend(Influences influences, vec3 point)

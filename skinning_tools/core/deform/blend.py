@@ -168,7 +168,9 @@ class _TurningBones:
         signed = np.array(weights, dtype=np.float64)
         for slot in range(bones.shape[1]):
             turn = self._quaternions[bones[:, slot]]
-            signed[np.einsum("ni,ni->n", total, turn) < -_HALF_TURN, slot] *= -1
+            # A cosine is of the sum's own length, which is next to nothing where the weights so far are.
+            scaled = np.einsum("ni,ni->n", total, turn)
+            signed[scaled < -_HALF_TURN * np.sqrt(np.einsum("ni,ni->n", total, total)), slot] *= -1
             total += signed[:, slot, None] * turn
         return total, signed
 

@@ -215,7 +215,9 @@ def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bp
             continue
         # Of a quaternion's two signs the one on the side of the sum so far, CRS equation 5.
         agreement = build.math("MULTIPLY_ADD", real, w, build.dot(axis, own_axis))
-        sign = build.math("MULTIPLY_ADD", build.math("LESS_THAN", agreement, -_HALF_TURN), -2.0, 1.0)
+        length = build.math("SQRT", build.math("MULTIPLY_ADD", real, real, build.dot(axis, axis)))
+        opposed = build.math("LESS_THAN", agreement, build.math("MULTIPLY", length, -_HALF_TURN))
+        sign = build.math("MULTIPLY_ADD", opposed, -2.0, 1.0)
         signed = build.math("MULTIPLY", sign, weight)
         axis = build.vector("MULTIPLY_ADD", own_axis, signed, axis)
         real = build.math("MULTIPLY_ADD", w, signed, real)
