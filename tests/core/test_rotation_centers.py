@@ -31,7 +31,8 @@ def soup(seed, vertex_count=24, triangle_count=30, bone_count=5, influences=3):
     bones = np.array([random.choice(bone_count, influences, replace=False) for _ in range(vertex_count)], np.int32)
     weights = random.dirichlet(np.full(influences, 0.7), vertex_count)
     weights[random.random(weights.shape) < 0.2] = 0
-    weights[:, 0] = np.where(weights.any(axis=1), weights[:, 0], 1)
+    # Vertices whose weights sum to next to nothing follow no bone, as Blender has it, until somebody scales them.
+    weights[:, 0] = np.where(weights.sum(axis=1) > 0.01, weights[:, 0], 1)
     return rest, triangles, bones, weights
 
 
