@@ -2,8 +2,8 @@
 """Bad luck in thousands: properties of core, damaged files, random walks, many conversions, disks, files in the way.
 
 What the suite tries a little of (tests/core/test_properties.py, tests/blender/test_reliability.py), with the same
-seeds on. What fails is printed with its seed; a walk that fails also as a sequence of steps, which --replay makes
-shorter.
+seeds on, and the suite's properties of single steps with other inputs than it has. What fails is printed with its
+seed; a walk that fails also as a sequence of steps, which --replay makes shorter.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tests.core import properties  # noqa: E402 (the checkout's)
 from tests.core.binding import properties as binding_properties  # noqa: E402
 from tests.reliability import children, disks  # noqa: E402
 
-PROPERTY_INPUTS, SLOW_INPUTS = 150, 20
+PROPERTY_INPUTS, SLOW_INPUTS, SUITE_INPUTS = 150, 20, 6
 SLOW = ("pictures_take_any_figures",)
 READERS = {
     "PC2 and MDD": ("readers:point_cache", 1500),
@@ -121,7 +121,19 @@ def show_properties(tables: Tables, seeds: _Seeds) -> int:
                 print(f"  {holds.__name__}, seed {seed}: {type(error).__name__}: {str(error)[:300]}")
         total += failed
         tables.row(holds.__name__.replace("_", " "), str(len(tried)), str(failed))
-    return total
+    tried = seeds.of(SUITE_INPUTS)
+    failed = sum(suite_fails(seed) for seed in tried)
+    tables.row("all those of single steps that the suite has, by sets of inputs", str(len(tried)), str(failed))
+    return total + failed
+
+
+def suite_fails(seed: int) -> bool:
+    """Whether the suite's properties do not hold with the inputs of a seed; what fails is printed."""
+    command = [sys.executable, "-m", "pytest", "tests/core", "-m", "hypothesis", "-q", f"--hypothesis-seed={seed}"]
+    came = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if came.returncode:
+        print(f"  {' '.join(command[1:])}\n{came.stdout[-2000:]}")
+    return came.returncode != 0
 
 
 def show_readers(tables: Tables, seeds: _Seeds) -> int:

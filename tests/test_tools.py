@@ -3,8 +3,10 @@
 
 import ast
 import hashlib
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -164,3 +166,42 @@ def test_every_benchmark_with_rivals_is_there():
 def test_rivals_of_a_benchmark_that_has_none(capsys):
     assert commands.main(["bench", "eigenskin", "--rivals"]) == 1
     assert "compares with nothing" in capsys.readouterr().out
+
+
+_DRAWS = """
+from hypothesis import given, settings, strategies as st
+
+@settings(max_examples=300)
+@given(st.integers(0, 10**9))
+def test_draws(number):
+    with open({path!r}, "a") as file:
+        print(number, file=file)
+"""
+
+
+def test_inputs_of_properties_follow_from_their_source_alone(tmp_path):
+    """The same without CI, after another run, and whatever else is loaded; others by a seed, the same by the same."""
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", folder)
+    (tmp_path / "others.py").write_text("\n".join(f"LIMIT_{number} = {12_345_678 + number}" for number in range(500)))
+
+    path = tmp_path / "drawn"
+    (folder / "test_draws.py").write_text(_DRAWS.format(path=str(path)))
+
+    def drawn(*arguments):
+        path.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", *arguments]
+        without_ci = {name: value for name, value in os.environ.items() if name != "CI"}
+        subprocess.run(
+            command, cwd=tmp_path, env=without_ci | {"PYTHONPATH": str(tmp_path)}, check=True, capture_output=True
+        )
+        return path.read_text().split()
+
+    first = drawn()
+    assert len(set(first)) > 100
+    assert drawn() == first
+    assert drawn("-p", "others") == first
+    seeded = drawn("--hypothesis-seed=7")
+    assert seeded != first
+    assert drawn("--hypothesis-seed=7") == seeded
