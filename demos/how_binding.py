@@ -157,8 +157,9 @@ def draw_islands(path: Path, resolution: int) -> Path:
     skin = creature.bound_flesh(resolution)
     body, skeleton, bone = skin.body, skin.skeleton, skin.skeleton.names.index(STRAY_BONE)
     bones, weights = planted(body, skin.bones, skin.weights, bone)
-    islands = [island for island in rogue_islands(body, skeleton, bones, weights) if island.bone == bone]
-    clean = remove_rogue_weights(body, skeleton, bones, weights)
+    named = rogue_islands(body, skeleton, bones, weights)
+    islands = [island for island in named if island.bone == bone]
+    clean = remove_rogue_weights(body, skeleton, bones, weights, named)
     before = weight_matrix(bones, weights, len(skeleton)).toarray()[:, bone]
     after = weight_matrix(clean.bones, clean.weights, len(skeleton)).toarray()[:, bone]
     kinds = np.zeros((len(body.rest), 2))

@@ -15,9 +15,14 @@ def add(commands) -> None:
         "remove-rogue-weights",
         help="correct vertices that follow a bone far from its other ones",
         description="Give rogue weights, of vertices that follow a bone far from its other ones, to the bones of the "
-        "nearest valid vertices, and save the file. Locked vertex groups stay.",
+        "nearest valid vertices, and save the file. Doubtful ones and locked vertex groups stay.",
     )
     arguments.add_skinned_object(remove)
+    remove.add_argument(
+        "--include-doubtful",
+        action="store_true",
+        help="correct what may be meant, too: weights that tear the surface little, and whole loose parts",
+    )
     arguments.add_target(remove)
     remove.set_defaults(run=_run)
 
@@ -25,12 +30,15 @@ def add(commands) -> None:
 def _run(options) -> Outcome:
     context = bpy.context
     object = find_object(context.scene, options.object)
-    removed = background.drain(rogue_weights.remove(context, object), progress_of(options))
+    removed = background.drain(
+        rogue_weights.remove(context, object, include_doubtful=options.include_doubtful), progress_of(options)
+    )
     rows = [
         Row("Object", removed.object_name),
         Row("Vertices corrected", removed.vertices),
         Row("Islands", removed.islands),
         Row("Bones", removed.bones),
         Row("Locked islands", removed.locked),
+        Row("Doubtful islands left", removed.doubtful),
     ]
     return Outcome(rows, removed.seconds)

@@ -94,14 +94,20 @@ class SKINNING_OT_check_rogue_weights(_OnList, bpy.types.Operator):
 
 
 class SKINNING_OT_remove_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
-    """Give rogue weights to the bones of the nearest valid vertices. Locked vertex groups stay"""
+    """Give rogue weights to the bones of the nearest valid vertices. Doubtful ones and locked vertex groups stay"""
 
     bl_idname = "skinning.remove_rogue_weights"
     bl_label = "Remove Rogue Weights"
 
     only_checked: BoolProperty(
         name="Only Checked",
-        description="Those that are checked in the list. Off finds and corrects all",
+        description="Those that are checked in the list, doubtful or not. Off finds them anew",
+        default=False,
+        options={"SKIP_SAVE"},
+    )
+    include_doubtful: BoolProperty(
+        name="Include Doubtful",
+        description="Correct what may be meant, too: weights that tear the surface little, and whole loose parts",
         default=False,
         options={"SKIP_SAVE"},
     )
@@ -110,7 +116,8 @@ class SKINNING_OT_remove_rogue_weights(Checked, SkinningJob, bpy.types.Operator)
 
     def steps(self, context):
         dependencies.require_dependencies()
-        return (yield from rogue_weights.remove(context, active_object(context), self.only_checked))
+        given = {name: getattr(self, name) for name in ("only_checked", "include_doubtful")}
+        return (yield from rogue_weights.remove(context, active_object(context), **given))
 
     def finish(self, context, result):
         return result.summary()

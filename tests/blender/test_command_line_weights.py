@@ -14,11 +14,12 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 @pytest.fixture
 def shot(tmp_path):
-    """A tube with a vertex that follows a bone far away."""
+    """A tube with a vertex that follows a bone far away, and another one that does by a little weight."""
     ob, _ = skinned_meshes.rigged_tube()
     for name in ("Bone 0", "Bone 1", "Bone 2"):
         ob.vertex_groups[name].remove([70])
     ob.vertex_groups["Bone 4"].add([70], 1, "REPLACE")
+    ob.vertex_groups["Bone 4"].add([200], 0.03, "REPLACE")
     path = tmp_path / "shot.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     return path
@@ -35,7 +36,16 @@ def weights() -> np.ndarray:
 @pytest.mark.parametrize(
     ("command", "given", "lines"),
     [
-        ("remove-rogue-weights", (), ["Vertices corrected +1", "Islands +1", "Bones +1"]),
+        (
+            "remove-rogue-weights",
+            (),
+            ["Vertices corrected +1$", "Islands +1$", "Bones +1$", "Doubtful islands left +1$"],
+        ),
+        (
+            "remove-rogue-weights",
+            ("--include-doubtful",),
+            ["Vertices corrected +2$", "Islands +2$", "Bones +1$", "Doubtful islands left +0$"],
+        ),
         (
             "smooth-weights",
             ("--strength", 0.4, "--iterations", 2),

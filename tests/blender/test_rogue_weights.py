@@ -31,6 +31,28 @@ def tube():
     return ob, rig
 
 
+# Vertices that follow a bone far away by a little weight, which may be meant, and that bone.
+FAINT = {200: 4, 400: 0}
+
+
+def add_faint(ob) -> None:
+    for vertex, bone in FAINT.items():
+        ob.vertex_groups[f"Bone {bone}"].add([vertex], 0.03, "REPLACE")
+
+
+def add_button(ob, bone: str) -> list[int]:
+    """A face beside the tube's first bone, wholly on ``bone``; returns its vertices."""
+    count = len(ob.data.vertices)
+
+    def add(mesh, bmesh):
+        mesh.faces.new([mesh.verts.new((0.4 + x, y, 0.35)) for x, y in ((0, 0), (0.1, 0), (0.1, 0.1), (0, 0.1))])
+
+    edit(ob, add)
+    button = list(range(count, count + 4))
+    ob.vertex_groups[bone].add(button, 1, "REPLACE")
+    return button
+
+
 def islands(ob) -> dict:
     return {(item.bone, tuple(indices(item))): item for item in ob.skinning_rogue_weights.islands}
 
@@ -79,7 +101,7 @@ def test_finding_lists_the_planted_ones_and_changes_nothing(tube):
     assert all(item.checked for item in found.values())
 
 
-def test_removing_finds_all_and_touches_no_other_vertex(tube):
+def test_removing_finds_them_and_touches_no_other_vertex(tube):
     ob, rig = tube
     before = without_properties(ob)["weights"]
     assert bpy.ops.skinning.remove_rogue_weights() == {"FINISHED"}
@@ -115,6 +137,55 @@ def test_only_checked_ones_are_removed_and_the_others_stay_in_the_list(tube):
     assert not ob.skinning_rogue_weights.islands
     bpy.ops.object.mode_set(mode="OBJECT")
     assert not binding_scenes.weights_of(ob, rig)[PAIR, 0].any()
+
+
+@pytest.mark.parametrize("mode", ["OBJECT", "WEIGHT_PAINT", "EDIT", "POSE"])
+def test_without_a_list_the_same_are_removed_as_are_checked_in_it(tube, mode, capfd):
+    ob, rig = tube
+    add_faint(ob)
+    button = add_button(ob, "Bone 4")
+    doubtful = {("Bone 4", (200,)), ("Bone 0", (400,)), ("Bone 4", tuple(button))}
+    bpy.ops.skinning.find_rogue_weights()
+    assert set(islands(ob)) == PLANTED | doubtful
+    assert {key for key, item in islands(ob).items() if item.checked} == PLANTED
+    before = without_properties(ob)["weights"]
+    binding_scenes.activate(rig if mode == "POSE" else ob)
+    bpy.ops.object.mode_set(mode=mode)
+    capfd.readouterr()
+    assert bpy.ops.skinning.remove_rogue_weights() == {"FINISHED"}
+    assert "of 6 vertices corrected, in 3 islands of 2 bones; 3 doubtful islands left" in capfd.readouterr().out
+    bpy.ops.object.mode_set(mode="OBJECT")
+    after = without_properties(ob)["weights"]
+    changed = {vertex for vertex, (old, new) in enumerate(zip(before, after, strict=True)) if old != new}
+    assert changed == {*ALONE, *PAIR, *PATCH}
+    assert not islands(ob)
+    binding_scenes.activate(ob)
+    assert bpy.ops.skinning.remove_rogue_weights(include_doubtful=True) == {"FINISHED"}
+    assert "doubtful" not in capfd.readouterr().out
+    left = binding_scenes.weights_of(ob, rig)
+    assert not left[[200, *button], 4].any()
+    assert not left[400, 0]
+    bpy.ops.skinning.find_rogue_weights()
+    assert not islands(ob)
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_where_all_are_doubtful_nothing_changes_and_the_list_stays(locked, capfd):
+    ob, _ = skinned_meshes.rigged_tube()
+    add_faint(ob)
+    ob.vertex_groups["Bone 0"].lock_weight = locked
+    bpy.ops.skinning.find_rogue_weights()
+    assert f"{1 if locked else 2} doubtful island" in capfd.readouterr().out
+    islands(ob)["Bone 4", (200,)].checked = True
+    before = without_properties(ob)["weights"]
+    assert bpy.ops.skinning.remove_rogue_weights() == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert "no rogue weights corrected; " in said
+    assert f"{1 if locked else 2} doubtful island" in said
+    assert ("locked vertex groups stay" in said) == locked
+    assert without_properties(ob)["weights"] == before
+    assert bpy.ops.skinning.remove_rogue_weights(only_checked=True) == {"FINISHED"}
+    assert set(islands(ob)) == {("Bone 0", (400,))}
 
 
 @pytest.mark.parametrize("mode", ["OBJECT", "WEIGHT_PAINT", "EDIT", "POSE"])

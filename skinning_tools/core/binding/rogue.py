@@ -102,14 +102,14 @@ def remove_rogue_weights(
     skeleton: Skeleton,
     bones: np.ndarray,
     weights: np.ndarray,
-    islands: Sequence[Island] | None = None,
+    islands: Sequence[Island],
     locked: np.ndarray | None = None,
 ) -> CleanWeights:
-    """Every rogue weight given to the bones of the nearest valid vertex, in that one's shares.
+    """Rogue weights given to the bones of the nearest valid vertex, in that one's shares.
 
-    islands: those to correct, from ``rogue_islands``; None corrects all. Nearest is over the surface, and in space for
-    parts without a valid vertex. bones, weights (N, K), rows that sum to 1; the result has the same K, and rows without
-    rogue weights as they were. Weights of bones ``locked`` (P,) stay, rogue or not.
+    islands: those to correct, from ``rogue_islands``: all, or only those that are certain. Nearest is over the surface,
+    and in space for parts without a valid vertex. bones, weights (N, K), rows that sum to 1; the result has the same K,
+    and rows without corrected weights as they were. Weights of bones ``locked`` (P,) stay, rogue or not.
     """
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
     if not weights.any():
@@ -117,8 +117,7 @@ def remove_rogue_weights(
     locked = np.zeros(len(skeleton), bool) if locked is None else np.asarray(locked, dtype=bool)
     attachments = _Attachments(body, skeleton, weight_matrix(bones, weights, len(skeleton)))
     rogue = attachments.rogue()
-    chosen = rogue if islands is None else attachments.members(islands)
-    chosen = chosen & ~locked[attachments.bones]
+    chosen = attachments.members(islands) & ~locked[attachments.bones]
     donors, sources = attachments.donors(rogue | chosen, locked)
     hit = attachments.slots(chosen, bones) & (weights > 0)
     mass = np.where(hit, weights, 0.0).sum(axis=1)

@@ -17,11 +17,13 @@ from ..wording import counted, vertices_text
 from .bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from .weight_tools import check_unchanged, edit_vertices, forget_figures, out_of_edit_mode, weighted_or_edited_mesh
 
+_FOUND, _CORRECTED = "found", "corrected"
+
 
 @dataclass(frozen=True)
 class Rogues:
     """Islands that were found or corrected, their vertices and bones; locked: islands that stay, as the vertex groups
-    of their bones are locked."""
+    of their bones are locked; doubtful: others that may be meant, and are not checked or stay."""
 
     object_name: str
     done: str
@@ -29,11 +31,12 @@ class Rogues:
     vertices: int
     bones: int
     locked: int
+    doubtful: int
     seconds: float
 
     def summary(self) -> str:
         """The result in one line."""
-        text = f"{self.object_name}: no rogue weights {self.done if self.locked else 'found'}"
+        text = f"{self.object_name}: no rogue weights {self.done if self.locked or self.doubtful else 'found'}"
         if self.islands:
             text = (
                 f"{self.object_name}: rogue weights of {vertices_text(self.vertices)} {self.done}, in "
@@ -41,6 +44,9 @@ class Rogues:
             )
         if self.locked:
             text += f"; {counted(self.locked, 'island')} of locked vertex groups stay"
+        if self.doubtful:
+            left = "not checked" if self.done == _FOUND else "left as they are"
+            text += f"; {counted(self.doubtful, 'doubtful island')} {left}"
         return text
 
 
@@ -71,16 +77,17 @@ def find(context, object) -> background.Steps:
         item.vertex_count, item.strength = island.size, island.strength
         item.checked = island.certain and not weights.locked[island.bone]
         item.vertices = " ".join(map(str, island.vertices.tolist()))
-    locked = sum(bool(weights.locked[island.bone]) for island in islands)
     count = len(np.unique(np.concatenate([island.vertices for island in islands]))) if islands else 0
-    return _result(object, "found", islands, count, locked, begin)
+    doubtful = [island for island in islands if not island.certain]
+    return _result(object, _FOUND, islands, count, islands, doubtful, weights.locked, begin)
 
 
-def remove(context, object, only_checked: bool = False) -> background.Steps:
-    """Generator: give all rogue weights of ``object`` to the bones of valid neighbors; returns Rogues.
+def remove(context, object, only_checked: bool = False, include_doubtful: bool = False) -> background.Steps:
+    """Generator: give the certain rogue weights of ``object`` to the bones of valid neighbors; returns Rogues.
 
-    only_checked: those that are checked in the list, which must be of the mesh as it is. Locked groups stay. What is
-    corrected leaves the list. Raises SkinningError for all that the user can mend.
+    only_checked: those that are checked in the list instead, which must be of the mesh as it is. include_doubtful: all
+    that are found. Locked groups stay. What is corrected leaves the list; a list that was not used is cleared once
+    weights change. Raises SkinningError for all that the user can mend.
     """
     from ...core.binding.rogue import Island, remove_rogue_weights, rogue_islands
 
@@ -102,14 +109,16 @@ def remove(context, object, only_checked: bool = False) -> background.Steps:
             if _fingerprint(body, weights) != mark:
                 raise stale
             order = {name: index for index, name in enumerate(weights.names)}
-            islands = [Island(order[name], vertices, strength) for name, vertices, strength in given]
+            named = [Island(order[name], vertices, strength) for name, vertices, strength in given]
         else:
-            islands = rogue_islands(body, skeleton, weights.bones, weights.weights)
+            named = rogue_islands(body, skeleton, weights.bones, weights.weights)
+        doubtful = [] if only_checked or include_doubtful else [island for island in named if not island.certain]
+        islands = [island for island in named if island.certain] if doubtful else named
         checkpoint(progress, 0.5, "Removing rogue weights")
         clean = remove_rogue_weights(body, skeleton, weights.bones, weights.weights, islands, weights.locked)
-        return islands, clean
+        return islands, doubtful, clean
 
-    islands, clean = yield from background.run_in_worker(work)
+    islands, doubtful, clean = yield from background.run_in_worker(work)
     check_unchanged(object, len(weights.bones))
     changed = clean.changed
     if len(changed):
@@ -123,11 +132,11 @@ def remove(context, object, only_checked: bool = False) -> background.Steps:
         shown.active_index = min(shown.active_index, max(len(shown.islands) - 1, 0))
         # As they are stored now: rounding counts.
         shown.fingerprint = fingerprint(object) if shown.islands else ""
-    else:
+    elif len(changed):
         shown.islands.clear()
         shown.fingerprint = ""
     corrected = [island for island, gone in zip(islands, free, strict=True) if gone]
-    return _result(object, "corrected", corrected, len(changed), len(islands) - len(corrected), begin)
+    return _result(object, _CORRECTED, corrected, len(changed), islands + doubtful, doubtful, weights.locked, begin)
 
 
 def select(context, object, index: int = -1) -> str:
@@ -189,6 +198,8 @@ def _stale(object) -> BadScene:
     )
 
 
-def _result(object, done: str, islands, vertex_count: int, locked: int, begin: float) -> Rogues:
-    bones = len({island.bone for island in islands})
-    return Rogues(object.name, done, len(islands), vertex_count, bones, locked, time.perf_counter() - begin)
+def _result(object, done: str, islands, vertex_count: int, named, doubtful, locked, begin: float) -> Rogues:
+    bones = {island.bone for island in islands}
+    held, left = sum(locked[island.bone] for island in named), sum(not locked[island.bone] for island in doubtful)
+    seconds = time.perf_counter() - begin
+    return Rogues(object.name, done, len(islands), vertex_count, len(bones), int(held), left, seconds)

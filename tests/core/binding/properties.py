@@ -48,9 +48,9 @@ def weight_tools_keep_rows_convex(random):
     assert (has | ~had).all()
     # Only from the other vertices of its place, as a seam is closed, may one get weights that had none.
     assert np.isin(body.place, body.place[had])[has].all()
-    clean = remove_rogue_weights(body, skeleton, bones, weights, locked=locked)
-    assert_convex(clean.bones, clean.weights, count)
     islands = rogue_islands(body, skeleton, bones, weights)
+    clean = remove_rogue_weights(body, skeleton, bones, weights, islands, locked)
+    assert_convex(clean.bones, clean.weights, count)
     assert [island.size for island in islands] == sorted(island.size for island in islands)
     for after in (smooth, (clean.bones, clean.weights)):
         matrix = weight_matrix(*after, count).toarray()

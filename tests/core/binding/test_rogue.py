@@ -15,6 +15,12 @@ from .bodies import NO_EDGES
 from .planted_rogues import KINDS, human, meshes, pairs, planted, seen, tube
 
 
+def corrected_rows(body, skeleton, bones, weights, locked=None):
+    """Without all that is named."""
+    islands = rogue_islands(body, skeleton, bones, weights)
+    return remove_rogue_weights(body, skeleton, bones, weights, islands, locked)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["human", "tube", "parts"])
 def test_what_is_planted_and_seen_is_found_and_nothing_else(name, kind, shared_data):
@@ -29,7 +35,7 @@ def test_what_is_planted_and_seen_is_found_and_nothing_else(name, kind, shared_d
     assert len(visible & named) >= 0.99 * len(visible)
     assert len(named - right - own) <= 0.001 * len(bones)
     assert [island.size for island in islands] == sorted(island.size for island in islands)
-    clean = remove_rogue_weights(body, skeleton, *rows)
+    clean = remove_rogue_weights(body, skeleton, *rows, islands)
     assert set(clean.changed.tolist()) == {vertex for _, vertex in named}
     others = np.setdiff1d(np.arange(len(bones)), clean.changed)
     np.testing.assert_array_equal(clean.bones[others], rows[0][others])
@@ -67,7 +73,7 @@ def test_strays_of_full_weight_are_certain_and_faint_ones_are_not():
 def test_a_corrected_tube_bends_as_it_should():
     body, skeleton, bones, weights = tube()
     *_, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, 0.05, seed=5)
-    clean = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights)
+    clean = corrected_rows(body, skeleton, wrong_bones, wrong_weights)
     turn = Rotation.from_euler("z", 0.35)
     matrices = [np.eye(3, 4)]
     for joint in skeleton.heads[1:]:
@@ -105,7 +111,7 @@ def test_a_patch_is_one_island_and_only_its_share_is_given_away():
     assert island.bone == 7
     assert island.strength == pytest.approx(1 / 3)
     np.testing.assert_array_equal(island.vertices, patch)
-    clean = remove_rogue_weights(body, skeleton, bones, weights)
+    clean = remove_rogue_weights(body, skeleton, bones, weights, [island])
     after = dense(clean.bones, clean.weights, 8)
     assert not after[patch, 7].any()
     np.testing.assert_allclose(after[patch], tube_rows(patch), atol=0.2)
@@ -128,7 +134,7 @@ def test_the_nearest_valid_vertex_is_over_the_surface_not_through_space():
     bones[strays] = 1
     (island,) = rogue_islands(body, skeleton, bones, np.ones(bones.shape))
     np.testing.assert_array_equal(island.vertices, strays)
-    clean = remove_rogue_weights(body, skeleton, bones, np.ones(bones.shape))
+    clean = remove_rogue_weights(body, skeleton, bones, np.ones(bones.shape), [island])
     np.testing.assert_array_equal(clean.bones[:, 0], np.arange(2 * count) >= count)
 
 
@@ -148,7 +154,7 @@ def test_buttons_and_a_part_on_the_wrong_bone():
     (island,) = rogue_islands(body, skeleton, bones, weights)
     assert island.bone == 0
     np.testing.assert_array_equal(island.vertices, np.arange(len(body.rest) - len(button), len(body.rest)))
-    clean = remove_rogue_weights(body, skeleton, bones, weights)
+    clean = remove_rogue_weights(body, skeleton, bones, weights, [island])
     assert (clean.bones[island.vertices, 0] == 7).all()
 
 
@@ -160,9 +166,9 @@ def test_a_seam_does_not_cut_a_bone_in_two():
     assert rogue_islands(apart, skeleton, bones[corners], weights[corners]) == []
     right, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, 0.02, seed=3)
     vertices = sorted({vertex for _, vertex in right})
-    clean = remove_rogue_weights(apart, skeleton, wrong_bones[corners], wrong_weights[corners])
+    clean = corrected_rows(apart, skeleton, wrong_bones[corners], wrong_weights[corners])
     np.testing.assert_array_equal(clean.changed, np.flatnonzero(np.isin(corners, vertices)))
-    whole = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights)
+    whole = corrected_rows(body, skeleton, wrong_bones, wrong_weights)
     np.testing.assert_allclose(
         dense(clean.bones, clean.weights, 8), dense(whole.bones, whole.weights, 8)[corners], atol=1e-9
     )
@@ -194,7 +200,7 @@ def test_locked_bones_neither_lose_nor_gain():
     body, skeleton, bones, weights = tube()
     right, wrong_bones, wrong_weights = planted(body, skeleton, bones, weights, 0.05, seed=2)
     locked = np.arange(8) == min(right)[0]
-    clean = remove_rogue_weights(body, skeleton, wrong_bones, wrong_weights, locked=locked)
+    clean = corrected_rows(body, skeleton, wrong_bones, wrong_weights, locked)
     before, after = dense(wrong_bones, wrong_weights, 8), dense(clean.bones, clean.weights, 8)
     np.testing.assert_allclose(after[:, locked], before[:, locked], atol=1e-12)
     assert len(clean.changed) > 0
@@ -213,8 +219,8 @@ def test_bodies_that_are_hardly_any(body):
     bones = np.array([random.choice(3, 2, replace=False) for _ in range(10)], np.int32)
     weights = random.dirichlet(np.ones(2), 10)
     skeleton = Skeleton(np.zeros((3, 3)), [[1, 0, 0], [0, 1, 0], [0, 0, 0]], [-1, 0, 0])
-    clean = remove_rogue_weights(body, skeleton, bones, weights)
+    clean = corrected_rows(body, skeleton, bones, weights)
     np.testing.assert_allclose(clean.weights.sum(axis=1), 1, atol=1e-9)
-    none = remove_rogue_weights(body, skeleton, bones, np.zeros((10, 2)))
+    none = corrected_rows(body, skeleton, bones, np.zeros((10, 2)))
     assert not none.weights.any()
     assert len(none.changed) == 0
