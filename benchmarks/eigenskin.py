@@ -2,13 +2,15 @@
 """EigenSkin: error over components as in the paper's figure 7, unseen poses, soft tissue, building, playing, memory.
 
 The human rig of ../shared/data learns the shapes of dual quaternion skinning, a limb those of a soft body that Blender
-simulates. Errors are ‖what is left‖ / ‖what plain linear blending misses‖ over all poses of a row. Seconds of the
-processor do not count other work on the machine; memory is the most that a process ever had.
+simulates. Errors, of shapes and in the last table of normals, are ‖what is left‖ / ‖what plain linear blending misses‖
+over all poses of a row. Seconds of the processor do not count other work on the machine; memory is the most that a
+process ever had.
 """
 
 import argparse
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +23,17 @@ from _process import in_own_process, peak_memory  # noqa: E402 (beside this file
 from _tables import Tables  # noqa: E402 (beside this file)
 from human_rig import HUMAN  # noqa: E402 (in demos)
 
-from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors  # noqa: E402 (checkout's)
+from skinning_tools.core.deform import vertex_normals  # noqa: E402 (the checkout's)
+from skinning_tools.core.eigenskin import (  # noqa: E402 (the checkout's)
+    EigenSkinSettings,
+    build_eigenskin,
+    example_errors,
+    rest_displacements,
+)
 
 MOST = 6
 UNSEEN_COMPONENTS = (1, 3, 5, 10)
+NORMAL_COMPONENTS = (1, 3, 5)
 
 # Figure 7: 0 to 5 eigendisplacements of the thumb's carpal-metacarpal joint.
 PAPER_THUMB = (1.0, 0.161, 0.160, 0.100, 0.098, 0.065)
@@ -37,8 +46,22 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5, help="builds that building is timed with")
     parser.add_argument("--updates", type=int, default=400, help="updates that playing is timed with")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    parser.add_argument("--only", choices=["normals"], help="only this table; --write leaves the others as they are")
     options = parser.parse_args()
     tables = Tables()
+    if not options.only:
+        show_all_but_normals(tables, options)
+    if HUMAN.is_file():
+        show_normals(tables)
+    if options.write and options.only:
+        tables.replace(options.write)
+    elif options.write:
+        command = "`python3 build.py bench eigenskin --write docs/eigenskin_figures.md`"
+        tables.write(options.write, "EigenSkin in figures", f"Made by {command}.")
+    return 0
+
+
+def show_all_but_normals(tables: Tables, options: argparse.Namespace) -> None:
     blender = importlib.util.find_spec("bpy") is not None
     if not HUMAN.is_file():
         print("The human rig is not beside the checkout (../shared/data).")
@@ -54,10 +77,6 @@ def main() -> int:
             show_playing(tables, options.updates)
             show_sizes(tables)
         show_layouts(tables, options.updates)
-    if options.write:
-        command = "`python3 build.py bench eigenskin --write docs/eigenskin_figures.md`"
-        tables.write(options.write, "EigenSkin in figures", f"Made by {command}.")
-    return 0
 
 
 def show_components(tables: Tables) -> None:
@@ -205,6 +224,49 @@ def show_layouts(tables: Tables, repeats: int) -> None:
     )
     for name, wall, processor in rows:
         tables.row(name, *map(milliseconds, (wall, processor)))
+
+
+def show_normals(tables: Tables) -> None:
+    body = human.Character.read()
+    surface = vertex_normals(body.rig.rest, body.triangles)
+    tables.begin(
+        "Normals",
+        "What is left of the normals' corrections in the rest pose, over the whole mesh, with so many components. "
+        "Joints and examples are those of *Error over components*. Optimum: of the singular value decomposition of the "
+        "corrections themselves. As built: the attributes, one for each component of the displacements.",
+        *("joint", *map(str, NORMAL_COMPONENTS)),
+    )
+    for label, name in (human.HINGES | human.BALLS).items():
+        examples = body.examples(human.turns_about(name, trained_axes(body, label, name)))
+        normals = np.array([vertex_normals(shape, body.triangles) for shape in examples.shapes])
+        examples = replace(examples, normals=normals)
+        wanted = normal_corrections(body.rig, examples, surface)
+        values = np.linalg.svd(wanted.reshape(len(wanted), -1), compute_uv=False)
+        optimum, built = [], []
+        for count in NORMAL_COMPONENTS:
+            model = build_eigenskin(
+                body.rig, examples, EigenSkinSettings(components=count), rest_surface_normals=surface
+            )
+            built.append(np.linalg.norm(wanted - stored_normals(model, examples)))
+            optimum.append(np.linalg.norm(values[count:]))
+        for row, left in ((f"{label}, optimum", optimum), (f"{label}, as built", built)):
+            tables.row(row, *ratios(np.array(left) / np.linalg.norm(wanted)))
+
+
+def normal_corrections(rig, examples, surface) -> np.ndarray:
+    """(E, N, 3) what is to be added to the rest pose's normals ``surface`` (N, 3)."""
+    found = rest_displacements(
+        *(rig.rest, rig.bones, rig.weights, examples.matrices, examples.shapes), examples.normals, surface
+    )
+    return found.values[..., 3:].astype(float)
+
+
+def stored_normals(model, examples) -> np.ndarray:
+    """(E, N, 3) what the model's only support adds to them."""
+    (support,) = model.supports
+    added = np.zeros((len(examples.shapes), len(support.mask), 3))
+    added[:, support.vertices] = np.tensordot(model.values(examples.rotations), support.normal_components, axes=1)
+    return added
 
 
 def trained_axes(body: human.Character, label: str, name: str) -> np.ndarray:

@@ -141,6 +141,33 @@ def test_benchmarks_go_by_names_with_hyphens_too(monkeypatch, name):
     assert call[2:] == ("--frames", "5")
 
 
+def test_a_benchmark_can_write_one_table_into_a_page(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from _tables import Tables
+
+    def page(name: str, **figures: str) -> str:
+        tables = Tables()
+        for title, figure in figures.items():
+            tables.begin(title, "What it shows.", "joint", "error")
+            tables.row("knee", figure)
+            tables.note("A line below.")
+        tables.write(tmp_path / name, "In figures", "Made by a command.")
+        return (tmp_path / name).read_text("utf-8")
+
+    new = Tables()
+    new.begin("Middle", "What it shows.", "joint", "error")
+    new.row("knee", "5")
+    new.note("A line below.")
+    for before, after in (
+        ({"First": "1", "Middle": "2", "Last": "3"}, {"First": "1", "Middle": "5", "Last": "3"}),
+        ({"First": "1", "Middle": "2"}, {"First": "1", "Middle": "5"}),
+        ({"First": "1"}, {"First": "1", "Middle": "5"}),
+    ):
+        page("page.md", **before)
+        new.replace(tmp_path / "page.md")
+        assert (tmp_path / "page.md").read_text("utf-8") == page("expected.md", **after)
+
+
 @pytest.mark.usefixtures("made_environment")
 def test_an_unknown_benchmark_is_answered_with_the_known_ones(capsys):
     assert commands.main(["bench", "speed"]) == 1
