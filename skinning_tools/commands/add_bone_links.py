@@ -11,7 +11,7 @@ from ..scene.joint_helpers import bone_links
 from ..scene.joint_helpers.joint_helper_rig import TWIST
 from ..scene.joint_helpers.joint_helper_settings import KIND_ITEMS
 from . import arguments
-from .common import find_armature, progress_of
+from .common import UsageError, find_armature, progress_of
 from .outcome import Outcome, Row, each
 
 
@@ -27,18 +27,24 @@ def add(commands) -> None:
     arguments.add_enumeration(links, "--kind", KIND_ITEMS, KIND_ITEMS[0][0], "what to add (default: %(default)s)")
     links.add_argument(
         "--threshold",
-        type=float,
+        type=arguments.number,
         default=60.0,
         metavar="DEGREES",
         help="joints that turn by no more need none (default: %(default)g)",
     )
-    links.add_argument("--most", type=int, default=3, metavar="N", help="most at one joint (default: %(default)s)")
     links.add_argument(
-        "--count", type=int, default=0, metavar="N", help="so many at each joint (default: as its range asks for)"
+        "--most", type=arguments.whole_number, default=3, metavar="N", help="most at one joint (default: %(default)s)"
+    )
+    links.add_argument(
+        "--count",
+        type=arguments.whole_number,
+        default=0,
+        metavar="N",
+        help="so many at each joint (default: as its range asks for)",
     )
     links.add_argument(
         "--reach",
-        type=float,
+        type=arguments.number,
         default=0.0,
         metavar="DISTANCE",
         help="blend the weights anew up to here from the joint (default: keep the blend that is there)",
@@ -49,6 +55,10 @@ def add(commands) -> None:
 
 
 def _run(options) -> Outcome:
+    if options.count and options.most != 3:
+        raise UsageError("--count is how many there are at each joint: leave out --most")
+    if options.count and not options.all_joints and options.threshold != 60:
+        raise UsageError("With --joints and --count all of these joints get bones: leave out --threshold")
     context = bpy.context
     armature = find_armature(context.scene, options.object)
     given = bone_links.LinkSettings(

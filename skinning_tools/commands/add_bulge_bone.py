@@ -34,27 +34,39 @@ def add(commands) -> None:
         bulge, "--measure", MEASURE_ITEMS, None, "what angle of the driver bone counts (default: the preset's)"
     )
     bulge.add_argument(
-        "--from", dest="angle_start", type=float, metavar="DEGREES", help="where it begins (default: the preset's)"
+        "--from",
+        dest="angle_start",
+        type=arguments.number,
+        metavar="DEGREES",
+        help="where it begins (default: the preset's)",
     )
     bulge.add_argument(
-        "--to", dest="angle_end", type=float, metavar="DEGREES", help="where it is full (default: the preset's)"
+        "--to",
+        dest="angle_end",
+        type=arguments.number,
+        metavar="DEGREES",
+        help="where it is full (default: the preset's)",
     )
     bulge.add_argument(
         "--amount",
-        type=float,
+        type=arguments.number,
         default=0.0,
         metavar="SHARE",
         help="how far the skin moves, as a share of the radius (default: the preset's)",
     )
     bulge.add_argument(
         "--radius",
-        type=float,
+        type=arguments.number,
         default=0.0,
         metavar="DISTANCE",
         help="how far it reaches (default: by the bone's length)",
     )
     bulge.add_argument(
-        "--around", type=float, default=0.0, metavar="DEGREES", help="turn its center about the bone (default: 0)"
+        "--around",
+        type=arguments.number,
+        default=0.0,
+        metavar="DEGREES",
+        help="turn its center about the bone (default: 0)",
     )
     bulge.add_argument("--through-space", action="store_true", help="measure the radius straight, not over the skin")
     bulge.add_argument("--mirror", action="store_true", help="one on the other side, too")

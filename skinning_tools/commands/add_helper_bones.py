@@ -15,11 +15,13 @@ def add(commands) -> None:
         "bones that are there, and their keyframes, stay as they are.",
     )
     partial_solve.add_parts(helpers)
-    helpers.add_argument("--bones", type=int, default=4, metavar="N", help="number of helpers (default: %(default)s)")
+    helpers.add_argument(
+        "--bones", type=arguments.whole_number, default=4, metavar="N", help="number of helpers (default: %(default)s)"
+    )
     arguments.add_bone_kind(helpers, "RIGID", "SCALED", "AFFINE")
     helpers.add_argument(
         "--influences",
-        type=int,
+        type=arguments.whole_number,
         default=8,
         metavar="N",
         help="most bones of a vertex, its own included (default: %(default)s)",

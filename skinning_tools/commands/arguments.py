@@ -23,6 +23,40 @@ class PathType:
         return text if self.pattern else Path(os.path.expanduser(text)).absolute()
 
 
+def whole_number(text: str) -> int:
+    """For argparse: as many digits as Blender's own properties hold."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number") from None
+    if not -LARGEST <= number <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is too large a number")
+    return number
+
+
+def frame_number(text: str) -> int:
+    """For argparse: the number of a frame that Blender has."""
+    number = whole_number(text)
+    if not -LAST_FRAME <= number <= LAST_FRAME:
+        raise argparse.ArgumentTypeError(f"{text} is no frame: they go from {-LAST_FRAME} to {LAST_FRAME}")
+    return number
+
+
+def number(text: str) -> float:
+    """For argparse: what single precision, in which Blender calculates, holds as well."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+    if not abs(value) <= LARGEST_FLOAT:
+        raise argparse.ArgumentTypeError(f"{text} is no number that can be used")
+    return value if abs(value) >= LEAST_FLOAT else 0.0
+
+
+LARGEST = 2**31 - 1
+LARGEST_FLOAT, LEAST_FLOAT = 3e38, 1e-37
+LAST_FRAME = 1_048_574
+
 READ, READ_PATTERN, WRITTEN = PathType(), PathType(pattern=True), PathType(written=True)
 
 
@@ -127,7 +161,7 @@ def add_bone_kind(command, *kinds: str) -> None:
 def add_influences(command) -> None:
     command.add_argument(
         "--influences",
-        type=int,
+        type=whole_number,
         default="4",
         metavar="N",
         help="most bones that may move one vertex (default: %(default)s)",
@@ -137,7 +171,7 @@ def add_influences(command) -> None:
 def add_smoothness(command) -> None:
     command.add_argument(
         "--smoothness",
-        type=float,
+        type=number,
         default="0.0",
         metavar="S",
         help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
@@ -146,15 +180,17 @@ def add_smoothness(command) -> None:
 
 def add_range(command, of: str = "") -> None:
     """First and last frame; ``of``, what they are frames of."""
-    command.add_argument("--frame-start", type=int, metavar="F", help=f"first frame{of} (default: the scene's)")
-    command.add_argument("--frame-end", type=int, metavar="F", help=f"last frame{of} (default: the scene's)")
+    command.add_argument(
+        "--frame-start", type=frame_number, metavar="F", help=f"first frame{of} (default: the scene's)"
+    )
+    command.add_argument("--frame-end", type=frame_number, metavar="F", help=f"last frame{of} (default: the scene's)")
 
 
 def add_frames(command, use: str, of: str = "") -> None:
     """``add_range``, and a step; ``use``, such as "convert", what is done with every N-th."""
     add_range(command, of)
     command.add_argument(
-        "--frame-step", type=int, default=1, metavar="N", help=f"{use} every N-th frame (default: %(default)s)"
+        "--frame-step", type=whole_number, default=1, metavar="N", help=f"{use} every N-th frame (default: %(default)s)"
     )
 
 

@@ -21,14 +21,14 @@ def add(commands) -> None:
     arguments.add_skinned_object(bake)
     bake.add_argument(
         "--sigma",
-        type=float,
+        type=arguments.number,
         default=0.1,
         metavar="S",
         help="how alike weights must be to share a center (default: %(default)s)",
     )
     bake.add_argument(
         "--subdivision-epsilon",
-        type=float,
+        type=arguments.number,
         default=0.1,
         metavar="E",
         help="sum faces whose weights differ by more in finer pieces, 0 none (default: %(default)s)",

@@ -31,7 +31,7 @@ def add(commands) -> None:
     bind.add_argument("--replace", action="store_true", help="make weights anew that there are already")
     bind.add_argument(
         "--distance-limit",
-        type=float,
+        type=arguments.number,
         default=0.0,
         metavar="D",
         help="how far a bone reaches, in the scene's units (default: no limit)",
@@ -47,6 +47,16 @@ def add(commands) -> None:
 def _run(options) -> Outcome:
     if (options.whole_parts or options.as_objects) and options.method != "RIGID":
         raise UsageError("--whole-parts and --as-objects go with --method RIGID only")
+    idle = {
+        "--influences": options.influences != 4,
+        "--distance-limit": options.distance_limit,
+        "--use-envelopes": options.use_envelopes,
+    }
+    if options.method == "RIGID" and any(idle.values()):
+        names = ", ".join(name for name, given in idle.items() if given)
+        raise UsageError(f"With --method RIGID each vertex follows its nearest bone: leave out {names}")
+    if options.as_objects and options.replace:
+        raise UsageError("--as-objects makes no weights: leave out --replace")
     context = bpy.context
     meshes = [find_object(context.scene, name) for name in dict.fromkeys(options.object)]
     for ob in meshes:

@@ -28,7 +28,11 @@ def add(commands) -> None:
     )
     arguments.add_range(build, " of the examples")
     build.add_argument(
-        "--frame-step", type=int, default=1, metavar="N", help="an example every N frames (default: %(default)s)"
+        "--frame-step",
+        type=arguments.whole_number,
+        default=1,
+        metavar="N",
+        help="an example every N frames (default: %(default)s)",
     )
     build.add_argument(
         "--all-frames",
@@ -36,30 +40,46 @@ def add(commands) -> None:
         help="read all frames of the range, not only those that Pose Joints has marked, where there are any",
     )
     build.add_argument(
-        "--components", type=int, default=3, metavar="N", help="shape keys for each joint (default: %(default)s)"
+        "--components",
+        type=arguments.whole_number,
+        default=3,
+        metavar="N",
+        help="shape keys for each joint (default: %(default)s)",
     )
     build.add_argument(
-        "--budget", type=int, default=0, metavar="N", help="shape keys in all, to the joints that need them most"
+        "--budget",
+        type=arguments.whole_number,
+        default=0,
+        metavar="N",
+        help="shape keys in all, to the joints that need them most",
     )
     build.add_argument(
         "--support-threshold",
-        type=float,
+        type=arguments.number,
         default=0.04,
         metavar="S",
         help="share of a joint's largest displacement from which on vertices are corrected (default: %(default)s)",
     )
     build.add_argument(
         "--max-per-vertex",
-        type=int,
+        type=arguments.whole_number,
         default=10,
         metavar="N",
         help="most shape keys that may move one vertex (default: %(default)s)",
     )
     build.add_argument(
-        "--radius", type=float, default=0.0, metavar="DEGREES", help="of the interpolation (default: automatic)"
+        "--radius",
+        type=arguments.number,
+        default=0.0,
+        metavar="DEGREES",
+        help="of the interpolation (default: automatic)",
     )
     build.add_argument(
-        "--joint-pairs", type=int, default=0, metavar="N", help="most pairs of joints that get corrections of their own"
+        "--joint-pairs",
+        type=arguments.whole_number,
+        default=0,
+        metavar="N",
+        help="most pairs of joints that get corrections of their own",
     )
     arguments.add_incomplete(build)
     build.add_argument("--normals", action="store_true", help="store corrections of the normals as attributes")

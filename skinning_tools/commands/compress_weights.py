@@ -18,10 +18,16 @@ def add(commands) -> None:
         "measure how far that moves vertices over the animation, and save the file.",
     )
     arguments.add_skinned_object(compress)
-    compress.add_argument("--bits", type=int, choices=(8, 16), default=8, help="of a weight (default: %(default)s)")
+    compress.add_argument(
+        "--bits", type=arguments.whole_number, choices=(8, 16), default=8, help="of a weight (default: %(default)s)"
+    )
     arguments.add_influences(compress)
     compress.add_argument(
-        "--threshold", type=float, default=0.0, metavar="W", help="drop weights below this (default: %(default)s)"
+        "--threshold",
+        type=arguments.number,
+        default=0.0,
+        metavar="W",
+        help="drop weights below this (default: %(default)s)",
     )
     arguments.add_frames(compress, "measure", " to measure")
     arguments.add_incomplete(compress)

@@ -88,29 +88,35 @@ def add_settings(command) -> None:
         help="settings to start from: Cloth, Creature, Face, 'Game Rigid', or one saved in the panel; other options "
         "change them",
     )
-    command.add_argument("--bones", type=int, default="20", metavar="N", help="number of bones (default: %(default)s)")
+    command.add_argument(
+        "--bones", type=arguments.whole_number, default="20", metavar="N", help="number of bones (default: %(default)s)"
+    )
     arguments.add_bone_kind(command, "AFFINE", "SCALED", "RIGID")
     arguments.add_influences(command)
     command.add_argument(
-        "--iterations", type=int, default="15", metavar="N", help="rounds of improvement (default: %(default)s)"
+        "--iterations",
+        type=arguments.whole_number,
+        default="15",
+        metavar="N",
+        help="rounds of improvement (default: %(default)s)",
     )
     command.add_argument(
         "--target-error",
-        type=float,
+        type=arguments.number,
         default="0.0",
         metavar="E",
         help="E_RMS to reach with as few bones as possible, at most --bones (default: not used)",
     )
     command.add_argument(
         "--residual-shapes",
-        type=int,
+        type=arguments.whole_number,
         default="0",
         metavar="N",
         help="number of keyed shape keys that correct what the bones leave over (default: %(default)s)",
     )
     command.add_argument(
         "--key-tolerance",
-        type=float,
+        type=arguments.number,
         default="0.0",
         metavar="T",
         help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..core.errors import BadPath, BadScene
 from ..scene.written_files import Target, remove_halves
 from . import convert
-from .arguments import WRITTEN
+from .arguments import WRITTEN, whole_number
 from .blend_mark import RESULT
 from .blender_child import LOG, Child, end, end_text
 from .common import UsageError, progress_of, say, say_error
@@ -44,7 +44,7 @@ def add(commands) -> None:
         "--overwrite", action="store_true", help="save over files in that folder, whoever wrote them"
     )
     convert_shots.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
+        "--jobs", type=whole_number, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
     )
     convert_shots.add_argument("--list", action="store_true", help="only print the shots with their numbers")
     convert_shots.add_argument("--again", action="store_true", help="convert finished shots, too")

@@ -30,7 +30,7 @@ def add(commands) -> None:
     source.add_argument("--copies", action="store_true", help="the posed copies that the file has (the default)")
     fit.add_argument(
         "--frame",
-        type=int,
+        type=arguments.frame_number,
         action="append",
         default=[],
         metavar="F",
@@ -49,14 +49,14 @@ def add(commands) -> None:
     )
     fit.add_argument(
         "--influences",
-        type=int,
+        type=arguments.whole_number,
         default=0,
         metavar="N",
         help="most bones of a vertex (default: as many as some vertex has)",
     )
     fit.add_argument(
         "--threshold",
-        type=float,
+        type=arguments.number,
         default=0.0,
         metavar="D",
         help="vertices that are this close already keep their weights",

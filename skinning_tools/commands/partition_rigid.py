@@ -22,14 +22,14 @@ def add(commands) -> None:
     arguments.add_enumeration(partition, "--to", OUTPUTS, "ATTRIBUTE", "what to make (default: %(default)s)")
     partition.add_argument(
         "--tolerance",
-        type=float,
+        type=arguments.number,
         default=0.0,
         metavar="W",
         help="weight that a vertex of a rigid part may have on other bones (default: %(default)s)",
     )
     partition.add_argument(
         "--least-faces",
-        type=int,
+        type=arguments.whole_number,
         default=1,
         metavar="N",
         help="smaller parts stay with the skin (default: %(default)s)",

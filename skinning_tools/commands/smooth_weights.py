@@ -20,15 +20,17 @@ def add(commands) -> None:
     arguments.add_skinned_object(smooth)
     smooth.add_argument(
         "--strength",
-        type=float,
+        type=arguments.number,
         default=0.5,
         metavar="S",
         help="how far a vertex goes to its neighbors' mean in an iteration, 0 to 1 (default: %(default)s)",
     )
-    smooth.add_argument("--iterations", type=int, default=5, metavar="N", help="how often (default: %(default)s)")
+    smooth.add_argument(
+        "--iterations", type=arguments.whole_number, default=5, metavar="N", help="how often (default: %(default)s)"
+    )
     smooth.add_argument(
         "--influences",
-        type=int,
+        type=arguments.whole_number,
         default=0,
         metavar="N",
         help="most bones that may move one vertex (default: 4, or as many as the mesh has)",

@@ -39,7 +39,7 @@ class Work:
             "reduction": positions * rows,
             "eigenvectors": rows**3,
             "sweeps over bones": sweeps * vertices * bones,
-            "sweeps over influences": sweeps * vertices * wanted.max_influences**2,
+            "sweeps over influences": sweeps * vertices * wanted.influences**2,
             "sweeps over motion": sweeps * bones * frames * stiff,
             "residual shapes": positions * (wanted.residual_shapes > 0),
             "smoothing": vertices * bones * (wanted.smoothness > 0),
@@ -52,7 +52,7 @@ class Work:
                 "simulated": self.simulated,
             },
             "solve": solve,
-            "write": {"start": 1.0, "weights": vertices * wanted.max_influences, "keys": frames * bones},
+            "write": {"start": 1.0, "weights": vertices * wanted.influences, "keys": frames * bones},
             "measure": {"start": 1.0, "frames": frames, "positions": positions},
         }
         if self.key_tolerance:

@@ -87,7 +87,7 @@ def test_overwrites_only_when_told(shot, capsys):
         (["--object", "Flag", "--bones", "0"], 1, "Bone count must be at least 1"),
         (["--object", "Flag", "--bones", "1000"], 1, '"Flag"'),
         (["--object", "Flag", "--frame-start", "9", "--frame-end", "3"], 1, "inside out"),
-        (["--object", "Flag", "--bones", "many"], 2, "invalid int value"),
+        (["--object", "Flag", "--bones", "many"], 2, "many is no whole number"),
         (["--object", "Flag", "--kind", "SOFT"], 2, "invalid choice"),
         ([], 2, "--object"),
     ],

@@ -85,3 +85,17 @@ def test_reasons_not_to_bind(shot, tmp_path, capsys):
     assert run("--object", "Arm", "--whole-parts", "--output", output) == 2
     assert run("--object", "Arm", "--method", "MAGIC", "--output", output) == 2
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "idle"),
+    [
+        (["--influences", "2"], "--influences"),
+        (["--distance-limit", "1"], "--distance-limit"),
+        (["--use-envelopes"], "--use-envelopes"),
+        (["--as-objects", "--replace"], "--replace"),
+    ],
+)
+def test_options_that_would_be_passed_over(shot, tmp_path, capsys, given, idle):
+    assert run("--object", "Arm", "--method", "rigid", *given, "--output", tmp_path / "out.blend") == 2
+    assert f"leave out {idle}" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_explains_the_missing_modifier(shot, capsys):
         (["--object", "Leg"], 1, 'no object "Leg"'),
         (["--object", "Rig"], 1, '"Rig" is not a mesh'),
         (["--object", "Arm", "--sigma", "0"], 1, "Sigma must be greater than zero"),
-        (["--object", "Arm", "--sigma", "small"], 2, "invalid float value"),
+        (["--object", "Arm", "--sigma", "small"], 2, "small is no number"),
         ([], 2, "--object"),
     ],
 )

@@ -119,3 +119,15 @@ def test_reasons_not_to_work(shot, tmp_path, capsys):
 def test_bones_must_be_named(shot, tmp_path, capsys, command, option):
     assert run(command, "--object", "Bar", "--output", tmp_path / "out.blend") == 2
     assert option in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "idle"),
+    [
+        (["--all-joints", "--count", "2", "--most", "4"], "--most"),
+        (["--joints", "fore.L", "--count", "2", "--threshold", "20"], "--threshold"),
+    ],
+)
+def test_options_that_would_be_passed_over(shot, tmp_path, capsys, given, idle):
+    assert run("add-bone-links", "--object", "Bar", *given, "--output", tmp_path / "out.blend") == 2
+    assert f"leave out {idle}" in capsys.readouterr().err

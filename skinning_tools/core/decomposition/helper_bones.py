@@ -103,6 +103,11 @@ def add_helper_bones(
     bones, weights = checked_skin(animation, rest, bones, weights, own_count, bone_kind)
     if bone_count < 1:
         raise BadSettings(f"The number of helper bones must be at least 1, not {bone_count}")
+    if bone_count > animation.vertex_count:
+        raise BadSettings(
+            f"{animation.name} has {animation.vertex_count} vertices, too few for {bone_count} helper bones. "
+            "Ask for at most one per vertex"
+        )
     if len(transforms) != len(animation.frames):
         raise BadSettings(f"The bones have {len(transforms)} frames, {animation.name} has {len(animation.frames)}")
     if own_weights not in OWN_WEIGHTS:
@@ -111,6 +116,7 @@ def add_helper_bones(
         raise BadSettings(
             f"Max influences must be at least 2, the vertex's own bone and a helper, not {max_influences}"
         )
+    max_influences = min(max_influences, own_count + bone_count)
     given = rest, transforms, bones, weights, max_influences, locked_bones, locked_vertices
     solver = _Helpers(animation, rest, transforms, HelperTargets(animation, *given), max_influences)
     solver.seed(bone_count, bone_kind, span(progress, 0.0, 0.3))

@@ -73,7 +73,7 @@ def solve_weights(
     much of the error may be given for weights that are smooth over the surface of ``animation.triangles`` and the
     ``edges`` (E, 2) of no triangle. given: what of the present weights stays.
     Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
-    K = max_influences, or more where locked bones leave no place for one that is free.
+    K = max_influences, or P where that is fewer, or more where locked bones leave no place for one that is free.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where
     all is locked or ``given`` is no good, Cancelled.
     """
@@ -84,7 +84,9 @@ def solve_weights(
         given = replace(given, bones=convex[0], weights=convex[1])
     matrix = AnimationMatrix(animation.frames)
     points, moved = matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
-    problem = WeightProblem.of(matrix, homogeneous(points), to_rows(moved), max_influences, given)
+    problem = WeightProblem.of(
+        matrix, homogeneous(points), to_rows(moved), min(max_influences, transforms.shape[1]), given
+    )
     if not len(problem.chosen):
         raise BadWeights(
             f"All weights of {animation.name} are locked, so there is nothing to solve for. Unlock some vertex groups, "

@@ -137,7 +137,7 @@ def _solve_as_published(
     triangles, part = prepared.animation.triangles, span(progress, 0.0, 0.1)
 
     with clock.stage("segmentation"):
-        state = kavan2010.first_regions(matrix, reduction, triangles, bone_count, settings.max_influences, part)
+        state = kavan2010.first_regions(matrix, reduction, triangles, bone_count, settings.influences, part)
     with clock.stage("iterations"):
         part = span(progress, 0.1, 1.0)
         rows, errors = kavan2010.iterate(reduction, state, bone_count, settings, part, prepared.watching(watch))
@@ -236,7 +236,7 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
         part = span(progress, number / len(starts), (number + 1) / len(starts))
         found.append(moved(start(span(part, 0.0, 0.4)), span(part, 0.4, 1.0)))
     labels = min(found, key=lambda each: squared_error(points, reduction.coefficients, each, bone_count))
-    return _single_bones(points, labels, min(settings.max_influences, bone_count))
+    return _single_bones(points, labels, min(settings.influences, bone_count))
 
 
 def _single_bones(points, labels, influences) -> VertexState:
@@ -257,7 +257,7 @@ def _finished(
     """The solution in object space, with residual shapes, and the error of the whole against the animation itself."""
     rest, transforms = prepared.matrix.to_object_space(solution.state.points[:, :3], solution.transforms)
     bones, weights = solution.state.bones, solution.state.weights
-    missing = settings.max_influences - bones.shape[1]
+    missing = settings.influences - bones.shape[1]
     if missing > 0:
         bones = np.hstack([bones, np.repeat(bones[:, :1], missing, axis=1)])
         weights = np.hstack([weights, np.zeros((len(weights), missing))])

@@ -58,6 +58,11 @@ class Settings:
         if not 0 <= self.target_error < math.inf:
             raise BadSettings(f"Target error must be a number from 0 on, not {self.target_error:g}")
 
+    @property
+    def influences(self) -> int:
+        """``max_influences``, of which no more can be than there are bones."""
+        return min(self.max_influences, self.bone_count)
+
 
 @dataclass(frozen=True)
 class Decomposition:

@@ -21,6 +21,8 @@ _SCATTERED_LARGEST = 2.0
 _LEAST_EIGENVALUE = 1e-4
 _SHRUNK = 0.8
 _MOST_STEPS = 40
+# In radians; above, no step comes down to one that serves.
+_LARGEST_RADIUS = 1e5
 
 
 def basis_weights(distances: np.ndarray, values: np.ndarray, radius: float) -> np.ndarray:
@@ -55,6 +57,7 @@ def _spread(distances: np.ndarray) -> list[int]:
 def usable_radius(distances: np.ndarray, radius: float) -> float:
     """``radius``, or the largest of a few smaller ones with which observations at ``distances`` (M, M) can be told
     apart. About an axis the basis always is positive definite; over all rotations only for radii below about two."""
+    radius = min(radius, _LARGEST_RADIUS)
     for _ in range(_MOST_STEPS):
         if np.linalg.eigvalsh(np.exp(-distances / radius))[0] >= _LEAST_EIGENVALUE:
             break

@@ -35,6 +35,9 @@ from .link_rig import LinkPlan, constrain_links, link_specs
 # A joint that turns less does not move in the animation: its range is not known.
 _STILL = np.radians(1.0)
 
+# Far above what a joint can use; each one is a bone, a constraint and a vertex group.
+_MOST_AT_A_JOINT = 100
+
 _WORDS = {LINKS: "link", TWIST: "twist"}
 
 
@@ -59,8 +62,8 @@ class LinkSettings:
         if not 0 < self.threshold <= np.pi:
             raise BadSettings(f"The threshold must be above 0° and at most 180°, not {np.degrees(self.threshold):g}°")
         for name, value, least in (("Most Bones", self.most, 1), ("Count", self.count, 0)):
-            if value < least:
-                raise BadSettings(f"{name} must be at least {least}, not {value}")
+            if not least <= value <= _MOST_AT_A_JOINT:
+                raise BadSettings(f"{name} must be from {least} to {_MOST_AT_A_JOINT}, not {value}")
         if not (self.reach >= 0 and np.isfinite(self.reach)):
             raise BadSettings(f"The reach must not be negative, not {self.reach:g}")
 
