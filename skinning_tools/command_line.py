@@ -2,6 +2,7 @@
 """`blender -b file.blend --command skinning ...`: the extension's work, unattended."""
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -32,6 +33,7 @@ from .commands import (
 )
 from .commands.arguments import add_common, path_options
 from .commands.common import UsageError
+from .commands.stopping import end_with_parent
 
 # In the order of the help's list.
 COMMANDS = (
@@ -59,6 +61,7 @@ COMMANDS = (
 
 def main(arguments: list[str]) -> int:
     """Run one subcommand; returns the exit code (``commands.running.EXIT_CODES``)."""
+    end_with_parent()
     try:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
@@ -121,8 +124,9 @@ def _run_as_program() -> None:
     if __package__ not in bpy.context.preferences.addons:
         importlib.import_module(__package__).register()
     status = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or a pipe that nobody reads
+        sys.stdout.flush()
+        sys.stderr.flush()
     # Blender's 4.2 module can crash while Python shuts down.
     os._exit(status)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import bpy
 
 from ..scene.written_files import Kind, Target, begins_with
+from .stopping import PARENT_VARIABLE
 
 # What a child gets to clean up after the signal to end.
 END_SECONDS = 10.0
@@ -62,7 +63,8 @@ class Child:
             self._lines.flush()
             self.process = subprocess.Popen(
                 blender_command(arguments),
-                stdin=subprocess.DEVNULL,
+                # Nothing is written to it: its end tells the child that this process is gone.
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=_environment(share),
@@ -82,6 +84,7 @@ class Child:
         if code is not None:
             self._reader.join(END_SECONDS)
             self._lines.close()
+            self.process.stdin.close()
         return code
 
     def last_words(self) -> str:
@@ -114,6 +117,7 @@ def end(children: list[Child]) -> None:
         try:
             child.process.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
+            child.process.stdin.close()
             child.process.kill()
             child.process.wait()
     for child in children:
@@ -130,9 +134,9 @@ def end_text(code: int) -> str:
 
 
 def _environment(share: int) -> dict[str, str]:
-    """That of this process; what the user has set there himself counts."""
+    """That of this process; what the user has set there himself counts, but for what is between the two of them."""
     threads = {name: str(max(1, (os.cpu_count() or 1) // share)) for name in _THREADS} if share > 1 else {}
-    environment = threads | dict(os.environ)
+    environment = threads | dict(os.environ) | {PARENT_VARIABLE: "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
     package = __package__.split(".")[0]
     if not bpy.app.binary_path and package in sys.modules and package != "bl_ext":
         # Python that runs Blender's module is to find the package where this process has found it.

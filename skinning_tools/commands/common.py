@@ -2,7 +2,6 @@
 """What the subcommands of the command line share: files and objects to work on, and what they say of their progress."""
 
 import fnmatch
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from ..scene.written_files import Target, WrittenFiles, identity
 from .blend_mark import BACKUP, RESULT
 from .outcome import Row
 from .saving import backup_of, reason
+from .stopping import check_stopped
+from .terminal import say, shown
 
 PROGRESS_STEP = 0.05
 
@@ -98,9 +99,16 @@ def find_armature(scene, name: str):
     return armature
 
 
-def progress_of(options) -> Callable[[float, str], None] | None:
-    """The function to tell of progress, as it was asked for."""
-    return {"lines": ProgressLines, "openjd": OpenJobProgress, "none": lambda: None}[options.progress]()
+def progress_of(options) -> Callable[[float, str], None]:
+    """The function to tell of progress, as it was asked for. It raises Stopped where a signal has stopped the run."""
+    tell = {"lines": ProgressLines, "openjd": OpenJobProgress, "none": lambda: None}[options.progress]()
+
+    def progress(fraction: float, stage: str) -> None:
+        check_stopped()
+        if tell is not None:
+            tell(fraction, shown(stage))
+
+    return progress
 
 
 class ProgressLines:
@@ -140,13 +148,3 @@ def rows_removed(removed) -> list[Row]:
         Row("Removed", list(removed.joints), ", ".join(removed.joints)),
         Row("Vertices painted since", removed.painted),
     ]
-
-
-def say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-def say_error(text: str) -> None:
-    sys.stderr.write(f"Error: {text}\n")
-    sys.stderr.flush()

@@ -9,19 +9,23 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import BadPath, BadScene
+from ..core.errors import BadPath
 from ..scene.written_files import Target, remove_halves
 from . import convert
 from .arguments import WRITTEN, whole_number
 from .blend_mark import RESULT
 from .blender_child import LOG, Child, end, end_text
-from .common import UsageError, progress_of, say, say_error
+from .common import UsageError, progress_of
 from .fingerprints import is_same
 from .outcome import Outcome, Row
-from .report import DONE, FAILED, REPORT, Report, json_bytes, read_report, settings_of
+from .report import DONE, FAILED, REPORT, Report, json_bytes, settings_of
+from .report_reading import UnreadableReport, read_report
 from .running import EXIT_FAILED
+from .saving import reason
 from .shot_table import aligned, shot_row
-from .shots import Shot, add_shots, chosen, find_shots
+from .shots import Shot, add_shots, find_shots, numbered
+from .stopping import held
+from .terminal import say, say_error, shown
 
 POLL_SECONDS = 0.05
 SKIPPED = "skipped"
@@ -44,7 +48,11 @@ def add(commands) -> None:
         "--overwrite", action="store_true", help="save over files in that folder, whoever wrote them"
     )
     convert_shots.add_argument(
-        "--jobs", type=whole_number, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
+        "--jobs",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="how many to convert at once (default: %(default)s)",
     )
     convert_shots.add_argument("--list", action="store_true", help="only print the shots with their numbers")
     convert_shots.add_argument("--again", action="store_true", help="convert finished shots, too")
@@ -69,30 +77,29 @@ def _run(options) -> Outcome:
     if options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
     folder = options.output
-    shots = find_shots(options.shots, folder, options.recursive)
-    if options.list:
-        return Outcome([Row(f"{number}", str(shot.path)) for number, shot in enumerate(shots, 1)])
-    shots = chosen(shots, options.only)
+    shots = numbered(find_shots(options.shots, folder, options.recursive), options.only)
     settings = convert_arguments(options)
-    expected = _expected(options, settings)
-    for shot in shots:
+    expected = settings_of(options.parse(["convert", *settings]))
+    if options.list:
+        return Outcome([Row(f"{number}", str(shot.path)) for number, shot in shots.items()])
+    for shot in shots.values():
         options.files.keep(shot.path, "a shot that is converted")
     with _told_as_usage():
-        for shot in shots:
-            shot.report.parent.mkdir(parents=True, exist_ok=True)
-    places = {shot: _places(options, shot) for shot in shots}
+        folder.mkdir(parents=True, exist_ok=True)
+    places = {shot: _places(options, shot) for shot in shots.values()}
 
-    rows = {shot: shot_row(shot.name, None) for shot in shots}
+    rows = {}
     waiting = deque()
-    for shot in shots:
-        report = None if options.again else read_report(shot.report)
-        if report is not None and is_finished(shot, report, expected):
-            rows[shot] = shot_row(shot.name, report, SKIPPED)
-        else:
+    for shot in shots.values():
+        report = None if options.again else _finished_report(shot, expected)
+        # In the order of their numbers, whichever ends first.
+        rows[shot] = shot_row(shot.name, report, SKIPPED) if report else {}
+        if not report:
             waiting.append(shot)
     converting = _Converting(options, settings, expected, places, len(waiting))
-    for shot, report in converting.run(waiting):
-        rows[shot] = shot_row(shot.name, report)
+    with contextlib.closing(converting.run(waiting)) as ended:
+        for shot, report in ended:
+            rows[shot] = shot_row(shot.name, report)
     say(aligned(rows.values()))
     return _outcome(options, rows)
 
@@ -109,10 +116,34 @@ def convert_arguments(options) -> list[str]:
             arguments += [name] if value != action.default else []
         elif value is not None:
             arguments += [f"{name}={item}" for item in (value if isinstance(value, list) else [value])]
+    return arguments + _more_settings(options)
+
+
+def _more_settings(options) -> list[str]:
+    """Those of --settings. Raises UsageError, also for an option that says how a conversion is run: each shot has its
+    own file, result and report."""
     try:
-        return arguments + shlex.split(options.settings)
+        more = shlex.split(options.settings)
     except ValueError as error:
         raise UsageError(f"--settings: {error}") from error
+    reader = _SettingsReader(add_help=False, usage=argparse.SUPPRESS)
+    convert.add_settings(reader)
+    reader.parse_args([*more, "--object=any"])
+    return more
+
+
+class _SettingsReader(argparse.ArgumentParser):
+    def error(self, message: str):
+        raise UsageError(f"--settings: {message}")
+
+
+def _finished_report(shot: Shot, settings: dict) -> dict | None:
+    """The report of a shot that is done. Whatever else is in its place costs this shot a conversion."""
+    try:
+        report = read_report(shot.report)
+    except UnreadableReport:
+        return None
+    return report if is_finished(shot, report, settings) else None
 
 
 def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
@@ -125,15 +156,6 @@ def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
         and is_same(shot.path, source)
         and all(is_same(Path(other["path"]), other) for other in source.get("refers_to", ()))
     )
-
-
-def _expected(options, settings: list[str]) -> dict[str, object]:
-    """The settings that a finished shot's report has. Raises UsageError."""
-    parsed = options.parse(["convert", *settings])
-    named = [name for destination, name in parsed.path_options.items() if getattr(parsed, destination) is not None]
-    if named or parsed.overwrite:
-        raise UsageError(f"--settings must not say where to save: {', '.join(named) or '--overwrite'}")
-    return settings_of(parsed)
 
 
 @dataclass(frozen=True)
@@ -171,9 +193,11 @@ class _Converting:
                 while waiting and len(running) < self._jobs:
                     shot = waiting.popleft()
                     try:
-                        running[shot] = self._start(shot)
-                    except BadPath as error:
-                        yield shot, self._ended(shot, self._failed(shot, EXIT_FAILED, str(error)))
+                        with held():
+                            running[shot] = self._start(shot)
+                    except (OSError, BadPath) as error:
+                        message = f"The conversion of {shot.path} cannot be started: {reason(error)}"
+                        yield shot, self._ended(shot, self._failed(shot, EXIT_FAILED, message))
                 for shot, child in list(running.items()):
                     code = child.exit_code()
                     if code is not None:
@@ -191,35 +215,33 @@ class _Converting:
                 self._remove_log(shot)
 
     def _start(self, shot: Shot) -> Child:
-        """Raises BadPath where something is in the place of its files, BadScene where no Blender can be started."""
+        """Raises OSError where no Blender can be started, BadPath where something is in the place of its files."""
         places = self._places[shot]
         arguments = [
             "convert", *self._settings, "--input", str(shot.path), "--output", str(shot.output),
             "--report", str(shot.report), "--progress", "openjd",
         ]  # fmt: skip
-        try:
-            # Earlier versions left no mark in results; but then the report tells of the very file.
-            report = read_report(shot.report)
-            known = report and report.get("output")
-            if isinstance(known, dict) and is_same(shot.output, known):
-                places.output.allowed = True
-            for place in (places.output, places.report, places.log):
-                place.check()
-            if places.output.allowed:
-                arguments.append("--overwrite")
-            # The old report would be taken for that of this conversion.
-            places.report.remove()
-            return Child(arguments, places.log, self._jobs)
-        except OSError as error:
-            raise BadScene(f"The conversion of {shot.path} cannot be started: {error}") from error
+        # Earlier versions left no mark in results; but then the report tells of the very file.
+        with contextlib.suppress(UnreadableReport):
+            known = read_report(shot.report)["output"]
+            places.output.allowed |= known is not None and is_same(shot.output, known)
+        shot.report.parent.mkdir(parents=True, exist_ok=True)
+        for place in (places.output, places.report, places.log):
+            place.check()
+        if places.output.allowed:
+            arguments.append("--overwrite")
+        # The old report would be taken for that of this conversion.
+        places.report.remove()
+        return Child(arguments, places.log, self._jobs)
 
     def _remove_log(self, shot: Shot) -> None:
         with contextlib.suppress(OSError, BadPath):
             self._places[shot].log.remove()
 
     def _finish(self, shot: Shot, child: Child, code: int) -> dict:
-        report = read_report(shot.report)
-        if report is None:
+        try:
+            report = read_report(shot.report)
+        except UnreadableReport:
             words = child.last_words()
             message = f"{end_text(code)}. Its log is {shot.log}" + (f", the end of it: {words}" if words else "")
             report = self._failed(shot, code if code > 0 else 128 - code, message)
@@ -235,7 +257,8 @@ class _Converting:
         if self._says_lines:
             seconds = report["times"]["seconds"]
             message = f": {report['message']}" if report["message"] else ""
-            say(f"[{self._done}/{self._count}] {shot.name}  {report['status']}, {seconds:.1f} s{message}")
+            line = f"{shot.name}  {report['status']}, {seconds:.1f} s{message}"
+            say(f"[{self._done}/{self._count}] {shown(line)}")
         return report
 
     def _failed(self, shot: Shot, exit_code: int, message: str) -> dict:

@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import stat
 from pathlib import Path
 
 
@@ -34,4 +35,7 @@ def is_same(path: Path, known: dict) -> bool:
     if status.st_mtime_ns == known.get("modified_ns"):
         return True
     # A copy, or a file that was saved again without a change.
-    return "sha256" in known and fingerprint(Path(path))["sha256"] == known["sha256"]
+    try:
+        return "sha256" in known and stat.S_ISREG(status.st_mode) and fingerprint(path)["sha256"] == known["sha256"]
+    except OSError:
+        return False

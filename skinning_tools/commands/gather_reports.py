@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`gather-reports`: the reports of many conversions in one table."""
 
+import os
 from pathlib import Path
 
 from ..core.errors import BadScene
 from ..scene.written_files import Target
 from .arguments import READ, READ_PATTERN, WRITTEN
-from .common import UsageError, say
+from .common import UsageError
 from .outcome import Outcome, Row
-from .report import DONE, read_report
-from .shot_table import TABLE, aligned, comma_separated, shot_row
-from .shots import add_choice, chosen, find_shots
+from .report import DONE, text_bytes
+from .report_reading import UnreadableReport, read_report
+from .shot_table import MISSING, TABLE, UNREADABLE, aligned, comma_separated, row_without_report, shot_row
+from .shots import add_choice, find_shots, numbered
+from .terminal import say
 
 
 def add(commands) -> None:
@@ -41,33 +44,59 @@ def _run(options) -> Outcome:
     folder = options.folder
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}")
-    if options.only and not options.shots:
+    if options.only is not None and not options.shots:
         raise UsageError("--only goes with --shots")
     table = _table_target(options)
-    reports = dict(_reports(folder, options.recursive))
-    shots = chosen(find_shots(options.shots, folder, options.recursive), options.only)
-    names = [shot.name for shot in shots] or list(reports)
-    if not names:
+    others: list[str] = []
+    if options.shots:
+        shots = numbered(find_shots(options.shots, folder, options.recursive), options.only)
+        rows = [_row(shot.name, shot.report) for shot in shots.values()]
+    else:
+        rows = list(_rows(folder, options.recursive, others))
+    if not rows:
         raise BadScene(f"There are no reports of conversions in {folder}")
-    rows = [shot_row(name, reports.get(name)) for name in names]
     say(aligned(rows))
     if table is not None:
         _save(table, comma_separated(rows))
     failed = sum(row["status"] != DONE for row in rows)
     return Outcome(
         [Row("Shots", {row["shot"]: row for row in rows}, str(len(rows))), Row("Failed", failed)],
+        notes=[f"Of other kinds, and not in the table: {', '.join(others)}"] if others else (),
         files={"table": table.path} if table else {},
         exit_code=1 if failed else 0,
         message=f"{failed} of {len(rows)} shots failed or have no report" if failed else "",
     )
 
 
-def _reports(folder: Path, recursive: bool):
-    """Name and report of each conversion."""
+def _rows(folder: Path, recursive: bool, others: list[str]):
+    """The line of each conversion that has a report, also of those that cannot be read. The names of what is no report
+    of a conversion go to ``others``."""
     for path in sorted(folder.rglob("*.json") if recursive else folder.glob("*.json")):
-        report = read_report(path)
+        if path.name[0] == ".":  # one that is being written
+            continue
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        try:
+            report = read_report(path)
+        except UnreadableReport as error:
+            if not error.foreign:
+                yield row_without_report(name, UNREADABLE, str(error))
+                continue
+            report = None
         if report is not None and report["command"] == "convert":
-            yield path.relative_to(folder).with_suffix("").as_posix(), report
+            yield shot_row(name, report)
+        else:
+            others.append(path.name)
+
+
+def _row(name: str, path: Path) -> dict[str, object]:
+    """The line of a shot, whatever is in the place of its report."""
+    try:
+        report = read_report(path)
+    except UnreadableReport as error:
+        return row_without_report(name, UNREADABLE if os.path.lexists(path) else MISSING, str(error))
+    if report["command"] != "convert":
+        return row_without_report(name, UNREADABLE, f"the report in its place is that of {report['command']}")
+    return shot_row(name, report)
 
 
 def _table_target(options) -> Target | None:
@@ -82,6 +111,6 @@ def _table_target(options) -> Target | None:
 
 def _save(table: Target, text: str) -> None:
     try:
-        table.write(text.encode("utf-8"))
+        table.write(text_bytes(text))
     except OSError as error:
         raise BadScene(f"The table could not be saved to {table.path}: {error.strerror or error}") from error

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .terminal import shown
+
 
 @dataclass(frozen=True)
 class Row:
@@ -72,5 +74,6 @@ def identifier(label: str) -> str:
 
 def table(rows: list[tuple[str, str]]) -> str:
     """Lines of name and value, the values below each other."""
-    width = max((len(name) for name, _ in rows), default=0)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+    lines = [(shown(name), shown(value)) for name, value in rows]
+    width = max((len(name) for name, _ in lines), default=0)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)

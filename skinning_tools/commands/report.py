@@ -96,19 +96,6 @@ def settings_of(options) -> dict[str, object]:
     return plain({name: value for name, value in vars(options).items() if name not in NOT_SETTINGS})
 
 
-def read_report(path: Path) -> dict | None:
-    """The report in that file, or None where there is none that this version understands."""
-    # Reading a pipe would not end.
-    if not path.is_file():
-        return None
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    known = isinstance(document, dict) and document.get("schema") == SCHEMA
-    return document if known and document.get("schema_version") == SCHEMA_VERSION else None
-
-
 def is_report(path: Path) -> bool:
     """Whether the extension wrote it, of any version and even where it is damaged. Raises OSError."""
     with path.open("rb") as file:
@@ -117,7 +104,13 @@ def is_report(path: Path) -> bool:
 
 def json_bytes(document: dict) -> bytes:
     """A document as the content of a file."""
-    return (json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
+    return text_bytes(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def text_bytes(text: str) -> bytes:
+    """A text in UTF-8. The name of a file that is not UTF-8 has parts that no UTF-8 can hold: they are written as JSON
+    has them, such as \\udce9, from which Python gets the name back."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def plain(value: object) -> object:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The one way in which every subcommand runs: open, work, save, say what came of it, and leave the report."""
 
-import contextlib
 import logging
 import signal
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,33 +13,28 @@ from ..scene import dependencies
 from ..scene.animation.omissions import KINDS, refused
 from ..scene.written_files import WrittenFiles, identity
 from .arguments import READ
-from .common import UsageError, input_path, open_input, output_targets, say, say_error
+from .common import UsageError, input_path, open_input, output_targets
 from .outcome import table
-from .report import DONE, FAILED, REPORT, STOPPED, Report, read_report, settings_of
+from .report import DONE, FAILED, REPORT, STOPPED, Report, settings_of
+from .report_reading import UnreadableReport, read_report
 from .saving import save
+from .stopping import EXIT_SIGNAL, Stopped, check_stopped, ignore_signals, stopped_by_signals
+from .terminal import say, say_error, shown
 
 logger = logging.getLogger(__name__)
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_NO_REPORT = 0, 1, 2, 3
-# A program that a signal ends: what shells say of it, too.
-EXIT_SIGNAL = 128
 
 EXIT_CODES = (
     (EXIT_DONE, "done"),
     (EXIT_FAILED, "it failed; the reason is on the error output"),
     (EXIT_USAGE, "the command line is wrong"),
     (EXIT_NO_REPORT, "the work is done and saved, but the report could not be written"),
+    # Windows has no name for it.
+    (EXIT_SIGNAL + 1, "stopped as its terminal was closed"),
     (EXIT_SIGNAL + signal.SIGINT, "stopped by Ctrl-C"),
     (EXIT_SIGNAL + signal.SIGTERM, "stopped by a signal to end"),
 )
-
-
-class Stopped(KeyboardInterrupt):
-    """A signal asks the program to end."""
-
-    def __init__(self, number: int):
-        super().__init__(f"Stopped by {signal.Signals(number).name}")
-        self.exit_code = EXIT_SIGNAL + number
 
 
 def perform(options) -> int:
@@ -50,16 +43,18 @@ def perform(options) -> int:
     others = [getattr(options, name) for name in options.path_options if name != "report"]
     if getattr(options, "input", None) is None:
         others.append(bpy.data.filepath)
-    try:
-        report = _report(options.files, options.report, options.command, settings_of(options), filter(None, others))
-    except BadPath as error:
-        say_error(str(error))
-        return EXIT_USAGE
     with stopped_by_signals():
+        try:
+            report = _report(options.files, options.report, options.command, settings_of(options), filter(None, others))
+        except BadPath as error:
+            say_error(str(error))
+            return EXIT_USAGE
+        except Stopped as stop:
+            say_error(str(stop))
+            return stop.exit_code
         exit_code, message = _attempt(options, report)
-        _ignore_signals()
         if message and options.progress == "openjd":
-            say(f"{'openjd_fail' if exit_code else 'openjd_status'}: {message}")
+            say(f"{'openjd_fail' if exit_code else 'openjd_status'}: {shown(message)}")
         return conclude(report, exit_code, message)
 
 
@@ -105,8 +100,7 @@ def _report(
             f"The report cannot be saved to {path}, which the command line names for something else, too. {_ANOTHER}"
         )
     report = Report(files.claim(path, REPORT, _ANOTHER), command, settings)
-    older = read_report(path)
-    if command in _OF_MANY and older is not None and older["command"] not in _OF_MANY:
+    if command in _OF_MANY and _command_of(path) not in (None, *_OF_MANY):
         raise BadPath(f"The report cannot be saved to {path}, as that is the report of a shot. {_ANOTHER}")
     try:
         # An older report must not speak for this run should it end without one.
@@ -116,6 +110,14 @@ def _report(
     return report
 
 
+def _command_of(path: Path) -> str | None:
+    """Of which command that file is the report, if of any."""
+    try:
+        return read_report(path)["command"]
+    except UnreadableReport:
+        return None
+
+
 # Commands that go by the reports of others.
 _OF_MANY = ("convert-shots", "gather-reports")
 
@@ -123,18 +125,23 @@ _ANOTHER = "Name another file with --report. Nothing was done"
 
 
 def _attempt(options, report: Report | None) -> tuple[int, str]:
-    """Exit code, and the message where it is not 0."""
+    """Exit code, and the message where it is not 0. No signal stops what comes after."""
     try:
-        return _work(options, report)
-    except (UsageError, BadPath) as error:
-        return EXIT_USAGE, str(error)
-    except SkinningError as error:
-        return EXIT_FAILED, str(error)
+        try:
+            ended = _work(options, report)
+        except (UsageError, BadPath) as error:
+            ended = EXIT_USAGE, str(error)
+        except SkinningError as error:
+            ended = EXIT_FAILED, str(error)
+        except Exception as error:
+            logger.exception("The work failed")
+            ended = EXIT_FAILED, f"The work failed through a fault of its own ({type(error).__name__}: {error})"
+        if ended[0] != EXIT_DONE:
+            check_stopped()
+        ignore_signals()
     except Stopped as stop:
         return stop.exit_code, str(stop)
-    except Exception as error:
-        logger.exception("The work failed")
-        return EXIT_FAILED, f"The work failed through a fault of its own ({type(error).__name__}: {error})"
+    return ended
 
 
 def _work(options, report: Report | None) -> tuple[int, str]:
@@ -162,6 +169,7 @@ def _work(options, report: Report | None) -> tuple[int, str]:
         report.add_outcome(outcome)
     lines = outcome.lines()
     if saves:
+        check_stopped()
         save(output, backup, marked)
         if report is not None:
             report.add_output(output.path)
@@ -172,35 +180,3 @@ def _work(options, report: Report | None) -> tuple[int, str]:
     if lines:
         say(table(lines))
     return outcome.exit_code, outcome.message
-
-
-@contextlib.contextmanager
-def stopped_by_signals():
-    """Raise Stopped on Ctrl-C and on a signal to end. Blender in background mode takes Ctrl-C for itself otherwise."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-
-    def stop(number, frame):
-        _ignore_signals()
-        raise Stopped(number)
-
-    try:
-        for number in _SIGNALS:
-            signal.signal(number, stop)
-        yield
-    finally:
-        for number, handler in before.items():
-            # None: a handler of Blender's own, which Python cannot put back.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-def _ignore_signals() -> None:
-    """The first signal counts: what cleans up and writes the report is not to be stopped by the next."""
-    if threading.current_thread() is threading.main_thread():
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)

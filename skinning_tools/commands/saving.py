@@ -4,6 +4,7 @@
 import contextlib
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import bpy
@@ -49,10 +50,22 @@ def _write(part: Path, marked: bool) -> None:
         blend_mark.mark(part)
     # Blender does not notice all failures to write a compressed file; the end of one that is cut short cannot be read.
     try:
-        with bpy.data.libraries.load(str(part)):
+        with _without_backslash(part) as path, bpy.data.libraries.load(str(path)):
             pass
     except OSError as error:
         raise OSError("it was not written as a whole; the disk may be full") from error
+
+
+@contextlib.contextmanager
+def _without_backslash(part: Path):
+    """A name by which Blender reads the file: it takes a backslash for the end of a folder's name on every system."""
+    if os.sep == "\\" or "\\" not in str(part):
+        yield part
+        return
+    with tempfile.TemporaryDirectory(prefix="skinning_tools_") as folder:
+        link = Path(folder) / part.name
+        link.symlink_to(part)
+        yield link
 
 
 def _keep(old: Path, backup: Target) -> None:

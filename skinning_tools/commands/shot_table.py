@@ -6,8 +6,9 @@ import io
 from collections.abc import Iterable
 
 from ..scene.written_files import Kind, begins_with
+from .terminal import shown
 
-MISSING = "missing"
+MISSING, UNREADABLE = "missing", "unreadable"
 
 COLUMNS = (
     "shot",
@@ -24,18 +25,21 @@ COLUMNS = (
 )
 
 
-def shot_row(name: str, report: dict | None, status: str | None = None) -> dict[str, object]:
-    """One line, by ``COLUMNS``. report: of ``convert``, None where there is none. status: where it is another."""
-    if report is None:
-        return {"shot": name, "status": status or MISSING, "message": "there is no report"}
+def shot_row(name: str, report: dict, status: str | None = None) -> dict[str, object]:
+    """One line, by ``COLUMNS``. report: of ``convert``. status: where it is another than the report's."""
     figures = report["figures"]
     row = {column: figures.get(column) for column in ("object", "bones", "vertices", "e_rms", "largest_error")}
     row |= {"shot": name, "status": status or report["status"], "message": report["message"] or None}
     row |= {"notes": "; ".join(report.get("notes", ())) or None}
     row |= {"frames": figures.get("frames", {}).get("count"), "seconds": report["times"]["seconds"]}
-    if isinstance(row["object"], list):
-        row["object"] = ", ".join(row["object"])
+    if "objects" in figures:
+        row["object"] = ", ".join(figures["objects"])
     return {column: row[column] for column in COLUMNS}
+
+
+def row_without_report(name: str, status: str, message: str) -> dict[str, object]:
+    """The line of a shot that has no report, or none that can be read."""
+    return {"shot": name, "status": status, "message": message}
 
 
 def aligned(rows: Iterable[dict]) -> str:
@@ -63,7 +67,7 @@ def comma_separated(rows: Iterable[dict]) -> str:
 def _text(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
+    return f"{value:.4g}" if isinstance(value, float) else shown(str(value))
 
 
 # Versions may add columns behind these.

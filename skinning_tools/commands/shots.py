@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which shots there are, and where what belongs to each of them is kept."""
 
+import codecs
 import glob
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -73,20 +75,20 @@ def find_shots(given: Iterable[str], folder: Path, recursive: bool = False) -> l
     return list(shots.values())
 
 
-def chosen(shots: list[Shot], numbers: str | None) -> list[Shot]:
+def numbered(shots: list[Shot], numbers: str | None) -> dict[int, Shot]:
     """Those of the given numbers, from 1 on, such as "1-3,7" or, every other one, "1-9:2". Raises UsageError."""
     if numbers is None:
-        return shots
-    wanted: dict[int, None] = {}
+        return dict(enumerate(shots, 1))
+    wanted: dict[int, Shot] = {}
     for part in numbers.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+)(?:\s*:\s*(\d+))?)?\s*", part)
+        match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9})(?:\s*:\s*(\d{1,9}))?)?\s*", part, re.ASCII)
         if match is None:
             raise UsageError(f"--only takes numbers such as 1-3,7, not {numbers}")
         low, high, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if not (1 <= low <= high <= len(shots) and step):
             raise UsageError(f"--only {numbers}: there are {len(shots)} shots, numbered from 1")
-        wanted |= dict.fromkeys(range(low, high + 1, step))
-    return [shots[number - 1] for number in wanted]
+        wanted |= {number: shots[number - 1] for number in range(low, high + 1, step)}
+    return wanted
 
 
 def _named(text: str, folder: Path, recursive: bool) -> list[tuple[Path, str]]:
@@ -112,8 +114,11 @@ def _named(text: str, folder: Path, recursive: bool) -> list[tuple[Path, str]]:
 def _listed(path: Path) -> list[Path]:
     """The files that a list names, relative to where it lies; empty lines and those with # first are passed over."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Names as the system has them, which need not be UTF-8; Windows' editors put a mark at the beginning.
+        text = os.fsdecode(path.read_bytes().removeprefix(codecs.BOM_UTF8))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The list {path} cannot be read: {error}") from error
-    names = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
-    return [(path.parent / Path(name).expanduser()).absolute() for name in names]
+    if "\0" in text:
+        raise UsageError(f"The list {path} cannot be read: it is no plain text in UTF-8")
+    names = [line.strip() for line in re.split("[\r\n]+", text)]
+    return [(path.parent / Path(name).expanduser()).absolute() for name in names if name and name[0] != "#"]

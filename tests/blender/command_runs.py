@@ -9,7 +9,7 @@ import bpy
 
 from skinning_tools import command_line
 
-STATUS = {0: "done", 1: "failed", 2: "failed", 3: "failed", 130: "stopped", 143: "stopped"}
+STATUS = {0: "done", 1: "failed", 2: "failed", 3: "failed", 129: "stopped", 130: "stopped", 143: "stopped"}
 
 
 def run(*arguments) -> int:

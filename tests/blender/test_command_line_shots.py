@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,8 +17,9 @@ from skinning_tools import command_line
 from skinning_tools.commands import blender_child
 from skinning_tools.commands import convert_shots as converting
 from skinning_tools.commands.common import UsageError
-from skinning_tools.commands.report import json_bytes, read_report
-from skinning_tools.commands.shots import Shot, chosen, find_shots
+from skinning_tools.commands.report import Report, json_bytes
+from skinning_tools.commands.report_reading import read_report
+from skinning_tools.commands.shots import Shot, find_shots, numbered
 from tests.farm import shots
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -127,36 +127,6 @@ def test_a_crash_stays_with_its_shot(tmp_path, monkeypatch, capfd):
     assert "about to crash" in said["message"]
     assert said["exit_code"] == 128 + signal.SIGSEGV
     assert (tmp_path / "out" / "shot_01.log").read_text("utf-8").splitlines()[1:] == ["about to crash"]
-
-
-@pytest.mark.skipif(bool(bpy.app.binary_path) or sys.platform == "win32", reason="started as Blender's module")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_stops_cleanly(tmp_path, number):
-    """Ctrl-C goes to all processes of a terminal, a signal to end to the first one alone: no child stays behind."""
-    shots.make_shots(tmp_path / "in", 3)
-    command = [
-        sys.executable,
-        "-m",
-        "skinning_tools.command_line",
-        "convert-shots",
-        str(tmp_path / "in"),
-        "--jobs",
-        "2",
-    ]
-    command += ["--output", str(tmp_path / "out"), "--object", "Flag", "--bones", "6", "--iterations", "1000000"]
-    process = subprocess.Popen(
-        [*command, "--progress", "openjd"], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
-    )
-    for line in process.stdout:
-        if line.count("Solving") == 2:
-            break
-    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
-    rest = process.communicate(timeout=60)[0]
-    assert process.returncode == 128 + number, rest
-    with pytest.raises(ProcessLookupError):  # nobody is left in its group
-        os.killpg(process.pid, 0)
-    assert statuses(tmp_path / "out") == {"shot_01": "stopped", "shot_02": "stopped"}
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".json"}
 
 
 @pytest.fixture(scope="module")
@@ -326,23 +296,21 @@ def test_shots_that_are_refused(tree, monkeypatch, given, folder, message):
     ("numbers", "expected"), [(None, [1, 2, 3, 4, 5]), ("2", [2]), ("4-5, 1", [4, 5, 1]), ("1-5:2", [1, 3, 5])]
 )
 def test_shots_by_number(numbers, expected):
-    assert chosen([1, 2, 3, 4, 5], numbers) == expected
+    assert list(numbered([1, 2, 3, 4, 5], numbers)) == expected
 
 
 @pytest.mark.parametrize("numbers", ["0", "6", "3-2", "a", "", "1-", "1-5:0", "-1"])
 def test_numbers_that_no_shot_has(numbers):
     with pytest.raises(UsageError):
-        chosen([1, 2, 3, 4, 5], numbers)
+        numbered([1, 2, 3, 4, 5], numbers)
 
 
 def test_gathering_tells_of_shots_without_a_report(tree, tmp_path, capsys):
     folder = tmp_path / "reports"
     folder.mkdir()
     figures = {"object": "Flag", "bones": 4, "frames": {"count": 8}, "e_rms": 0.123456789, "largest_error": 1.0}
-    report = {
-        "schema": "skinning_tools.report", "schema_version": 1, "command": "convert", "status": "done", "message": "",
-        "figures": figures, "times": {"seconds": 2.0},
-    }  # fmt: skip
+    report = Report(None, "convert", {}).document("done", 0) | {"figures": figures}
+    report["times"]["seconds"] = 2.0
     (folder / "a.json").write_bytes(json_bytes(report))
     (folder / "z.json").write_bytes(json_bytes(report | {"command": "convert-shots"}))
     (folder / "y.json").write_bytes(json_bytes({"something": "else"}))
@@ -357,3 +325,49 @@ def test_gathering_tells_of_shots_without_a_report(tree, tmp_path, capsys):
     assert run("gather-reports", tree) == 1
     assert "There are no reports" in capsys.readouterr().err
     assert run("gather-reports", folder / "none") == 2
+
+
+@pytest.mark.parametrize(
+    ("only", "code", "expected"),
+    [("2", 0, [2]), ("1,3", 0, [1, 3]), ("3,1-2", 0, [3, 1, 2]), ("4", 2, []), ("0", 2, []), ("a", 2, []), ("", 2, [])],
+)
+def test_list_prints_only_those_that_are_asked_for(tmp_path, capsys, only, code, expected):
+    shots.make_shots(tmp_path / "in", 3, broken=(1, 2, 3))
+    capsys.readouterr()
+    given = ("convert-shots", tmp_path / "in", "--output", tmp_path / "out", "--object", "Flag", "--list")
+    assert run(*given, "--only", only) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [[str(n), str(tmp_path / "in" / f"shot_0{n}.blend")] for n in expected]
+
+
+@pytest.mark.parametrize(
+    "settings", ["--report a.json", "--input a.blend", "--output a.blend", "--curve a.png", "--help"]
+)
+def test_settings_that_say_how_a_shot_is_run(tmp_path, capsys, settings):
+    """They would be passed over, or be the same file for all shots."""
+    shots.make_shots(tmp_path / "in", 2)
+    given = ("convert-shots", tmp_path / "in", "--output", tmp_path / "out", "--object", "Flag", "--settings", settings)
+    assert run(*given) == 2
+    assert "--settings" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program that is none is found out another way")
+def test_a_blender_that_cannot_be_started_costs_its_shot(tmp_path, monkeypatch, capfd):
+    """It was updated or removed meanwhile; a folder has come into the place of the log, and another of the results."""
+    shots.make_shots(tmp_path / "in", 4)
+    real = blender_child.blender_command
+    missing = [str(tmp_path / "no blender")]
+    monkeypatch.setattr(
+        blender_child, "blender_command", lambda given: missing if "shot_01" in str(given) else real(given)
+    )
+    (tmp_path / "out" / "shot_02.log").mkdir(parents=True)
+    (tmp_path / "out" / "shot_03.blend").mkdir()
+    report = tmp_path / "all.json"
+    assert run("convert-shots", tmp_path / "in", "--output", tmp_path / "out", *SETTINGS, "--report", report) == 1
+    rows = read_report(report)["figures"]["shots"]
+    assert [row["status"] for row in rows.values()] == ["failed", "failed", "failed", "done"]
+    for name, words in (("shot_01", "cannot be started"), ("shot_02", "folder"), ("shot_03", "folder")):
+        assert words in rows[name]["message"]
+        assert read_report(tmp_path / "out" / f"{name}.json")["message"] == rows[name]["message"]
+    assert "fault of its own" not in capfd.readouterr().err

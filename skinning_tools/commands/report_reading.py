@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading reports back. Other versions, other programs, editors and full disks may have had a hand in the file, so that
+nothing of it is taken for granted: what is read here has all that the callers use, in the types that they expect."""
+
+import json
+import math
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from .report import DONE, FAILED, SCHEMA, SCHEMA_VERSION, STOPPED
+
+# A report of ten thousand caches has about 2 MB.
+MOST_BYTES = 32 << 20
+
+
+class UnreadableReport(Exception):
+    """Says why a file gives no report. foreign: it is a whole file of some other kind."""
+
+    def __init__(self, message: str, foreign: bool = False):
+        super().__init__(message)
+        self.foreign = foreign
+
+
+def read_report(path: Path) -> dict:
+    """The report in that file. Raises UnreadableReport."""
+    document = _parsed(_content(path))
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UnreadableReport("the file in its place is no report", foreign=True)
+    version = document.get("schema_version")
+    if version != SCHEMA_VERSION or isinstance(version, bool):
+        raise UnreadableReport(f"the report is of another version than {SCHEMA_VERSION}")
+    shape = _REPORT | {"figures": _FIGURES} if document.get("command") == "convert" else _REPORT
+    fault = _fault(document, shape)
+    if fault:
+        raise UnreadableReport(f"the report is damaged: {fault}")
+    return document
+
+
+def _content(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        # A pipe in the place of a report would wait forever for what is to be read.
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
+            raise UnreadableReport(f"what is in its place is {kind}", foreign=True)
+        if status.st_size > MOST_BYTES:
+            raise UnreadableReport(f"the report is damaged: it has {status.st_size / 1e6:.0f} MB")
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES)
+    except FileNotFoundError as error:
+        if path.is_symlink():
+            raise UnreadableReport("the report cannot be read: it is a link to a file that is missing") from error
+        raise UnreadableReport("there is no report") from error
+    except (OSError, ValueError) as error:
+        raise UnreadableReport(f"the report cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _parsed(data: bytes) -> object:
+    if not data.strip():
+        raise UnreadableReport("the report is damaged: it is empty")
+    try:
+        # Of bytes, the encoding is found out: an editor may have saved it in another one, or with a mark before it.
+        return json.loads(data, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReport("the report is damaged: it is no JSON, or not all of it") from error
+
+
+def _refuse(constant: str):
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_whole(value: object) -> bool:
+    return _is_number(value) and isinstance(value, int)
+
+
+def _is_anything(value: object) -> bool:
+    return True
+
+
+def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or check(value)
+
+
+def _one_of(*values: object) -> Callable[[object], bool]:
+    return lambda value: any(type(value) is type(each) and value == each for each in values)
+
+
+# A shape is a check of one value; {name: shape} for an object with these names, of which those that end in "?" may be
+# missing, and others may be there; {"*": shape} for an object with any names; [shape] for a list; a tuple for one of
+# several shapes.
+_TRACE = {"path": _is_path, "size": _or_none(_is_whole), "modified_ns": _or_none(_is_whole)}
+_REPORT = {
+    "schema_version": _one_of(SCHEMA_VERSION),
+    "command": _is_text,
+    "status": _one_of(DONE, FAILED, STOPPED),
+    "exit_code": _is_whole,
+    "message": _is_text,
+    "settings": {"*": _is_anything},
+    "input": (
+        _one_of(None),
+        {"path": _is_path, "size?": _is_whole, "modified_ns?": _is_whole, "sha256?": _is_text, "refers_to?": [_TRACE]},
+    ),
+    "output": (_one_of(None), _TRACE),
+    "files": {"*": _is_path},
+    "figures": {"*": _is_anything},
+    "notes": [_is_text],
+    "times": {"started": _is_text, "ended": _is_text, "seconds": _is_number, "stages": {"*": _is_number}},
+    "versions": {"*": _is_text},
+}
+# Of ``convert``; where it failed, they are missing.
+_FIGURES = {
+    "object?": _is_text,
+    "objects?": [_is_text],
+    "bones?": _is_whole,
+    "vertices?": _is_whole,
+    "frames?": {"count": _is_whole},
+    "e_rms?": _or_none(_is_number),
+    "largest_error?": _or_none(_is_number),
+}
+
+
+def _fault(value: object, shape: object, name: str = "") -> str:
+    """What of the value does not have the shape, or ""."""
+    if isinstance(shape, tuple):
+        faults = [_fault(value, each, name) for each in shape]
+        # That of the last one, which is the one with parts.
+        return "" if "" in faults else faults[-1]
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"its {name} is no list"
+        parts = [(each, shape[0], name) for each in value]
+    elif isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return f"its {name} is no table"
+        if "*" in shape:
+            parts = [(each, shape["*"], f"{name}.{key}") for key, each in value.items()]
+        else:
+            missing = [key for key in shape if not key.endswith("?") and key not in value]
+            if missing:
+                return f"it lacks {f'{name}.{missing[0]}'.lstrip('.')}"
+            known = [(key.rstrip("?"), each) for key, each in shape.items()]
+            parts = [(value[key], each, f"{name}.{key}".lstrip(".")) for key, each in known if key in value]
+    else:
+        return "" if shape(value) else f"its {name} is something else than it should be"
+    return next(filter(None, (_fault(*part) for part in parts)), "")
