@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Error and time of the decomposition on the sequences of Kavan et al. 2010, beside the paper's own figures.
+"""Error and time of the decomposition on the sequences of Kavan et al. 2010, beside the paper's own figures; what
+residual shapes and suggested numbers of bones leave.
 
 Reads ../shared/data. The time is that of the solve, from the reduction to the transforms, the shortest of a few runs:
 on a machine that does other things too, that is the one that was disturbed least. The paper's seconds were measured on
@@ -14,9 +15,12 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from _tables import Tables  # noqa: E402 (beside this file)
 
 from skinning_tools.core.animation import Animation  # noqa: E402 (the checkout, not an installed copy)
+from skinning_tools.core.bone_suggestion import suggest_bone_count  # noqa: E402
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"
@@ -24,6 +28,9 @@ SEQUENCES = (("horse_gallop", 30), ("horse_collapse", 6), ("samba", 30), ("elast
 COLUMNS = {"sequence": 15, "bones": 7, "kind": 8, "E_RMS": 8, "largest error": 15, "d": 5, "seconds": 9} | {
     "paper's E_RMS": 15, "paper's seconds": 17, "error / paper": 15
 }  # fmt: skip
+SHAPES = (1, 3, 10)
+# About as many frames as Suggest looks at.
+LOOKED_AT = 16
 SOLVE_STAGES = ("reduction", "segmentation", "iterations", "transforms")
 
 
@@ -31,11 +38,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=3, help="solves of each sequence (3)")
     parser.add_argument("--kinds", nargs="+", choices=BONE_KINDS, default=list(BONE_KINDS))
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table as Markdown, too")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    parser.add_argument("--only", choices=MORE, help="only this table; --write leaves the others as they are")
     options = parser.parse_args()
     if not DATA.is_dir():
         print("The sequences are not beside the checkout (../shared/data).")
         return 1
+    if not options.only:
+        show_table(options)
+    tables = Tables(first=16)
+    for name in [options.only] if options.only else MORE:
+        MORE[name](tables)
+    if options.write:
+        tables.replace(options.write)
+    return 0
+
+
+def show_table(options: argparse.Namespace) -> None:
+    """Print the first table, and write the page anew with it alone."""
     table = json.loads((DATA / "reference_errors.json").read_text())["kavan2010_table2"]
     rows = []
     print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
@@ -53,13 +73,11 @@ def main() -> int:
         lines = [list(COLUMNS), ["---"] * len(COLUMNS), *rows]
         text = "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
         options.write.write_text(f"# Conversion in figures\n\n{text}\n\n{mean}\n", encoding="utf-8")
-    return 0
 
 
 def measure(name: str, bone_count: int, kind: str, paper: dict, runs: int) -> list[str]:
     """One row of the table."""
-    data = np.load(DATA / f"{name}.npz")
-    animation = Animation(data["frames"], data["triangles"], name=name)
+    animation = read(name)
     results = [decompose(animation, Settings(bone_count, kind)) for _ in range(runs)]
     seconds = min(sum(result.seconds[stage] for stage in SOLVE_STAGES) for result in results)
     result = results[0]
@@ -73,6 +91,40 @@ def measure(name: str, bone_count: int, kind: str, paper: dict, runs: int) -> li
             f"{result.e_rms / paper['kavan']:.2f}",
         ]
     return [*cells, "", "", ""]
+
+
+def show_residual_shapes(tables: Tables) -> None:
+    tables.begin(
+        "Residual shapes",
+        "E_RMS with so many residual shapes on top of affine bones.",
+        *("sequence", "bones", "none", *map(str, SHAPES)),
+    )
+    for name, bone_count in SEQUENCES:
+        results = [decompose(read(name), Settings(bone_count, residual_shapes=count)) for count in (0, *SHAPES)]
+        tables.row(name, str(bone_count), *(f"{result.e_rms:.2f}" for result in results))
+
+
+def show_suggested(tables: Tables) -> None:
+    tables.begin(
+        "Suggested numbers of bones",
+        f"What Suggest answers from about {LOOKED_AT} frames of each sequence, and E_RMS with as many bones.",
+        *("sequence", "kind", "bones", "E_RMS"),
+    )
+    for name, _ in SEQUENCES:
+        animation = read(name)
+        step = max(1, (len(animation.frames) - 1) // (LOOKED_AT - 1))
+        for kind in BONE_KINDS:
+            count = suggest_bone_count(animation.frames[::step], kind)
+            tables.row(name, kind, str(count), f"{decompose(animation, Settings(count, kind)).e_rms:.2f}")
+
+
+def read(name: str) -> Animation:
+    data = np.load(DATA / f"{name}.npz")
+    return Animation(data["frames"], data["triangles"], name=name)
+
+
+# Further tables, by the name of --only.
+MORE = {"suggested": show_suggested, "residual-shapes": show_residual_shapes}
 
 
 if __name__ == "__main__":
