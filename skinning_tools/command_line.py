@@ -34,6 +34,7 @@ from .commands import (
 from .commands.arguments import add_common, path_options
 from .commands.common import UsageError
 from .commands.stopping import end_with_parent
+from .commands.terminal import keep_streams_apart
 
 # In the order of the help's list.
 COMMANDS = (
@@ -61,6 +62,7 @@ COMMANDS = (
 
 def main(arguments: list[str]) -> int:
     """Run one subcommand; returns the exit code (``commands.running.EXIT_CODES``)."""
+    keep_streams_apart()
     end_with_parent()
     try:
         options = parser().parse_args(arguments)

@@ -2,6 +2,7 @@
 """What is said to the terminal, or to whatever program is in its place: it never decides how the work goes."""
 
 import contextlib
+import os
 import re
 import sys
 
@@ -22,6 +23,18 @@ def say_error(text: str) -> None:
 def shown(text: str) -> str:
     """For one line: a name of a file or of an object may have line breaks and codes for the terminal in it."""
     return _UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def keep_streams_apart() -> None:
+    """Where a program is started with closed streams (``>&-``), the next files that are opened get their numbers, and
+    what Blender prints would go into the result."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            with contextlib.suppress(OSError):
+                # The lowest number that is free.
+                os.open(os.devnull, os.O_RDWR)
 
 
 def _write(stream, text: str) -> None:
