@@ -96,6 +96,10 @@ def _run(options) -> Outcome:
         rows[shot] = shot_row(shot.name, report, SKIPPED) if report else {}
         if not report:
             waiting.append(shot)
+        elif places[shot].log.is_own():
+            # Of a run that was killed after the shot was done.
+            with contextlib.suppress(OSError, BadPath):
+                places[shot].log.remove()
     converting = _Converting(options, settings, expected, places, len(waiting))
     with contextlib.closing(converting.run(waiting)) as ended:
         for shot, report in ended:

@@ -187,6 +187,20 @@ def test_nothing_is_started_where_all_is_finished(finished, monkeypatch, capfd):
     assert re.search("^shot_01 +skipped", capfd.readouterr().out, re.MULTILINE)
 
 
+def test_what_a_killed_run_has_left_of_a_finished_shot_goes(finished, capfd):
+    """Its log, where the extension wrote it."""
+    log = finished.log
+    for content, stays in (
+        (b"# skinning_tools.log: what Blender said of shot_01\nInfo\n", False),
+        (b"of others", True),
+    ):
+        log.write_bytes(content)
+        assert run("convert-shots", finished.path, "--output", finished.folder, *SETTINGS) == 0
+        assert "shot_01  skipped" in capfd.readouterr().out
+        assert log.exists() == stays
+    log.unlink()
+
+
 def test_list_prints_numbers_and_does_nothing(tmp_path, capsys):
     shots.make_shots(tmp_path / "in", 3, broken=(1, 2, 3))
     capsys.readouterr()
