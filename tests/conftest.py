@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all tests share: sample animations beside the checkout, the extension registered, the same examples of
-properties in every run, and a clean end of a process with Blender in it."""
+"""What all tests share: sample animations beside the checkout, the extension registered, and a clean end of a process
+with Blender in it."""
 
 import os
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -42,16 +40,6 @@ def extension():
     skinning_tools.register()
     yield
     skinning_tools.unregister()
-
-
-def pytest_configure(config):
-    """The examples of a property follow from its source alone; --hypothesis-seed=NUMBER gives others, the same ones
-    for the same number."""
-    explores = config.getoption("--hypothesis-seed", None) is not None
-    settings.register_profile("suite", deadline=None, database=None, derandomize=not explores)
-    settings.load_profile("suite")
-    # Else now and then a number of any module that is loaded, which depends on what other tests run.
-    providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(trylast=True)

@@ -210,7 +210,7 @@ def test_inputs_of_properties_follow_from_their_source_alone(tmp_path):
     """The same without CI, after another run, and whatever else is loaded; others by a seed, the same by the same."""
     folder = tmp_path / "tests"
     folder.mkdir()
-    shutil.copy(ROOT / "tests" / "conftest.py", folder)
+    shutil.copy(ROOT / "tests" / "core" / "conftest.py", folder)
     (tmp_path / "others.py").write_text("\n".join(f"LIMIT_{number} = {12_345_678 + number}" for number in range(500)))
 
     path = tmp_path / "drawn"

@@ -32,6 +32,7 @@ class Work:
         """What each stage's seconds grow with."""
         frames, vertices, wanted = self.frame_count, self.vertex_count, self.settings
         bones, sweeps = wanted.bone_count, wanted.iterations
+        influences = min(wanted.max_influences, bones)
         positions, rows = frames * vertices, min(3 * frames, _MOST_ROWS)
         stiff = wanted.bone_kind != "AFFINE"
         solve = {
@@ -39,7 +40,7 @@ class Work:
             "reduction": positions * rows,
             "eigenvectors": rows**3,
             "sweeps over bones": sweeps * vertices * bones,
-            "sweeps over influences": sweeps * vertices * wanted.influences**2,
+            "sweeps over influences": sweeps * vertices * influences**2,
             "sweeps over motion": sweeps * bones * frames * stiff,
             "residual shapes": positions * (wanted.residual_shapes > 0),
             "smoothing": vertices * bones * (wanted.smoothness > 0),
@@ -52,7 +53,7 @@ class Work:
                 "simulated": self.simulated,
             },
             "solve": solve,
-            "write": {"start": 1.0, "weights": vertices * wanted.influences, "keys": frames * bones},
+            "write": {"start": 1.0, "weights": vertices * influences, "keys": frames * bones},
             "measure": {"start": 1.0, "frames": frames, "positions": positions},
         }
         if self.key_tolerance:

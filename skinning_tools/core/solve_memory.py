@@ -22,7 +22,8 @@ def memory_estimate(frame_count: int, vertex_count: int, settings) -> int:
     # Nobody knows before how far an animation can be reduced; noise cannot at all.
     dimension = min(height, vertex_count)
     reduced = vertex_count * dimension + 2 * height * dimension + min(height, 2400) ** 2
-    state = vertex_count * (8 + 3 * settings.influences + settings.bone_count / 2)
+    influences = min(settings.max_influences, settings.bone_count)
+    state = vertex_count * (8 + 3 * influences + settings.bone_count / 2)
     at_work = min(vertex_count, BLOCK_VERTICES * MOST_WORKERS)
     blocks = at_work * (height + 4 * columns)
     motions = 8 * columns * (height + columns)
