@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import BadPath
-from ..scene.written_files import Target, remove_halves
+from ..scene.animation.omissions import KINDS
+from ..scene.convert.chosen_sources import CONVERT
+from ..scene.written_files import Target, identity, remove_halves
 from . import convert
 from .arguments import WRITTEN, whole_number
 from .blend_mark import RESULT
@@ -29,6 +31,10 @@ from .terminal import say, say_error, shown
 
 POLL_SECONDS = 0.05
 SKIPPED = "skipped"
+
+# What versions before these settings did, whose reports are without them: they took whatever Blender had left, and the
+# object of that very name.
+_BEFORE = {"allow_incomplete": ",".join(KINDS), "on_result": CONVERT}
 
 
 def add(commands) -> None:
@@ -154,11 +160,23 @@ def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
     """Whether the report says that the shot is done, with these settings and from what is there now."""
     source = report["input"] or {}
     return (
-        (report["command"], report["status"], report["settings"]) == ("convert", DONE, settings)
+        (report["command"], report["status"], _BEFORE | report["settings"]) == ("convert", DONE, settings)
         and shot.output.is_file()
         and shot.path.is_file()
         and is_same(shot.path, source)
         and all(is_same(Path(other["path"]), other) for other in source.get("refers_to", ()))
+    )
+
+
+def _is_earlier_failure(shot: Shot, report: dict) -> bool:
+    """Whether the report is that of a version before the marks in logs, which has failed on this very shot."""
+    source = report["input"] or {}
+    return (
+        report["command"] == "convert"
+        and report["status"] != DONE
+        and not _BEFORE.keys() <= report["settings"].keys()
+        and "path" in source
+        and identity(source["path"]) == identity(shot.path)
     )
 
 
@@ -225,10 +243,15 @@ class _Converting:
             "convert", *self._settings, "--input", str(shot.path), "--output", str(shot.output),
             "--report", str(shot.report), "--progress", "openjd",
         ]  # fmt: skip
-        # Earlier versions left no mark in results; but then the report tells of the very file.
+        # Earlier versions left no mark in results and logs; but then the report tells of them.
         with contextlib.suppress(UnreadableReport):
-            known = read_report(shot.report)["output"]
+            report = read_report(shot.report)
+            known = report["output"]
             places.output.allowed |= known is not None and is_same(shot.output, known)
+            if _is_earlier_failure(shot, report):
+                places.log.allowed = True
+                # Whatever else is in the way, the report that comes next cannot tell of it any more.
+                places.log.remove()
         shot.report.parent.mkdir(parents=True, exist_ok=True)
         for place in (places.output, places.report, places.log):
             place.check()

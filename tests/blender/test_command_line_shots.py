@@ -17,7 +17,7 @@ from skinning_tools import command_line
 from skinning_tools.commands import blender_child
 from skinning_tools.commands import convert_shots as converting
 from skinning_tools.commands.common import UsageError
-from skinning_tools.commands.report import Report, json_bytes
+from skinning_tools.commands.report import Report, json_bytes, settings_of
 from skinning_tools.commands.report_reading import read_report
 from skinning_tools.commands.shots import Shot, find_shots, numbered
 from tests.farm import shots
@@ -162,6 +162,99 @@ def test_what_is_finished(finished, tmp_path):
     report = read_report(finished.report)
     for change in ({"status": "failed"}, {"status": "stopped"}, {"command": "bind"}, {"input": None}):
         assert not converting.is_finished(finished, report | change, report["settings"])
+
+
+# Settings that reports of the versions before them lack.
+LATER = ("allow_incomplete", "on_result")
+
+
+def before(settings: dict, *without: str) -> dict:
+    return {name: value for name, value in settings.items() if name not in without}
+
+
+def told(*arguments) -> dict:
+    """The settings of a conversion, as its report has them."""
+    parser = command_line.parser()
+    return settings_of(parser.parse_args(["convert", *map(str, arguments)]))
+
+
+@pytest.mark.parametrize("without", [LATER, LATER[:1], LATER[1:]])
+def test_what_an_earlier_version_has_finished(finished, without):
+    """It counts where the same is asked for: with whatever Blender leaves out, and of results themselves."""
+    report = read_report(finished.report)
+    report["settings"] = before(report["settings"], *without)
+    like_before = {"allow_incomplete": "--allow-incomplete=all", "on_result": "--on-result=CONVERT"}
+    asked = [like_before[name] for name in without]
+    assert converting.is_finished(finished, report, told(*SETTINGS, *asked))
+    assert not converting.is_finished(finished, report, told(*SETTINGS, *asked[1:]))
+    assert not converting.is_finished(finished, report, told(*SETTINGS, *asked, "--root-bone"))
+
+
+EARLIER_LOG = b"Info: what an earlier version has kept\n"
+
+
+def failed_before(path: Path, folder: Path, without=LATER, log: bytes = EARLIER_LOG, **changed) -> Shot:
+    """The report and log that a version before the marks has left of a shot."""
+    folder.mkdir(exist_ok=True)
+    shot = Shot(path, path.stem, folder)
+    report = Report(None, "convert", before(told(*SETTINGS), *without))
+    report.input = {"path": str(path)}
+    shot.report.write_bytes(json_bytes(report.document("failed", 1, "The work failed") | changed))
+    shot.log.write_bytes(log)
+    return shot
+
+
+def test_what_an_earlier_version_has_failed_on_is_converted(tmp_path):
+    shot = failed_before(*shots.make_shots(tmp_path / "in", 1), tmp_path / "out")
+    assert run("convert-shots", shot.path, "--output", shot.folder, *SETTINGS) == 0
+    assert read_report(shot.report)["status"] == "done"
+    assert not shot.log.exists()
+
+
+@pytest.fixture
+def no_blender(tmp_path, monkeypatch):
+    """Nothing is converted: what counts is whether it would be started."""
+    monkeypatch.setattr(blender_child, "blender_command", lambda _: [str(tmp_path / "no blender")])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program that is none is found out another way")
+@pytest.mark.usefixtures("no_blender")
+@pytest.mark.parametrize("changed", [{}, {"status": "stopped"}, {"without": LATER[:1]}, {"without": LATER[1:]}])
+@pytest.mark.parametrize("in_the_way", [False, True])
+def test_logs_that_an_earlier_version_has_left_go(tmp_path, changed, in_the_way):
+    """Also where something else is in the way, and the shot is started once that is gone."""
+    (path,) = shots.make_shots(tmp_path / "in", 1)
+    shot = failed_before(path, tmp_path / "out", **changed)
+    given = ("convert-shots", path, "--output", shot.folder, *SETTINGS)
+    if in_the_way:
+        shot.output.mkdir()
+        assert run(*given) == 1
+        assert "folder" in read_report(shot.report)["message"]
+        shot.output.rmdir()
+    assert run(*given) == 1
+    assert read_report(shot.report)["message"].endswith("cannot be started: No such file or directory")
+    assert EARLIER_LOG not in shot.log.read_bytes()
+
+
+@pytest.mark.usefixtures("no_blender")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"without": ()},
+        {"status": "done"},
+        {"command": "bind"},
+        {"input": None},
+        {"input": {"path": "another.blend"}},
+        {"schema": "of others"},
+    ],
+    ids=str,
+)
+def test_logs_that_no_report_tells_of_stay(tmp_path, changed):
+    (path,) = shots.make_shots(tmp_path / "in", 1)
+    shot = failed_before(path, tmp_path / "out", **changed)
+    for _ in range(2):  # The second time there is the report of the first.
+        assert run("convert-shots", path, "--output", shot.folder, *SETTINGS) == 1
+        assert shot.log.read_bytes() == EARLIER_LOG
 
 
 def test_a_cache_that_changed_is_converted_anew(finished, tmp_path):
