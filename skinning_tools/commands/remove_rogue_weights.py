@@ -21,7 +21,8 @@ def add(commands) -> None:
     remove.add_argument(
         "--include-doubtful",
         action="store_true",
-        help="correct what may be meant, too: weights that tear the surface little, and whole loose parts",
+        help="also correct weights that may be intentional: those that barely tear the surface, and those of whole "
+        "loose parts",
     )
     arguments.add_target(remove)
     remove.set_defaults(run=_run)

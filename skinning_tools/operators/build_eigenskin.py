@@ -151,7 +151,7 @@ class SKINNING_OT_show_eigenskin_error(_OnCorrectedMesh, bpy.types.Operator):
                 return {"FINISHED"}
             scale = eigenskin.show_heat_map(object, self.shown)
             error_display.show_colors(context, True)
-            self.report({"INFO"}, f"{object.name}: blue is no error, red is {', '.join(scale.texts(context))}")
+            self.report({"INFO"}, f"{object.name}: {scale.meaning(context)}")
             return {"FINISHED"}
         return {"CANCELLED"}
 

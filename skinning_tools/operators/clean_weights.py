@@ -101,13 +101,15 @@ class SKINNING_OT_remove_rogue_weights(Checked, SkinningJob, bpy.types.Operator)
 
     only_checked: BoolProperty(
         name="Only Checked",
-        description="Those that are checked in the list, doubtful or not. Off finds them anew",
+        description="Correct the entries checked in the list, including doubtful ones. When off, search again and "
+        "correct only the certain ones",
         default=False,
         options={"SKIP_SAVE"},
     )
     include_doubtful: BoolProperty(
         name="Include Doubtful",
-        description="Correct what may be meant, too: weights that tear the surface little, and whole loose parts",
+        description="Also correct weights that may be intentional: those that barely tear the surface, and those of "
+        "whole loose parts",
         default=False,
         options={"SKIP_SAVE"},
     )

@@ -133,8 +133,7 @@ class SKINNING_OT_show_fit_error(Checked, bpy.types.Operator):
                 return {"FINISHED"}
             scale = error_display.add_error_colors(original, weight_fit.ERROR_ATTRIBUTE)
             error_display.show_colors(context, True)
-            ends = ", ".join(scale.texts(context))
-            self.report({"INFO"}, f"{original.name}: blue is in its place, red is away by {ends}")
+            self.report({"INFO"}, f"{original.name}: {scale.meaning(context)}")
             return {"FINISHED"}
         return {"CANCELLED"}
 

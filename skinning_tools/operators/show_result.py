@@ -102,9 +102,7 @@ What else lies in its place, the source and its other results, is hidden meanwhi
         others = [*result.sources, *(mesh for other in other_results(result) for mesh in other.meshes)]
         hide_for(context, meshes[0].data, error_display.HIDDEN, others, result.mesh or meshes[0])
         error_display.show_colors(context, True)
-        names, ends = ", ".join(mesh.name for mesh in meshes), ", ".join(scale.texts(context))
-        text = rpt_("{names}: blue is no error, red is {ends}")
-        self.report({"INFO"}, text.format(names=names, ends=ends))
+        self.report({"INFO"}, f"{', '.join(mesh.name for mesh in meshes)}: {scale.meaning(context)}")
 
     def _show_materials(self, context, result) -> None:
         for mesh in _with_error(result):
@@ -114,8 +112,7 @@ What else lies in its place, the source and its other results, is hidden meanwhi
 
 
 class SKINNING_OT_show_worst_frame(bpy.types.Operator):
-    """Go to the frame in which a vertex is farthest from where it is in the source, and mark that vertex in the \
-views, as long as that frame is shown. Once more: take the mark away"""
+    """Go to the frame with the largest error and mark the vertex that has it. Press again to remove the mark"""
 
     bl_idname = "skinning.show_worst_frame"
     bl_label = "Go to Worst Frame"

@@ -52,6 +52,14 @@ class Scale(NamedTuple):
             return (largest,)
         return f"{PERCENT} %: {red}", rpt_("largest: {distance}").format(distance=largest)
 
+    def meaning(self, context) -> str:
+        """What the colors mean, for a report."""
+        red, largest = (length_text(context.scene, length, 3) for length in self)
+        if red == largest:
+            return rpt_("blue: no error; red: {distance}").format(distance=largest)
+        text = rpt_("blue: no error; red: {red} or more ({percent}th percentile); largest error: {largest}")
+        return text.format(red=red, percent=PERCENT, largest=largest)
+
 
 def has_error(object) -> bool:
     return object is not None and object.type == "MESH" and ERROR_ATTRIBUTE in object.data.attributes

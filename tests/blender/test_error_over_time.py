@@ -13,6 +13,7 @@ from skinning_tools.preview.error_legend import scale_in_view
 from skinning_tools.scene.convert import worst_mark
 from skinning_tools.scene.convert.result import frame_errors, result_of, worst_frame
 from skinning_tools.scene.error_display import Scale, error_colors, read_errors, shown_scale
+from skinning_tools.scene.lengths import length_text
 from tests.blender import moving_meshes, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -107,6 +108,16 @@ def context(**view):
     return SimpleNamespace(
         space_data=space, view_layer=bpy.context.view_layer, selected_objects=bpy.context.selected_objects
     )
+
+
+def test_the_report_says_what_the_colors_mean(scene, capsys):
+    moving_meshes.waving_grid()
+    convert()
+    bpy.ops.skinning.show_error()
+    red, largest = (length_text(scene, length, 3) for length in shown_scale(bpy.data.objects["Flag_skinned"]))
+    assert red != largest
+    meaning = f"blue: no error; red: {red} or more (99th percentile); largest error: {largest}"
+    assert f"Flag_skinned: {meaning}\n" in capsys.readouterr().out
 
 
 def test_the_scale_says_what_is_red(scene):

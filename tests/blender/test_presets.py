@@ -180,13 +180,13 @@ def test_a_value_beyond_a_settings_range(scene, tmp_path, capsys, name, value, t
     assert bpy.ops.skinning.apply_conversion_preset(filepath=written(tmp_path, **{name: value})) == {"FINISHED"}
     assert chosen_values()[name] == taken
     label = scene.skinning_conversion.bl_rna.properties[name].name
-    assert f"{label}: {taken:g} instead of {value:g}, which it cannot be" in capsys.readouterr().out
+    assert f"{label}: {value:g} is out of range and was set to {taken:g}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("value", [0.1, 0.3, 1 / 3])
 def test_a_value_that_is_only_rounded_is_not_worth_a_word(scene, tmp_path, capsys, value):
     bpy.ops.skinning.apply_conversion_preset(filepath=written(tmp_path, smoothness=value, key_tolerance=1))
-    assert "instead of" not in capsys.readouterr().out
+    assert "out of range" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_value_that_is_none_for_its_setting(scene, tmp_path, name, value):
     """All stays as it was, what the file sets before, too."""
     before = chosen_values()
     values = {"iterations": 99, name: value}
-    with pytest.raises(RuntimeError, match=r"which it cannot be\. Save it again, or delete it"):
+    with pytest.raises(RuntimeError, match=r"is not a valid value for [\w ]+\. Save the preset again, or delete it"):
         bpy.ops.skinning.apply_conversion_preset(filepath=written(tmp_path, **values))
     assert chosen_values() == before
 

@@ -83,11 +83,11 @@ def apply_preset(chosen, path: Path) -> list[str]:
             for each, old in before.items():
                 setattr(chosen, each, old)
             raise BadSettings(
-                f"The preset {path} sets {label} to {value!r}, which it cannot be. Save it again, or delete it"
+                f"In the preset {path}, {value!r} is not a valid value for {label}. Save the preset again, or delete it"
             ) from error
         taken = getattr(chosen, name)
         if taken != (np.float32(value) if isinstance(taken, float) else value):
-            text = rpt_("{setting}: {taken:g} instead of {value:g}, which it cannot be")
+            text = rpt_("{setting}: {value:g} is out of range and was set to {taken:g}")
             notes.append(text.format(setting=iface_(label), taken=taken, value=value))
     return notes
 
