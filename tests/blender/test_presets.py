@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Presets of a conversion's settings: those of the extension, the user's own, in the menu and on the command line."""
 
+import re
+
 import bpy
 import pytest
 
@@ -10,7 +12,7 @@ from skinning_tools.commands.convert_shots import convert_arguments
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.panels.convert_animation import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
-from skinning_tools.scene.convert.presets import PRESET_NAMES, SHIPPED, find_preset, preset_files, read_preset
+from skinning_tools.scene.convert.presets import PRESET_NAMES, SHIPPED, SUBDIR, find_preset, preset_files, read_preset
 from skinning_tools.scene.convert.settings import SETTING_NAMES
 from tests.blender import moving_meshes, panel_recorder
 
@@ -116,18 +118,69 @@ def test_a_preset_that_is_not_there(scene):
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("content", "reason"),
     [
-        ("settings.bone_count = (", "cannot be read"),
-        ("settings.bone_count = open('x')", "cannot be read"),
-        ("settings.frame_start = 5", "sets frame_start"),
+        (b"settings.bone_count = (", "line 1 is damaged"),
+        (b"settings.bone_count = 4\nsettings.iterations = = 5", "line 2 is damaged"),
+        (b"settings.bone_count = 1" + b"0" * 5000, "line 1 is damaged"),
+        (b"settings.bone_count = 4\0", "is damaged"),
+        (b"settings.bone_kind = '\xff'", "is damaged"),
+        (b"\xff\xfes\0e\0t\0", "is damaged"),
+        (b"settings.bone_count = " + b"(" * 5000, "is damaged"),
+        (b"settings.bone_count = " + b"-" * 100_000 + b"1", "is damaged|line 1 is not a plain value"),
+        (b"\n\nsettings.bone_count = int(4)", "line 3 is not a plain value"),
+        (b"settings.bone_count = open('x')", "line 1 is not a plain value"),
+        (b"settings.bone_count = many", "line 1 is not a plain value"),
+        (b"settings.bone_count = 2 * 3", "line 1 is not a plain value"),
+        (b"settings.bone_count = {[]: 1}", "line 1 is not a plain value"),
+        (b"settings.bone_count = {[1]}", "line 1 is not a plain value"),
+        (b"settings.bone_count = -'a'", "line 1 is not a plain value"),
+        (b"settings.frame_start = 5", "sets frame_start"),
     ],
 )
-def test_a_damaged_preset(scene, tmp_path, text, reason):
+def test_a_damaged_preset(scene, tmp_path, content, reason):
     path = tmp_path / "Bad.py"
-    path.write_text(text)
-    with pytest.raises(BadSettings, match=reason):
+    path.write_bytes(content)
+    with pytest.raises(BadSettings, match=reason) as caught:
         read_preset(path)
+    # In words, and none of Python's own.
+    assert not re.search("ast|malformed|codec|syntax|unhashable|Errno", str(caught.value).replace(str(path), ""))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# settings.bone_count = 4",
+        "import os",
+        "bone_count = 4",
+        "preset.bone_count = 4",
+        "bpy.context.scene.skinning_conversion.bone_count = 4",
+        "settings['bone_count'] = 4",
+        "settings.bone_count += 4",
+        "settings = {'bone_count': 4}",
+        "if True:\n    settings.bone_count = 4",
+        '{"settings": {"bone_count": 4}}',
+    ],
+)
+def test_a_preset_from_which_nothing_is_taken(scene, tmp_path, capsys, text):
+    before = chosen_values()
+    path = tmp_path / "presets" / SUBDIR / "Empty.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    reason = r"The preset .*Empty\.py has no settings of a conversion\. Save it again, or delete it"
+    with pytest.raises(RuntimeError, match=reason):
+        bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
+    assert chosen_values() == before
+    assert "Settings of the preset" not in capsys.readouterr().out
+    with pytest.raises(UsageError, match=reason):
+        options("--preset", "Empty")
+
+
+def test_a_preset_that_an_editor_has_marked(scene, tmp_path):
+    path = tmp_path / "Mine.py"
+    path.write_text("settings.bone_count = 77\n", encoding="utf-8-sig")
+    assert read_preset(path) == {"bone_count": 77}
 
 
 # Taken over into the panel
@@ -210,18 +263,20 @@ def test_nothing_of_a_file_is_run(scene, tmp_path, text):
     before = chosen_values()
     path = tmp_path / "Bad.py"
     path.write_text(f"{text}\nopen({str(tmp_path / 'run')!r}, 'w')\n")
-    if text in ("", "import os"):
+    with pytest.raises(RuntimeError, match="The preset"):
         bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
-    else:
-        with pytest.raises(RuntimeError, match="The preset"):
-            bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
     assert chosen_values() == before
     assert not (tmp_path / "run").exists()
 
 
-def test_a_file_that_is_not_there(scene, tmp_path):
-    with pytest.raises(RuntimeError, match="cannot be read"):
-        bpy.ops.skinning.apply_conversion_preset(filepath=str(tmp_path / "gone.py"))
+@pytest.mark.parametrize(
+    ("name", "reason"), [("gone.py", "was deleted or renamed. Choose another one"), ("", "cannot be read: Is a dir")]
+)
+def test_a_file_that_is_not_there(scene, tmp_path, name, reason):
+    with pytest.raises(RuntimeError, match="The preset") as caught:
+        bpy.ops.skinning.apply_conversion_preset(filepath=str(tmp_path / name))
+    assert reason in str(caught.value)
+    assert "Errno" not in str(caught.value)
 
 
 def test_more_residual_shapes_than_the_source_allows(scene, capsys):

@@ -20,6 +20,8 @@ SHIPPED = Path(__file__).resolve().parents[2] / "presets" / SUBDIR
 # What a preset says. The frames and the objects are the shot's.
 PRESET_NAMES = (*SETTING_NAMES, *RIG_OPTION_NAMES)
 _OWNER = "settings"
+# What ast raises of damaged text, of null bytes, and of what is nested too deep.
+_NO_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)
 DEFINES = (f"{_OWNER} = bpy.context.scene.skinning_conversion",)
 
 
@@ -53,13 +55,26 @@ def find_preset(name: str) -> Path:
 def read_preset(path: Path) -> dict:
     """The settings of a preset file: its assignments of plain values to ``settings``.
 
-    Raises BadSettings where it cannot be read, or sets what a conversion does not have or accept.
+    Raises BadSettings where it cannot be read, has no settings, or sets what a conversion does not have or accept.
     """
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        values = {target.attr: ast.literal_eval(node.value) for node, target in _assignments(tree)}
-    except (OSError, SyntaxError, ValueError) as error:
-        raise BadSettings(f"The preset {path} cannot be read: {error}. Save it again, or delete it") from error
+        # As bytes, which may begin with the mark that some editors write.
+        tree = ast.parse(path.read_bytes())
+    except FileNotFoundError as error:
+        raise BadSettings(f"The preset {path} was deleted or renamed. Choose another one") from error
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except _NO_PYTHON as error:
+        line = getattr(error, "lineno", None)
+        raise _unreadable(path, f"line {line} is damaged" if line else "it is damaged") from error
+    values = {}
+    for node, target in _assignments(tree):
+        try:
+            values[target.attr] = ast.literal_eval(node.value)
+        except (*_NO_PYTHON, TypeError) as error:
+            raise _unreadable(path, f"line {node.value.lineno} is not a plain value") from error
+    if not values:
+        raise BadSettings(f"The preset {path} has no settings of a conversion. Save it again, or delete it")
     unknown = sorted(values.keys() - set(PRESET_NAMES))
     if unknown:
         raise BadSettings(f"The preset {path} sets {unknown[0]}, which is no setting of a conversion's presets")
@@ -90,6 +105,10 @@ def apply_preset(chosen, path: Path) -> list[str]:
             text = rpt_("{setting}: {value:g} is out of range and was set to {taken:g}")
             notes.append(text.format(setting=iface_(label), taken=taken, value=value))
     return notes
+
+
+def _unreadable(path: Path, reason: str) -> BadSettings:
+    return BadSettings(f"The preset {path} cannot be read: {reason}. Save it again, or delete it")
 
 
 def _assignments(tree: ast.Module):
