@@ -27,7 +27,7 @@ from .saving import reason
 from .shot_table import aligned, shot_row
 from .shots import Shot, add_shots, find_shots, numbered
 from .stopping import held
-from .terminal import say, say_error, shown
+from .terminal import say, shown
 
 POLL_SECONDS = 0.05
 SKIPPED = "skipped"
@@ -289,14 +289,17 @@ class _Converting:
         return report
 
     def _failed(self, shot: Shot, exit_code: int, message: str) -> dict:
-        """The report of a conversion that could not leave one itself."""
+        """The report of a conversion that could not leave one itself. Its message says where none can be written."""
         report = Report(self._places[shot].report, "convert", self._expected)
         report.input = {"path": str(shot.path)}
         document = report.document(FAILED, exit_code, message)
         try:
+            report.target.check()
             report.target.write(json_bytes(document))
-        except OSError as error:
-            say_error(f"The report {shot.report} could not be written ({error.strerror or error})")
+        except (OSError, BadPath) as error:
+            # What is in its place may be the very reason why the conversion was not started.
+            why = "" if reason(error) in message else f": {reason(error)}"
+            document["message"] = f"{message}. This shot has no report{why}"
         return document
 
     def _tell(self, running: dict[Shot, Child]) -> None:

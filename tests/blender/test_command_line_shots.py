@@ -478,3 +478,54 @@ def test_a_blender_that_cannot_be_started_costs_its_shot(tmp_path, monkeypatch, 
         assert words in rows[name]["message"]
         assert read_report(tmp_path / "out" / f"{name}.json")["message"] == rows[name]["message"]
     assert "fault of its own" not in capfd.readouterr().err
+
+
+def foreign(place: Path, kind: str) -> None:
+    """Something else in the place of a shot's report."""
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "link":
+        place.symlink_to(place.parent / "settings.txt")
+        (place.parent / "settings.txt").write_text("mine")
+    else:
+        place.write_text({"object": '{"a":1}', "list": "[1, 2]", "text": "mine", "table": "shot,status\n"}[kind])
+
+
+@pytest.mark.parametrize("also", ["", ".blend", ".log"])
+@pytest.mark.parametrize("kind", ["object", "list", "text", "table", "folder", "link"])
+def test_a_report_whose_place_is_taken(tmp_path, capfd, kind, also):
+    """It stays; the shot fails, and that it has no report is said once, as part of why it failed."""
+    shots.make_shots(tmp_path / "in", 1)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    foreign(folder / "shot_01.json", kind)
+    if also:
+        (folder / f"shot_01{also}").write_text("mine, too")
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    report = tmp_path / "all.json"
+    assert run("convert-shots", tmp_path / "in", "--output", folder, *SETTINGS, "--report", report) == 1
+    came = capfd.readouterr()
+    assert came.err.splitlines() == ["Error: 1 of 1 shots failed"]
+    message = read_report(report)["figures"]["shots"]["shot_01"]["message"]
+    assert message.count("This shot has no report") == 1
+    assert message.count("The report cannot be saved") == 1
+    assert "meanwhile" not in came.out + message
+    assert message in came.out
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    # Nor does it stay unknown to those who gather the reports.
+    table = tmp_path / "table.csv"
+    assert run("gather-reports", folder, "--shots", tmp_path / "in", "--output", table) == 1
+    assert [row["status"] for row in csv.DictReader(table.open(encoding="utf-8"))] == ["unreadable"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program that is none is found out another way")
+def test_a_report_whose_place_is_taken_while_the_shot_runs(tmp_path, monkeypatch, capfd):
+    (path,) = shots.make_shots(tmp_path / "in", 1)
+    place = tmp_path / "out" / "shot_01.json"
+    crash = f"open({str(place)!r}, 'w').write('mine'); raise SystemExit(5)"
+    monkeypatch.setattr(blender_child, "blender_command", lambda given: [sys.executable, "-c", crash])
+    assert run("convert-shots", path, "--output", tmp_path / "out", *SETTINGS) == 1
+    came = capfd.readouterr()
+    assert re.search("^shot_01 .*exit code 5.*This shot has no report: The report cannot be saved", came.out, re.M)
+    assert came.err.splitlines() == ["Error: 1 of 1 shots failed"]
+    assert place.read_text() == "mine"
