@@ -149,7 +149,7 @@ class SKINNING_OT_delete_result(OnResult, bpy.types.Operator):
             goes, selected = active in objects_made(result), active.select_get()
             if goes:
                 leave_mode(context)
-            names = delete_result(result)
+            names = delete_result(context, result)
             for source in result.sources:
                 set_hidden(context, source, False)
             # In the place of the one that is gone; what else is selected stays so.

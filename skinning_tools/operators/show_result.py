@@ -10,10 +10,10 @@ from bpy_extras.view3d_utils import location_3d_to_region_2d
 from ..core.errors import BadScene
 from ..scene import error_display
 from ..scene.convert import worst_mark
-from ..scene.convert.result import other_results, result_of, worst_frame
+from ..scene.convert.result import in_its_place, result_of, worst_frame
 from ..scene.lengths import length_text
 from ..scene.look_ups import shares
-from ..scene.visibility import hide_for, make_active, show_again
+from ..scene.visibility import hide_for, make_active, set_hidden, show_again
 from .boundary import reported
 
 PARTS = (
@@ -98,15 +98,18 @@ What else lies in its place, the source and its other results, is hidden meanwhi
         scale = error_display.Scale.of(np.concatenate([error_display.read_errors(mesh.data) for mesh in meshes]))
         for mesh in meshes:
             error_display.add_error_colors(mesh, scale=scale)
-        # Sources and their other results lie where this one is, so that one would shine through the other.
-        others = [*result.sources, *(mesh for other in other_results(result) for mesh in other.meshes)]
-        hide_for(context, meshes[0].data, error_display.HIDDEN, others, result.mesh or meshes[0])
+        hide_for(context, meshes[0].data, error_display.HIDDEN, in_its_place(result), result.mesh or meshes[0])
         error_display.show_colors(context, True)
         self.report({"INFO"}, f"{', '.join(mesh.name for mesh in meshes)}: {scale.meaning(context)}")
 
     def _show_materials(self, context, result) -> None:
-        for mesh in _with_error(result):
-            show_again(context, mesh.data, error_display.HIDDEN)
+        meshes, others = _with_error(result), in_its_place(result)
+        noted = [show_again(context, mesh.data, error_display.HIDDEN, others) for mesh in meshes]
+        if not any(noted):
+            # Earlier versions have hidden the sources without a note.
+            for source in result.sources:
+                set_hidden(context, source, False)
+        for mesh in meshes:
             error_display.remove_error_colors(mesh)
         error_display.show_colors(context, False)
 

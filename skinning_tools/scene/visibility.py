@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which object is the active one, and which are hidden in the view layer, as the outliner's eye does it."""
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,10 +48,15 @@ def shown_for_good(context, objects) -> Iterator[None]:
         raise
 
 
+# Blender's session-wide numbers of objects are good for this session only.
+_SESSION = uuid.uuid4().hex
+
+
 @dataclass(frozen=True)
 class _Hidden:
     """Names of objects that were hidden, those of them that were selected, and the one that was active, with its mode.
-    stand_in: what became active in its place, and whether that was selected before."""
+    stand_in: what became active in its place, and whether that was selected before. uids: the session-wide numbers of
+    the objects, by which those that get another name are found, in the session of that text."""
 
     objects: tuple[str, ...]
     selected: tuple[str, ...]
@@ -58,22 +64,24 @@ class _Hidden:
     mode: str
     stand_in: str
     stand_in_selected: bool
+    uids: tuple[int, ...] = ()
+    session: str = ""
 
 
 def hide_for(context, owner, key: str, objects, stand_in) -> None:
     """Hide those of ``objects`` that are seen, as something on the data-block ``owner`` is shown in their place.
 
-    Notes there under ``key`` what ``show_again`` needs. stand_in: becomes active where the active one is hidden.
+    Notes there under ``key`` what ``show_again`` needs, also where nothing was seen: a file without a note is of an
+    earlier version. stand_in: becomes active where the active one is hidden.
     """
     hidden = [ob for ob in objects if ob.visible_get()]
-    if not hidden:
-        return
     active = context.view_layer.objects.active
     before = (
         (active.name, active.mode, stand_in.name, stand_in.select_get()) if active in hidden else ("", "", "", False)
     )
     selected = tuple(ob.name for ob in hidden if ob.select_get())
-    write_record(owner, key, _Hidden(tuple(ob.name for ob in hidden), selected, *before))
+    names, uids = tuple(ob.name for ob in hidden), tuple(ob.session_uid for ob in hidden)
+    write_record(owner, key, _Hidden(names, selected, *before, uids, _SESSION))
     if active in hidden:
         leave_mode(context)
         stand_in.select_set(True)
@@ -82,17 +90,40 @@ def hide_for(context, owner, key: str, objects, stand_in) -> None:
         set_hidden(context, ob, True)
 
 
-def show_again(context, owner, key: str) -> None:
-    """Give back what ``hide_for`` has hidden, and the user the place, unless gone elsewhere since."""
-    note, objects = read_record(owner, key, _Hidden), context.view_layer.objects
+def show_hidden(context, owner, key: str, related=()) -> dict[str, bpy.types.Object] | None:
+    """Show what ``hide_for`` has hidden, and drop the note; returns the objects by the names that they had then, None
+    where there is no note. related: what is shown besides where the note names one that is not found any more."""
+    note = read_record(owner, key, _Hidden)
     owner.pop(key, None)
     if note is None:
-        return
-    hidden = {name: objects[name] for name in note.objects if name in objects}
-    for name, ob in hidden.items():
+        return None
+    found = _found(context.view_layer.objects, note)
+    for ob in found.values():
         ob.hide_set(False)
-        if name in note.selected:
-            ob.select_set(True)
+    if len(found) < len(note.objects):
+        for ob in related:
+            set_hidden(context, ob, False)
+    return found
+
+
+def _found(objects, note: _Hidden) -> dict[str, bpy.types.Object]:
+    # A file that was opened again has other numbers.
+    by_uid = {ob.session_uid: ob for ob in objects} if note.session == _SESSION else {}
+    uids = note.uids if len(note.uids) == len(note.objects) else (0,) * len(note.objects)
+    found = {name: by_uid.get(uid) or objects.get(name) for name, uid in zip(note.objects, uids, strict=True)}
+    return {name: ob for name, ob in found.items() if ob is not None}
+
+
+def show_again(context, owner, key: str, related=()) -> bool:
+    """As ``show_hidden``, and give the user the place back, unless gone elsewhere since. False where there is no
+    note."""
+    note, objects = read_record(owner, key, _Hidden), context.view_layer.objects
+    hidden = show_hidden(context, owner, key, related)
+    if hidden is None:
+        return False
+    for name in note.selected:
+        if name in hidden:
+            hidden[name].select_set(True)
     active, stand_in = hidden.get(note.active), objects.active
     if active is not None and active.visible_get() and stand_in is not None and stand_in.name == note.stand_in:
         leave_mode(context)
@@ -100,6 +131,7 @@ def show_again(context, owner, key: str) -> None:
         objects.active = active
         if active.mode != note.mode:
             bpy.ops.object.mode_set(mode=note.mode)
+    return True
 
 
 def set_hidden(context, object, hidden: bool) -> None:

@@ -287,3 +287,81 @@ def test_what_the_error_colors_hide_comes_back_as_it_was(scene):
         assert [bpy.data.objects[name].visible_get() for name in names] == before
     assert not [key for key in bpy.data.objects["Flag_skinned"].data.keys() if key.startswith("skinning_")]  # noqa: SIM118
     assert source.visible_get()
+
+
+def converted_three_times():
+    """The source and the three meshes made from it; the error colors of the last hide the others, but the first."""
+    source = moving_meshes.waving_grid()
+    for _ in range(3):
+        convert()
+    meshes = [bpy.data.objects[f"Flag_skinned{suffix}"] for suffix in ("", ".001", ".002")]
+    meshes[0].hide_set(True)
+    bpy.context.view_layer.objects.active = meshes[2]
+    bpy.ops.skinning.show_error()
+    assert [ob.visible_get() for ob in (source, *meshes)] == [False, False, False, True]
+    return source, *meshes
+
+
+@pytest.mark.parametrize("active", ["Flag_skinned.002", "Flag_rig.002"])
+@pytest.mark.parametrize("how", ["delete", "again", "convert"])
+def test_a_result_that_goes_shows_what_its_error_colors_have_hidden(scene, active, how):
+    source, first, second, _ = converted_three_times()
+    several_scenes.select(bpy.data.objects[active])
+    if how == "delete":
+        bpy.ops.skinning.delete_result()
+    elif how == "again":
+        bpy.ops.skinning.convert_again(replace=True)
+    else:
+        convert(on_result="REPLACE")
+    assert "Flag_skinned.002" not in bpy.data.objects
+    assert [ob.visible_get() for ob in (source, first, second)] == [True, False, True]
+    made = source if how == "delete" else bpy.data.objects["Flag_skinned.003"]
+    assert (bpy.context.view_layer.objects.active, bpy.context.selected_objects) == (made, [made])
+
+
+@pytest.mark.parametrize("note", [None, "text", {"objects": 3}])
+def test_error_colors_of_an_earlier_version_show_the_source_again(scene, note):
+    """They have noted nothing."""
+    source, first, second, mesh = converted_three_times()
+    second.hide_set(False)
+    if note is None:
+        del mesh.data["skinning_error_hidden"]
+    else:
+        mesh.data["skinning_error_hidden"] = note
+    bpy.ops.skinning.show_error()
+    assert [ob.visible_get() for ob in (source, first, second, mesh)] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("how", ["toggle", "delete"])
+@pytest.mark.parametrize(
+    ("renamed", "reopened"),
+    [
+        *((renamed, "never") for renamed in ("source", "mesh", "both", "swapped", "deleted")),
+        *((renamed, reopened) for renamed in ("mesh", "deleted") for reopened in ("before", "after")),
+    ],
+)
+def test_what_has_another_name_by_now_is_shown_again(scene, tmp_path, renamed, reopened, how):
+    source, first, second, _ = converted_three_times()
+
+    def reopen():
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+        bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+
+    if reopened == "before":
+        reopen()
+    source, first, second = (bpy.data.objects[name] for name in ("Flag", "Flag_skinned", "Flag_skinned.001"))
+    if renamed in {"source", "both"}:
+        source.name = "Banner"
+    if renamed in {"mesh", "both"}:
+        second.name = "Second"
+    elif renamed == "swapped":
+        second.name = "Third"
+        first.name = "Flag_skinned.001"
+    elif renamed == "deleted":
+        bpy.data.objects.remove(first)
+    names = source.name, second.name
+    if reopened == "after":
+        reopen()
+    bpy.context.view_layer.objects.active = bpy.data.objects["Flag_skinned.002"]
+    bpy.ops.skinning.show_error() if how == "toggle" else bpy.ops.skinning.delete_result()
+    assert [bpy.data.objects[name].visible_get() for name in names] == [True, True]

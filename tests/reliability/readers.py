@@ -240,7 +240,7 @@ def _converted(ob) -> dict:
     made = result_of(skinned)
     if made is None:
         return {"outcome": WRONG, "error": f"figures that cannot be read, {wrong}"}
-    delete_result(made)
+    delete_result(bpy.context, made)
     bpy.context.view_layer.objects.active = ob
     ob.select_set(True)
     return {"outcome": WRONG, "error": wrong} if wrong else {"outcome": CONVERTED}

@@ -30,7 +30,7 @@ def deleted(count: int, folder: Path) -> dict:
 
     def once() -> None:
         _convert(source)
-        delete_result(result_of(bpy.data.objects["Flag_skinned"]))
+        delete_result(bpy.context, result_of(bpy.data.objects["Flag_skinned"]))
 
     return _repeated(once, count) | {"left": _numbers() != before}
 
@@ -84,7 +84,7 @@ def refused(count: int, folder: Path) -> dict:
         for _ in range(number % 40):
             if next(steps, None) is None:
                 # It has come to its end, which is no failure.
-                delete_result(result_of(bpy.data.objects["Flag_skinned"]))
+                delete_result(bpy.context, result_of(bpy.data.objects["Flag_skinned"]))
                 break
         steps.close()
 

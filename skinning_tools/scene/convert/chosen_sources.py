@@ -127,5 +127,5 @@ def convert_chosen(context, chosen: Chosen, settings, options, replace: bool = F
     make_active(context, made.rig.object)
     for result in chosen.earlier if replace else ():
         if all(map(is_alive, (*result.meshes, *filter(None, [result.rig])))):
-            delete_result(result)
+            delete_result(context, result)
     return made

@@ -7,7 +7,9 @@ import bpy
 
 from ...core.errors import BadScene
 from .. import look_ups
+from ..error_display import HIDDEN
 from ..object_checks import object_label
+from ..visibility import show_hidden
 from .conversion import REPORT_PROPERTY
 from .conversion_figures import figures_of, has_figures
 from .result_names import with_ending
@@ -113,6 +115,12 @@ def other_results(result: Result) -> list[Result]:
     return [other for other in found if sources & set(other.sources) and not meshes & set(other.meshes)]
 
 
+def in_its_place(result: Result) -> list[bpy.types.Object]:
+    """What lies where its meshes are, so that one shines through the other: its sources, and their other results."""
+    made = (ob for other in other_results(result) for ob in objects_made(other))
+    return [*result.sources, *(ob for ob in made if ob.type == "MESH")]
+
+
 def sources_to_convert(result: Result) -> list[bpy.types.Object]:
     """The objects that the result was made from, the one that gave the armature its name first.
 
@@ -150,15 +158,18 @@ def check_deletable(result: Result) -> None:
             raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
 
 
-def delete_result(result: Result) -> list[str]:
+def delete_result(context, result: Result) -> list[str]:
     """Remove all that the conversion has made and nothing else uses; returns the names of the objects.
 
-    Never a source. What the user has put into its collection, or has given its data to, stays. Raises BadScene where
-    the result is linked from another file.
+    Never a source. What its error colors have hidden is shown again. What the user has put into its collection, or has
+    given its data to, stays. Raises BadScene where the result is linked from another file.
     """
     check_deletable(result)
     objects = objects_made(result)
-    names = [ob.name for ob in objects]
+    names, others = [ob.name for ob in objects], in_its_place(result)
+    for ob in objects:
+        if ob.type == "MESH":
+            show_hidden(context, ob.data, HIDDEN, others)
     homes = {home for ob in objects for home in ob.users_collection}
     data = dict.fromkeys(ob.data for ob in objects)
     motions = dict.fromkeys(block.animation_data.action for ob in objects for block in _animated(ob))
