@@ -217,6 +217,48 @@ def test_the_worst_vertex_is_marked(scene, active, residual_shapes):
     assert worst_mark.marked(bpy.context) is None
 
 
+def decimate(mesh) -> None:
+    mesh.modifiers.new("Fewer", "DECIMATE").ratio = 0.5
+
+
+def subdivide(mesh) -> None:
+    mesh.modifiers.new("Finer", "SUBSURF").levels = 2
+
+
+def mirror(mesh) -> None:
+    mesh.modifiers.new("Mirrored", "MIRROR").use_mirror_merge = False
+
+
+def mask(mesh) -> None:
+    mesh.modifiers.new("Part", "MASK").vertex_group = mesh.vertex_groups[0].name
+
+
+def build(mesh) -> None:
+    modifier = mesh.modifiers.new("Built", "BUILD")
+    modifier.frame_start, modifier.frame_duration = 100, 10
+
+
+@pytest.mark.parametrize("change", [decimate, subdivide, mirror, mask, build])
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("residual_shapes", [0, 2])
+def test_the_mark_stays_where_a_modifier_changes_the_numbers_of_vertices(scene, change, where, residual_shapes):
+    moving_meshes.waving_grid()
+    convert(residual_shapes=residual_shapes)
+    skinned, rig = bpy.data.objects["Flag_skinned"], bpy.data.objects["Flag_rig"]
+    bpy.ops.skinning.show_worst_frame()
+    found, mark = worst_mark.marked(bpy.context)
+    rig.location, rig.rotation_euler, rig.scale = (0.3, -1.0, 2.0), (0.4, 0.1, 0.8), (2.0, 2.0, 2.0)
+    bpy.context.view_layer.update()
+    expected = scenes.world_positions(skinned)[mark.vertex]
+    change(skinned)
+    if where == "before":
+        skinned.modifiers.move(len(skinned.modifiers) - 1, 0)
+    bpy.context.view_layer.update()
+    count = len(skinned.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.vertices)
+    assert count != len(skinned.data.vertices)
+    np.testing.assert_allclose(worst_mark.place_of(bpy.context, found, mark), expected, atol=1e-5)
+
+
 def test_the_worst_vertex_of_several_objects(scene):
     sources = several_scenes.character()
     several_scenes.convert()

@@ -65,7 +65,7 @@ def result_of(object) -> Result | None:
         rig = carrier
     else:
         mesh = carrier
-        rig = _rig_of(carrier) or rig
+        rig = rig_of(carrier) or rig
     # The carrier itself may have another name by now.
     others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
     parts = (
@@ -84,7 +84,7 @@ def stands_for_conversion(object) -> bool:
         return False
     if object.type == "ARMATURE":
         return True
-    rig = _rig_of(object)
+    rig = rig_of(object)
     return rig is None or not has_figures(rig)
 
 
@@ -146,7 +146,7 @@ def objects_made(result: Result) -> list[bpy.types.Object]:
         return [ob for ob in result.meshes if REPORT_PROPERTY in ob]
     # By what moves them, not by name: a duplicate of the rig has its own meshes.
     return [
-        *(ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and _rig_of(ob) == rig),
+        *(ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and rig_of(ob) == rig),
         rig,
     ]
 
@@ -221,7 +221,8 @@ def _animated(object) -> list:
     return [block for block in (object, keys) if block is not None and block.animation_data is not None]
 
 
-def _rig_of(mesh_object) -> bpy.types.Object | None:
+def rig_of(mesh_object) -> bpy.types.Object | None:
+    """What its armature modifier follows."""
     return next((modifier.object for modifier in mesh_object.modifiers if modifier.type == "ARMATURE"), None)
 
 

@@ -4,8 +4,9 @@
 from typing import NamedTuple
 
 import bpy
+from mathutils import Vector
 
-from .result import Result, worst_frame, worst_vertex
+from .result import Result, rig_of, worst_frame, worst_vertex
 
 
 class Mark(NamedTuple):
@@ -50,6 +51,38 @@ def place_of(context, object, mark: Mark):
     depsgraph = context.view_layer.depsgraph
     evaluated = object.evaluated_get(depsgraph) if depsgraph is not None else object
     vertices = evaluated.data.vertices
-    # A modifier that was added since may have taken vertices away.
-    vertices = vertices if mark.vertex < len(vertices) else object.data.vertices
-    return evaluated.matrix_world @ vertices[mark.vertex].co
+    # A modifier that was added since may have given the vertices other numbers.
+    if len(vertices) == len(object.data.vertices):
+        return evaluated.matrix_world @ vertices[mark.vertex].co
+    return evaluated.matrix_world @ _skinned(object, mark.vertex, depsgraph)
+
+
+def _skinned(object, vertex: int, depsgraph) -> Vector:
+    """Where shape keys and armature alone put a vertex, in the object's space."""
+    place = _keyed(object.data, vertex)
+    rig = rig_of(object)
+    if rig is None:
+        return place
+    posed = rig.evaluated_get(depsgraph)
+    groups = {group.index: group.name for group in object.vertex_groups}
+    to_rig = posed.matrix_world.inverted_safe() @ object.evaluated_get(depsgraph).matrix_world
+    moved, total = Vector((0.0, 0.0, 0.0)), 0.0
+    for element in object.data.vertices[vertex].groups:
+        pose_bone = posed.pose.bones.get(groups.get(element.group, ""))
+        if pose_bone is not None and pose_bone.bone.use_deform:
+            moved += element.weight * (
+                pose_bone.matrix @ pose_bone.bone.matrix_local.inverted_safe() @ (to_rig @ place)
+            )
+            total += element.weight
+    return to_rig.inverted_safe() @ (moved / total) if total else place
+
+
+def _keyed(mesh, vertex: int) -> Vector:
+    keys = mesh.shape_keys
+    if keys is None:
+        return mesh.vertices[vertex].co.copy()
+    place = keys.reference_key.data[vertex].co.copy()
+    for key in keys.key_blocks:
+        if not key.mute:
+            place += key.value * (key.data[vertex].co - key.relative_key.data[vertex].co)
+    return place
