@@ -147,6 +147,9 @@ class SKINNING_OT_show_worst_frame(bpy.types.Operator):
             distance = length_text(context.scene, result.figures["largest_distance"], 3)
             text = rpt_("Frame {frame}: vertex {vertex} of {name} is farthest off. Largest error: {distance}")
             self.report({"INFO"}, text.format(frame=frame, vertex=mark.vertex, name=mark.name, distance=distance))
+            if not bpy.data.objects[mark.name].visible_get(view_layer=context.view_layer):
+                text = rpt_("{name} is hidden: the vertex is marked once it is shown, as Result in Conversions does it")
+                self.report({"INFO"}, text.format(name=mark.name))
             return {"FINISHED"}
         return {"CANCELLED"}
 

@@ -309,6 +309,45 @@ def test_a_mark_whose_vertex_is_gone(scene, how):
         assert worst_mark.marked(bpy.context) is None
 
 
+@pytest.mark.parametrize("active", ["Flag", "Flag_rig"])
+@pytest.mark.parametrize("how", ["compare", "eye", "viewport", "collection", "excluded", "collection off", "shown"])
+def test_a_hidden_mesh_is_told_and_marked_once_it_is_shown(scene, capfd, how, active):
+    moving_meshes.waving_grid()
+    convert()
+    skinned, home = bpy.data.objects["Flag_skinned"], bpy.data.collections.new("Home")
+    scene.collection.children.link(home)
+    for other in skinned.users_collection:
+        other.objects.unlink(skinned)
+    home.objects.link(skinned)
+    bpy.context.view_layer.objects.active = bpy.data.objects[active]
+    in_layer = bpy.context.view_layer.layer_collection.children["Home"]
+
+    def hide(hidden):
+        if how == "compare":
+            bpy.ops.skinning.compare_result(show="SOURCE" if hidden else "RESULT")
+        elif how == "eye":
+            skinned.hide_set(hidden)
+        elif how == "viewport":
+            skinned.hide_viewport = hidden
+        elif how == "collection":
+            in_layer.hide_viewport = hidden
+        elif how == "excluded":
+            in_layer.exclude = hidden
+        elif how == "collection off":
+            home.hide_viewport = hidden
+        bpy.context.view_layer.update()
+
+    hide(True)
+    capfd.readouterr()
+    assert bpy.ops.skinning.show_worst_frame() == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert "is farthest off" in said
+    assert ("Flag_skinned is hidden: the vertex is marked once it is shown" in said) == (how != "shown")
+    assert (worst_mark.marked(bpy.context) is None) == (how != "shown")
+    hide(False)
+    assert worst_mark.marked(bpy.context)[0] == skinned
+
+
 def test_what_the_error_colors_hide_comes_back_as_it_was(scene):
     """Source and other results lie in the same place; what was hidden before stays so."""
     source = moving_meshes.waving_grid()
