@@ -9,7 +9,14 @@ from ..core.errors import BadScene
 from ..scene import background, dependencies
 from ..scene.convert.chosen_sources import Chosen, check_chosen, convert_chosen
 from ..scene.convert.conversion_settings import settings_of, take_settings
-from ..scene.convert.result import delete_result, objects_made, other_results, result_of, sources_to_convert
+from ..scene.convert.result import (
+    delete_result,
+    notes_on_deleting,
+    objects_made,
+    other_results,
+    result_of,
+    sources_to_convert,
+)
 from ..scene.look_ups import shares
 from ..scene.visibility import leave_mode, make_active, set_hidden
 from .boundary import SkinningJob, reported
@@ -149,6 +156,7 @@ class SKINNING_OT_delete_result(OnResult, bpy.types.Operator):
             goes, selected = active in objects_made(result), active.select_get()
             if goes:
                 leave_mode(context)
+            notes = notes_on_deleting([result])
             names = delete_result(context, result)
             for source in result.sources:
                 set_hidden(context, source, False)
@@ -157,6 +165,8 @@ class SKINNING_OT_delete_result(OnResult, bpy.types.Operator):
             if goes and stand_in is not None and stand_in in objects.values():
                 stand_in.select_set(selected or stand_in.select_get())
                 objects.active = stand_in
+            for note in notes:
+                self.report({"INFO"}, note)
             self.report({"INFO"}, rpt_("Deleted {names}").format(names=", ".join(names)))
             return {"FINISHED"}
         return {"CANCELLED"}

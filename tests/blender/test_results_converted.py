@@ -325,3 +325,83 @@ def test_a_source_that_is_not_there_on_the_command_line(shot, capsys):
     assert run(shot, "--object", "Flag_skinned") == 1
     assert '"Flag" of this conversion was renamed or deleted' in capsys.readouterr().err
     assert moving_meshes.state() == before
+
+
+def deleted(how: str) -> None:
+    """The conversion of Flag goes, in one of the ways to delete it."""
+    if how.startswith("delete"):
+        activate(how.partition(" ")[2])
+        bpy.ops.skinning.delete_result()
+    elif how == "replace":
+        activate("Flag_skinned")
+        convert(on_result="REPLACE")
+    elif how == "replace the rig":
+        activate("Flag_rig")
+        convert(on_result="REPLACE")
+    else:
+        activate("Flag_rig")
+        bpy.ops.skinning.convert_again(replace=True)
+
+
+WAYS = ["delete Flag_skinned", "delete Flag_rig", "delete Flag", "replace", "replace the rig", "again"]
+STAYS = "{} was made from {}, which is deleted: it stays, and cannot be converted again"
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("made", ["mesh", "rig renamed", "rig deleted", "two", "chain", "none"])
+def test_what_was_made_from_a_deleted_result_is_named(scene, capfd, how, made):
+    converted_flag()
+    if made != "none":
+        activate("Flag_skinned")
+        convert(on_result="CONVERT")
+        told = ["Flag_skinned_rig"]
+    if made == "rig renamed":
+        bpy.data.objects["Flag_skinned_rig"].name = "Second"
+        told = ["Second"]
+    elif made == "rig deleted":
+        bpy.data.objects.remove(bpy.data.objects["Flag_skinned_rig"])
+        told = ["Flag_skinned_skinned"]
+    elif made == "two":
+        activate("Flag_skinned")
+        convert(on_result="CONVERT")
+        told.append("Flag_skinned_rig.001")
+    elif made == "chain":
+        # Its own source stays.
+        activate("Flag_skinned_skinned")
+        convert(on_result="CONVERT")
+    elif made == "none":
+        # Another conversion of the same source is none of the deleted result.
+        activate("Flag")
+        convert()
+        told = []
+        how = how.replace("delete Flag", "delete Flag_rig") if how == "delete Flag" else how
+    capfd.readouterr()
+    deleted(how)
+    out = capfd.readouterr().out
+    assert [ob.name for ob in bpy.data.objects if STAYS.format(ob.name, "Flag_skinned") in out] == told
+    assert out.count("which is deleted") == len(told)
+
+
+def test_results_that_go_together_leave_nobody_behind(scene, capfd):
+    """Where a result and what was made from it are replaced at once, and where only one of them is."""
+    sources = several_scenes.character()
+    several_scenes.convert()
+    activate("Body_skinned")
+    convert(on_result="CONVERT")
+    capfd.readouterr()
+    several_scenes.select(bpy.data.objects["Body_skinned"], bpy.data.objects["Body_skinned_skinned"])
+    several_scenes.convert(on_result="REPLACE")
+    assert "which is deleted" not in capfd.readouterr().out
+    assert {"Body_rig", "Body_skinned_rig"}.isdisjoint(rigs())
+    assert all(source.name in bpy.data.objects for source in sources)
+
+
+def test_what_was_made_from_one_of_several_is_named_with_that(scene, capfd):
+    several_scenes.character()
+    several_scenes.convert()
+    activate("Eye_skinned")
+    convert(on_result="CONVERT")
+    capfd.readouterr()
+    activate("Body_rig")
+    bpy.ops.skinning.delete_result()
+    assert STAYS.format("Eye_skinned_rig", "Eye_skinned") in capfd.readouterr().out

@@ -15,7 +15,7 @@ from ..object_checks import check_object
 from ..visibility import make_active, shown_for_good
 from . import conversion
 from .conversion_figures import has_figures
-from .result import Result, check_deletable, delete_result, result_of, sources_to_convert
+from .result import Result, check_deletable, delete_result, notes_on_deleting, result_of, sources_to_convert
 from .several_sources import other_sources
 
 # Of settings.ON_RESULT_ITEMS.
@@ -125,7 +125,12 @@ def convert_chosen(context, chosen: Chosen, settings, options, replace: bool = F
     made = dataclasses.replace(made, notes=(*filter(None, [note]), *made.notes))
     # Those that it replaces may be the active one; and the user may have deleted them meanwhile.
     make_active(context, made.rig.object)
-    for result in chosen.earlier if replace else ():
-        if all(map(is_alive, (*result.meshes, *filter(None, [result.rig])))):
-            delete_result(context, result)
+    replaced = [
+        result
+        for result in chosen.earlier
+        if replace and all(map(is_alive, (*result.meshes, *filter(None, [result.rig]))))
+    ]
+    made = dataclasses.replace(made, notes=(*made.notes, *notes_on_deleting(replaced)))
+    for result in replaced:
+        delete_result(context, result)
     return made

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find a conversion's objects (sources, skinned meshes, rig) and its figures from any one of them, or all of a file."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...core.errors import BadScene
 from .. import look_ups
@@ -148,6 +150,18 @@ def objects_made(result: Result) -> list[bpy.types.Object]:
     return [
         *(ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and rig_of(ob) == rig),
         rig,
+    ]
+
+
+def notes_on_deleting(results: Iterable[Result]) -> list[str]:
+    """What to say, before these are deleted, of each other conversion that was made from what goes."""
+    results = list(results)
+    gone = [ob for result in results for ob in objects_made(result)]
+    text = rpt_("{other} was made from {source}, which is deleted: it stays, and cannot be converted again")
+    return [
+        text.format(other=ob.name, source=", ".join(source.name for source in sources))
+        for ob in conversions()
+        if ob not in gone and (sources := [source for source in result_of(ob).sources if source in gone])
     ]
 
 
