@@ -7,6 +7,7 @@ import pytest
 from demos import creature, flag_scene
 from skinning_tools.core.errors import BadMesh, BadScene
 from skinning_tools.scene.animation.animation_reader import read_animation
+from skinning_tools.scene.animation.omission_checks import Driven, drivers_in_error
 from skinning_tools.scene.animation.omissions import KINDS, LEVELS, refused
 from tests.blender import omission_scenes, scenes
 from tests.blender.omission_scenes import COMPLETE, FRAMES, OMISSIONS
@@ -26,6 +27,18 @@ def test_what_is_left_out_is_told(scene, expected, tmp_path):
     assert [each.kind for each in found] == [kind]
     for word in words:
         assert word in found[0].text
+
+
+@pytest.mark.parametrize(("count", "them"), [(1, "it"), (2, "them"), (3, "them"), (4, "them"), (6, "them")])
+def test_drivers_in_error_are_told_in_the_right_number(count, them):
+    scenes.empty_scene()
+    hook = omission_scenes.hook(scenes.grid())
+    for index in range(count):
+        omission_scenes.driver(hook, ("location", "rotation_euler")[index // 3], "2 +* 3", index % 3)
+    bpy.context.view_layer.update()
+    (text,) = drivers_in_error([Driven(hook)])
+    assert text.startswith("the driver of " if count == 1 else "the drivers of ")
+    assert f"{'is' if count == 1 else 'are'} in error, so that Blender does not evaluate {them}. Correct" in text
 
 
 @pytest.mark.parametrize(("scene", "expected"), EVERY)

@@ -105,9 +105,10 @@ def drivers_in_error(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
                 what = curve.driver.expression if curve.driver.type == "SCRIPTED" else curve.driver.type.lower()
                 names.append(f"{_property(each.block, curve)} ({what})")
         if names:
+            them = "them" if len(names) > 1 else "it"
             yield (
-                f"{_drivers_text(each.block, names)} in error, so that Blender does not evaluate it. Correct or remove "
-                "what is red in the Drivers Editor"
+                f"{_drivers_text(each.block, names)} in error, so that Blender does not evaluate {them}. Correct or "
+                "remove what is red in the Drivers Editor"
             )
 
 
