@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a panel shows of a bake of centers of rotation: right, and without reading the mesh at each redraw."""
 
+import logging
 import time
 
 import bpy
@@ -281,6 +282,92 @@ def test_a_reading_ends_with_its_mesh(how, in_small_parts):
         skinning_tools.register()
     assert bake_state._reading is None
     assert finish() == 0
+
+
+class Unforeseen(Exception):
+    pass
+
+
+FAULTS = [MemoryError(), ModuleNotFoundError("No module named 'scipy'"), ReferenceError("removed"), Unforeseen("x")]
+
+
+def fail(monkeypatch, where, fault, after=0):
+    """In the worker that compares, or after so many parts of the mesh in the timer itself."""
+
+    def parts(ob):
+        yield from range(after)
+        raise fault
+
+    def compare(skin):
+        raise fault
+
+    name, instead = ("read_in_parts", parts) if where == "parts" else ("fingerprint", compare)
+    monkeypatch.setattr(rotation_centers, name, instead)
+
+
+def tracebacks(caplog) -> list:
+    return [record for record in caplog.records if record.levelno >= logging.ERROR and record.exc_info]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize(("where", "after"), [("parts", 0), ("parts", 3), ("worker", 0)])
+def test_an_unforeseen_fault_of_a_reading_does_not_leave_the_panel_waiting(
+    where, after, fault, in_small_parts, monkeypatch, caplog
+):
+    tube = in_small_parts
+    assert shown_bake_state(tube) == UNKNOWN
+    with monkeypatch.context() as faulty:
+        fail(faulty, where, fault, after)
+        finish()
+        assert (shown_bake_state(tube), is_being_checked(tube)) == (UNKNOWN, False)
+        for _ in range(3):
+            edit(tube)
+            shown_bake_state(tube)
+            finish()
+        assert not is_being_checked(tube)
+    assert bake_state._reading is None
+    assert len(tracebacks(caplog)) == 1
+    edit(tube)
+    shown_bake_state(tube)
+    finish()
+    assert (shown_bake_state(tube), is_being_checked(tube)) == (STALE, False)
+
+
+def test_one_mesh_whose_reading_fails_does_not_keep_others_from_being_read(in_small_parts, monkeypatch):
+    other = in_small_parts.copy()
+    other.data = in_small_parts.data.copy()
+    scenes.link(other)
+    bpy.context.view_layer.update()
+    exact = rotation_centers.bake_state_in_parts
+
+    def parts(ob):
+        if ob == in_small_parts:
+            raise Unforeseen
+        return (yield from exact(ob))
+
+    monkeypatch.setattr(rotation_centers, "bake_state_in_parts", parts)
+    for ob in (in_small_parts, other):
+        shown_bake_state(ob)
+    finish()
+    assert (shown_bake_state(in_small_parts), shown_bake_state(other)) == (UNKNOWN, FRESH)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_an_unforeseen_fault_does_not_end_a_redraw(fault, tube, monkeypatch, caplog):
+    """Of a small mesh, which is read by the redraw itself."""
+    monkeypatch.setattr(bake_state, "_REST_FACTOR", 0.0)
+    with monkeypatch.context() as faulty:
+        fail(faulty, "parts", fault)
+        assert [shown_bake_state(tube) for _ in range(3)] == [UNKNOWN] * 3
+    assert len(tracebacks(caplog)) == 1
+    assert shown_bake_state(tube) == FRESH
+
+
+def test_the_panel_does_not_wait_for_a_timer_that_is_gone(in_small_parts):
+    shown_bake_state(in_small_parts)
+    assert is_being_checked(in_small_parts)
+    bpy.app.timers.unregister(bake_state._read_edited)
+    assert not is_being_checked(in_small_parts)
 
 
 def test_objects_that_are_gone_are_forgotten(tube):

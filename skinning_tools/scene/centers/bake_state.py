@@ -4,6 +4,7 @@
 A mesh is read by a timer, in parts, so that the window stays at hand; an edit or an undo meanwhile begins it anew.
 """
 
+import logging
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from ..app_handlers import add_handlers, remove_handlers
 from ..skin_reader import armature_of, bone_names, check_rig
 from . import rotation_centers
 from .rotation_centers import MISSING, UNKNOWN, bake_record
+
+logger = logging.getLogger(__name__)
 
 # A mesh that was edited is read again after this many times as long as it took the last time, not sooner.
 _REST_FACTOR = 10.0
@@ -67,8 +70,10 @@ def shown_bake_state(object) -> str:
 def is_being_checked(object) -> bool:
     """Whether what ``shown_bake_state`` has told was so before an edit, and a timer is going to look."""
     known = _known_states.get(object.session_uid)
+    if known is None or not _can_wait() or not bpy.app.timers.is_registered(_read_edited):
+        return False
     reads = _reading is not None and _reading.known is known
-    return known is not None and (reads or (known.edited and not known.unreadable)) and _can_wait()
+    return reads or (known.edited and not known.unreadable)
 
 
 def _can_wait() -> bool:
@@ -80,7 +85,7 @@ def _can_wait() -> bool:
 class _KnownState:
     """key: what the state was read of. seconds: what a reading takes. edited: whether one is due, but not before
     ``rest_until`` of the performance counter. unreadable: one has failed: each redraw may try again, but none is asked
-    for before the next edit."""
+    for before the next edit. fault: what went wrong that nobody had foreseen, when that was last logged."""
 
     key: tuple
     mesh_uid: int
@@ -89,6 +94,7 @@ class _KnownState:
     rest_until: float = 0.0
     edited: bool = True
     unreadable: bool = False
+    fault: str = ""
 
 
 # By the objects' session-wide numbers: of two that share a mesh, each has bones of its own.
@@ -97,7 +103,21 @@ _known_states: dict[int, _KnownState] = {}
 
 def _read(object, known: _KnownState) -> None:
     start = time.perf_counter()
-    _note(known, rotation_centers.bake_state(object), time.perf_counter() - start, _REST_FACTOR)
+    try:
+        state = rotation_centers.bake_state(object)
+    except Exception as error:  # noqa: BLE001 - its traceback is logged
+        state = _failed(known, error)
+    _note(known, state, time.perf_counter() - start, _REST_FACTOR)
+
+
+def _failed(known: _KnownState, error: Exception) -> str:
+    """The state where a reading ended by a fault of its own: one that ended a redraw or the timer would come again
+    at each redraw, or leave the panel waiting. The developer gets the traceback once, not after each edit."""
+    text = f"{type(error).__name__}: {error}"
+    if known.fault != text:
+        known.fault = text
+        logger.error("Whether a bake of centers of rotation still fits could not be checked", exc_info=error)
+    return UNKNOWN
 
 
 def _note(known: _KnownState, state: str, seconds: float, rest: float) -> None:
@@ -147,13 +167,20 @@ def _read_edited() -> float | None:
         while time.perf_counter() < start + _TICK_SECONDS:
             next(_reading.parts)
     except StopIteration as end:
+        _end_reading(end.value, start)
+    except Exception as error:  # noqa: BLE001 - its traceback is logged
+        _end_reading(_failed(_reading.known, error), start)
+    else:
         _reading.seconds += time.perf_counter() - start
-        _note(_reading.known, end.value, _reading.seconds, 1.0)
-        _reading = None
-        _redraw()
-        return _PAUSE_SECONDS
-    _reading.seconds += time.perf_counter() - start
     return _PAUSE_SECONDS
+
+
+def _end_reading(state: str, start: float) -> None:
+    """start: of the last part, by the performance counter."""
+    global _reading
+    _note(_reading.known, state, _reading.seconds + time.perf_counter() - start, 1.0)
+    _reading = None
+    _redraw()
 
 
 def _goes_on(objects) -> bool:
