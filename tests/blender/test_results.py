@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The list of conversions: which there are, converting again, comparing with the source, and deleting."""
 
+from functools import partial
+
 import bpy
 import numpy as np
 import pytest
@@ -193,6 +195,7 @@ def test_settings_of_an_earlier_version(scene):
         ("frame_step", 0),
         ("frame_start", 1e12),
         ("source", 4),
+        ("source_data", 4),
         ("settings", {}),
         ("settings", {"bone_kind": 3}),
         ("settings", {"bone_kind": "AFFINE", "bone_count": 3.5}),
@@ -233,6 +236,59 @@ def test_names_that_other_things_have_got_since(scene):
         bpy.data.objects.new(name, None)
     result = result_of(bpy.data.objects["Flag_rig"])
     assert (result.source, result.mesh) == (None, None)
+
+
+@pytest.mark.parametrize("active", ["Flag_rig", "Flag_skinned"])
+@pytest.mark.parametrize("columns", [9, 4])
+@pytest.mark.parametrize("how", ["again", "replace", "convert"])
+def test_another_object_of_the_sources_name_is_not_its_source(scene, tmp_path, active, columns, how):
+    moving_meshes.waving_grid()
+    convert()
+    bpy.data.objects["Flag"].name = "Old"
+    stranger = moving_meshes.waving_grid(columns=columns)
+    assert stranger.name == "Flag"
+    if columns == 4:
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+        scenes.reopened(tmp_path / "shot.blend")
+    stranger = activate("Flag")
+    assert result_of(stranger) is None
+    activate(active)
+    assert result_of(bpy.data.objects[active]).source is None
+    before = moving_meshes.state()
+    work = partial(convert, on_result="REPLACE")
+    if how != "convert":
+        work = partial(bpy.ops.skinning.convert_again, replace=how == "replace")
+    with pytest.raises(RuntimeError, match='The source "Flag" of this conversion was renamed or deleted'):
+        work()
+    assert moving_meshes.state() == before
+    # Once it has its name again, all is as before.
+    bpy.data.objects["Flag"].name = "Stranger"
+    bpy.data.objects["Old"].name = "Flag"
+    assert bpy.ops.skinning.convert_again() == {"FINISHED"}
+
+
+@pytest.mark.parametrize("how", ["imported again", "other mesh", "renamed mesh", "shared mesh", "earlier version"])
+def test_the_source_stays_the_source(scene, how):
+    source = moving_meshes.waving_grid()
+    convert()
+    if how == "imported again":
+        bpy.data.objects.remove(source)
+        source = moving_meshes.waving_grid(columns=5)
+        assert source.data.name != "Flag"
+    elif how == "other mesh":
+        source.data = source.data.copy()
+    elif how == "renamed mesh":
+        source.data.name = "Cloth"
+    elif how == "shared mesh":
+        scenes.link(bpy.data.objects.new("Other", source.data))
+    else:
+        for ob in (bpy.data.objects["Flag_rig"], bpy.data.objects["Flag_skinned"]):
+            del ob["skinning_report"]["source_data"]
+        source.data.name = "Cloth"
+        moving_meshes.add_object("Other", *moving_meshes.grid()).data.name = "Flag"
+    assert result_of(source).mesh.name == "Flag_skinned"
+    activate("Flag_rig")
+    assert bpy.ops.skinning.convert_again() == {"FINISHED"}
 
 
 def visible(*names) -> list[bool]:

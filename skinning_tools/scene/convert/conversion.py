@@ -27,9 +27,9 @@ REPORT_PROPERTY = "skinning_report"
 class Conversion:
     """A finished conversion.
 
-    other_names: of the sources beside the one called ``source_name``. rig: a rig_writer.Rig. meter: Blender's own
-    evaluation of it against the sources at every frame, a measure.RigMeter. notes: what was done otherwise than asked,
-    and what Blender has left out of the sources.
+    other_names: of the sources beside the one called ``source_name``. source_data: the names of their meshes.
+    rig: a rig_writer.Rig. meter: Blender's own evaluation of it against the sources at every frame, a
+    measure.RigMeter. notes: what was done otherwise than asked, and what Blender has left out of the sources.
     seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
     error (core.decomposition.CurvePoint). keys: where keys were reduced, the key_reduction.KeyCounts.
     """
@@ -47,6 +47,7 @@ class Conversion:
     curve: tuple = ()
     keys: object = None
     other_names: tuple[str, ...] = ()
+    source_data: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -195,6 +196,7 @@ def _convert(context, objects, settings, options: ConversionOptions, notes, made
         curve=decomposition.curve,
         keys=keys,
         other_names=tuple(ob.name for ob in others),
+        source_data=tuple(ob.data.name for ob in objects),
         notes=(*notes, *texts_of(source.omissions)),
     )
     write_figures(conversion, settings, options)
@@ -224,6 +226,8 @@ def write_figures(conversion: Conversion, settings, options: ConversionOptions) 
     report = {
         # Names, not pointers: a pointer would make the result a user of the source.
         "source": conversion.source_name,
+        # By which another object of the source's name is told from it.
+        "source_data": conversion.source_data[0],
         "object": rig.object.name,
         "armature": rig.armature.name,
         "collection": rig.collection.name,
@@ -260,14 +264,20 @@ def write_figures(conversion: Conversion, settings, options: ConversionOptions) 
         }
     if conversion.notes:
         report["notes"] = list(conversion.notes)
-    sources = list(zip(conversion.source_names, rig.objects, strict=True))
+    sources = list(zip(conversion.source_names, conversion.source_data, rig.objects, strict=True))
     if conversion.other_names:
         report["parts"] = [
-            {"source": name, "object": ob.name, "e_rms": part.e_rms, "max_error": part.max_error}
-            for (name, ob), part in zip(sources, meter.parts, strict=True)
+            {
+                "source": name,
+                "source_data": data,
+                "object": ob.name,
+                "e_rms": part.e_rms,
+                "max_error": part.max_error,
+            }
+            for (name, data, ob), part in zip(sources, meter.parts, strict=True)
         ]
-    for name, ob in sources:
-        ob[REPORT_PROPERTY] = {**report, "source": name, "object": ob.name}
+    for name, data, ob in sources:
+        ob[REPORT_PROPERTY] = {**report, "source": name, "source_data": data, "object": ob.name}
     rig.armature[REPORT_PROPERTY] = report
 
 

@@ -80,7 +80,7 @@ def _are_texts(values) -> bool:
 def _are_parts(values) -> bool:
     return isinstance(values, list) and all(
         _is_group(part) and _is_number(part.get("e_rms")) and isinstance(part.get("source"), str)
-        and isinstance(part.get("object"), str)
+        and isinstance(part.get("object"), str) and isinstance(part.get("source_data", ""), str)
         for part in values
     )  # fmt: skip
 
@@ -91,6 +91,7 @@ def _is_curve(group) -> bool:
 
 
 _OPTIONAL = {
+    "source_data": lambda value: isinstance(value, str),
     "collection": lambda value: isinstance(value, str),
     "frame_e_rms": _are_numbers,
     "frame_max_error": _are_numbers,

@@ -61,7 +61,7 @@ def result_of(object) -> Result | None:
     if carrier is None:
         return None
     figures = figures_of(carrier)
-    source, mesh = (_named(figures[key], carrier) for key in ("source", "object"))
+    source, mesh = _source_named(figures, carrier), _named(figures["object"], carrier)
     rig = _named(figures["armature"], carrier, "ARMATURE")
     if carrier.type == "ARMATURE":
         rig = carrier
@@ -72,7 +72,7 @@ def result_of(object) -> Result | None:
     others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
     parts = (
         ResultPart(source, mesh),
-        *(ResultPart(*(_named(part[key], carrier) for key in ("source", "object"))) for part in others),
+        *(ResultPart(_source_named(part, carrier), _named(part["object"], carrier)) for part in others),
     )
     return Result(source, mesh, rig, figures, parts)
 
@@ -130,8 +130,7 @@ def sources_to_convert(result: Result) -> list[bpy.types.Object]:
     """
     figures = (result.rig and figures_of(result.rig)) or result.figures
     carrier = result.mesh or result.rig
-    names = dict.fromkeys((figures["source"], *(part["source"] for part in result.figures.get("parts", ()))))
-    found = {name: _named(name, carrier) for name in names}
+    found = {part["source"]: _source_named(part, carrier) for part in (figures, *result.figures.get("parts", ()))}
     missing = [name for name, source in found.items() if source is None]
     if missing:
         raise BadScene(
@@ -245,7 +244,7 @@ def _last_mesh_made_from(source) -> bpy.types.Object | None:
     if source.type != "MESH":
         return None
     first = with_ending(source.name, "skinned")
-    made = [ob for ob in _by_source.at(source.name) if ob.name.startswith(first)]
+    made = [ob for ob in _by_source.at(source.name) if ob.name.startswith(first) and _is_source(source, ob)]
     return max(made, key=lambda ob: ob.name, default=None)
 
 
@@ -259,6 +258,29 @@ def _source_of_mesh(object) -> str | None:
 
 
 _by_source = look_ups.Index(_source_of_mesh, "MESH")
+
+
+def _is_source(object, made) -> bool:
+    return not _is_another(object, made[REPORT_PROPERTY].get("source_data"))
+
+
+def _source_named(part: dict, carrier) -> bpy.types.Object | None:
+    """The source that a conversion's figures, or a part of them, name; None where another object has its name now."""
+    found = _named(part["source"], carrier)
+    return None if found is None or _is_another(found, part.get("source_data")) else found
+
+
+def _is_another(object, data_name: str | None) -> bool:
+    """Whether the source that had a mesh of that name is there still, under another name than ``object`` has.
+
+    Earlier versions have noted no name. One that is imported again in place of the old one is the source, as is one
+    that was edited or has another mesh by now.
+    """
+    if data_name is None or object.data.name == data_name:
+        return False
+    key = (data_name, object.library.filepath) if object.library is not None else data_name
+    mesh = bpy.data.meshes.get(key)
+    return mesh is not None and bool(look_ups.users_of(mesh))
 
 
 def _named(name: str, carrier, kind: str = "MESH") -> bpy.types.Object | None:
