@@ -32,8 +32,19 @@ SIMILARITIES = {
 }
 UNEVEN = {"scale": (1.0, 2.0, 0.5)}
 
+# A character 5 long and 0.6 wide, made thinner: how much along its other axes, and what it is turned by then.
+SHAPES = {
+    "flat": (1.0, 0.0),
+    "as paper": (1.0, 0.0005),
+    "thin": (1.0, 0.005),
+    "a rope": (0.05, 0.05),
+    "a needle": (0.002, 0.002),
+    "a band": (0.1, 0.001),
+}
+TURNS = {"straight": (0, 0, 0), "by an eighth": (np.pi / 4, 0, 0), "oblique": TURN, "an arm at rest": (0, 0.52, 0)}
 
-def character(parented: bool):
+
+def character(parented: bool, shaped: Matrix | None = None):
     """A tube with a belly on one side, so that its centers are not in its middle; mesh and armature in one place."""
     ob, rig = rigged_tube(rings=31, segments=12)
     rest = read_skin(bpy.context, ob).rest
@@ -41,6 +52,8 @@ def character(parented: bool):
     move(ob, rest + np.stack([0 * bulge, 0.3 * bulge, bulge], axis=-1))
     for each in (ob, rig):
         each.location, each.rotation_euler, each.scale = (0, 0, 0), (0, 0, 0), (1, 1, 1)
+    if shaped is not None:
+        ob.data.transform(shaped)
     if parented:
         ob.parent = rig
     bpy.context.view_layer.update()
@@ -170,6 +183,52 @@ def test_a_flat_mesh():
     add(ob)
     apply([ob], ob, SIMILARITIES["all"])
     assert error(ob, baked_anew(ob)) < TOLERANCE
+
+
+def thinned(shape: str, turn: str) -> tuple[bpy.types.Object, Matrix]:
+    """The character as one of the ``SHAPES`` and ``TURNS``, and the map that has made it so."""
+    made = Euler(TURNS[turn]).to_matrix().to_4x4() @ Matrix.Diagonal((1, *SHAPES[shape], 1))
+    return character(parented=False, shaped=made)[0], made
+
+
+def applied_location(ob):
+    apply([ob], ob, {"location": (1, 0, 0)})
+
+
+def applied_location_far_away(ob):
+    apply([ob], ob, {"location": (30, -20, 50)})
+
+
+def applied_rotation(ob):
+    apply([ob], ob, {"rotation_euler": (0.3, 0.2, 0.1)})
+
+
+def one_vertex_moved(ob):
+    ob.data.vertices[0].co.z += 1e-4
+    ob.data.update()
+
+
+@pytest.mark.parametrize("turn", TURNS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_thin_shapes(shape, turn):
+    """As exactly as others: rounding must not stand for an axis that is short."""
+    ob = thinned(shape, turn)[0]
+    # One after the other: each is a change against what the centers belong to.
+    for change in (one_vertex_moved, applied_location, applied_rotation, applied_location_far_away):
+        change(ob)
+        assert error(ob, baked_anew(ob)) < TOLERANCE, change
+
+
+@pytest.mark.parametrize("turn", TURNS)
+@pytest.mark.parametrize("shape", ["as paper", "thin", "a rope", "a needle", "a band"])
+def test_thin_shapes_that_get_thick(shape, turn):
+    ob, made = thinned(shape, turn)
+    centers = read_centers(ob)[0]
+    back = np.array(made.inverted())
+    ob.data.transform(made.inverted())
+    ob.data.update()
+    assert error(ob, centers @ back[:3, :3].T) < TOLERANCE
+    assert turns_about_centers(ob)
 
 
 def test_in_edit_mode_it_follows_as_well():

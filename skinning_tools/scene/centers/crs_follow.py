@@ -18,8 +18,9 @@ REST = f"{RESERVED}rest"
 # What Blender calls the present ones, where an object's ``add_rest_position_attribute`` is set.
 _PRESENT = "rest_position"
 
-# Added along all axes, as a share of the mesh's spread: along one that the mesh does not have, nothing is to be known.
-_FLOOR = 1e-6
+# An axis of the mesh that has less than this share of its squares is one that the mesh does not have: there rounding is
+# all that single precision leaves, and no center lies so far off that the map would have to move it.
+_FLAT = 1e-10
 
 # Vertices that are further from where the map has them (mean of squares, as a share of the spread) were moved each by
 # itself, so that no map tells of their centers.
@@ -62,17 +63,29 @@ def followed(build: NodeBuilder, geometry, center, position):
 
     before = build.vector("SUBTRACT", baked, mean(baked))
     now = build.vector("SUBTRACT", present, mean(present))
-    before_axes = build.add("ShaderNodeSeparateXYZ", before).outputs
-    sums = [[mean(build.scaled(side, axis)) for axis in before_axes] for side in (before, now)]
-    diagonal = [build.add("ShaderNodeSeparateXYZ", column).outputs[row] for row, column in enumerate(sums[0])]
-    spread = build.math("ADD", build.math("ADD", diagonal[0], diagonal[1]), diagonal[2])
     size = mean_square(now)
-    scale = build.math("SQRT", build.math("DIVIDE", size, spread))
-    squares, products = _matrix(build, sums[0], spread, 1.0), _matrix(build, sums[1], spread, scale)
-    linear = build.product(products, build.add("FunctionNodeInvertMatrix", squares).outputs["Matrix"])
+    # Along the mesh's own axes, each in a unit of its own: single precision does not tell the squares of a thin mesh
+    # from rounding along any others.
+    per_size = build.math("DIVIDE", 1.0, build.math("SQRT", mean_square(before)))
+    shape = build.scaled(before, per_size)
+    axes = build.add("FunctionNodeMatrixSVD", _matrix(build, _columns(build, mean, shape, shape))).outputs["V"]
+    to_axes = build.add("FunctionNodeTransposeMatrix", axes).outputs["Matrix"]
+    along = _directed(build, shape, to_axes)
+    shares = build.add("ShaderNodeSeparateXYZ", mean(build.vector("MULTIPLY", along, along))).outputs
+    known = [build.math("GREATER_THAN", share, _FLAT) for share in shares]
+    units = [build.math("DIVIDE", has, build.math("SQRT", share)) for has, share in zip(known, shares, strict=True)]
+    to_even = build.product(build.diagonal(build.scaled(build.xyz(*units), per_size)), to_axes)
+    evened = _directed(build, before, to_even)
+    squares = [
+        # A lost axis has only zeros; with a one among them the others can be solved for.
+        build.vector("ADD", column, build.scaled(unit, build.math("SUBTRACT", 1.0, has)))
+        for column, unit, has in zip(_columns(build, mean, evened, evened), np.eye(3).tolist(), known, strict=True)
+    ]
+    solved = build.add("FunctionNodeInvertMatrix", _matrix(build, squares)).outputs["Matrix"]
+    linear = build.product(_matrix(build, _columns(build, mean, now, evened)), solved, to_even)
 
     def moved(field):
-        return build.add("FunctionNodeTransformDirection", field, linear).outputs["Direction"]
+        return _directed(build, field, linear)
 
     left = mean_square(build.vector("SUBTRACT", now, moved(before)))
     fits = build.math("LESS_THAN", left, build.math("MULTIPLY_ADD", size, _MOST_LEFT, 1e-30))
@@ -82,14 +95,21 @@ def followed(build: NodeBuilder, geometry, center, position):
     return _switch(build, edited, center, _switch(build, fits, position, carried))
 
 
-def _matrix(build: NodeBuilder, columns, spread, scale):
-    """3 × 3 of the ``columns``, as shares of the spread, with the floor at a scale."""
+def _columns(build: NodeBuilder, mean, field, axes) -> list:
+    """The means of ``field`` times each component of ``axes``."""
+    return [mean(build.scaled(field, axis)) for axis in build.add("ShaderNodeSeparateXYZ", axes).outputs]
+
+
+def _matrix(build: NodeBuilder, columns):
+    """3 × 3 of the ``columns``."""
     values = []
-    for row, column in enumerate(columns):
-        floor = build.scaled(tuple(_FLOOR * (row == axis) for axis in range(3)), scale)
-        share = build.vector("ADD", build.vector("DIVIDE", column, build.xyz(spread, spread, spread)), floor)
-        values += [*build.add("ShaderNodeSeparateXYZ", share).outputs, 0.0]
+    for column in columns:
+        values += [*build.add("ShaderNodeSeparateXYZ", column).outputs, 0.0]
     return build.add("FunctionNodeCombineMatrix", *values, 0.0, 0.0, 0.0, 1.0).outputs["Matrix"]
+
+
+def _directed(build: NodeBuilder, field, matrix):
+    return build.add("FunctionNodeTransformDirection", field, matrix).outputs["Direction"]
 
 
 def _switch(build: NodeBuilder, choice, otherwise, where):
