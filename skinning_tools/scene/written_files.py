@@ -16,7 +16,7 @@ import stat
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,17 +60,19 @@ class WrittenFiles:
             target.give_up()
             raise BadPath(f"The {target.noun} cannot be saved to {target.path}, as that is {what}. {target.hint}")
 
-    def keep_scene(self, opened: Path | None = None) -> None:
-        """Keep the open file and all that it refers to, ``opened`` apart, which is to be replaced. Raises BadPath."""
-        apart = None if opened is None else identity(opened)
+    def keep_scene(self, opened: Path | None = None, replaced: Collection[tuple] = ()) -> None:
+        """Keep the open file and all that it refers to, apart from ``opened`` and the files of the identities
+        ``replaced``, which may be replaced. Raises BadPath."""
+        apart = {*replaced} if opened is None else {*replaced, identity(opened)}
         if opened is None and bpy.data.filepath:
             self.keep(bpy.data.filepath, "the file that is open")
         for ob in bpy.data.objects:
             for modifier in (each for each in ob.modifiers if each.type == "MESH_CACHE" and each.filepath):
                 path = bpy.path.abspath(modifier.filepath, library=ob.library)
-                self.keep(path, f'what the object "{ob.name}" plays')
+                if identity(path) not in replaced:
+                    self.keep(path, f'what the object "{ob.name}" plays')
         for path in bpy.utils.blend_paths(absolute=True, packed=False, local=False):
-            if identity(path) != apart:
+            if identity(path) not in apart:
                 self.keep(path, "a file that the scene refers to")
 
     def claim(

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.core.errors import BadPath
 from skinning_tools.operators.boundary import SkinningJob
 from skinning_tools.operators.center_of_rotation_playback import SKINNING_OT_crs_to_shape_keys
 from skinning_tools.scene.centers import crs_playback
@@ -387,25 +388,154 @@ def test_two_files_in_one_folder(tube, tmp_path):
     assert Path(one).read_bytes() == content
 
 
-def test_a_cache_that_is_played_stays(tube, tmp_path):
-    """Its copy first: else the earlier one would play the later one's frames."""
-    path = tmp_path / "arm.pc2"
-    first = play("crs_to_pc2", filepath=str(path))
-    content = path.read_bytes()
-    (tmp_path / "link.pc2").symlink_to(path)
-    for name in ("arm.pc2", "link.pc2", "arm"):
-        refused("crs_to_pc2", 'what the object "Arm_crs" plays', filepath=f"//{name}", frame_end=2)
-    assert path.read_bytes() == content
-    bpy.data.objects.remove(first)
-    play("crs_to_pc2", filepath="//link.pc2", frame_end=2)
+def again(**given) -> None:
+    """Bake once more: no object, mesh or file comes or goes."""
+    folder = Path(bpy.data.filepath).parent
+
+    def there():
+        blocks = (bpy.data.objects, bpy.data.meshes)
+        return [block.name for each in blocks for block in each], sorted(folder.rglob("*"))
+
+    before = there()
+    assert bpy.ops.skinning.crs_to_pc2(**given) == {"FINISHED"}
+    assert there() == before
+
+
+@pytest.mark.parametrize("path", ["", "//", "//arm.pc2", "//arm", "//link.pc2"])
+def test_baked_again_after_a_change(tube, tmp_path, path):
+    """The copy is kept, with all that was done to it, and plays the new file."""
+    (tmp_path / "arm.pc2").touch()
+    (tmp_path / "link.pc2").symlink_to(tmp_path / "arm.pc2")
+    copy = play("crs_to_pc2", filepath=path)
+    copy.location, copy.name = (1, 2, 3), "Hero"
+    copy.modifiers.new("Thick", "SOLIDIFY").show_viewport = False
+    copy.data.materials.append(bpy.data.materials.new("Skin"))
+    for vertex in tube.data.vertices:
+        vertex.co.y *= 2.0
+    bpy.ops.skinning.bake_rotation_centers()
+    again(filepath=path, frame_start=2, frame_end=8, frame_step=2)
+    frames = (2, 4, 6, 8)
+    coincide(copy, core_positions(tube, frames), frames)
+    assert [modifier.type for modifier in copy.modifiers] == ["MESH_CACHE", "SOLIDIFY"]
+    assert tuple(copy.location) == (1, 2, 3)
+    assert [material.name for material in copy.data.materials][-1] == "Skin"
+    assert [vertex.co for vertex in copy.data.vertices] == [vertex.co for vertex in tube.data.vertices]
     assert (tmp_path / "link.pc2").is_symlink()
-    assert path.stat().st_size < len(content)
+
+
+def fewer_vertices(ob) -> None:
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="DESELECT")
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for vertex in ob.data.vertices[:12]:
+        vertex.select = True
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.delete(type="VERT")
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def other_faces(ob) -> None:
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.quads_convert_to_tris()
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+@pytest.mark.parametrize("change", [fewer_vertices, other_faces])
+def test_baked_again_with_another_mesh(tube, change):
+    copy = play("crs_to_pc2")
+    change(tube)
+    bpy.ops.skinning.bake_rotation_centers()
+    before = len(bpy.data.meshes)
+    assert bpy.ops.skinning.crs_to_pc2() == {"FINISHED"}
+    assert len(bpy.data.meshes) == before
+    assert len(copy.data.polygons) == len(tube.data.polygons)
+    frames = range(1, 9)
+    coincide(copy, core_positions(tube, frames), frames)
+
+
+def test_all_copies_play_what_is_baked_again(tube):
+    copies = [play("crs_to_pc2")]
+    for _ in range(2):
+        copies.append(copies[0].copy())
+        bpy.context.scene.collection.objects.link(copies[-1])
+    copies[1].data = copies[0].data.copy()
+    fewer_vertices(tube)
+    bpy.ops.skinning.bake_rotation_centers()
+    assert bpy.ops.skinning.crs_to_pc2(frame_start=3) == {"FINISHED"}
+    frames = range(3, 9)
+    wanted = core_positions(tube, frames)
+    for copy in copies:
+        coincide(copy, wanted, frames)
+
+
+def test_a_copy_that_is_in_no_scene_is_not_the_result(tube):
+    first = play("crs_to_pc2")
+    first.use_fake_user = True
+    for home in first.users_collection:
+        home.objects.unlink(first)
+    copy = play("crs_to_pc2", frame_end=2)
+    assert copy.name in bpy.context.scene.objects
+    assert played_file(copy) == played_file(first)
+    coincide(copy, core_positions(tube, (1, 2)), (1, 2))
+
+
+def test_stopping_a_second_bake_leaves_the_first(tube, tmp_path):
+    copy = play("crs_to_pc2")
+    before, content = moving_meshes.state(), Path(played_file(copy)).read_bytes()
+    steps = crs_playback.to_point_cache(bpy.context, tube, "", 3, 5)
+    for _ in range(2):
+        next(steps)
+    steps.close()
+    assert moving_meshes.state() == before
+    assert Path(played_file(copy)).read_bytes() == content
+
+
+def in_edit_mode(ob, copy, path) -> None:
+    activate(copy)
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.context.view_layer.objects.active = ob
+
+
+def by_the_source(ob, copy, path) -> None:
+    modifier = ob.modifiers.new("Cache", "MESH_CACHE")
+    modifier.cache_format, modifier.filepath, modifier.show_viewport = "PC2", str(path), False
+
+
+def by_a_modifier_of_the_artists(ob, copy, path) -> None:
+    copy.modifiers[0].name = "Hand-made"
+
+
+def from_a_library(ob, copy, path) -> None:
+    copy.name = "Linked"
+    library = path.with_name("library.blend")
+    bpy.data.libraries.write(str(library), {copy}, path_remap="ABSOLUTE")
+    bpy.data.objects.remove(copy)
+    with bpy.data.libraries.load(str(library), link=True) as (_, linked):
+        linked.objects = ["Linked"]
+    bpy.context.scene.collection.objects.link(linked.objects[0])
+
+
+@pytest.mark.parametrize("played", [by_the_source, by_a_modifier_of_the_artists, from_a_library, in_edit_mode])
+def test_a_cache_that_is_played_otherwise_stays(tube, tmp_path, played):
+    """By what cannot be made to play a later one."""
+    path = tmp_path / "arm.pc2"
+    copy = play("crs_to_pc2", filepath=str(path))
+    content = path.read_bytes()
+    played(tube, copy, path)
+    before = moving_meshes.state()
+    with pytest.raises(BadPath, match=r"what the object .* plays"):
+        scenes.drain(crs_playback.to_point_cache(bpy.context, tube, str(path)))
+    assert moving_meshes.state() == before
+    assert path.read_bytes() == content
 
 
 def test_the_cache_goes_into_a_folder(tube, tmp_path):
     (tmp_path / "caches").mkdir()
-    assert Path(played_file(play("crs_to_pc2", filepath="//caches/"))) == tmp_path / "caches" / "shot_Arm_crs.pc2"
-    assert Path(played_file(play("crs_to_pc2", filepath="//caches"))) == tmp_path / "caches" / "shot_Arm_crs_001.pc2"
+    copy = play("crs_to_pc2", filepath="//caches/")
+    assert Path(played_file(copy)) == tmp_path / "caches" / "shot_Arm_crs.pc2"
+    again(filepath="//caches")
+    assert Path(played_file(play("crs_to_pc2"))) == tmp_path / "shot_Arm_crs.pc2"
     refused("crs_to_pc2", "no folder", filepath="//none/")
 
 

@@ -207,6 +207,8 @@ def _write_shot(folder: Path) -> None:
     bpy.ops.skinning.bake_rotation_centers()
     bpy.ops.wm.save_as_mainfile(filepath=str(folder / "shot.blend"))
     bpy.ops.skinning.crs_to_pc2(filepath=str(folder / "used.pc2"), frame_end=2)
+    # The artist's own, not that of the copy, which would play what replaces it.
+    bpy.data.objects[f"{tube.name}_crs"].modifiers[0].name = "Played"
     moving_meshes.waving_grid()
     cloth = moving_meshes.add_object("Cloth", *moving_meshes.grid(2, 2))
     rest = np.array([vertex.co for vertex in cloth.data.vertices])

@@ -2,14 +2,15 @@
 """Center-of-rotation skinning of a frame range as plain Blender data: shape keys or a point cache, in every version.
 
 The result is a copy of the object, beside it; the object itself stays as it is. On the copy, shape keys or cache stand
-in for everything up to the Armature modifier, and the modifiers after that one go on working.
+in for everything up to the Armature modifier, and the modifiers after that one go on working. Where a cache takes the
+place of an earlier one of the object, the copy that plays it is kept and plays the new one.
 """
 
 import hashlib
 import itertools
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,12 +26,14 @@ from ..animation.omissions import Omissions, texts_of
 from ..convert.result_names import with_ending
 from ..data_blocks import clear_shape_keys, is_alive, local_copy
 from ..local_collections import collections_beside
+from ..look_ups import is_in
 from ..object_checks import object_label
 from ..skin_reader import Skin, bone_matrices, check_even_scale, read_skin
 from ..temporary_scene import evaluate_frame, temporary_scene
-from ..written_files import Target, WrittenFiles, folded
+from ..written_files import Target, WrittenFiles, folded, identity
 from . import rotation_centers
 from .before_armature import check_vertex_count, remove_modifiers, unskinned_copy
+from .cache_players import add_player, earlier_copies, play_anew
 from .crs_modifier import remove_data
 from .point_cache import CACHE, PointCacheWriter, cache_owner
 
@@ -48,20 +51,23 @@ _ANOTHER = "Choose another path"
 
 @dataclass(frozen=True)
 class Playback:
-    """A finished copy. path: of its point cache, None where it has shape keys. notes: what Blender has left out."""
+    """A finished copy. path: of its point cache, None where it has shape keys. notes: what Blender has left out.
+    again: it is that of an earlier bake."""
 
     source_name: str
     object: bpy.types.Object
     frame_count: int
     path: Path | None = None
     notes: tuple[str, ...] = ()
+    again: bool = False
 
     def summary(self) -> str:
         """The result in one line."""
         noun = "shape key" if self.path is None else "frame"
         count = f"{self.frame_count:,} {noun}{'s' if self.frame_count != 1 else ''}"
         where = count if self.path is None else f"{count} in {self.path}"
-        return "; ".join([f"{self.source_name}: {where}, played by {object_label(self.object)}", *self.notes])
+        player = f"{'now ' if self.again else ''}played by {object_label(self.object)}"
+        return "; ".join([f"{self.source_name}: {where}, {player}", *self.notes])
 
 
 def to_shape_keys(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
@@ -100,7 +106,9 @@ def to_point_cache(
     with _copied(object) as copy:
         path = _cache_path(filepath)
         owner = _owner(object, path if path.is_dir() else path.parent)
-        target = _cache_target(path, copy, owner)
+        earlier = earlier_copies(object, owner)
+        target = _cache_target(path, with_ending(object.name, ENDING), owner, earlier)
+        players = earlier.get(identity(target.real), [])
         with (
             PointCacheWriter(target, owner, len(skin.rest), len(numbers)) as cache,
             closing(_skinned_frames(context, skin, centers, numbers, omissions)) as skinned,
@@ -109,9 +117,16 @@ def to_point_cache(
                 cache.write(positions)
                 yield (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
         _write_rest(copy, skin.rest)
-        _add_cache_modifier(context.scene, copy, target.path, numbers)
-        _link_beside(context, object, copy)
-    return Playback(object.name, copy, len(numbers), target.path, texts_of(omissions.finish()))
+        players = play_anew(context.scene, players, copy, target.path, numbers)
+        shown = next((player for player in players if is_in(context.scene, player)), None)
+        if shown is None:
+            add_player(context.scene, copy, target.path, numbers)
+            _link_beside(context, object, copy)
+        else:
+            _remove_copy(copy)
+    return Playback(
+        object.name, shown or copy, len(numbers), target.path, texts_of(omissions.finish()), again=shown is not None
+    )
 
 
 def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[range, Skin, np.ndarray]:
@@ -166,6 +181,13 @@ def _copied(object) -> Iterator[bpy.types.Object]:
         raise
 
 
+def _remove_copy(copy) -> None:
+    mesh = copy.data
+    bpy.data.objects.remove(copy)
+    if mesh.users == 0:
+        bpy.data.meshes.remove(mesh)
+
+
 def _write_rest(copy, rest: np.ndarray) -> None:
     copy.data.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
     copy.data.update()
@@ -189,21 +211,6 @@ def _write_shape_keys(scene, copy, rest: np.ndarray, frames: np.ndarray, numbers
         actions.write_channels(container, path, values[:, None], times[part], "Frames")
 
 
-def _add_cache_modifier(scene, copy, path: Path, numbers: range) -> None:
-    modifier = copy.modifiers.new("Point Cache", "MESH_CACHE")
-    # By name: modifiers that are pinned to the end stay behind a new one.
-    name = modifier.name
-    copy.modifiers.move(copy.modifiers.find(name), 0)
-    modifier = copy.modifiers[name]
-    modifier.cache_format = "PC2"
-    modifier.filepath = _relative(path)
-    modifier.time_mode, modifier.play_mode, modifier.interpolation = "FRAME", "SCENE", "LINEAR"
-    # Sample = scale · time − start, with the time at which Blender evaluates a frame.
-    first, step = actions.key_times(scene, np.array([numbers[0], numbers.step], dtype=np.float64))
-    modifier.frame_scale = 1.0 / step
-    modifier.frame_start = first / step
-
-
 def _owner(object, folder: Path) -> dict[str, str]:
     """What tells the mesh from all others whose caches may lie in that folder, as a cache file keeps it.
 
@@ -223,12 +230,13 @@ def _owner(object, folder: Path) -> dict[str, str]:
     }
 
 
-def _cache_target(path: Path, copy, owner: dict[str, str]) -> Target:
-    """Where the cache goes: never where that of another object is. Raises BadScene."""
+def _cache_target(path: Path, name: str, owner: dict[str, str], earlier: Collection[tuple]) -> Target:
+    """Where the cache goes: never where that of another object is, nor where one is played that is not among the
+    ``earlier`` ones. name: what a file in a folder is named after. Raises BadScene."""
     files = WrittenFiles()
-    files.keep_scene()
+    files.keep_scene(replaced=earlier)
     if path.is_dir():
-        return _free_target(files, path, copy, owner)
+        return _free_target(files, path, name, owner)
     target = files.claim(path, CACHE, _ANOTHER)
     if not _is_free_for(target, owner):
         raise BadScene(
@@ -238,9 +246,9 @@ def _cache_target(path: Path, copy, owner: dict[str, str]) -> Target:
     return target
 
 
-def _free_target(files: WrittenFiles, folder: Path, copy, owner: dict[str, str]) -> Target:
+def _free_target(files: WrittenFiles, folder: Path, name: str, owner: dict[str, str]) -> Target:
     """In a folder, under a name that no file has but an earlier cache of the same object. Raises BadScene."""
-    stem = bpy.path.clean_name("_".join(filter(None, (Path(bpy.data.filepath).stem, copy.name))))
+    stem = bpy.path.clean_name("_".join(filter(None, (Path(bpy.data.filepath).stem, name))))
     taken = {folded(name): name for name in os.listdir(folder)}
     for number in itertools.count(1):
         name = _short(stem, f"_{number}.pc2" if number > 1 else ".pc2")
@@ -285,16 +293,6 @@ def _cache_path(filepath: str) -> Path:
     if not path.parent.is_dir() or filepath.endswith(("/", os.sep)):
         raise BadScene(f"There is no folder for the point cache: {path.parent}. Make it, or choose another path")
     return path.with_name(path.name + ".pc2") if path.suffix.lower() != ".pc2" else path
-
-
-def _relative(path: Path) -> str:
-    """Relative to the .blend file, where there is one and no other drive lies between."""
-    if not bpy.data.filepath:
-        return str(path)
-    try:
-        return bpy.path.relpath(str(path))
-    except ValueError:
-        return str(path)
 
 
 def _link_beside(context, object, copy) -> None:
