@@ -277,3 +277,47 @@ def test_names_of_vertex_groups_are_not_taken():
     ob.vertex_groups.new(name="skinning_influences_1")
     add(ob)
     deforms_as_core(ob)
+
+
+def joined(ob, other) -> None:
+    bpy.context.view_layer.update()
+    for each in bpy.context.view_layer.objects:
+        each.select_set(each in (ob, other))
+    bpy.context.view_layer.objects.active = ob
+    assert bpy.ops.object.join() == {"FINISHED"}
+
+
+@pytest.mark.parametrize("influences", [2, 3, 10])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("factor", [0.0, 1.0])
+def test_a_mesh_joined_to_it_stays_where_it_is(influences, weighted, factor):
+    """It has no influences of the modifier's; the mesh's own vertices move on."""
+    ob, _ = rigged_tube(bone_count=10, influences=influences)
+    set_input(add(ob), "Factor", factor)
+    moving = {}
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        moving[frame] = scenes.evaluated_positions(ob)
+    other = scenes.grid(5, 4)
+    other.location, other.rotation_euler = (3, 4, 5), (1, 2, 3)
+    if weighted:
+        other.vertex_groups.new(name=ob.vertex_groups[0].name).add(range(len(other.data.vertices)), 1.0, "REPLACE")
+    count = len(ob.data.vertices)
+    joined(ob, other)
+    stays = np.array([vertex.co for vertex in ob.data.vertices[count:]])
+    assert np.abs(stays).max() > 1.0
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        shown = scenes.evaluated_positions(ob)
+        assert np.abs(shown[count:] - stays).max() < TOLERANCE
+        assert np.abs(shown[:count] - moving[frame]).max() < TOLERANCE * diagonal(ob)
+
+
+def test_a_mesh_joined_to_it_moves_once_it_is_baked_again():
+    ob, _ = rigged_tube()
+    add(ob)
+    other = scenes.grid(5, 4)
+    other.vertex_groups.new(name=ob.vertex_groups[0].name).add(range(len(other.data.vertices)), 1.0, "REPLACE")
+    joined(ob, other)
+    bpy.ops.skinning.bake_rotation_centers()
+    deforms_as_core(ob)

@@ -52,7 +52,8 @@ def build_tree(
         points = _all_points(build, entry.outputs["Armature"], bone_names)
         slots, exist = _influences(build, influence_attributes, slot_count)
         deformed = _deformed(build, points, slots, position, center, entry.outputs["Factor"])
-        moved = build.add("GeometryNodeSetPosition", entry.outputs["Geometry"], exist, deformed)
+        followers = build.add("FunctionNodeBooleanMath", exist, _has_influences(build, slots), operation="AND")
+        moved = build.add("GeometryNodeSetPosition", entry.outputs["Geometry"], followers.outputs["Boolean"], deformed)
         build.add("NodeGroupOutput", moved.outputs["Geometry"])
         build.arrange()
     except BaseException:
@@ -190,6 +191,14 @@ def _influences(build: NodeBuilder, attributes, slot_count: int):
         values = build.add("FunctionNodeSeparateMatrix", node.outputs["Attribute"]).outputs
         slots += [(values[slot], values[SLOTS_PER_ATTRIBUTE + slot]) for slot in range(SLOTS_PER_ATTRIBUTE)]
     return slots[:slot_count], exist
+
+
+def _has_influences(build: NodeBuilder, slots) -> bpy.types.NodeSocket:
+    """False at vertices that another mesh has brought along by joining: all their numbers are zeros."""
+    total = 0.0
+    for _, weight in slots:
+        total = build.math("ADD", total, weight)
+    return build.math("GREATER_THAN", total, 0.0)
 
 
 def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bpy.types.NodeSocket:
