@@ -77,6 +77,12 @@ def add_incomplete(command) -> None:
         help="go on where Blender leaves something out of what is read, which is a failure otherwise: "
         f"{', '.join(KINDS)}, or all",
     )
+    command.add_argument(
+        "--run-scripts",
+        action="store_true",
+        help="let the file of --input, or each shot, run its scripts and drivers, as blender -y does: for files that "
+        "you trust",
+    )
 
 
 def _kinds(text: str) -> str:

@@ -23,12 +23,13 @@ class UsageError(Exception):
     """The command line itself is wrong."""
 
 
-def open_input(path: Path) -> None:
-    """Open a .blend file. Raises BadScene."""
+def open_input(path: Path, run_scripts: bool = False) -> None:
+    """Open a .blend file. run_scripts: let it run them even where Blender was started without. Raises BadScene."""
     if not path.is_file():
         raise BadScene(f"There is no file {path}")
     try:
-        bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
+        scripts = {"use_scripts": True} if run_scripts else {}
+        bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False, **scripts)
     except RuntimeError as error:
         raise BadScene(f"The file {path} cannot be opened: {reason(error)}") from error
 
@@ -37,6 +38,8 @@ def input_path(options) -> Path:
     """The file to work on. Raises UsageError where none is named."""
     if options.input:
         return options.input
+    if getattr(options, "run_scripts", False):
+        raise UsageError("--run-scripts goes with --input. For a file that is named before --command, add -y there")
     if not bpy.data.filepath:
         raise UsageError(
             "No file is open. Name one: blender -b FILE.blend --command skinning COMMAND ..., or --input FILE.blend"

@@ -35,6 +35,8 @@ SKIPPED = "skipped"
 # What versions before these settings did, whose reports are without them: they took whatever Blender had left, and the
 # object of that very name.
 _BEFORE = {"allow_incomplete": ",".join(KINDS), "on_result": CONVERT}
+# Later than those; a report without it is of a run without it.
+_LATER = {"run_scripts": False}
 
 
 def add(commands) -> None:
@@ -160,7 +162,7 @@ def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
     """Whether the report says that the shot is done, with these settings and from what is there now."""
     source = report["input"] or {}
     return (
-        (report["command"], report["status"], _BEFORE | report["settings"]) == ("convert", DONE, settings)
+        (report["command"], report["status"], _BEFORE | _LATER | report["settings"]) == ("convert", DONE, settings)
         and shot.output.is_file()
         and shot.path.is_file()
         and is_same(shot.path, source)

@@ -155,7 +155,7 @@ def _work(options, report: Report | None) -> tuple[int, str]:
         marked = options.output is not None or not opened.exists() or output.is_own()
         dependencies.require_dependencies()
         if options.input:
-            open_input(opened)
+            open_input(opened, getattr(options, "run_scripts", False))
         options.files.keep_scene(None if options.output else opened)
         if report is not None:
             report.add_input(opened)

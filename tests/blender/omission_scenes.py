@@ -681,9 +681,12 @@ def children_at_faces(folder):
     duplicates("FACES")
 
 
+# What lets scripts run: Blender as a module of Python has no program, and no window.
+ADVICE = "--enable-autoexec" if bpy.app.binary_path else "--run-scripts"
+
 # Each with the kind, and words of the note: what it names.
 OMISSIONS = {
-    blocked_driver_of_a_modifier: ("scripts", 'modifiers["Wave"].height', 'object "Flag"', "--enable-autoexec"),
+    blocked_driver_of_a_modifier: ("scripts", 'modifiers["Wave"].height', 'object "Flag"', ADVICE),
     blocked_driver_of_a_hook: ("scripts", "location[0]", 'object "Hook"', PYTHON),
     blocked_driver_of_a_shape_key: ("scripts", 'key_blocks["Key 1"].value', 'shape keys of mesh "Flag mesh"'),
     blocked_driver_of_a_bone: ("scripts", 'pose.bones["Bone"].location[0]', 'object "Rig"'),
@@ -695,7 +698,7 @@ OMISSIONS = {
     blocked_driver_of_a_force_field: ("scripts", "location[0]", 'object "Wind"'),
     blocked_driver_of_a_collider: ("scripts", "location[0]", 'object "Ground"'),
     blocked_driver_of_a_passive_body: ("scripts", "location[0]", 'object "Ground"'),
-    blocked_handler: ("scripts", 'text "moves.py"', "--enable-autoexec"),
+    blocked_handler: ("scripts", 'text "moves.py"', ADVICE),
     driver_with_an_unknown_name: ("drivers", "unheard_of() + 1", 'object "Hook"', "Drivers Editor"),
     driver_that_is_no_python: ("drivers", "2 +* 3", 'object "Hook"'),
     driver_without_its_object: ("drivers", "location[0]", 'object "Hook"'),

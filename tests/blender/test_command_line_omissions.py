@@ -141,3 +141,37 @@ def test_the_operator_plays_centers_of_rotation_and_tells_it(operator, shot, tmp
 
 def texts(panel) -> str:
     return " ".join(panel_recorder.drawn(panel).texts)
+
+
+@pytest.fixture
+def scripts_off():
+    """What a file was opened with counts for those that are opened after it."""
+    yield
+    bpy.ops.wm.read_homefile(use_empty=True)
+    bpy.context.preferences.filepaths.use_scripts_auto_execute = False
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_advice_can_be_followed(command, shot, tmp_path, capsys, scripts_off):
+    """What the failure of a trusted file asks for makes it no failure."""
+    given = [command, *COMMANDS[command], "--input", str(shot), "--output", str(tmp_path / "out.blend")]
+    assert command_line.main(given) == 1
+    assert omission_scenes.ADVICE in capsys.readouterr().err
+    assert command_line.main([*given, "--run-scripts"]) == 0
+    assert "is not run" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_scripts_run_where_the_command_opens_the_file(command, shot, tmp_path, capsys):
+    given = [command, *COMMANDS[command], "--output", str(tmp_path / "out.blend"), "--run-scripts"]
+    assert command_line.main(given) == 2
+    assert "--run-scripts goes with --input" in capsys.readouterr().err
+
+
+def test_scripts_of_shots_run(shot, tmp_path, capfd):
+    given = ["convert-shots", str(shot), "--output", str(tmp_path / "out"), *COMMANDS["convert"]]
+    assert command_line.main(given) == 1
+    assert command_line.main([*given, "--run-scripts"]) == 0
+    capfd.readouterr()
+    assert command_line.main([*given, "--run-scripts"]) == 0
+    assert "1, finished before" in capfd.readouterr().out

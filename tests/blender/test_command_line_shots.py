@@ -257,6 +257,14 @@ def test_logs_that_no_report_tells_of_stay(tmp_path, changed):
         assert shot.log.read_bytes() == EARLIER_LOG
 
 
+def test_what_was_finished_before_scripts_could_be_allowed(finished):
+    report = read_report(finished.report)
+    settings = dict(report["settings"])
+    del report["settings"]["run_scripts"]
+    assert converting.is_finished(finished, report, settings)
+    assert not converting.is_finished(finished, report, settings | {"run_scripts": True})
+
+
 def test_a_cache_that_changed_is_converted_anew(finished, tmp_path):
     cache = tmp_path / "cache.abc"
     cache.write_bytes(b"frames")

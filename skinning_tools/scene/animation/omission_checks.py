@@ -91,10 +91,7 @@ def blocked_drivers(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
             if _is_blocked(curve)
         ]
         if names:
-            yield (
-                f"{_drivers_text(each.block, names)} not run, as scripts are off. If the file is to be trusted, start "
-                "Blender with --enable-autoexec, or open the file with Trusted Source"
-            )
+            yield (f"{_drivers_text(each.block, names)} not run, as scripts are off. {_to_run_scripts()}")
 
 
 def drivers_in_error(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
@@ -116,6 +113,19 @@ def _is_blocked(curve) -> bool:
     driver = curve.driver
     python = driver.type == "SCRIPTED" and not driver.is_simple_expression
     return python and not driver.is_valid and bpy.app.autoexec_fail and _is_python(driver.expression)
+
+
+def _to_run_scripts() -> str:
+    """What to do. Blender as a module of Python has neither a program to start nor a window, nor does it read the
+    user's preferences."""
+    if bpy.app.binary_path:
+        return (
+            "If the file is to be trusted, start Blender with --enable-autoexec, or open the file with Trusted Source"
+        )
+    return (
+        "If the file is to be trusted, add --run-scripts to the command, or open the file by "
+        "bpy.ops.wm.open_mainfile(filepath=..., use_scripts=True)"
+    )
 
 
 def _is_python(expression: str) -> bool:
@@ -147,10 +157,7 @@ def blocked_texts() -> Iterator[str]:
         return
     for text in bpy.data.texts:
         if text.use_module and re.search(r"app\.handlers|from bpy\.app import handlers", text.as_string()):
-            yield (
-                f'the text "{text.name}", which has handlers, is not run, as scripts are off. If the file is to be '
-                "trusted, start Blender with --enable-autoexec, or open the file with Trusted Source"
-            )
+            yield (f'the text "{text.name}", which has handlers, is not run, as scripts are off. {_to_run_scripts()}')
 
 
 def missing_data(used: dict) -> Iterator[str]:
