@@ -166,21 +166,25 @@ class ErrorMeter:
         self._squared_sums: list[float] = []
         self._largest: list[float] = []
         self._vertex_squared = np.zeros(vertex_count)
+        self._worst_squared = -1.0
         self.worst_vertex = 0
-        """The vertex that is farthest away in the frame where ``frame_max_error`` is largest."""
+        """The vertex that is farthest away of all, in the space of ``vertex_error``."""
+        self.worst_row = 0
+        """In which of the frames it is that, counted from 0."""
 
     def add(self, expected: np.ndarray, actual: np.ndarray, to_world: np.ndarray | None = None) -> None:
         """Compare one frame: both (N, 3), object space. to_world (3, 3): the object's linear part at that frame."""
         difference = np.subtract(actual, expected, dtype=np.float64)
         squared = np.einsum("ij,ij->i", difference, difference)
         self._squared_sums.append(float(squared.sum()))
-        worst = int(squared.argmax())
-        if not self._largest or squared[worst] > max(self._largest):
-            self.worst_vertex = worst
-        self._largest.append(float(squared[worst]))
+        self._largest.append(float(squared.max()))
         if to_world is not None:
             difference = difference @ np.asarray(to_world).T
             squared = np.einsum("ij,ij->i", difference, difference)
+        worst = int(squared.argmax())
+        if squared[worst] > self._worst_squared:
+            self._worst_squared, self.worst_vertex = float(squared[worst]), worst
+            self.worst_row = len(self._largest) - 1
         np.maximum(self._vertex_squared, squared, out=self._vertex_squared)
 
     @property

@@ -46,9 +46,12 @@ def test_each_frames_error_is_kept(scene):
     assert np.ptp(largest) > 0.1
 
 
-def test_the_worst_frame(scene):
+@pytest.mark.parametrize("earlier", [False, True])
+def test_the_worst_frame(scene, earlier):
     moving_meshes.waving_grid()
     convert()
+    for name in ("Flag_skinned", "Flag_rig") if earlier else ():
+        del bpy.data.objects[name]["skinning_report"]["worst_frame"]
     numbers, _, largest = frame_errors(result_of(bpy.data.objects["Flag"]).figures)
     worst = numbers[int(np.argmax(largest))]
     assert worst != scene.frame_current
@@ -182,10 +185,10 @@ def test_scales_of_special_errors(errors, red):
     assert Scale.of(np.array(errors)) == (red, max(errors, default=0.0))
 
 
-def farthest(source, mesh) -> tuple[int, int]:
-    """Frame and vertex of the largest distance, by what Blender shows; neither object moves as a whole."""
-    frames = range(1, 9)
-    distances = np.linalg.norm(scenes.played(source, frames) - scenes.played(mesh, frames), axis=2)
+def farthest(source, mesh, frames=range(1, 9)) -> tuple[int, int]:
+    """Frame and vertex of the largest distance in the world, by what Blender shows."""
+    positions = [[moving_meshes.world_positions(ob, frame) for frame in frames] for ob in (source, mesh)]
+    distances = np.linalg.norm(np.subtract(*positions), axis=2)
     row, vertex = np.unravel_index(distances.argmax(), distances.shape)
     return frames[row], int(vertex)
 
@@ -257,6 +260,19 @@ def test_the_mark_stays_where_a_modifier_changes_the_numbers_of_vertices(scene, 
     count = len(skinned.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.vertices)
     assert count != len(skinned.data.vertices)
     np.testing.assert_allclose(worst_mark.place_of(bpy.context, found, mark), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [(1, 1, 1), (0.05, 1, 1), (1, 1, 0.02), (1, 0.02, 0.02), (0.02, 0.02, 1)])
+def test_the_worst_is_so_in_the_world(scene, scale):
+    source = moving_meshes.waving_grid()
+    source.scale = scale
+    bpy.context.view_layer.update()
+    convert(frame_start=1, frame_end=10)
+    skinned = bpy.data.objects["Flag_skinned"]
+    bpy.ops.skinning.show_worst_frame()
+    mark = worst_mark.marked(bpy.context)[1]
+    assert (mark.frame, mark.vertex) == farthest(source, skinned, range(1, 11))
+    assert read_errors(skinned.data).argmax() == mark.vertex
 
 
 def test_the_worst_vertex_of_several_objects(scene):

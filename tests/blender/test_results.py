@@ -200,6 +200,7 @@ def test_settings_of_an_earlier_version(scene):
         ("settings", {"bone_kind": 3}),
         ("settings", {"bone_kind": "AFFINE", "bone_count": 3.5}),
         ("frame_max_error", [1.0, float("inf")]),
+        ("worst_frame", "late"),
         ("frame_e_rms", "flat"),
         ("parts", [1, 2]),
         ("parts", [{"source": "Flag"}]),

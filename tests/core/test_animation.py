@@ -58,6 +58,34 @@ def test_e_rms_is_that_of_the_paper():
     np.testing.assert_allclose(meter.vertex_error, np.linalg.norm(difference, axis=2).max(axis=0) / scale)
 
 
+@pytest.mark.parametrize(
+    ("to_world", "row", "vertex"),
+    [
+        # Frame 0 moves vertex 1 by 4 along x, frame 1 vertex 3 by 3 along y; both move vertex 0 by 1 along z.
+        ([None, None], 0, 1),
+        ([np.eye(3), np.eye(3)], 0, 1),
+        ([np.diag([0.5, 1, 1])] * 2, 1, 3),
+        ([np.diag([0.1, 0.1, 2])] * 2, 0, 0),
+        ([np.diag([1, 0, 0])] * 2, 0, 1),
+        ([np.diag([1, 2, 1])[[1, 2, 0]]] * 2, 1, 3),
+        ([np.eye(3), 2 * np.eye(3)], 1, 3),
+        ([np.zeros((3, 3)), np.eye(3)], 1, 3),
+        ([np.zeros((3, 3))] * 2, 0, 0),
+    ],
+)
+def test_what_is_worst_is_so_where_the_vertices_errors_are(to_world, row, vertex):
+    meter, expected = ErrorMeter(1.0, 5), np.zeros((5, 3))
+    moves = [{1: (4, 0, 0), 0: (0, 0, 1)}, {3: (0, 3, 0), 0: (0, 0, 1)}]
+    for offsets, linear in zip(moves, to_world, strict=True):
+        actual = expected.copy()
+        for place, offset in offsets.items():
+            actual[place] = offset
+        meter.add(expected, actual, linear)
+    assert (meter.worst_row, meter.worst_vertex) == (row, vertex)
+    assert meter.vertex_error[vertex] == meter.vertex_error.max()
+    np.testing.assert_allclose(meter.frame_max_error, [4000, 3000])
+
+
 def test_e_rms_does_not_depend_on_units():
     expected, actual = moving(), moving() * np.float32(1.01)
     figures = []

@@ -249,6 +249,7 @@ def write_figures(conversion: Conversion, settings, options: ConversionOptions) 
         "key_tolerance": options.key_tolerance,
         "frame_e_rms": meter.frame_e_rms.tolist(),
         "frame_max_error": meter.frame_max_error.tolist(),
+        "worst_frame": conversion.frame_numbers[meter.worst_row],
         "worst_vertex": meter.worst_vertex,
     }
     if rig.bones.hierarchy is not None:

@@ -95,6 +95,7 @@ _OPTIONAL = {
     "collection": lambda value: isinstance(value, str),
     "frame_e_rms": _are_numbers,
     "frame_max_error": _are_numbers,
+    "worst_frame": _is_number,
     "worst_vertex": lambda value: isinstance(value, int) and value >= 0,
     "joint_count": lambda value: isinstance(value, int),
     "key_tolerance": _is_number,

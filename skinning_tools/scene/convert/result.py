@@ -206,9 +206,9 @@ def frame_errors(figures: dict) -> tuple[list, list, list]:
 
 
 def worst_frame(figures: dict) -> float | None:
-    """Where the largest error is."""
+    """Where the largest distance in the world is; in files of older versions, that in the space of E_RMS."""
     frames, _, largest = frame_errors(figures)
-    return frames[largest.index(max(largest))] if largest else None
+    return figures.get("worst_frame", frames[largest.index(max(largest))]) if largest else None
 
 
 def worst_vertex(result: Result) -> tuple[bpy.types.Object, int] | None:
