@@ -39,11 +39,14 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, errors: np.ndarray) -> "Scale":
-        """Red are the largest one in a hundred of the errors (N,), at least one of them; those that are none do not
-        count."""
+        """Red are the largest one in a hundred of the errors (N,), those that are none not counted.
+
+        At least two are red, so that one that is far off does not set the scale: the smaller one does. Of only two
+        the larger one does, as nothing tells that it is the odd one.
+        """
         largest = float(errors.max(initial=0.0))
         counted = errors[errors > _NONE * largest]
-        return cls(float(np.percentile(counted, PERCENT, method="lower")) if len(counted) else 0.0, largest)
+        return cls(float(np.percentile(counted, PERCENT, method="lower")) if len(counted) > 2 else largest, largest)
 
     def texts(self, context) -> tuple[str, ...]:
         """What is red, and the largest where that is more, in the scene's units."""
