@@ -5,7 +5,7 @@ import bpy
 
 from ..scene import background, error_display
 from ..scene.character import character_of, target_mesh
-from ..scene.eigenskin.eigenskin import check_buildable, notes_on_modifiers
+from ..scene.eigenskin.eigenskin import check_buildable, length_of_unit, notes_on_modifiers
 from ..scene.eigenskin.eigenskin_record import eigenskin_record
 from ..scene.job_checks import reason_not_to_work
 from ..scene.lengths import length_text
@@ -151,14 +151,21 @@ def _draw_examples(layout, context, armature, object) -> None:
 def _draw_example(layout, context, item) -> None:
     if not item.error_before:
         return
+    unit = length_of_unit(item.mesh)
+    if unit is None:
+        text = "Measured by an earlier version, and scaled unevenly: rebuild to see lengths"
+        draw_text(layout, context, text, "INFO")
+        return
+    before, after = (length_text(context.scene, value * unit) for value in (item.error_before, item.error_after))
     draw_rows(
-        layout,
-        [
-            ("Error Before", length_text(context.scene, item.error_before)),
-            ("Error After", length_text(context.scene, item.error_after)),
-            ("Worst Vertex", f"{item.worst_vertex}  ({length_text(context.scene, item.worst_distance)})"),
-        ],
+        layout, [("Error Before", before), ("Error After", after), ("Worst Vertex", _worst_text(context, item, unit))]
     )
+
+
+def _worst_text(context, item, unit: float | None) -> str:
+    """unit: None where lengths cannot be told."""
+    vertex = str(item.worst_vertex)
+    return vertex if unit is None else f"{vertex}  ({length_text(context.scene, item.worst_distance * unit)})"
 
 
 def _draw_settings(layout, group) -> None:
@@ -185,7 +192,7 @@ def _draw_figures(layout, context, object, record, group) -> None:
         worst = max(items, key=lambda item: item.worst_distance)
         rows += [
             ("Error Left", f"{after / before:.1%}"),
-            ("Worst Vertex", f"{worst.worst_vertex}  ({length_text(context.scene, worst.worst_distance)})"),
+            ("Worst Vertex", _worst_text(context, worst, length_of_unit(object))),
             ("In Example", worst.name),
         ]
     draw_rows(layout, rows)

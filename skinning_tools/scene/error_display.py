@@ -85,14 +85,16 @@ def error_colors(errors: np.ndarray, red: float) -> np.ndarray:
     return colors
 
 
-def add_error_colors(object, name: str = ERROR_ATTRIBUTE, scale: Scale | None = None) -> Scale:
-    """Show the attribute ``name`` as colors, the active ones of the mesh, in ``scale`` or its own; returns that."""
+def add_error_colors(object, name: str = ERROR_ATTRIBUTE, scale: Scale | None = None, unit: float = 1.0) -> Scale:
+    """Show the attribute ``name`` as colors, the active ones of the mesh, in ``scale`` or its own; returns that, in
+    the scene's units. unit: what one of the attribute is in these."""
     mesh = object.data
     errors = read_errors(mesh, name)
     scale = Scale.of(errors) if scale is None else scale
     add_colors(object, COLOR_ATTRIBUTE, error_colors(errors, scale.red))
-    mesh[_RED], mesh[_LARGEST] = scale
-    return scale
+    shown = Scale(scale.red * unit, scale.largest * unit)
+    mesh[_RED], mesh[_LARGEST] = shown
+    return shown
 
 
 def shown_scale(object) -> Scale | None:

@@ -42,6 +42,10 @@ class Recorder:
     def active(self) -> bool:
         return self.enabled and (self._parent is None or self._parent.active)
 
+    @active.setter
+    def active(self, _) -> None:
+        """Only paler: what is not active can be pressed all the same."""
+
 
 def drawn(panel) -> Recorder:
     layout = Recorder()

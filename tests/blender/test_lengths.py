@@ -10,9 +10,11 @@ from mathutils import Matrix
 
 import skinning_tools
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.panels.eigenskin import SKINNING_PT_eigenskin
+from skinning_tools.panels.eigenskin import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
 from skinning_tools.scene.eigenskin.eigenskin import ERROR_BEFORE
 from skinning_tools.scene.eigenskin.eigenskin_examples import current_pose, read_rig
+from skinning_tools.scene.eigenskin.eigenskin_record import RECORD
+from skinning_tools.scene.error_display import shown_scale
 from skinning_tools.scene.lengths import length_text
 from tests.blender import eigenskin_scenes, fit_scenes, panel_recorder, scenes
 
@@ -154,6 +156,69 @@ def test_the_panel_shows_them_in_the_scenes_units(scale, shown):
     texts = panel_recorder.drawn(SKINNING_PT_eigenskin).texts
     value = float(texts[texts.index("Error Before") + 1].split()[0])
     assert value == pytest.approx(item.error_before * shown, rel=2e-3)
+
+
+def built_by_an_earlier_version(place, size):
+    """Earlier versions measured in the mesh's own units, and had no word of it in the record: a mesh that gets its
+    scale only after it was built has the same figures."""
+    ob, rig = eigenskin_scenes.limb_with_examples()
+    bpy.context.view_layer.objects.active = ob
+    assert bpy.ops.skinning.build_eigenskin(components=2) == {"FINISHED"}
+    if "world_units" in ob.data[RECORD]:
+        del ob.data[RECORD]["world_units"]
+    place(ob, rig, size)
+    bpy.context.view_layer.update()
+    bpy.context.view_layer.objects.active = ob
+    rig.skinning_eigenskin.active_index = 0
+    set_units("METRIC", "METERS")
+    return ob, rig.skinning_eigenskin.examples
+
+
+def length_after(texts, label, beginning=""):
+    return float(texts[texts.index(label) + 1].removeprefix(beginning).split()[0])
+
+
+def not_scaled(ob, rig, size):
+    """As most are: nothing to mend."""
+
+
+@pytest.mark.parametrize("size", [100.0, 0.01])
+@pytest.mark.parametrize("place", [armature_scaled, parent_scaled, both_scaled, mirrored, not_scaled])
+def test_what_an_earlier_version_has_measured_is_shown_as_lengths_in_the_world(place, size, capfd):
+    ob, items = built_by_an_earlier_version(place, size)
+    factor = 1.0 if place is not_scaled else size
+    texts = panel_recorder.drawn(SKINNING_PT_eigenskin).texts
+    item = items[0]
+    assert length_after(texts, "Error Before") == pytest.approx(item.error_before * factor, rel=2e-3)
+    assert length_after(texts, "Error After") == pytest.approx(item.error_after * factor, rel=2e-3)
+    beginning = f"{item.worst_vertex}  ("
+    assert length_after(texts, "Worst Vertex", beginning) == pytest.approx(item.worst_distance * factor, rel=2e-3)
+    worst = max(items, key=lambda item: item.worst_distance)
+    texts = panel_recorder.drawn(SKINNING_PT_eigenskin_result).texts
+    beginning = f"{worst.worst_vertex}  ("
+    assert length_after(texts, "Worst Vertex", beginning) == pytest.approx(worst.worst_distance * factor, rel=2e-3)
+    stored = np.empty(len(ob.data.vertices), np.float32)
+    ob.data.attributes[ERROR_BEFORE].data.foreach_get("value", stored)
+    assert bpy.ops.skinning.show_eigenskin_error(shown="BEFORE") == {"FINISHED"}
+    assert shown_scale(ob).largest == pytest.approx(stored.max() * factor, rel=1e-4)
+    assert length_text(bpy.context.scene, shown_scale(ob).red, 3) in capfd.readouterr().out
+    colors = np.empty((len(stored), 4), np.float32)
+    ob.data.color_attributes.active_color.data.foreach_get("color", colors.ravel())
+    assert np.array_equal(np.all(colors[:, :3] == (1, 0, 0), axis=1), stored * factor >= shown_scale(ob).red * 0.9999)
+
+
+@pytest.mark.parametrize("size", [100.0, 0.01])
+def test_it_is_said_where_its_lengths_cannot_be_told(size):
+    built_by_an_earlier_version(unevenly_scaled, size)
+    for panel in (SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result):
+        texts = panel_recorder.drawn(panel).texts
+        assert not [text for text in texts if text.endswith((" m", " m)"))]
+    with pytest.raises(RuntimeError, match="measured by an earlier version"):
+        bpy.ops.skinning.show_eigenskin_error(shown="BEFORE")
+    assert bpy.ops.skinning.build_eigenskin(components=2) == {"FINISHED"}
+    texts = panel_recorder.drawn(SKINNING_PT_eigenskin).texts
+    assert length_after(texts, "Error Before") > 0
+    assert bpy.ops.skinning.show_eigenskin_error(shown="BEFORE") == {"FINISHED"}
 
 
 @pytest.mark.parametrize("place", PLACINGS)

@@ -18,7 +18,7 @@ from .eigenskin_examples import example_items, new_bones, read_examples, read_ri
 from .eigenskin_record import eigenskin_record, painted_masks
 from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
 
-# Point attributes: each vertex' largest distance from the examples' shapes, in the world.
+# Point attributes: each vertex' largest distance from the examples' shapes, in the world; see ``length_of_unit``.
 ERROR_BEFORE, ERROR_AFTER = "skinning_eigenskin_before", "skinning_eigenskin_after"
 
 
@@ -120,8 +120,30 @@ def show_heat_map(object, shown: str) -> error_display.Scale:
     names = {"BEFORE": ERROR_BEFORE, "AFTER": ERROR_AFTER}
     if any(name not in object.data.attributes for name in names.values()):
         raise BadScene(f"The {object_label(object)} has lost the distances from its examples. Build EigenSkin again")
+    unit = length_of_unit(object)
+    if unit is None:
+        raise BadScene(
+            f"The distances of {object_label(object)} from its examples were measured by an earlier version, in the "
+            "mesh's own units, and its scale is uneven. Build EigenSkin again"
+        )
     scale = error_display.Scale.of(error_display.read_errors(object.data, ERROR_BEFORE))
-    return error_display.add_error_colors(object, names[shown], scale)
+    return error_display.add_error_colors(object, names[shown], scale, unit)
+
+
+def length_of_unit(object) -> float | None:
+    """What one unit of the stored distances from the examples is in the world.
+
+    Earlier versions measured in the mesh's own space. None where these cannot be told, as a scale that is uneven
+    changes each distance by another factor, and one of zero changes all to nothing.
+    """
+    record = eigenskin_record(object)
+    if record is None or record.world_units:
+        return 1.0
+    try:
+        stretch = stretch_of(object)
+    except BadScene:
+        return None
+    return float(stretch[0, 0]) if np.array_equal(stretch, np.eye(3) * stretch[0, 0]) else None
 
 
 def remove(object) -> None:

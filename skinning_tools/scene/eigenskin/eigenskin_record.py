@@ -54,7 +54,8 @@ class _Head:
     """properties: custom properties of the Key data-block. made_basis, made_animation: the Basis key, and the Key's
     animation data, were not there before. preserve_volume: names of Armature modifiers in which it was turned off, one
     for each of volume_objects, which have them. baked: the keys' values are keyframes at present; made_action: in an
-    action that was not there before."""
+    action that was not there before. world_units: the distances from the examples were measured in the world, as
+    earlier versions did not."""
 
     vertex_count: int
     properties: tuple[str, ...] = ()
@@ -64,6 +65,7 @@ class _Head:
     volume_objects: tuple[str, ...] = ()
     baked: bool = False
     made_action: bool = False
+    world_units: bool = False
 
 
 @dataclass

@@ -127,7 +127,7 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
         find_renamed_groups(object, old)
     groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)} if old else {}
     painted = {name: groups[name] for name in painted_masks(object)}
-    record = Record(model.vertex_count)
+    record = Record(model.vertex_count, world_units=True)
     if old:
         # What an earlier one made was not there before.
         record.made_basis, record.made_animation = old.made_basis, old.made_animation
