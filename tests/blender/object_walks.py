@@ -4,6 +4,7 @@ what must not take longer in a large scene. Nothing is timed.
 """
 
 import dis
+import gc
 import sys
 from collections import Counter
 from functools import cache
@@ -45,11 +46,14 @@ def counted(call, apart_from=()) -> Counted:
         return trace
 
     before = sys.gettrace()
+    # Callbacks of the garbage collector, which test tools have, would be counted in whatever it interrupts.
+    gc.disable()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
+        gc.enable()
     return found
 
 
