@@ -54,7 +54,7 @@ def draw_mesh(layout, context) -> None:
     """Which mesh is worked on, where its armature is active: in Pose Mode a click does not choose one."""
     object = active_object(context)
     if object is not None and object.type == "ARMATURE":
-        layout.prop(context.scene, "skinning_mesh")
+        layout.prop(context.scene, "skinning_mesh", icon="MESH_DATA")
 
 
 def draw_frame_range(layout, scene, settings) -> None:

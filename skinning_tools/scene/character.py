@@ -2,15 +2,15 @@
 """Which skinned mesh and which armature the user means: either may be the active object.
 
 In Pose Mode no mesh can be made active. Where the armature deforms several, a field in the panels tells which one is
-meant: ``Scene.skinning_mesh``.
+meant: ``Scene.skinning_mesh``. It is a name, as a pointer would keep a mesh in the file that the user deletes.
 """
 
 import bpy
-from bpy.props import PointerProperty
+from bpy.props import StringProperty
 
 from ..core.errors import BadScene, SkinningError
 from .job_checks import active_object
-from .look_ups import is_in
+from .look_ups import sharing
 from .skin_reader import armature_of, check_skinned, meshes_of
 from .wording import names_text
 
@@ -58,10 +58,10 @@ def mesh_meant(context, object) -> bpy.types.Object | None:
 
 def chosen_mesh(context, armature):
     """The mesh that the field in the panels has, where the armature deforms it in this view layer; else None."""
-    chosen = context.scene.skinning_mesh
-    if chosen is None or armature_of(chosen) != armature or not is_in(context.view_layer, chosen):
+    name = context.scene.skinning_mesh
+    if not name:
         return None
-    return chosen
+    return next((ob for ob in meshes_of(armature, context.view_layer) if ob.name_full == name), None)
 
 
 def on_mesh_meant(check):
@@ -77,18 +77,20 @@ def target_mesh(context):
         return None
 
 
-def _may_be_meant(_, object) -> bool:
-    armature = armature_at(bpy.context.view_layer.objects.active)
-    return object.type == "MESH" and armature is not None and armature_of(object) == armature
+def _names_to_choose(_, context, _text) -> list[str]:
+    """What the field offers. Of objects of one name from several files, their full names differ."""
+    armature = armature_at(context.view_layer.objects.active)
+    with sharing():
+        return [ob.name_full for ob in meshes_of(armature, context.view_layer)] if armature is not None else []
 
 
 def register() -> None:
-    bpy.types.Scene.skinning_mesh = PointerProperty(
+    bpy.types.Scene.skinning_mesh = StringProperty(
         name="Mesh",
         description="The mesh to work on while its armature is active, as in Pose Mode. Empty chooses it: the only one "
         "that the armature deforms, or the selected or visible one",
-        type=bpy.types.Object,
-        poll=_may_be_meant,
+        search=_names_to_choose,
+        search_options={"SORT"},
     )
 
 

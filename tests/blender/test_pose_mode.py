@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every tool in Pose Mode of an armature that deforms one mesh or several: a click makes none of them active there."""
 
-from types import SimpleNamespace
-
 import bpy
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ import pytest
 import skinning_tools
 from skinning_tools.operators.boundary import Checked
 from skinning_tools.scene.centers.rotation_centers import bake_record
-from skinning_tools.scene.character import target_mesh
+from skinning_tools.scene.character import chosen_mesh, target_mesh
 from skinning_tools.scene.crs_record import native_modifier
 from skinning_tools.scene.eigenskin.eigenskin_record import has_record
 from skinning_tools.scene.job_checks import reason_not_to_work
@@ -47,7 +45,7 @@ def posing(count: int):
 def choose(meshes):
     """As the field in the panels does; returns the mesh."""
     if len(meshes) > 1:
-        bpy.context.scene.skinning_mesh = meshes[-1]
+        bpy.context.scene.skinning_mesh = meshes[-1].name
     return meshes[-1]
 
 
@@ -220,7 +218,7 @@ def test_binding_means_all_meshes_of_the_armature(count):
 def test_an_active_mesh_comes_before_the_field():
     _, meshes = posing(2)
     bpy.ops.object.mode_set(mode="OBJECT")
-    bpy.context.scene.skinning_mesh = meshes[1]
+    bpy.context.scene.skinning_mesh = meshes[1].name
     bpy.context.view_layer.objects.active = meshes[0]
     assert target_mesh(bpy.context) == meshes[0]
 
@@ -230,7 +228,7 @@ def test_the_field_comes_before_what_is_still_selected():
     _, meshes = posing(2)
     meshes[0].select_set(True)
     assert target_mesh(bpy.context) == meshes[0]
-    bpy.context.scene.skinning_mesh = meshes[1]
+    bpy.context.scene.skinning_mesh = meshes[1].name
     assert target_mesh(bpy.context) == meshes[1]
 
 
@@ -271,7 +269,7 @@ def test_the_field_of_another_character_does_not_count():
     scenes.link(other)
     second = rig.copy()
     other.modifiers["Armature"].object = scenes.link(second)
-    bpy.context.scene.skinning_mesh = meshes[0]
+    bpy.context.scene.skinning_mesh = meshes[0].name
     assert target_mesh(bpy.context) == other
 
 
@@ -279,7 +277,64 @@ def test_the_field_offers_the_meshes_of_the_armature():
     _, meshes = posing(2)
     other = bpy.data.objects.new("Rock", bpy.data.meshes.new("Rock"))
     bpy.context.scene.collection.objects.link(other)
-    from skinning_tools.scene.character import _may_be_meant
+    from skinning_tools.scene.character import _names_to_choose
 
-    offered = [ob for ob in bpy.data.objects if _may_be_meant(SimpleNamespace(), ob)]
-    assert sorted(ob.name for ob in offered) == sorted(ob.name for ob in meshes)
+    offered = _names_to_choose(bpy.context.scene, bpy.context, "")
+    assert sorted(offered) == sorted(ob.name for ob in meshes)
+    bpy.context.view_layer.objects.active = None
+    assert _names_to_choose(bpy.context.scene, bpy.context, "") == []
+
+
+def by_the_menu(ob):
+    with bpy.context.temp_override(selected_objects=[ob]):
+        bpy.ops.object.delete()
+
+
+def by_the_outliner(ob):
+    bpy.data.batch_remove([ob])
+
+
+def from_all_collections(ob):
+    unlink(ob, None)
+    bpy.data.orphans_purge(do_recursive=True)
+
+
+@pytest.mark.parametrize("remove", [by_the_menu, by_the_outliner, from_all_collections])
+def test_the_field_keeps_no_deleted_mesh(remove, tmp_path):
+    _, meshes = posing(2)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    choose(meshes)
+    assert meshes[1].users == len(meshes[1].users_collection)
+    names = [ob.name for ob in meshes]
+    remove(meshes[1])
+    assert names[1] not in bpy.data.objects
+    assert target_mesh(bpy.context) == bpy.data.objects[names[0]]
+    path = str(tmp_path / "scene.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path, check_existing=False)
+    bpy.ops.wm.open_mainfile(filepath=path)
+    assert [ob.name for ob in bpy.data.objects if ob.type == "MESH"] == names[:1]
+
+
+def test_the_choice_is_saved(tmp_path):
+    _, meshes = posing(2)
+    chosen = choose(meshes).name
+    path = str(tmp_path / "scene.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path, check_existing=False)
+    bpy.ops.wm.open_mainfile(filepath=path)
+    assert target_mesh(bpy.context) == bpy.data.objects[chosen]
+
+
+def test_of_two_files_meshes_with_one_name_the_chosen_one_is_meant(tmp_path):
+    rig, meshes = posing(1)
+    path = str(tmp_path / "library.blend")
+    bpy.data.libraries.write(path, {meshes[0]})
+    with bpy.data.libraries.load(path, link=True) as (_, wanted):
+        wanted.objects = [meshes[0].name]
+    linked = wanted.objects[0]
+    bpy.context.scene.collection.objects.link(linked)
+    rig_of_it = linked.modifiers["Armature"].object
+    bpy.context.scene.collection.objects.link(rig_of_it)
+    bpy.context.scene.skinning_mesh = linked.name_full
+    assert linked.name == meshes[0].name
+    assert chosen_mesh(bpy.context, rig_of_it) == linked
+    assert chosen_mesh(bpy.context, rig) is None

@@ -210,7 +210,7 @@ def test_of_the_active_armature_all_meshes_that_it_deforms(capfd):
 def test_the_mesh_of_the_field_alone():
     _, meshes = character()
     nothing(meshes[2], [5, 6])
-    bpy.context.scene.skinning_mesh = meshes[2]
+    bpy.context.scene.skinning_mesh = meshes[2].name
     assert find_unweighted(bpy.context, bpy.context.object).counts == {"Part 2": 2}
 
 

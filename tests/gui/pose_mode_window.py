@@ -42,7 +42,7 @@ def tests():
     yield from open_tab("Skinning")
     yield after(0.5)
     picture("pose_mode_1_which")
-    bpy.context.scene.skinning_mesh = bpy.data.objects["Part 2"]
+    bpy.context.scene.skinning_mesh = "Part 2"
     yield after(0.5)
     picture("pose_mode_2_chosen")
     yield from press_button("skinning.bake_rotation_centers")
@@ -71,7 +71,7 @@ def tests():
 
     for panel, name in ((SKINNING_PT_eigenskin, "eigenskin"), (SKINNING_PT_preview, "preview")):
         yield from begin_anew(panel)
-        bpy.context.scene.skinning_mesh = bpy.data.objects["Part 1"]
+        bpy.context.scene.skinning_mesh = "Part 1"
         yield after(0.5)
         picture(f"pose_mode_6_{name}")
     passes("the other panels have the field, too")
