@@ -37,8 +37,9 @@ def shares_of(rig, result):
     return before, after[:, :6], after[:, 6:]
 
 
-# Of the rig's own error.
-@pytest.mark.parametrize(("kind", "limit"), [("RIGID", 0.75), ("SCALED", 0.7), ("AFFINE", 0.65)])
+# Of the rig's own error. The rig is solved, too, and every processor rounds to another one: the kernels of six give
+# 0.718 to 0.740, 0.677 to 0.693 and 0.629 to 0.655; these limits are as far above as those are from each other.
+@pytest.mark.parametrize(("kind", "limit"), [("RIGID", 0.762), ("SCALED", 0.709), ("AFFINE", 0.681)])
 def test_the_error_falls_and_own_weights_are_only_scaled(collapse, kind, limit):
     result = add_helper_bones(*collapse, 4, bone_kind=kind)
     assert result.e_rms <= limit * result.e_rms_before
