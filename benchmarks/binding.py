@@ -214,9 +214,10 @@ def show_rogues(tables: Tables, blender: bool) -> None:
         "Into the same weights, a hundredth of the vertices of each mesh, by code that does not know the search. "
         "Strays: single vertices wholly on a bone that moves nothing within two rings. Slight: 5 to 30 % of their "
         "weight; tiny: 1 to 5 %. Islands: a vertex and often its neighbors. Other side: on the mirrored bone. Next "
-        "limb: on the nearest bone that is not next in the hierarchy. Visible: moved by a hundredth of the mesh's size "
-        "or more as all bones turn by 60°. Found, certain: of the visible ones. Elsewhere: vertices named besides that "
-        "were not before.",
+        "limb: on the nearest bone that is not next in the hierarchy. Patches: so many places, at least three patches "
+        "a mesh where it has room, with at most ten times their bone's own weights. Visible: moved by a hundredth of "
+        "the mesh's size or more as all bones turn by 60°. Found, certain: of the visible ones. Elsewhere: vertices "
+        "named besides that were not before.",
         *("kind", "meshes", "planted", "visible", "found", "certain", "elsewhere"),
     )
     groups = {"chosen on": CHOSEN, "held out": HELD_OUT, "human": "human rig, its own weights"}
@@ -226,6 +227,8 @@ def show_rogues(tables: Tables, blender: bool) -> None:
             if not parts:
                 continue
             planted, visible, right, certain, elsewhere = np.sum(parts, axis=0)
+            if not planted:
+                continue
             shares = (f"{100 * part / max(visible, 1):.1f} %" for part in (right, certain))
             tables.row(kind, label, f"{planted:,}", f"{visible:,}", *shares, str(elsewhere))
 

@@ -322,11 +322,12 @@ def test_weights_of_artists_are_left_alone(name, shared_data):
         named += len({vertex for island in islands for vertex in island.vertices.tolist()})
         certain += sum(island.certain for island in islands)
         vertices += len(bones)
-        right, *rows = planted_rogues.planted(body, skeleton, bones, weights)
-        moved = planted_rogues.seen(body, skeleton, (bones, weights), rows)
-        right = {(bone, vertex) for bone, vertex in right if vertex in moved}
-        visible += len(right)
-        found += len(right & planted_rogues.pairs(rogue_islands(body, skeleton, *rows)))
+        for kind in ("strays", "patches of 30", "patches of 120"):
+            right, *rows = planted_rogues.planted(body, skeleton, bones, weights, kind=kind)
+            moved = planted_rogues.seen(body, skeleton, (bones, weights), rows)
+            right = {(bone, vertex) for bone, vertex in right if vertex in moved}
+            visible += len(right)
+            found += len(right & planted_rogues.pairs(rogue_islands(body, skeleton, *rows)))
     assert named <= 0.001 * vertices
     assert certain == 0
     assert found >= 0.99 * visible > 0

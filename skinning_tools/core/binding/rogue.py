@@ -8,34 +8,36 @@ apart is what they do: an island is rogue that tears the surface when the bones 
 vertices around it are moved by. Faint or smooth weights, and bones that move alike there, tear nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
-from scipy.spatial.transform import Rotation
 
 from ..deform.influences import weight_matrix
 from .influence_rows import padded_influences, tidy_influences
 from .smoothing import place_weights
 from .types import Body, Skeleton
 
-# Poses in which tears are looked for, and the radians that each bone turns in them against its parent.
-_POSES, _TURN = 8, 0.8
-# Edge lengths by which an island's rim is torn off, root of the mean square over the poses: from which on it may be
-# rogue, and from which on hardly anything else is; and the same as shares of the mesh's diagonal, as what nobody can
+# Radians that each bone turns against its parent, about any axis, in the poses in which tears are looked for.
+_TURN = 0.8
+# Edge lengths by which an island's rim is torn off, root of the mean square over those poses: from which on it may be
+# rogue, and from which on hardly anything else is; and the same as shares of the mesh's extent, as what nobody can
 # see is no fault however fine the mesh is.
 _TEAR, _HARD_TEAR = 0.2, 1.0
 _SEEN, _HARD_SEEN, _CERTAINLY_SEEN = 0.002, 0.003, 0.005
 # Edge lengths that the bone alone takes vertices away: bones that move more alike are neighbors.
-_APART = 2.0
+_APART = 2.2
+# What is certain is taken so far away by its bone alone, in shares of the extent, or half as far by a bone that is so
+# many times as far as another: below these, the binding of each vertex to its nearest bone tears, too.
+_FAR_AWAY, _FAR_BONE = 0.06, 2.25
 # Larger shares of a connected part of the mesh are no accident, nor is what has so many times the weights of the bone's
 # first island.
 _LARGE, _MOST = 0.25, 4.0
-# Nor are larger patches, in places and as a share of the part.
-_PATCH, _PATCH_SHARE = 24, 0.0025
+# Nor are larger patches, in places and as a share of the part, if their mean weight is less or their bone the nearest.
+_PATCH, _PATCH_SHARE, _FULL = 24, 0.0025, 0.5
 # What tears little is rogue only with fewer of the bone's weights than that, against its first island.
 _MINOR = 0.5
 # How far into the distances of a bone's vertices, by weight, its usual distance is: strays are far away, so few count.
@@ -85,7 +87,8 @@ def rogue_islands(body: Body, skeleton: Skeleton, bones: np.ndarray, weights: np
     those are rogue that tear the surface where the bones turn: at the rim the vertices leave, by edge lengths and
     visibly, the place where the nearest valid vertex's bones would take them. A small tear by the bone that is nearest
     is none, and neither are islands that only rogue vertices cut off, or large ones: a quarter of their connected part
-    of the mesh, or both 24 places and a four-hundredth of it. A whole connected part, which cannot tear, is rogue where
+    of the mesh, or both 24 places and a four-hundredth of it, unless they follow by half their weights or more a bone
+    that is not the nearest. A whole connected part, which cannot tear, is rogue where
     its bone is far: farther than it reaches elsewhere, and twice as far as another one.
     A single vertex is the valid one of a bone only where no other is nearer. Nothing is rogue in meshes without edges.
     """
@@ -233,39 +236,41 @@ class _Attachments:
         nearest = own <= _AS_NEAR * least
         first = (of_bone == np.arange(self.count)) & ((size > 1) | nearest)
         whole = size == of_part
-        large = size > np.minimum(_LARGE * of_part, np.maximum(_PATCH, _PATCH_SHARE * of_part))
-        first |= (mass > _MOST * mass[of_bone]) | (large & ~whole)
-
         most = np.zeros(self.count)
         np.maximum.at(most, self.label, self.distances)
+        far = (own > _FAR_PART * least) & (own > _REACH * most[of_bone])
+        # Full weights of a bone that is not the nearest one are no fading out: only tears tell of these.
+        doubtful = (mass >= _FULL * size) & ~nearest & (size <= _LARGE * of_part)
+        first |= (mass > _MOST * mass[of_bone]) & ~(doubtful & far)
+        first |= (size > np.minimum(_LARGE * of_part, np.maximum(_PATCH, _PATCH_SHARE * of_part))) & ~whole & ~doubtful
+        far &= mass <= mass[of_bone]
         valid = self._cut_off(first)
-        far = (own > _FAR_PART * least) & (own > _REACH * most[of_bone]) & (mass <= mass[of_bone])
         torn = ~valid & ~whole
-        tear, seen, apart = self._tears(torn)
+        tear, seen, apart, away = self._tears(torn)
         hard = torn & (tear >= _HARD_TEAR) & (seen >= _HARD_SEEN)
         soft = torn & (tear >= _TEAR) & (seen >= _SEEN) & (apart >= _APART) & ~nearest
         soft &= mass <= _MINOR * mass[of_bone]
         self._certain = hard & (seen >= _CERTAINLY_SEEN) & ~nearest
+        self._certain &= away >= np.where(own >= _FAR_BONE * least, _FAR_AWAY / 2, _FAR_AWAY)
         return hard | soft | (~valid & whole & far)
 
-    def _tears(self, islands) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _tears(self, islands) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of ``islands`` (count,) bool: how far their weights take the rim from where the nearest place without such
-        would take it, in edge lengths and in shares of the diagonal, and how far their bone alone takes them, in edge
-        lengths; each (count,), root of the mean square over poses, the mean over the places; 0 for the others."""
+        would take it, in edge lengths and in shares of the extent, and how far their bone alone takes them, in both
+        as well; each (count,), root of the mean square over poses, the mean over the places; 0 for the others."""
         chosen = np.flatnonzero(islands[self.label])
-        tear, seen, apart = np.zeros((3, self.count))
         if not len(chosen):
-            return tear, seen, apart
+            return tuple(np.zeros((4, self.count)))
         donors, sources = self.donors(islands[self.label], np.zeros(len(self._skeleton), bool))
         places, label = self.places[chosen], self.label[chosen]
-        points = np.column_stack([self._body.points[places], np.ones(len(places))])
-        around = donors[np.maximum(sources[places], 0)]
-        squared = np.zeros(len(chosen))
-        for matrices in _turned(self._skeleton):
-            carried = (around @ matrices.reshape(-1, 12)).reshape(-1, 3, 4)
-            off = np.einsum("aij,aj->ai", matrices[self.bones[chosen]] - carried, points)
-            squared += np.einsum("ai,ai->a", off, off)
-        off = np.sqrt(squared / _POSES)
+        alone = sparse.coo_matrix(
+            (np.ones(len(chosen)), (np.arange(len(chosen)), self.bones[chosen])), (len(chosen), len(self._skeleton))
+        )
+        shares = alone.tocsr() - donors[np.maximum(sources[places], 0)]
+        off = np.sqrt(_squared_offsets(self._skeleton, shares, self._body.points[places]))
+        # Not the diagonal of the box, which is another one when the mesh is turned.
+        offsets = self._body.points - self._body.points.mean(axis=0)
+        extent = max(2 * float(np.linalg.norm(offsets, axis=1).max()), np.finfo(float).tiny)
         graph = self._body.edge_graph
         degree = np.maximum(np.diff(graph.indptr), 1)
         length = np.asarray(graph.sum(axis=1)).ravel() / degree
@@ -275,9 +280,10 @@ class _Attachments:
         of_rim = np.maximum(np.bincount(label[rim], minlength=self.count), 1)
         moved = (self.weights[chosen] * off)[rim]
         tear = np.bincount(label[rim], moved / length[rim], self.count) / of_rim
-        seen = np.bincount(label[rim], moved, self.count) / of_rim / max(self._body.diagonal, np.finfo(float).tiny)
+        seen = np.bincount(label[rim], moved, self.count) / of_rim / extent
         sizes = np.maximum(np.bincount(label, minlength=self.count), 1)
-        return tear, seen, np.bincount(label, off / length, self.count) / sizes
+        apart, away = (np.bincount(label, values, self.count) / sizes for values in (off / length, off / extent))
+        return tear, seen, apart, away
 
     def _cut_off(self, valid) -> np.ndarray:
         """``valid`` (count,) with the islands that rogue places between cut off from valid ones: one such place, or for
@@ -388,23 +394,38 @@ def _quantiles(values, groups, count, share: float, weights) -> np.ndarray:
     return np.where(totals > 0, values[order][np.minimum(place, len(values) - 1)], 0.0)
 
 
-def _turned(skeleton: Skeleton) -> Iterator[np.ndarray]:
-    """(P, 3, 4) of all bones in each of the poses: every bone turned about its head, the same in every run."""
-    random = np.random.default_rng(0)
-    count = len(skeleton)
-    depth, ancestor = np.zeros(count, int), skeleton.parents
+def _squared_offsets(skeleton: Skeleton, shares: sparse.csr_matrix, points: np.ndarray) -> np.ndarray:
+    """(n,) squared distance between where two blends of bones take each of ``points`` (n, 3), the mean over all poses
+    in which every bone is turned by ``_TURN`` about its head, each about an axis of its own, all axes as likely.
+
+    shares (n, P): those of the first blend minus those of the second, sums 0.
+
+    In closed form, so that nothing depends on the order of the bones or on the mesh's axes. Such a turn leaves of a
+    vector, in the mean, the share c = (1 + 2 cos) / 3; what the mean loses in squared length, the variance gains. From
+    the last bones up to the roots each turn acts on the weighted sum of all that hangs from it, and the sums of
+    different branches are independent, as their turns are.
+    """
+    left = (1 + 2 * np.cos(_TURN)) / 3
+    depths, ancestor = np.zeros(len(skeleton), int), skeleton.parents
     while (ancestor >= 0).any():
-        depth += ancestor >= 0
+        depths += ancestor >= 0
         ancestor = np.where(ancestor >= 0, skeleton.parents[ancestor], -1)
-    for _ in range(_POSES):
-        axes = random.normal(size=(count, 3))
-        axes *= _TURN / np.linalg.norm(axes, axis=1, keepdims=True)
-        linear = Rotation.from_rotvec(axes).as_matrix()
-        offset = skeleton.heads - np.einsum("pij,pj->pi", linear, skeleton.heads)
-        matrices = np.concatenate([linear, offset[:, :, None]], axis=2)
-        for level in range(1, int(depth.max()) + 1):
-            bones = np.flatnonzero(depth == level)
-            above = matrices[skeleton.parents[bones]]
-            matrices[bones] = above[..., :3] @ matrices[bones]
-            matrices[bones, :, 3] += above[..., 3]
-        yield matrices
+    shares = shares.tocoo()
+    of, bone, share = shares.row.astype(np.int64), shares.col.astype(np.int64), shares.data
+    # Sums of vectors from each point itself, so that none is taken away from where it lies.
+    mean, variance = np.zeros((len(of), 3)), np.zeros(len(of))
+    for level in range(int(depths.max(initial=0)), -1, -1):
+        now = (bone >= 0) & (depths[bone] == level)
+        keys, group = np.unique(of[now] * len(skeleton) + bone[now], return_inverse=True)
+        gather = sparse.csr_matrix(
+            (np.ones(len(group.ravel())), (group.ravel(), np.flatnonzero(now))), (len(keys), len(of))
+        )
+        ends, turning = np.divmod(keys, len(skeleton))
+        total, means = gather @ share, gather @ mean
+        arm = means - total[:, None] * (skeleton.heads[turning] - points[ends])
+        variances = gather @ variance + (1 - left**2) * np.einsum("ni,ni->n", arm, arm)
+        of, bone = np.concatenate([of[~now], ends]), np.concatenate([bone[~now], skeleton.parents[turning]])
+        share, variance = np.concatenate([share[~now], total]), np.concatenate([variance[~now], variances])
+        mean = np.concatenate([mean[~now], means - (1 - left) * arm])
+    sums = np.stack([np.bincount(of, mean[:, i], len(points)) for i in range(3)], axis=1)
+    return np.einsum("ni,ni->n", sums, sums) + np.bincount(of, variance, len(points))

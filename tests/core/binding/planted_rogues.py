@@ -3,6 +3,7 @@
 for."""
 
 import numpy as np
+from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
@@ -13,7 +14,8 @@ from ..skinned_shapes import about, chain_weights, cuboid
 from .bodies import NO_EDGES
 
 RINGS = 2
-# How planted vertices are made: smallest and largest weight, rings of neighbors that come with one, and which bone.
+# How planted vertices are made: smallest and largest weight, rings of neighbors that come with one, which bone, and the
+# places that an island has where it is no matter of rings.
 KINDS = {
     "strays": (1.0, 1.0, 0, "any"),
     "slight": (0.05, 0.3, 0, "any"),
@@ -22,7 +24,12 @@ KINDS = {
     "faint islands": (0.05, 0.3, 1, "any"),
     "other side": (1.0, 1.0, 1, "mirrored"),
     "next limb": (1.0, 1.0, 0, "next"),
+    "patches of 30": (1.0, 1.0, 0, "any", 30),
+    "patches of 60": (1.0, 1.0, 0, "any", 60),
+    "patches of 120": (1.0, 1.0, 0, "any", 120),
 }
+# So many times a bone's own weights a patch may have: which of both is the bone's is nothing that shapes tell beyond.
+MOST = 10
 # Of the diagonal: what planted weights have to move vertices by to be seen.
 SEEN = 0.01
 
@@ -67,14 +74,15 @@ def meshes(name, shared_data):
 
 
 def planted(body, skeleton, bones, weights, share=0.01, kind="strays", seed=0):
-    """Weights of a ``kind`` planted into a share of the vertices, at least three: their pairs of bone and vertex, and
-    the new rows.
+    """Weights of a ``kind`` planted into a share of the vertices, at least three islands: their pairs of bone and
+    vertex, and the new rows.
 
     Each is of a bone that moves things elsewhere, and nothing within two rings around: any such, that on the other
     side, or, for limbs side by side, the nearest one that is not next in the hierarchy. None is near another, and
-    no island has more than a quarter of its connected part.
+    no island has more than a quarter of its connected part. Patches leave each bone half of its own weights,
+    and have at most ``MOST`` times those of their bone.
     """
-    least, most, more, which = KINDS[kind]
+    least, most, more, which, size = (*KINDS[kind], 1)[:5]
     random = np.random.default_rng(seed)
     # By places, so that seams are no gaps.
     own = np.zeros((len(body.points), len(skeleton)))
@@ -84,15 +92,23 @@ def planted(body, skeleton, bones, weights, share=0.01, kind="strays", seed=0):
     new, taken = own.copy(), np.zeros(len(own), bool)
     used = np.flatnonzero(own.max(axis=0) > 0.5)
     mirrored, part_sizes = _mirrored(skeleton), np.bincount(body.place_components)
-    pairs, wanted = set(), max(int(share * len(bones)), 3)
+    pairs, islands = set(), 0
+    mass, lost = own.sum(axis=0), np.zeros(len(skeleton))
     for place in random.permutation(len(own)):
         members = _around(body, [place], int(random.integers(more + 1)) if more else 0)
+        if size > 1:
+            away = dijkstra(body.edge_graph, directed=False, indices=place)
+            members = np.argsort(away, kind="stable")[: min(size, np.isfinite(away).sum())]
         surroundings = _around(body, members, RINGS)
         if taken[surroundings].any() or not own[members].any(axis=1).all():
             continue
         if 4 * len(members) > max(part_sizes[body.place_components[place]], 4):
             continue
+        if size > 1 and (2 * (lost + own[members].sum(axis=0)) > mass)[used].any():
+            continue
         able = np.setdiff1d(used, np.flatnonzero(own[surroundings].any(axis=0)))
+        if size > 1:
+            able = able[MOST * mass[able] >= size]
         strongest = int(own[place].argmax())
         if which == "mirrored":
             able = able[able == mirrored[strongest]]
@@ -106,8 +122,10 @@ def planted(body, skeleton, bones, weights, share=0.01, kind="strays", seed=0):
         new[members] *= 1 - weight
         new[members, bone] += weight
         taken[surroundings] = True
+        lost += own[members].sum(axis=0)
         pairs |= {(bone, int(vertex)) for vertex in np.flatnonzero(np.isin(body.place, members))}
-        if len(pairs) >= wanted:
+        islands += 1
+        if islands >= 3 and len(pairs) >= int(share * len(bones)):
             break
     rows = new[body.place]
     width = int((rows > 0).sum(axis=1).max())
