@@ -8,6 +8,7 @@ from bpy.props import EnumProperty
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 
 from ..core.errors import BadScene
+from ..preview import session
 from ..scene import error_display
 from ..scene.convert import worst_mark
 from ..scene.convert.result import in_its_place, result_of, worst_frame
@@ -135,6 +136,8 @@ class SKINNING_OT_show_worst_frame(bpy.types.Operator):
             result = result_of(context.view_layer.objects.active)
             if worst_mark.marked(context, result):
                 worst_mark.clear_mark()
+                # Nothing of the scene changes, by which the views would be drawn anew.
+                session.redraw()
                 return {"FINISHED"}
             frame = round(worst_frame(result.figures))
             context.scene.frame_set(frame)
