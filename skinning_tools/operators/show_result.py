@@ -8,8 +8,8 @@ from bpy.props import EnumProperty
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 
 from ..core.errors import BadScene
-from ..preview import session
 from ..scene import error_display
+from ..scene.areas import redraw_views
 from ..scene.convert import worst_mark
 from ..scene.convert.result import in_its_place, result_of, worst_frame
 from ..scene.lengths import length_text
@@ -137,7 +137,7 @@ class SKINNING_OT_show_worst_frame(bpy.types.Operator):
             if worst_mark.marked(context, result):
                 worst_mark.clear_mark()
                 # Nothing of the scene changes, by which the views would be drawn anew.
-                session.redraw()
+                redraw_views()
                 return {"FINISHED"}
             frame = round(worst_frame(result.figures))
             context.scene.frame_set(frame)

@@ -17,9 +17,9 @@ from mathutils import Color
 
 from ..core.errors import SkinningError
 from ..scene.app_handlers import add_handlers, remove_handlers
+from ..scene.areas import redraw_views
 from ..scene.weights.reachable_region import Region, read_region
 from ..scene.weights.weight_fit import FitSettings
-from . import session
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def start() -> None:
     _failure = ""
     if not _handles:
         _handles.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_PIXEL"))
-    session.redraw()
+    redraw_views()
 
 
 def stop(reason: str = "") -> None:
@@ -56,7 +56,7 @@ def stop(reason: str = "") -> None:
         bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
     if bpy.app.timers.is_registered(_end):
         bpy.app.timers.unregister(_end)
-    session.redraw()
+    redraw_views()
 
 
 class SkinningReachable(bpy.types.PropertyGroup):

@@ -11,6 +11,7 @@ import bpy
 
 from ..core.errors import SkinningError
 from ..scene.app_handlers import add_handlers, remove_handlers
+from ..scene.areas import redraw_views
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def start(context, object, mode: str) -> None:
         _running = view
         _register()
     _failure = ""
-    redraw()
+    redraw_views()
 
 
 def stop(reason: str = "") -> None:
@@ -59,15 +60,7 @@ def stop(reason: str = "") -> None:
     from . import shaders
 
     shaders.forget()
-    redraw()
-
-
-def redraw() -> None:
-    for manager in bpy.data.window_managers:
-        for window in manager.windows:
-            for area in window.screen.areas:
-                if area.type == "VIEW_3D":
-                    area.tag_redraw()
+    redraw_views()
 
 
 def _register() -> None:
@@ -126,7 +119,7 @@ def _refresh() -> None:
     except Exception as error:
         logger.exception(_FAULT)
         stop(_told(error))
-    redraw()
+    redraw_views()
 
 
 def _draw_view() -> None:

@@ -8,12 +8,13 @@ manager is neither undone nor what a file is about, as is right for something th
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, PointerProperty
 
+from ..scene.areas import redraw_views
 from ..scene.centers.skinning_methods import METHOD_ITEMS
 from . import session
 
 
 def _redraw(settings, context) -> None:
-    session.redraw()
+    redraw_views()
 
 
 class SkinningPreviewSettings(bpy.types.PropertyGroup):

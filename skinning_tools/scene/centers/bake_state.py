@@ -13,6 +13,7 @@ import bpy
 
 from ...core.errors import BadScene, SkinningError
 from ..app_handlers import add_handlers, remove_handlers
+from ..areas import redraw_views
 from ..skin_reader import armature_of, bone_names, check_rig
 from . import rotation_centers
 from .rotation_centers import MISSING, UNKNOWN, bake_record
@@ -180,7 +181,7 @@ def _end_reading(state: str, start: float) -> None:
     global _reading
     _note(_reading.known, state, _reading.seconds + time.perf_counter() - start, 1.0)
     _reading = None
-    _redraw()
+    redraw_views()
 
 
 def _goes_on(objects) -> bool:
@@ -201,14 +202,6 @@ def _stop_reading(*_) -> None:
         _reading.known.edited = True
         _reading.parts.close()
         _reading = None
-
-
-def _redraw() -> None:
-    for manager in bpy.data.window_managers:
-        for window in manager.windows:
-            for area in window.screen.areas:
-                if area.type == "VIEW_3D":
-                    area.tag_redraw()
 
 
 def _forget_all_but(uids) -> None:

@@ -10,6 +10,7 @@ import bpy
 
 from ...core.errors import SkinningError
 from ..app_handlers import add_handlers, remove_handlers
+from ..areas import all_areas
 from ..skin_reader import check_rig
 from .weight_view import is_stale, show_weights, shows_weights
 
@@ -74,10 +75,8 @@ def _refresh() -> float | None:
     if left > 0:
         return left
     if refresh_all():
-        for manager in bpy.data.window_managers:
-            for window in manager.windows:
-                for area in window.screen.areas:
-                    area.tag_redraw()
+        for area in all_areas():
+            area.tag_redraw()
     _quiet_seconds = max(QUIET_SECONDS, _PATIENCE * (time.perf_counter() - start))
     return None
 
