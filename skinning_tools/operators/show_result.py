@@ -64,8 +64,8 @@ class SKINNING_OT_select_result(bpy.types.Operator):
 
 
 class SKINNING_OT_show_error(bpy.types.Operator):
-    """Show the largest error of each vertex in color, blue for none and red for the worst one in a hundred vertices. \
-What else lies in its place, the source and its other results, is hidden meanwhile"""
+    """Show the largest error of each vertex in color, blue for none and red for the worst one in a hundred of the \
+vertices that have any. What else lies in its place, the source and its other results, is hidden meanwhile"""
 
     bl_idname = "skinning.show_error"
     bl_label = "Show Error"

@@ -5,10 +5,12 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
 from skinning_tools.core.decomposition.helper_bones import add_helper_bones
+from skinning_tools.core.decomposition.segmentation import farthest_points
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadAnimation, BadSettings, BadWeights, Cancelled
 
@@ -17,11 +19,24 @@ from .sequences import random_rig, sheet
 
 @pytest.fixture(scope="module")
 def collapse(shared_data):
-    """Every third vertex of a collapsing horse, and the arguments of a rig of six rigid bones that follows roughly."""
-    data = np.load(shared_data("horse_collapse.npz"))
-    animation = Animation(data["frames"][::2, ::3], [], name='"Horse"')
-    result = decompose(animation, Settings(bone_count=6, bone_kind="RIGID", iterations=6))
-    return animation, result.rest, result.transforms, result.bones, result.weights
+    """Every third vertex of a collapsing horse, and the arguments of a rig of six rigid bones that follows roughly.
+
+    Not a decomposition, whose local minimum depends on how the processor rounds: six places far from one another, a
+    vertex follows the two nearest, and a place moves as the vertices do that are nearest to it.
+    """
+    animation = Animation(np.load(shared_data("horse_collapse.npz"))["frames"][::2, ::3], [], name='"Horse"')
+    rest = animation.frames[0].astype(float)
+    distances = np.linalg.norm(rest[:, None] - rest[farthest_points(rest, 6)], axis=2)
+    bones = np.argsort(distances, axis=1)[:, :2].astype(np.int32)
+    weights = np.maximum(np.take_along_axis(distances, bones, axis=1), 1e-6) ** -4
+    transforms = np.empty((len(animation.frames), 6, 3, 4))
+    for bone in range(6):
+        near = bones[:, 0] == bone
+        start = rest[near].mean(axis=0)
+        for frame, at in enumerate(animation.frames[:, near].astype(float)):
+            rotation = Rotation.align_vectors(at - at.mean(axis=0), rest[near] - start)[0].as_matrix()
+            transforms[frame, bone] = np.column_stack([rotation, at.mean(axis=0) - rotation @ start])
+    return animation, rest, transforms, bones, weights / weights.sum(axis=1, keepdims=True)
 
 
 def dense(bones, weights, count) -> np.ndarray:
@@ -37,9 +52,8 @@ def shares_of(rig, result):
     return before, after[:, :6], after[:, 6:]
 
 
-# Of the rig's own error. The rig is solved, too, and every processor rounds to another one: the kernels of six give
-# 0.718 to 0.740, 0.677 to 0.693 and 0.629 to 0.655; these limits are as far above as those are from each other.
-@pytest.mark.parametrize(("kind", "limit"), [("RIGID", 0.762), ("SCALED", 0.709), ("AFFINE", 0.681)])
+# Of the rig's own error: reached are 0.253, 0.239 and 0.204, by the kernels of every processor.
+@pytest.mark.parametrize(("kind", "limit"), [("RIGID", 0.28), ("SCALED", 0.26), ("AFFINE", 0.225)])
 def test_the_error_falls_and_own_weights_are_only_scaled(collapse, kind, limit):
     result = add_helper_bones(*collapse, 4, bone_kind=kind)
     assert result.e_rms <= limit * result.e_rms_before
