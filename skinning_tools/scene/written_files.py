@@ -295,7 +295,7 @@ def _is_abandoned(machine: str, process: int, modified: float) -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether there is a process of that number."""
+    """Whether there is a process of that number, and not only the entry of one that has ended (a zombie)."""
     if sys.platform == "win32":
         return _is_running_on_windows(process)
     try:
@@ -305,6 +305,9 @@ def is_running(process: int) -> bool:
     except (OSError, OverflowError):
         # That of another user.
         return True
+    with contextlib.suppress(OSError):
+        # Linux: the state follows the name, which may have any characters.
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     return True
 
 

@@ -107,6 +107,18 @@ def processes():
             continue
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """The test run may have been started by nohup, whose children do not hear that their terminal is gone."""
+    before = {number: signal.getsignal(number) for number in (*CLEAN, signal.SIGQUIT)}
+    ignored = [number for number, handler in before.items() if handler == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Two shots, large enough that loading and saving them take their time."""

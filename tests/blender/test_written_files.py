@@ -322,3 +322,13 @@ def test_which_processes_are_running(ended):
     assert written_files.is_running(os.getpid())
     assert written_files.is_running(os.getppid())
     assert not written_files.is_running(ended)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="told apart on Linux alone")
+def test_a_process_whose_end_nobody_asks_for_is_not_running():
+    """As a child is whose parent was killed, until the system's first process has taken note of it."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    os.kill(child.pid, 0)
+    assert not written_files.is_running(child.pid)
+    child.wait()
