@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Subcommands of the command line as the tests run them: each with a report, which is looked at as well."""
 
+import contextlib
 import json
 import tempfile
 from pathlib import Path
@@ -40,3 +41,13 @@ def check(report: dict, code: int) -> None:
 
 def _no_constant(name: str):
     raise AssertionError(f"{name} is not JSON")
+
+
+@contextlib.contextmanager
+def shots_in_this_blender(monkeypatch):
+    """Where Blender is a program, its children find scipy where these tests have it from."""
+    from skinning_tools.commands import blender_child
+
+    if bpy.app.binary_path:
+        monkeypatch.setattr(blender_child, "_blender_options", lambda argv: ["-b", "--python-use-system-env"])
+    yield

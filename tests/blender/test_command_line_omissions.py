@@ -168,10 +168,11 @@ def test_scripts_run_where_the_command_opens_the_file(command, shot, tmp_path, c
     assert "--run-scripts goes with --input" in capsys.readouterr().err
 
 
-def test_scripts_of_shots_run(shot, tmp_path, capfd):
+def test_scripts_of_shots_run(shot, tmp_path, capfd, monkeypatch):
     given = ["convert-shots", str(shot), "--output", str(tmp_path / "out"), *COMMANDS["convert"]]
-    assert command_line.main(given) == 1
-    assert command_line.main([*given, "--run-scripts"]) == 0
-    capfd.readouterr()
-    assert command_line.main([*given, "--run-scripts"]) == 0
+    with command_runs.shots_in_this_blender(monkeypatch):
+        assert command_line.main(given) == 1
+        assert command_line.main([*given, "--run-scripts"]) == 0
+        capfd.readouterr()
+        assert command_line.main([*given, "--run-scripts"]) == 0
     assert "1, finished before" in capfd.readouterr().out

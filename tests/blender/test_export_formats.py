@@ -12,7 +12,7 @@ from tests.engines import formats, samples
 
 pytestmark = pytest.mark.usefixtures("extension")
 
-# Parts of the diagonal: single precision in a chain of bones, which rounds 16 times at the most, and the scales of
+# Parts of the diagonal: single precision, rounded 16 times at the most where bones do not stretch, and the scales of
 # USD's skeletons, which are half precision (11 bits, and a chain of two).
 SINGLE = 16 * 2.0**-24
 HALF = 2 * 2.0**-11
@@ -52,14 +52,15 @@ def way(request):
 
 
 def rounding(ob) -> float:
-    """How far a mesh may be from where it was: what is rounded at the root of a chain, its bones stretch."""
-    largest = 1.0
+    """How far a mesh may be from where it was: matrices are taken apart into turns and scales, which loses as much as
+    the scales of a chain of bones differ by."""
+    worst = 1.0
     for frame in FRAMES:
         bpy.context.scene.frame_set(frame)
         for bone in ob.find_armature().pose.bones:
-            chain = [bone, *bone.parent_recursive]
-            largest = max(largest, np.prod([np.abs(each.scale).max() for each in chain]))
-    return SINGLE * largest
+            scales = np.abs([each.scale for each in (bone, *bone.parent_recursive)])
+            worst = max(worst, (scales.max(axis=1) / scales.min(axis=1)).prod())
+    return SINGLE * worst
 
 
 def there_and_back(ob, folder, way, **settings) -> tuple[bpy.types.Object, np.ndarray, np.ndarray, float]:

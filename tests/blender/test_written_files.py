@@ -19,7 +19,7 @@ from skinning_tools.commands.arguments import PathType
 from skinning_tools.core.errors import BadPath
 from skinning_tools.scene import written_files
 from skinning_tools.scene.written_files import Kind, WrittenFiles, identity
-from tests.blender import moving_meshes
+from tests.blender import command_runs, moving_meshes
 from tests.reliability import file_roles
 from tests.reliability.file_roles import LINK, PLAIN, SPELLINGS, command, said
 
@@ -250,7 +250,7 @@ def test_results_of_earlier_versions_go_by_their_reports(shot, tmp_path, monkeyp
     os.utime(unknown, (1, 1))
     monkeypatch.undo()
     before = unknown.read_bytes()
-    with shots_in_this_blender(monkeypatch):
+    with command_runs.shots_in_this_blender(monkeypatch):
         for path, code in ((known, 0), (unknown, 1)):
             assert command("convert-shots", shot, "--output", path.parent, *CONVERT[1:], "--again") == code
         assert unknown.read_bytes() == before
@@ -259,16 +259,6 @@ def test_results_of_earlier_versions_go_by_their_reports(shot, tmp_path, monkeyp
         again = ("convert-shots", shot, "--output", unknown.parent, *CONVERT[1:], "--overwrite")
         assert command(*again) == 0
         assert blend_mark.is_marked(unknown)
-
-
-@contextlib.contextmanager
-def shots_in_this_blender(monkeypatch):
-    """Where Blender is a program, its children find scipy where these tests have it from."""
-    from skinning_tools.commands import blender_child
-
-    if bpy.app.binary_path:
-        monkeypatch.setattr(blender_child, "_blender_options", lambda argv: ["-b", "--python-use-system-env"])
-    yield
 
 
 def half(folder: Path, process: int, machine: str | None = None, suffix: str = "") -> Path:
@@ -307,7 +297,7 @@ def test_what_dead_processes_left_is_removed(stage, shot, tmp_path, ended, of, m
     if of == "convert":
         assert command(*CONVERT, "--input", shot, "--output", out / "shot.blend") == 0
     elif of == "convert-shots":
-        with shots_in_this_blender(monkeypatch):
+        with command_runs.shots_in_this_blender(monkeypatch):
             assert command("convert-shots", shot, "--output", out, *CONVERT[1:]) == 0
     elif of == "gather-reports":
         assert command("gather-reports", stage / "reports", "--output", out / "table.csv") == 0
