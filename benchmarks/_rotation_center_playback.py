@@ -7,10 +7,10 @@ import bpy
 import numpy as np
 
 import skinning_tools
+from skinning_tools.blender.center_records import native_modifier
+from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import METHODS
-from skinning_tools.scene.centers import crs_modifier
-from skinning_tools.scene.crs_record import native_modifier
-from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from skinning_tools.features.centers import crs_modifier
 from tests.blender import skinned_meshes
 
 BONES, RINGS, SEGMENTS, INFLUENCES = 100, 400, 25, 4
@@ -62,8 +62,8 @@ def overlay(repeats: int):
         renderer = gpu.platform.renderer_get()
     except (AttributeError, SystemError, RuntimeError, ImportError):
         return None
-    from skinning_tools.preview import drawing
-    from skinning_tools.preview.buffers import bone_texels
+    from skinning_tools.features.preview import drawing
+    from skinning_tools.features.preview.buffers import bone_texels
 
     skinning_tools.register()
     ob, _ = skinned_meshes.rigged_tube(BONES, RINGS, SEGMENTS, INFLUENCES)

@@ -19,7 +19,7 @@ import bpy  # noqa: E402
 from _tables import Tables  # noqa: E402 (beside this file)
 
 import skinning_tools  # noqa: E402 (the checkout's)
-from skinning_tools.scene import look_ups  # noqa: E402
+from skinning_tools.blender import look_ups  # noqa: E402
 from tests.blender import crowded_scenes  # noqa: E402
 from tests.reliability import paper_layout, walk  # noqa: E402
 

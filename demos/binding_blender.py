@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 
 from demos.objects import armature
-from skinning_tools.scene.weights.bone_weights import read_bone_weights
+from skinning_tools.blender.bone_weights import read_bone_weights
 from tests.blender import scenes
 
 WAYS = {"automatic weights": "ARMATURE_AUTO", "envelopes": "ENVELOPES"}

@@ -6,11 +6,20 @@ Nothing here imports bpy before it registers: `core` works without Blender.
 
 
 def _modules() -> list:
-    from . import command_line, operators, panels, preview
-    from .scene import look_ups
-    from .scene.convert import settings
+    from . import command_line
+    from .blender import character, look_ups
+    from .features import FEATURES
+    from .ui import boundary
 
-    return [look_ups, settings, *preview.modules, *operators.modules, *panels.modules, command_line]
+    parts = ("settings", "operators", "panels")
+    modules = [module for part in parts for feature in FEATURES for module in getattr(feature, part)]
+    return [look_ups, character, *modules, boundary, command_line]
+
+
+def _menu_entries() -> list:
+    from .features import FEATURES
+
+    return [entry for feature in FEATURES for entry in feature.menus.items()]
 
 
 def register() -> None:
@@ -21,11 +30,15 @@ def register() -> None:
             bpy.utils.register_class(cls)
         if hasattr(module, "register"):
             module.register()
+    for menu, draw in _menu_entries():
+        getattr(bpy.types, menu).append(draw)
 
 
 def unregister() -> None:
     import bpy
 
+    for menu, draw in _menu_entries():
+        getattr(bpy.types, menu).remove(draw)
     for module in reversed(_modules()):
         if hasattr(module, "unregister"):
             module.unregister()

@@ -9,59 +9,16 @@ import sys
 
 import bpy
 
-from .commands import (
-    add_bone_links,
-    add_bulge_bone,
-    add_helper_bones,
-    bake_rotation_centers,
-    bind,
-    build_eigenskin,
-    compress_weights,
-    convert,
-    convert_shots,
-    fit_weights_to_pose,
-    gather_reports,
-    partition_rigid,
-    remove_bone_links,
-    remove_bulge_bone,
-    remove_helper_bones,
-    remove_rogue_weights,
-    running,
-    smooth_weights,
-    solve_transforms,
-    solve_weights,
-)
-from .commands.arguments import add_common, path_options
-from .commands.common import UsageError
-from .commands.stopping import end_with_parent
-from .commands.terminal import keep_streams_apart
-
-# In the order of the help's list.
-COMMANDS = (
-    convert,
-    convert_shots,
-    gather_reports,
-    solve_weights,
-    solve_transforms,
-    add_helper_bones,
-    remove_helper_bones,
-    bake_rotation_centers,
-    build_eigenskin,
-    bind,
-    remove_rogue_weights,
-    smooth_weights,
-    compress_weights,
-    partition_rigid,
-    fit_weights_to_pose,
-    add_bone_links,
-    remove_bone_links,
-    add_bulge_bone,
-    remove_bulge_bone,
-)
+from .features import FEATURES
+from .ui.command_line import running
+from .ui.command_line.arguments import add_common, path_options
+from .ui.command_line.common import UsageError
+from .ui.command_line.stopping import end_with_parent
+from .ui.command_line.terminal import keep_streams_apart
 
 
 def main(arguments: list[str]) -> int:
-    """Run one subcommand; returns the exit code (``commands.running.EXIT_CODES``)."""
+    """Run one subcommand; returns the exit code (``ui.command_line.running.EXIT_CODES``)."""
     keep_streams_apart()
     end_with_parent()
     try:
@@ -90,8 +47,9 @@ def parser() -> argparse.ArgumentParser:
         prog="blender -b FILE.blend --command skinning", description="Skinning Tools without a window.", epilog=epilog
     )
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add(commands)
+    for feature in FEATURES:
+        for command in feature.commands:
+            command.add(commands)
     for name, command in commands.choices.items():
         add_common(command)
         command.set_defaults(command=name, parse=whole.parse_args, path_options=path_options(command))

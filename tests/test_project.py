@@ -37,17 +37,16 @@ BLENDER_MODULES = {
 NUMERIC_MODULES = {"numpy", "scipy"}
 
 
-# Layer: what it may import of the package beside itself (DESIGN: the import rule).
-
+# Layer: what it may import of the package beside itself (DESIGN, section 2).
 ALLOWED = {
     "core": set(),
-    "scene": {"core"},
-    "operators": {"scene", "core"},
-    "panels": {"scene", "core"},
-    "preview": {"scene", "core"},
-    "commands": {"scene", "core"},
-    "command_line": {"commands", "scene", "core"},
+    "blender": {"core"},
+    "ui": {"blender", "core"},
+    "features": {"ui", "blender", "core"},
+    "command_line": {"features", "ui", "blender", "core"},
 }
+# Features that use another one.
+ON_TOP = {"shots": {"convert"}, "preview": {"centers"}}
 
 
 def source_files() -> list[Path]:
@@ -82,6 +81,12 @@ def broken_imports(source: str, parts: tuple[str, ...]) -> list[str]:
                 broken.append(f"line {node.lineno}: {'.' * level}{name} leaves the package")
             elif target[0] != layer and target[0] not in ALLOWED.get(layer, set()):
                 broken.append(f"line {node.lineno}: {layer} must not import {target[0]}")
+            elif layer == target[0] == "features" and len(parts) > 2:
+                feature, other = parts[1], target[1] if len(target) > 1 else ""
+                if other not in {feature} | ON_TOP.get(feature, set()):
+                    broken.append(
+                        f"line {node.lineno}: the feature {feature} must not import {other or 'all features'}"
+                    )
     return broken
 
 
@@ -90,15 +95,19 @@ def broken_imports(source: str, parts: tuple[str, ...]) -> list[str]:
     [
         ("import bpy", "core/animation"),
         ("import mathutils", "core/animation"),
-        ("from ..scene import rig_writer", "core/animation"),
-        ("from .. import scene", "core/animation"),
-        ("from ...operators.convert import x", "core/decomposition/solver"),
-        ("from ..operators import x", "scene/rig_writer"),
-        ("def f():\n    from ..panels import x", "operators/convert"),
-        ("from ..operators import x", "panels/sidebar"),
-        ("from .operators import x", "command_line"),
-        ("import skinning_tools.core", "scene/rig_writer"),
-        ("import requests", "operators/convert"),
+        ("from ..blender import actions", "core/animation"),
+        ("from .. import blender", "core/animation"),
+        ("from ...features.convert import x", "core/decomposition/solver"),
+        ("from ..ui import x", "blender/actions"),
+        ("from ..features.bind import x", "ui/drawing"),
+        ("def f():\n    from ..features import FEATURES", "ui/drawing"),
+        ("from ..bind import x", "features/convert/conversion"),
+        ("from ...bind.bind_targets import x", "features/convert/operators/convert"),
+        ("from ..convert import x", "features/preview/panel"),
+        ("from .. import FEATURES", "features/convert/conversion"),
+        ("from .demos import x", "command_line"),
+        ("import skinning_tools.core", "blender/actions"),
+        ("import requests", "features/convert/conversion"),
     ],
 )
 def test_import_rule_finds_what_it_should(source, module):
@@ -110,9 +119,14 @@ def test_import_rule_finds_what_it_should(source, module):
     [
         ("import numpy as np\nfrom scipy import sparse\nfrom .errors import BadMesh", "core/animation"),
         ("from ..errors import BadMesh\nfrom . import types", "core/decomposition/solver"),
-        ("import bpy\nfrom ..core import animation\nfrom . import measure", "scene/rig_writer"),
-        ("from ..scene.conversion import convert", "operators/convert"),
-        ("from .scene import conversion", "command_line"),
+        ("import bpy\nfrom ..core import animation\nfrom . import measure", "blender/actions"),
+        (
+            "from ...core import errors\nfrom ...blender import actions\nfrom ...ui import drawing",
+            "features/bind/panel",
+        ),
+        ("from ..conversion import convert\nfrom .results import x", "features/convert/operators/convert"),
+        ("from ..convert import command", "features/shots/convert_shots"),
+        ("from .features import FEATURES", "command_line"),
     ],
 )
 def test_import_rule_allows_what_it_should(source, module):
@@ -120,7 +134,7 @@ def test_import_rule_allows_what_it_should(source, module):
 
 
 def test_import_rule_holds():
-    """core imports no Blender and nothing above it, scene imports core, nothing imports operators."""
+    """core imports no Blender and nothing above it, no feature another one."""
     broken = []
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE).with_suffix("").parts

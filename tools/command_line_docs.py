@@ -10,7 +10,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "command_line.md"
 def reference() -> str:
     """All exit codes and subcommands, as Markdown."""
     from skinning_tools import command_line
-    from skinning_tools.commands.running import EXIT_CODES
+    from skinning_tools.ui.command_line.running import EXIT_CODES
 
     commands = _subcommands(command_line.parser())
     options = {name: {_form(action): _meaning(action) for action in _actions(each)} for name, each in commands.items()}

@@ -6,32 +6,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
 
-# By task: its page, and the modules of skinning_tools.operators in their order.
-TASKS = {
-    "Convert Animation": (
-        "convert_animation.md",
-        ("convert_animation", "suggest_bones", "presets", "show_result", "results"),
-    ),
-    "Partial solves": ("partial_solves.md", ("solve_weights", "solve_transforms", "add_helper_bones")),
-    "Centers of Rotation": (
-        "centers_of_rotation.md",
-        (
-            "bake_rotation_centers",
-            "center_of_rotation_modifier",
-            "center_of_rotation_playback",
-            "preview",
-            "export_centers",
-        ),
-    ),
-    "EigenSkin": ("eigenskin.md", ("eigenskin_examples", "eigenskin_poses", "build_eigenskin")),
-    "Binding and weights": (
-        "binding.md",
-        ("bind", "clean_weights", "partition_rigid", "weight_view", "fit_weights", "bone_links", "bulge_bones"),
-    ),
-}
 SCENE_RANGE = {"frame_start", "frame_end"}
-# Of no use to scripts.
-LEFT_OUT = {"boundary"}
 
 
 def reference() -> str:
@@ -39,20 +14,18 @@ def reference() -> str:
     import bpy
 
     import skinning_tools
-    from skinning_tools import operators
+    from skinning_tools.features import FEATURES
 
-    modules = {module.__name__.rpartition(".")[2]: module for module in operators.modules}
-    listed = {name for _, names in TASKS.values() for name in names}
-    if modules.keys() - LEFT_OUT != listed:
-        raise ValueError(f"tools/operator_docs.py and skinning_tools.operators differ: {listed ^ modules.keys()}")
     registered = hasattr(bpy.types, "SKINNING_OT_convert_animation")
     if not registered:
         skinning_tools.register()
     try:
-        parts = []
-        for task, (page, names) in TASKS.items():
-            parts.append([f"### {task}", "", f"[What it is, and how to use it]({page})"])
-            parts += [_operator(cls) for name in names for cls in modules[name].registry if _is_operator(cls)]
+        parts, group = [], ""
+        for feature in FEATURES:
+            if feature.operators and feature.group != group:
+                group = feature.group
+                parts.append([f"### {group}", "", f"[What it is, and how to use it]({feature.guide})"])
+            parts += [_operator(cls) for module in feature.operators for cls in module.registry if _is_operator(cls)]
     finally:
         if not registered:
             skinning_tools.unregister()

@@ -3,9 +3,9 @@
 
 import bpy
 
-from skinning_tools.scene.bodies import read_body, read_skeleton
-from skinning_tools.scene.skin_reader import armature_of
-from skinning_tools.scene.weights.bone_weights import read_bone_weights
+from skinning_tools.blender.bodies import read_body, read_skeleton
+from skinning_tools.blender.bone_weights import read_bone_weights
+from skinning_tools.blender.skin_reader import armature_of
 
 # Thresholds of the search for rogue weights were chosen on the first ones; the others were held out.
 CHOSEN_ON = ("Alpaca", "Bee", "Casual", "Enemy_2Legs", "Enemy_Large", "Fox", "Frog")

@@ -5,8 +5,8 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.vertex_groups import read_weights
 from skinning_tools.core.deform.influences import weight_matrix
-from skinning_tools.scene.weights.vertex_groups import read_weights
 from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
 
 METHODS = ("CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")

@@ -46,7 +46,7 @@ def _no_constant(name: str):
 @contextlib.contextmanager
 def shots_in_this_blender(monkeypatch):
     """Where Blender is a program, its children find scipy where these tests have it from."""
-    from skinning_tools.commands import blender_child
+    from skinning_tools.features.shots import blender_child
 
     if bpy.app.binary_path:
         monkeypatch.setattr(blender_child, "_blender_options", lambda argv: ["-b", "--python-use-system-env"])

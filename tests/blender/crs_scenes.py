@@ -4,7 +4,7 @@
 import bpy
 import numpy as np
 
-from skinning_tools.scene.crs_record import native_modifier
+from skinning_tools.blender.center_records import native_modifier
 from tests.blender import scenes
 from tests.blender.skinned_meshes import diagonal, expected
 

@@ -6,6 +6,7 @@ import numpy as np
 from mathutils import Quaternion
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.eigenskin import (
     EigenSkin,
@@ -16,10 +17,9 @@ from skinning_tools.core.eigenskin import (
     Support,
     build_eigenskin,
 )
-from skinning_tools.scene.eigenskin.eigenskin_examples import current_pose, read_rig
-from skinning_tools.scene.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.scene.eigenskin.eigenskin_writer import Written, write_eigenskin
-from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_rig
+from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
+from skinning_tools.features.eigenskin.eigenskin_writer import Written, write_eigenskin
 from tests.blender.binding_scenes import dense
 from tests.blender.eigenskin_scenes import POSES, pose
 

@@ -5,9 +5,9 @@ import bpy
 import numpy as np
 from mathutils import Quaternion
 
+from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.scene.eigenskin.eigenskin_examples import current_channels, current_pose, read_rig, store_example
-from skinning_tools.scene.weights.vertex_groups import write_weights
+from skinning_tools.features.eigenskin.eigenskin_examples import current_channels, current_pose, read_rig, store_example
 from tests.blender import scenes
 
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}

@@ -6,7 +6,7 @@ from functools import partial
 import bpy
 import numpy as np
 
-from skinning_tools.scene.weights.vertex_groups import put_weights
+from skinning_tools.blender.vertex_groups import put_weights
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.binding_scenes import dense
 

@@ -4,8 +4,8 @@
 import gpu
 import numpy as np
 
-from skinning_tools.preview.buffers import VertexData, bone_texture, vertex_buffer
-from skinning_tools.preview.shaders import skinning_info, source, surface_inputs
+from skinning_tools.features.preview.buffers import VertexData, bone_texture, vertex_buffer
+from skinning_tools.features.preview.shaders import skinning_info, source, surface_inputs
 
 WIDTH = 256
 

@@ -8,9 +8,9 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
 
+from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.smooth_step import smooth_step
-from skinning_tools.scene.joint_helpers.joint_helper_rig import find_helpers
-from skinning_tools.scene.weights.vertex_groups import write_weights
+from skinning_tools.features.helpers.joint_helper_rig import find_helpers
 from tests.blender import another_process, scenes
 from tests.core.skinned_shapes import chain_weights, cuboid
 

@@ -4,16 +4,16 @@
 import bpy
 import numpy as np
 
+from skinning_tools.blender.animation.animation_reader import SourceAnimation
+from skinning_tools.blender.bone_weights import read_bone_weights
+from skinning_tools.blender.fit_poses import bare_skin
+from skinning_tools.blender.records import read_record
+from skinning_tools.blender.skin_reader import bone_matrices
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Decomposition
 from skinning_tools.core.deform.influences import weight_matrix
-from skinning_tools.scene.animation.animation_reader import SourceAnimation
-from skinning_tools.scene.convert.rig_writer import write_rig
-from skinning_tools.scene.partial.partial_steps import FIGURES_PROPERTY, PartialFigures
-from skinning_tools.scene.records import read_record
-from skinning_tools.scene.skin_reader import bone_matrices
-from skinning_tools.scene.weights.bone_weights import read_bone_weights
-from skinning_tools.scene.weights.fit_poses import bare_skin
+from skinning_tools.features.convert.rig_writer import write_rig
+from skinning_tools.features.partial.partial_steps import FIGURES_PROPERTY, PartialFigures
 from tests.blender import moving_meshes, rig_samples, scenes, skinned_meshes
 
 FRAMES = range(1, 9)

@@ -4,8 +4,9 @@
 import bpy
 import numpy as np
 
-from skinning_tools.scene.centers.rotation_centers import BakeRecord, write_centers
-from skinning_tools.scene.skin_reader import read_skin
+from skinning_tools.blender.center_records import BakeRecord
+from skinning_tools.blender.skin_reader import read_skin
+from skinning_tools.features.centers.rotation_centers import write_centers
 from tests.blender import skinned_meshes
 
 

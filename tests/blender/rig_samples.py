@@ -5,10 +5,10 @@ import bpy
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.blender.animation.animation_reader import SourceAnimation
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import Decomposition
-from skinning_tools.scene.animation.animation_reader import SourceAnimation
-from skinning_tools.scene.convert.rig_writer import write_rig
+from skinning_tools.features.convert.rig_writer import write_rig
 from tests.blender import scenes
 
 KINDS = ("AFFINE", "SCALED", "RIGID")

@@ -6,7 +6,7 @@ import struct
 import bpy
 import numpy as np
 
-from skinning_tools.scene.bone_selection import selectable
+from skinning_tools.blender.bone_selection import selectable
 
 
 def empty_scene() -> None:

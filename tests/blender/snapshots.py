@@ -3,7 +3,7 @@
 
 import bpy
 
-from skinning_tools.scene import actions
+from skinning_tools.blender import actions
 from tests.blender import refusals, scenes
 
 

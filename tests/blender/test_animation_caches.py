@@ -5,8 +5,8 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.animation.animation_reader import read_animation
 from skinning_tools.core.errors import BadAnimation, BadScene
-from skinning_tools.scene.animation.animation_reader import read_animation
 from tests.blender import scenes
 
 

@@ -5,9 +5,9 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.animation.animation_reader import read_animation
 from skinning_tools.core import memory
 from skinning_tools.core.errors import BadAnimation, BadMesh, BadScene, BadSettings, NotEnoughMemory
-from skinning_tools.scene.animation.animation_reader import read_animation
 from tests.blender import scenes
 
 

@@ -146,7 +146,7 @@ def test_excluded_object(scene):
     """An excluded object cannot be the active one, so it is refused where a script names it."""
     from skinning_tools.core.decomposition import Settings
     from skinning_tools.core.errors import BadScene
-    from skinning_tools.scene.convert.conversion import convert as pipeline
+    from skinning_tools.features.convert.conversion import convert as pipeline
 
     ob = moving_meshes.waving_grid()
     scenes.moved_to("Away", ob)

@@ -8,10 +8,10 @@ import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools.scene.centers import bake_state, rotation_centers
-from skinning_tools.scene.centers.bake_state import is_being_checked, shown_bake_state
-from skinning_tools.scene.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN
-from skinning_tools.scene.weights import vertex_groups
+from skinning_tools.blender import vertex_groups
+from skinning_tools.features.centers import bake_state, rotation_centers
+from skinning_tools.features.centers.bake_state import is_being_checked, shown_bake_state
+from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN
 from tests.blender import scenes
 from tests.blender.skinned_meshes import rigged_tube
 

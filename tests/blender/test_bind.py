@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from skinning_tools.scene.binding.bind import bind_record
-from skinning_tools.scene.skin_reader import read_skin
+from skinning_tools.blender.skin_reader import read_skin
+from skinning_tools.features.bind.bind import bind_record
 from tests.blender import scenes
 from tests.blender.binding_scenes import (
     METHODS,

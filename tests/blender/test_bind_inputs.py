@@ -7,7 +7,7 @@ import pytest
 from mathutils import Matrix
 
 from skinning_tools.core.errors import Cancelled
-from skinning_tools.scene.binding.bind import BindSettings, bind, check_bindable
+from skinning_tools.features.bind.bind import BindSettings, bind, check_bindable
 from tests.blender import scenes
 from tests.blender.binding_scenes import (
     activate,
@@ -230,7 +230,7 @@ def test_the_work_stops_where_it_is_told_to(monkeypatch):
         work(lambda fraction, stage: False)
         yield
 
-    monkeypatch.setattr("skinning_tools.scene.background.run_in_worker", stop)
+    monkeypatch.setattr("skinning_tools.blender.background.run_in_worker", stop)
     before = binding_of(ob)
     with pytest.raises(Cancelled):
         next(bind(bpy.context, check_bindable(bpy.context), BindSettings()))

@@ -4,7 +4,7 @@
 import bpy
 import pytest
 
-from skinning_tools.panels.bind import SKINNING_PT_bind
+from skinning_tools.features.bind.panel import SKINNING_PT_bind
 from tests.blender.binding_scenes import activate, cube, tube
 from tests.blender.panel_recorder import drawn
 

@@ -11,8 +11,8 @@ from mathutils import Quaternion
 from skinning_tools.core import quaternions
 from skinning_tools.core.binding.links import largest_turn, link_matrices, link_shares, twist_matrices
 from skinning_tools.core.deform.polar import polar_decomposition
-from skinning_tools.scene.joint_helpers import bone_links
-from skinning_tools.scene.joint_helpers.joint_helper_rig import find_helpers
+from skinning_tools.features.helpers import bone_links
+from skinning_tools.features.helpers.joint_helper_rig import find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.blender.gltf_file import GltfFile

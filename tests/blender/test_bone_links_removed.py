@@ -7,10 +7,10 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.bone_selection import selectable, selected_bones
-from skinning_tools.scene.joint_helpers import bone_links, joint_helper_rig
-from skinning_tools.scene.joint_helpers.joint_helper_rig import COLLECTION, find_helpers
-from skinning_tools.scene.joint_helpers.joint_helper_weights import read_columns
+from skinning_tools.blender.bone_selection import selectable, selected_bones
+from skinning_tools.features.helpers import bone_links, joint_helper_rig
+from skinning_tools.features.helpers.joint_helper_rig import COLLECTION, find_helpers
+from skinning_tools.features.helpers.joint_helper_weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes, skinned_meshes
 from tests.blender.joint_helper_scenes import add_links, animate, remove_links

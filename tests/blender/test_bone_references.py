@@ -4,8 +4,8 @@
 import bpy
 import pytest
 
-from skinning_tools.scene.partial.added_bones import added_helpers
-from skinning_tools.scene.partial.bone_references import find_references, remove_references
+from skinning_tools.features.partial.added_bones import added_helpers
+from skinning_tools.features.partial.bone_references import find_references, remove_references
 from tests.blender import every_block, moving_meshes, scenes
 from tests.blender.helper_bone_scenes import add, jiggling_rig, remove, stored
 from tests.blender.partial_scenes import BONES, add_bone, select, tube

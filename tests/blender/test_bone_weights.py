@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
+from skinning_tools.blender.bodies import read_body, read_skeleton, stretch_of
+from skinning_tools.blender.bone_weights import read_bone_weights, write_bone_weights
+from skinning_tools.blender.vertex_groups import read_weights
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.bodies import read_body, read_skeleton, stretch_of
-from skinning_tools.scene.weights.bone_weights import read_bone_weights, write_bone_weights
-from skinning_tools.scene.weights.vertex_groups import read_weights
 from tests.blender import scenes, skinned_meshes
 
 

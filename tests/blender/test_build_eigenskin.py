@@ -7,13 +7,13 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender import background
+from skinning_tools.blender.error_display import COLOR_ATTRIBUTE
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.scene import background
-from skinning_tools.scene.eigenskin import eigenskin
-from skinning_tools.scene.eigenskin.eigenskin import ERROR_AFTER, ERROR_BEFORE
-from skinning_tools.scene.eigenskin.eigenskin_examples import current_pose, read_rig
-from skinning_tools.scene.eigenskin.eigenskin_record import eigenskin_record, own_keys
-from skinning_tools.scene.error_display import COLOR_ATTRIBUTE
+from skinning_tools.features.eigenskin import eigenskin
+from skinning_tools.features.eigenskin.eigenskin import ERROR_AFTER, ERROR_BEFORE
+from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_rig
+from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record, own_keys
 from tests.blender import eigenskin_scenes, refusals, scenes
 from tests.blender.snapshots import snapshot
 

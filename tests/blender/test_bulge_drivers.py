@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mathutils import Euler, Quaternion, Vector
 
-from skinning_tools.scene.joint_helpers.bulge_presets import PRESETS
+from skinning_tools.features.helpers.bulge_presets import PRESETS
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.blender.joint_helper_scenes import BULGE_END, BULGE_START, add_bulge, bulge_of, bulge_share, evaluated_bone

@@ -6,7 +6,7 @@ import re
 import bpy
 import pytest
 
-from skinning_tools.scene.convert.conversion import REPORT_PROPERTY
+from skinning_tools.blender.conversion_figures import REPORT_PROPERTY
 from tests.blender import command_runs, moving_meshes
 
 pytestmark = pytest.mark.usefixtures("extension")

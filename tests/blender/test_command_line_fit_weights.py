@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.weights.vertex_groups import put_weights, read_weights
+from skinning_tools.blender.vertex_groups import put_weights, read_weights
 from tests.blender import binding_scenes, command_runs, eigenskin_scenes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -16,7 +16,7 @@ import pytest
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.commands.terminal import shown
+from skinning_tools.ui.command_line.terminal import shown
 from tests.blender import moving_meshes
 from tests.farm import shots
 

@@ -10,7 +10,7 @@ import bpy
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.commands import arguments
+from skinning_tools.ui.command_line import arguments
 from tests.blender import eigenskin_scenes, moving_meshes, scenes, skinned_meshes
 from tests.blender import joint_helper_scenes as limbs
 

@@ -16,8 +16,8 @@ import pytest
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.commands import report as reports
-from skinning_tools.commands import running
+from skinning_tools.ui.command_line import report as reports
+from skinning_tools.ui.command_line import running
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -95,7 +95,7 @@ def test_failures_are_reported(shot, tmp_path, monkeypatch, capsys, arguments, c
 
 
 def test_faults_of_our_own_are_reported(shot, tmp_path, monkeypatch):
-    monkeypatch.setattr("skinning_tools.scene.convert.conversion.convert", lambda *_, **__: 1 // 0)
+    monkeypatch.setattr("skinning_tools.features.convert.conversion.convert", lambda *_, **__: 1 // 0)
     assert run(*CONVERT, "--overwrite", "--report", tmp_path / "report.json") == 1
     assert "ZeroDivisionError" in read(tmp_path / "report.json")["message"]
 
@@ -107,7 +107,7 @@ def test_a_signal_stops_it(shot, tmp_path, monkeypatch, number):
     def stop(fraction, stage):
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr("skinning_tools.commands.common.ProgressLines", lambda: stop)
+    monkeypatch.setattr("skinning_tools.ui.command_line.common.ProgressLines", lambda: stop)
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     code = run(*CONVERT, "--output", tmp_path / "out.blend", "--report", tmp_path / "report.json")
     assert code == 128 + number
@@ -125,7 +125,7 @@ def test_an_older_report_does_not_speak_for_this_run(shot, tmp_path, monkeypatch
         assert not report.exists()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skinning_tools.scene.convert.conversion.convert", power_cut)
+    monkeypatch.setattr("skinning_tools.features.convert.conversion.convert", power_cut)
     with pytest.raises(KeyboardInterrupt):
         run(*CONVERT, "--overwrite", "--report", report)
 
@@ -136,7 +136,7 @@ def test_a_disk_that_is_full_for_the_report(shot, tmp_path, monkeypatch, capsys)
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("skinning_tools.scene.written_files.Target.write", full)
+    monkeypatch.setattr("skinning_tools.blender.written_files.Target.write", full)
     output = tmp_path / "out.blend"
     assert run(*CONVERT, "--output", output, "--report", tmp_path / "report.json") == 3
     message = capsys.readouterr().err

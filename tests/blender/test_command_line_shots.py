@@ -14,12 +14,12 @@ import pytest
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.commands import blender_child
-from skinning_tools.commands import convert_shots as converting
-from skinning_tools.commands.common import UsageError
-from skinning_tools.commands.report import Report, json_bytes, settings_of
-from skinning_tools.commands.report_reading import read_report
-from skinning_tools.commands.shots import Shot, find_shots, numbered
+from skinning_tools.features.shots import blender_child
+from skinning_tools.features.shots import convert_shots as converting
+from skinning_tools.features.shots.shots import Shot, find_shots, numbered
+from skinning_tools.ui.command_line.common import UsageError
+from skinning_tools.ui.command_line.report import Report, json_bytes, settings_of
+from skinning_tools.ui.command_line.report_reading import read_report
 from tests.farm import shots
 
 pytestmark = pytest.mark.usefixtures("extension")

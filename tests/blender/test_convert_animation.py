@@ -10,12 +10,12 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender import background, dependencies, error_display
+from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene import background, dependencies, error_display
-from skinning_tools.scene.convert import conversion, rig_writer
-from skinning_tools.scene.convert.chosen_sources import reason_not_to_convert
-from skinning_tools.scene.convert.result import result_of
+from skinning_tools.features.convert import conversion, rig_writer
+from skinning_tools.features.convert.chosen_sources import reason_not_to_convert
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

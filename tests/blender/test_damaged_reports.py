@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.commands import blender_child
-from skinning_tools.commands.convert_shots import is_finished
-from skinning_tools.commands.report_reading import MOST_BYTES, UnreadableReport, read_report
-from skinning_tools.commands.shot_table import aligned, comma_separated, shot_row
-from skinning_tools.commands.shots import Shot
+from skinning_tools.features.shots import blender_child
+from skinning_tools.features.shots.convert_shots import is_finished
+from skinning_tools.features.shots.shot_table import aligned, comma_separated, shot_row
+from skinning_tools.features.shots.shots import Shot
+from skinning_tools.ui.command_line.report_reading import MOST_BYTES, UnreadableReport, read_report
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -3,7 +3,7 @@
 
 import bpy
 
-from skinning_tools.scene.data_blocks import clear_shape_keys, is_alive
+from skinning_tools.blender.data_blocks import clear_shape_keys, is_alive
 from tests.blender import scenes
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.eigenskin import example_sources
+from skinning_tools.features.eigenskin import example_sources
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose, posed_limb
 from tests.blender.example_scenes import add, near, read, refused

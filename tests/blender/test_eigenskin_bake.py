@@ -7,13 +7,13 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender import actions, background
 from skinning_tools.core.errors import BadScene, BadSettings
-from skinning_tools.scene import actions, background
-from skinning_tools.scene.eigenskin import eigenskin_bake
-from skinning_tools.scene.eigenskin.eigenskin_bake import bake_to_keyframes, check_bakeable, unbake
-from skinning_tools.scene.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.scene.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.scene.eigenskin.eigenskin_writer import remove_eigenskin, write_eigenskin
+from skinning_tools.features.eigenskin import eigenskin_bake
+from skinning_tools.features.eigenskin.eigenskin_bake import bake_to_keyframes, check_bakeable, unbake
+from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
+from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
+from skinning_tools.features.eigenskin.eigenskin_writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import limb

@@ -15,10 +15,10 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.eigenskin import PoseSpace
 from skinning_tools.core.eigenskin.interpolation import basis_weights
 from skinning_tools.core.eigenskin.pose_space import SAME_ROTATION
-from skinning_tools.scene.eigenskin import eigenskin_drivers
-from skinning_tools.scene.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.scene.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.scene.eigenskin.eigenskin_writer import write_eigenskin
+from skinning_tools.features.eigenskin import eigenskin_drivers
+from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
+from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
+from skinning_tools.features.eigenskin.eigenskin_writer import write_eigenskin
 from tests.blender import another_process, scenes
 from tests.blender import eigenskin_models as models
 from tests.blender.eigenskin_scenes import limb

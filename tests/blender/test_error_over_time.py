@@ -7,13 +7,14 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.conversions import result_of
+from skinning_tools.blender.error_display import Scale, error_colors, read_errors, shown_scale
+from skinning_tools.blender.lengths import length_text
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.curve_picture import FRAMES_SIZE, frames_picture
-from skinning_tools.preview.error_legend import scale_in_view
-from skinning_tools.scene.convert import worst_mark
-from skinning_tools.scene.convert.result import frame_errors, result_of, worst_frame
-from skinning_tools.scene.error_display import Scale, error_colors, read_errors, shown_scale
-from skinning_tools.scene.lengths import length_text
+from skinning_tools.features.convert import worst_mark
+from skinning_tools.features.convert.error_legend import scale_in_view
+from skinning_tools.features.convert.result import frame_errors, worst_frame
 from tests.blender import moving_meshes, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import bpy
 import pytest
 
+from skinning_tools.blender.wording import duration_text
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import NotEnoughMemory
 from skinning_tools.core.run_time import Work, forget_pace, learn_pace, stage_seconds
-from skinning_tools.scene.convert import estimate
-from skinning_tools.scene.convert.conversion_settings import ConversionOptions
-from skinning_tools.scene.convert.estimate import spread, work_of, work_of_settings
-from skinning_tools.scene.wording import duration_text
+from skinning_tools.features.convert import estimate
+from skinning_tools.features.convert.conversion_settings import ConversionOptions
+from skinning_tools.features.convert.estimate import spread, work_of, work_of_settings
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.weights import fit_copies
+from skinning_tools.features.fit import fit_copies
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
 from tests.blender.fit_scenes import CHOSEN, fit, move_to, refused, start, state, with_other_weights

@@ -5,10 +5,10 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene import error_display
-from skinning_tools.scene.skin_reader import bone_matrices, read_skin
-from skinning_tools.scene.weights import fit_copies
-from skinning_tools.scene.weights.bone_weights import read_bone_weights
+from skinning_tools.blender import error_display
+from skinning_tools.blender.bone_weights import read_bone_weights
+from skinning_tools.blender.skin_reader import bone_matrices, read_skin
+from skinning_tools.features.fit import fit_copies
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
 from tests.blender.fit_scenes import (

@@ -6,12 +6,12 @@ import re
 
 import bpy
 import pytest
+from skinning_tools.ui.menus import MENUS
 
 import skinning_tools
-from skinning_tools.operators.boundary import SkinningJob
-from skinning_tools.panels.menus import MENUS
-from skinning_tools.scene import background
-from skinning_tools.scene.wording import in_two_lines
+from skinning_tools.blender import background
+from skinning_tools.blender.wording import in_two_lines
+from skinning_tools.ui.boundary import SkinningJob
 from tests.blender import moving_meshes, panel_recorder
 from tests.blender.binding_scenes import tube
 

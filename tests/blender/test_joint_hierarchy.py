@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender.skin_reader import rest_positions
 from skinning_tools.core.decomposition import BONE_KINDS
-from skinning_tools.scene.skin_reader import rest_positions
 from tests.blender import moving_meshes, scenes
 from tests.blender.partial_scenes import select
 from tests.core.skinned_shapes import chain_weights, cuboid

@@ -12,10 +12,9 @@ from pathlib import Path
 import bpy
 import pytest
 
-from skinning_tools.scene import look_ups
-from skinning_tools.scene.convert import result
-from skinning_tools.scene.skin_reader import meshes_of
-from skinning_tools.scene.weights import fit_copies
+from skinning_tools.blender import conversions, look_ups
+from skinning_tools.blender.skin_reader import meshes_of
+from skinning_tools.features.fit import fit_copies
 from tests.blender import another_process, crowded_scenes, object_walks, scenes
 from tests.reliability import paper_layout, walk
 
@@ -133,12 +132,12 @@ def answers() -> dict:
     armatures = [ob for ob in bpy.data.objects if ob.type == "ARMATURE"]
     found = {
         "copies": fit_copies.copies_in(scene),
-        "conversions": result.conversions(),
+        "conversions": conversions.conversions(),
         "armatures": look_ups.armatures_in(layer),
         **{("meshes", rig.name_full): meshes_of(rig, layer) for rig in armatures},
         **{("users", rig.name_full): look_ups.users_of(rig.data) for rig in armatures},
     }
-    results = {("result", ob.name_full): result.result_of(ob) for ob in bpy.data.objects}
+    results = {("result", ob.name_full): conversions.result_of(ob) for ob in bpy.data.objects}
     named = {name: look_ups.named(name) for name in ("Limb", "Flag", "Renamed", "Copy", "nobody")}
     return (
         {key: sorted(ob.name_full for ob in obs) for key, obs in found.items()}
@@ -282,10 +281,11 @@ import bpy
 sys.path.insert(0, {str(ROOT)!r})
 try:
     import skinning_tools
+    from skinning_tools.features import FEATURES
     skinning_tools.register()
     from tests.blender import moving_meshes, scenes
     from tests.reliability import paper_layout
-    classes = [cls for module in skinning_tools.operators.modules for cls in module.registry]
+    classes = [cls for feature in FEATURES for module in feature.operators for cls in module.registry]
     polls = [cls.poll for cls in classes if issubclass(cls, bpy.types.Operator) and "poll" in dir(cls)]
     moving_meshes.fresh_scene()
     flag = moving_meshes.waving_grid()

@@ -9,13 +9,13 @@ import pytest
 from mathutils import Matrix
 
 import skinning_tools
+from skinning_tools.blender.error_display import shown_scale
+from skinning_tools.blender.lengths import length_text
+from skinning_tools.blender.records import EIGENSKIN
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.panels.eigenskin import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
-from skinning_tools.scene.eigenskin.eigenskin import ERROR_BEFORE
-from skinning_tools.scene.eigenskin.eigenskin_examples import current_pose, read_rig
-from skinning_tools.scene.eigenskin.eigenskin_record import RECORD
-from skinning_tools.scene.error_display import shown_scale
-from skinning_tools.scene.lengths import length_text
+from skinning_tools.features.eigenskin.eigenskin import ERROR_BEFORE
+from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_rig
+from skinning_tools.features.eigenskin.panel import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
 from tests.blender import eigenskin_scenes, fit_scenes, panel_recorder, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -164,8 +164,8 @@ def built_by_an_earlier_version(place, size):
     ob, rig = eigenskin_scenes.limb_with_examples()
     bpy.context.view_layer.objects.active = ob
     assert bpy.ops.skinning.build_eigenskin(components=2) == {"FINISHED"}
-    if "world_units" in ob.data[RECORD]:
-        del ob.data[RECORD]["world_units"]
+    if "world_units" in ob.data[EIGENSKIN]:
+        del ob.data[EIGENSKIN]["world_units"]
     place(ob, rig, size)
     bpy.context.view_layer.update()
     bpy.context.view_layer.objects.active = ob

@@ -5,11 +5,11 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.animation.animation_reader import SourceAnimation
+from skinning_tools.blender.measure import measure_rig
 from skinning_tools.core.animation import Animation, unit_scale
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.animation.animation_reader import SourceAnimation
-from skinning_tools.scene.convert.rig_writer import write_rig
-from skinning_tools.scene.measure import measure_rig
+from skinning_tools.features.convert.rig_writer import write_rig
 from tests.blender import rig_samples, scenes
 
 

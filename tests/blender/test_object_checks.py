@@ -4,8 +4,8 @@
 import bpy
 import pytest
 
+from skinning_tools.blender.object_checks import check_object
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.object_checks import check_object
 from tests.blender import refusals, scenes
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix
 
+from skinning_tools.blender import actions
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene import actions
-from skinning_tools.scene.convert.rig_writer import write_rig
+from skinning_tools.features.convert.rig_writer import write_rig
 from tests.blender import rig_samples, scenes
 
 FRAMES = 6
@@ -367,7 +367,7 @@ def test_a_shear_that_nothing_can_key_is_refused(monkeypatch):
     source = rig_samples.source_animation(object, result)
     source.mesh.name = "Flag_skinned"
     before = scenes.data_blocks()
-    monkeypatch.setattr("skinning_tools.scene.object_transform._copy_static", lambda source, target: None)
+    monkeypatch.setattr("skinning_tools.blender.object_transform._copy_static", lambda source, target: None)
     with pytest.raises(BadScene, match=r'"Flag".*frame 1.*shear'):
         write_rig(bpy.context, source, result)
     assert scenes.data_blocks() == before

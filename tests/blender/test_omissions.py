@@ -5,10 +5,10 @@ import bpy
 import pytest
 
 from demos import creature, flag_scene
+from skinning_tools.blender.animation.animation_reader import read_animation
+from skinning_tools.blender.animation.omission_checks import Driven, drivers_in_error
+from skinning_tools.blender.animation.omissions import KINDS, LEVELS, refused
 from skinning_tools.core.errors import BadMesh, BadScene
-from skinning_tools.scene.animation.animation_reader import read_animation
-from skinning_tools.scene.animation.omission_checks import Driven, drivers_in_error
-from skinning_tools.scene.animation.omissions import KINDS, LEVELS, refused
 from tests.blender import omission_scenes, scenes
 from tests.blender.omission_scenes import COMPLETE, FRAMES, OMISSIONS
 

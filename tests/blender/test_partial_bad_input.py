@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.scene.background import drain
-from skinning_tools.scene.partial import partial_helpers, partial_motion, partial_weights
+from skinning_tools.blender.background import drain
+from skinning_tools.features.partial import partial_helpers, partial_motion, partial_weights
 from tests.blender import partial_scenes, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube, weights_of
 from tests.blender.refusals import refused

@@ -4,7 +4,7 @@
 import bpy
 import pytest
 
-from skinning_tools.panels.partial_solves import SKINNING_PT_partial_solves
+from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
 from tests.blender import panel_recorder, scenes
 from tests.blender.partial_scenes import FRAMES, add_bone, figures, moving_copy, rigged_at_rest, select, tube
 from tests.blender.test_solve_weights import rig  # noqa: F401 - a fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from skinning_tools.scene.binding import rigid_parts
-from skinning_tools.scene.binding.rigid_parts import partition_figures
+from skinning_tools.features.weights import rigid_parts
+from skinning_tools.features.weights.rigid_parts import partition_figures
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.snapshots import refused, snapshot
 
@@ -315,7 +315,7 @@ def test_reasons_to_refuse(tube):
 def test_a_failure_leaves_nothing(tube, monkeypatch):
     ob, _ = tube
     scenes.shape_keys(ob, 1)
-    monkeypatch.setattr("skinning_tools.scene.binding.rigid_pieces._follow_bone", lambda *_: 1 / 0)
+    monkeypatch.setattr("skinning_tools.features.weights.rigid_pieces._follow_bone", lambda *_: 1 / 0)
     before = scenes.data_blocks(), scenes.ui_state()
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         bpy.ops.skinning.partition_rigid(output="OBJECTS")

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import skinning_tools
-from skinning_tools.operators.boundary import Checked
-from skinning_tools.scene.centers.rotation_centers import bake_record
-from skinning_tools.scene.character import chosen_mesh, target_mesh
-from skinning_tools.scene.crs_record import native_modifier
-from skinning_tools.scene.eigenskin.eigenskin_record import has_record
-from skinning_tools.scene.job_checks import reason_not_to_work
-from skinning_tools.scene.partial.partial_parts import reason_not_to_solve
-from skinning_tools.scene.weights import weight_view
-from skinning_tools.scene.weights.vertex_groups import read_weights
+from skinning_tools.blender.center_records import native_modifier
+from skinning_tools.blender.character import chosen_mesh, target_mesh
+from skinning_tools.blender.job_checks import reason_not_to_work
+from skinning_tools.blender.records import has_eigenskin
+from skinning_tools.blender.vertex_groups import read_weights
+from skinning_tools.features.centers.rotation_centers import bake_record
+from skinning_tools.features.partial.partial_parts import reason_not_to_solve
+from skinning_tools.features.weights import weight_view
+from skinning_tools.ui.boundary import Checked
 from tests.blender import panel_recorder, scenes
 from tests.blender.skinned_meshes import rigged_tube
 
@@ -159,7 +159,7 @@ def eigenskin(ob):
     assert bpy.ops.skinning.eigenskin_add_example() == {"FINISHED"}
     rig = bpy.context.view_layer.objects.active
     found = [item.mesh for item in rig.skinning_eigenskin.examples]
-    assert not [each for each in bpy.data.objects if each.type == "MESH" and has_record(each)]
+    assert not [each for each in bpy.data.objects if each.type == "MESH" and has_eigenskin(each)]
     return found
 
 
@@ -277,7 +277,7 @@ def test_the_field_offers_the_meshes_of_the_armature():
     _, meshes = posing(2)
     other = bpy.data.objects.new("Rock", bpy.data.meshes.new("Rock"))
     bpy.context.scene.collection.objects.link(other)
-    from skinning_tools.scene.character import _names_to_choose
+    from skinning_tools.blender.character import _names_to_choose
 
     offered = _names_to_choose(bpy.context.scene, bpy.context, "")
     assert sorted(offered) == sorted(ob.name for ob in meshes)

@@ -7,13 +7,20 @@ import bpy
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.commands.common import UsageError
-from skinning_tools.commands.convert_shots import convert_arguments
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
-from skinning_tools.panels.convert_animation import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
-from skinning_tools.scene.convert.presets import PRESET_NAMES, SHIPPED, SUBDIR, find_preset, preset_files, read_preset
-from skinning_tools.scene.convert.settings import SETTING_NAMES
+from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
+from skinning_tools.features.convert.presets import (
+    PRESET_NAMES,
+    SHIPPED,
+    SUBDIR,
+    find_preset,
+    preset_files,
+    read_preset,
+)
+from skinning_tools.features.convert.settings import SETTING_NAMES
+from skinning_tools.features.shots.convert_shots import convert_arguments
+from skinning_tools.ui.command_line.common import UsageError
 from tests.blender import moving_meshes, panel_recorder
 
 pytestmark = pytest.mark.usefixtures("extension")

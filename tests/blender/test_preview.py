@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import skinning_tools
-from skinning_tools.preview import session
-from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from skinning_tools.blender.skin_reader import bone_matrices, read_skin
+from skinning_tools.features.preview import session
 from tests.blender import preview_samples, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

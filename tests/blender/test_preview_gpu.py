@@ -13,9 +13,9 @@ import pytest
 from mathutils import Matrix
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import METHODS, skin_frame, transformed_normals, vertex_transforms
-from skinning_tools.scene.centers.rotation_centers import read_centers
-from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from skinning_tools.features.centers.rotation_centers import read_centers
 from tests.blender import preview_samples, skinned_meshes
 
 if bpy.app.version < (5, 1, 0):
@@ -24,9 +24,10 @@ if bpy.app.version < (5, 1, 0):
         allow_module_level=True,
     )
 
-from skinning_tools.preview import drawing, legend
-from skinning_tools.preview.buffers import MOST_INFLUENCES, VertexData
-from skinning_tools.preview.shaders import centers_shader, surface_shader
+from skinning_tools.features.preview import drawing, legend
+from skinning_tools.features.preview.buffers import MOST_INFLUENCES, VertexData
+from skinning_tools.features.preview.shaders import centers_shader, surface_shader
+from skinning_tools.ui.view_drawing import View
 from tests.blender.gpu_readback import skinned_by_gpu
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -201,7 +202,7 @@ def drawn(ob, depth=1.0, **look) -> np.ndarray:
             shown().data,
             matrices,
             np.array(ob.matrix_world, dtype=np.float64),
-            drawing.View(view, projection, False),
+            View(view, projection, False),
             drawing.Look(**look),
         )
         pixels = np.array(buffer.read_color(0, 0, SIZE, SIZE, 4, 0, "FLOAT").to_list())
@@ -345,7 +346,7 @@ def test_the_legend_names_methods_and_the_scale(tube):
                 Matrix(((2 / 400, 0, 0, -1), (0, 2 / 400, 0, -1), (0, 0, -1, 0), (0, 0, 0, 1)))
             )
             to_world = np.array(tube.matrix_world, dtype=np.float64)
-            legend.draw(context, shown().data, to_world, drawing.View(view, projection, False), look)
+            legend.draw(context, shown().data, to_world, View(view, projection, False), look)
             pictures[name] = np.array(buffer.read_color(0, 0, 400, 400, 4, 0, "FLOAT").to_list())
         target.free()
     bright = {name: (picture[..., :3].min(axis=-1) > 0.5) for name, picture in pictures.items()}

@@ -7,8 +7,8 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.panels.partial_solves import SKINNING_PT_partial_solves
-from skinning_tools.scene.partial.added_bones import added_helpers
+from skinning_tools.features.partial.added_bones import added_helpers
+from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
 from tests.blender import command_runs, panel_recorder
 from tests.blender.helper_bone_scenes import ROUNDING, add, jiggling_rig, refused, remove, stored, structure
 from tests.blender.partial_scenes import (

@@ -5,8 +5,8 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.joint_helpers import joint_helper_rig
-from skinning_tools.scene.partial.added_bones import added_helpers
+from skinning_tools.features.helpers import joint_helper_rig
+from skinning_tools.features.partial.added_bones import added_helpers
 from tests.blender import scenes
 from tests.blender.helper_bone_scenes import add, jiggling_rig, refused, remove, state
 from tests.blender.partial_scenes import (

@@ -6,8 +6,8 @@ import re
 import bpy
 import pytest
 
-from skinning_tools.panels.convert_animation import SKINNING_PT_convert_animation
-from skinning_tools.scene.convert.result import result_of, stands_for_conversion
+from skinning_tools.blender.conversions import result_of, stands_for_conversion
+from skinning_tools.features.convert.panels.convert import SKINNING_PT_convert_animation
 from tests.blender import command_runs, moving_meshes, panel_recorder, refusals, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

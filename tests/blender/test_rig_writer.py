@@ -5,10 +5,10 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender import actions, object_transform
 from skinning_tools.core.deform.influences import weight_matrix
-from skinning_tools.scene import actions, object_transform
-from skinning_tools.scene.convert import rig_bones, rig_writer
-from skinning_tools.scene.convert.rig_writer import write_error_attribute, write_rig
+from skinning_tools.features.convert import rig_bones, rig_writer
+from skinning_tools.features.convert.rig_writer import write_error_attribute, write_rig
 from tests.blender import binding_scenes, rig_samples, scenes
 
 

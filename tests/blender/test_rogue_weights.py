@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.binding.rogue import rogue_islands
-from skinning_tools.scene.weights.rogue_weights import indices
+from skinning_tools.features.weights.rogue_weights import indices
 from tests.blender import artists_rigs, binding_scenes, scenes, skinned_meshes
 from tests.blender.snapshots import refused, without_properties
 from tests.core.binding import planted_rogues

@@ -4,10 +4,10 @@
 import bpy
 import pytest
 
-from skinning_tools.panels.export_centers import SKINNING_PT_export_centers
-from skinning_tools.panels.preview import SKINNING_PT_preview
-from skinning_tools.panels.rotation_centers import SKINNING_PT_rotation_centers
-from skinning_tools.scene.centers import bake_state, crs_modifier
+from skinning_tools.features.centers import bake_state, crs_modifier
+from skinning_tools.features.centers.panels.export_centers import SKINNING_PT_export_centers
+from skinning_tools.features.centers.panels.rotation_centers import SKINNING_PT_rotation_centers
+from skinning_tools.features.preview.panel import SKINNING_PT_preview
 from tests.blender import scenes
 from tests.blender.panel_recorder import drawn, pressable
 from tests.blender.skinned_meshes import rigged_tube

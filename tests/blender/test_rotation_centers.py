@@ -8,15 +8,16 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.center_records import center_records
+from skinning_tools.blender.skin_reader import read_skin
+from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.errors import SkinningError
 from skinning_tools.core.rotation_centers import bake_rotation_centers, mirror_pairs
-from skinning_tools.operators.bake_rotation_centers import SKINNING_OT_bake_rotation_centers
-from skinning_tools.operators.boundary import SkinningJob
-from skinning_tools.scene.centers import rotation_centers
-from skinning_tools.scene.centers.bake_state import shown_bake_state
-from skinning_tools.scene.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
-from skinning_tools.scene.skin_reader import read_skin
-from skinning_tools.scene.weights.vertex_groups import write_weights
+from skinning_tools.features.centers import rotation_centers
+from skinning_tools.features.centers.bake_state import shown_bake_state
+from skinning_tools.features.centers.operators.bake_rotation_centers import SKINNING_OT_bake_rotation_centers
+from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
+from skinning_tools.ui.boundary import SkinningJob
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.bad_skins import BAD_SCENES, UNEVEN_SCENES
 from tests.blender.skinned_meshes import rigged_tube
@@ -47,7 +48,7 @@ def refused(ob, *parts: str, **given) -> None:
     """Attributes and the mesh's record are as before, too."""
 
     def state() -> tuple:
-        return moving_meshes.state(), attribute_names(ob), ob.data.get(rotation_centers.RECORD_PROPERTY)
+        return moving_meshes.state(), attribute_names(ob), ob.data.get(center_records.BAKE_PROPERTY)
 
     refusals.refused(bake, *parts, state=state, **given)
 
@@ -284,10 +285,10 @@ def damage_by_another_type(record):
 @pytest.mark.parametrize("damage", [damage_with_a_number, damage_by_a_missing_value, damage_by_another_type])
 def test_damaged_record_counts_as_missing(tube, damage):
     bake()
-    tube.data[rotation_centers.RECORD_PROPERTY] = damage(tube.data[rotation_centers.RECORD_PROPERTY].to_dict())
+    tube.data[center_records.BAKE_PROPERTY] = damage(tube.data[center_records.BAKE_PROPERTY].to_dict())
     assert (bake_record(tube), bake_state(tube), shown_bake_state(tube)) == (None, MISSING, MISSING)
     rotation_centers.remove_centers(tube.data)
-    assert rotation_centers.RECORD_PROPERTY not in tube.data
+    assert center_records.BAKE_PROPERTY not in tube.data
     bake()
     assert bake_state(tube) == FRESH
 
@@ -295,7 +296,7 @@ def test_damaged_record_counts_as_missing(tube, damage):
 def test_record_of_a_newer_version_is_read(tube):
     bake()
     record = bake_record(tube)
-    tube.data[rotation_centers.RECORD_PROPERTY]["version"] = 2
+    tube.data[center_records.BAKE_PROPERTY]["version"] = 2
     assert bake_record(tube) == record
 
 

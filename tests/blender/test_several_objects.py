@@ -11,10 +11,10 @@ from scipy.spatial import cKDTree
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.panels.convert_animation import figure_rows, part_rows
-from skinning_tools.scene import actions, error_display
-from skinning_tools.scene.animation.animation_reader import read_animation
-from skinning_tools.scene.convert.result import result_of
+from skinning_tools.blender import actions, error_display
+from skinning_tools.blender.animation.animation_reader import read_animation
+from skinning_tools.blender.conversions import result_of
+from skinning_tools.features.convert.panels.convert import figure_rows, part_rows
 from tests.blender import moving_meshes, scenes
 from tests.blender.several_scenes import FRAMES, character, convert, measured, played, select, skinned_of
 

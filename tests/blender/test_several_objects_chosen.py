@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender import background
+from skinning_tools.blender.conversions import result_of
 from skinning_tools.core import memory
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadScene
-from skinning_tools.scene import background
-from skinning_tools.scene.convert import conversion
-from skinning_tools.scene.convert.chosen_sources import reason_not_to_convert
-from skinning_tools.scene.convert.conversion_settings import ConversionOptions
-from skinning_tools.scene.convert.result import result_of
+from skinning_tools.features.convert import conversion
+from skinning_tools.features.convert.chosen_sources import reason_not_to_convert
+from skinning_tools.features.convert.conversion_settings import ConversionOptions
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.several_scenes import FRAMES, add, character, convert, measured, played, select, skinned_of
 

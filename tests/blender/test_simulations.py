@@ -5,9 +5,9 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.animation.animation_reader import read_animation
-from skinning_tools.scene.animation.simulations import simulation_start
-from skinning_tools.scene.animation.used_data import dependencies
+from skinning_tools.blender.animation.animation_reader import read_animation
+from skinning_tools.blender.animation.simulations import simulation_start
+from skinning_tools.blender.animation.used_data import dependencies
 from tests.blender import scenes
 
 

@@ -5,8 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.core.errors import BadScene
-from skinning_tools.scene.skin_reader import (
+from skinning_tools.blender.skin_reader import (
     armature_of,
     bone_matrices,
     check_skinned,
@@ -14,6 +13,7 @@ from skinning_tools.scene.skin_reader import (
     read_skin,
     uses_envelopes,
 )
+from skinning_tools.core.errors import BadScene
 from tests.blender import scenes
 from tests.blender.bad_skins import (
     BAD_SCENES,

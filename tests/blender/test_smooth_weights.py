@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.weights.vertex_groups import put_weights
+from skinning_tools.blender.vertex_groups import put_weights
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.snapshots import refused, snapshot
 

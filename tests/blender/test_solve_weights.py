@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender.bone_weights import read_bone_weights
+from skinning_tools.blender.skin_reader import mesh_triangles, rest_positions
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
-from skinning_tools.scene.partial.partial_weights import solve_weights
-from skinning_tools.scene.skin_reader import mesh_triangles, rest_positions
-from skinning_tools.scene.weights.bone_weights import read_bone_weights
+from skinning_tools.features.partial.partial_weights import solve_weights
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (
     BONES,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.curve_picture import HEIGHT, WIDTH, curve_picture
 from skinning_tools.core.decomposition.target_error import CurvePoint
-from skinning_tools.panels.convert_animation import curve_rows, figure_rows
-from skinning_tools.scene.convert import conversion
-from skinning_tools.scene.convert.result import result_of
+from skinning_tools.features.convert import conversion
+from skinning_tools.features.convert.panels.convert import curve_rows, figure_rows
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

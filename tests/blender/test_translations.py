@@ -8,7 +8,7 @@ import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools.scene.wording import duration_text
+from skinning_tools.blender.wording import duration_text
 
 PACKAGE = Path(skinning_tools.__file__).parent
 CALLS = {"iface_", "rpt_"}

@@ -5,8 +5,8 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.scene.binding.bind import bind_record
-from skinning_tools.scene.weights.unweighted import find_unweighted
+from skinning_tools.features.bind.bind import bind_record
+from skinning_tools.features.weights.unweighted import find_unweighted
 from tests.blender import command_runs, scenes, skinned_meshes
 from tests.blender.binding_scenes import METHODS, activate, dense, every_method
 

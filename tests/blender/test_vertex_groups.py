@@ -3,9 +3,9 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender import vertex_groups
+from skinning_tools.blender.vertex_groups import read_weights, write_weights
 from skinning_tools.core.errors import BadWeights
-from skinning_tools.scene.weights import vertex_groups
-from skinning_tools.scene.weights.vertex_groups import read_weights, write_weights
 from tests.blender import scenes
 
 

@@ -9,9 +9,9 @@ from functools import partial
 import bpy
 import pytest
 
+from skinning_tools.blender import background
 from skinning_tools.core.errors import Cancelled
-from skinning_tools.operators import boundary
-from skinning_tools.scene import background
+from skinning_tools.ui import boundary
 from tests.blender import (
     eigenskin_scenes,
     helper_bone_scenes,

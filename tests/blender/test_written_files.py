@@ -14,11 +14,11 @@ import bpy
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.commands import blend_mark
-from skinning_tools.commands.arguments import PathType
+from skinning_tools.blender import written_files
+from skinning_tools.blender.written_files import Kind, WrittenFiles, identity
 from skinning_tools.core.errors import BadPath
-from skinning_tools.scene import written_files
-from skinning_tools.scene.written_files import Kind, WrittenFiles, identity
+from skinning_tools.ui.command_line import blend_mark
+from skinning_tools.ui.command_line.arguments import PathType
 from tests.blender import command_runs, moving_meshes
 from tests.reliability import file_roles
 from tests.reliability.file_roles import LINK, PLAIN, SPELLINGS, command, said

@@ -6,7 +6,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from skinning_tools.scene import actions
+from skinning_tools.blender import actions
 from tests.blender import moving_meshes
 
 # What differs from the exporters' defaults, and those defaults that a result depends on.

@@ -25,8 +25,8 @@ from driver import (
 )
 from mathutils import Matrix
 
-from skinning_tools.panels.convert_animation import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
-from skinning_tools.scene import background
+from skinning_tools.blender import background
+from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
 from tests.blender import scenes
 
 # Screens and the like are the window's, not the job's.

@@ -20,9 +20,9 @@ import bpy
 import numpy as np
 
 import skinning_tools
-from skinning_tools import panels
-from skinning_tools.scene import background
-from skinning_tools.scene.dependencies import REMEDY, MissingDependency, require_dependencies
+from skinning_tools.blender import background
+from skinning_tools.blender.dependencies import REMEDY, MissingDependency, require_dependencies
+from skinning_tools.features import FEATURES
 from tests.blender import scenes
 from tests.installed_package import INSTALLED
 
@@ -222,7 +222,7 @@ def switch_off() -> None:
 
 def enable(*opened) -> None:
     """Enable the extension with these panels open alone, so that their buttons are in the window."""
-    registered = [cls for module in panels.modules for cls in module.registry]
+    registered = [cls for feature in FEATURES for module in feature.panels for cls in module.registry]
     for cls in (cls for cls in registered if issubclass(cls, bpy.types.Panel)):
         cls.bl_options = set() if cls in opened else {"DEFAULT_CLOSED"}
     switch_on()

@@ -22,13 +22,14 @@ from driver import (
 )
 from mathutils import Quaternion, Vector
 
-from skinning_tools.panels.fit_weights import SKINNING_PT_fit_weights
-from skinning_tools.panels.weight_view import SKINNING_PT_weight_view
-from skinning_tools.preview import reachable
-from skinning_tools.scene.weights import fit_copies, weight_view
-from skinning_tools.scene.weights.active_vertex import stored_vertex
-from skinning_tools.scene.weights.reachable_region import read_region
-from skinning_tools.scene.weights.weight_fit import FitSettings
+from skinning_tools.blender.active_vertex import stored_vertex
+from skinning_tools.features.fit import fit_copies
+from skinning_tools.features.fit import reachable_view as reachable
+from skinning_tools.features.fit.panel import SKINNING_PT_fit_weights
+from skinning_tools.features.fit.reachable_region import read_region
+from skinning_tools.features.fit.weight_fit import FitSettings
+from skinning_tools.features.weights import weight_view
+from skinning_tools.features.weights.panels.weight_view import SKINNING_PT_weight_view
 from tests.blender import binding_scenes, joint_helper_scenes, scenes
 from tests.conftest import SHARED
 

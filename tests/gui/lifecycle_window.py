@@ -28,8 +28,8 @@ from driver import (
 )
 
 import skinning_tools
-from skinning_tools.panels.convert_animation import SKINNING_PT_convert_animation
-from skinning_tools.scene import background
+from skinning_tools.blender import background
+from skinning_tools.features.convert.panels.convert import SKINNING_PT_convert_animation
 from tests.blender import moving_meshes, preview_samples, scenes
 
 TIMES = 20

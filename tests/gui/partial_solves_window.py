@@ -20,9 +20,9 @@ from driver import (
     undo,
 )
 
-from skinning_tools.panels.partial_solves import SKINNING_PT_partial_solves
-from skinning_tools.scene.partial.partial_steps import FIGURES_PROPERTY, PartialFigures
-from skinning_tools.scene.records import read_record
+from skinning_tools.blender.records import read_record
+from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
+from skinning_tools.features.partial.partial_steps import FIGURES_PROPERTY, PartialFigures
 from tests.blender import scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube
 

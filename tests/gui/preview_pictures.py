@@ -8,8 +8,8 @@ from driver import after, can_take_pictures, enable, in_window, look_from_front,
 from mathutils import Matrix, Vector
 
 from demos import rotation_center_poses as poses
-from skinning_tools.panels.preview import SKINNING_PT_preview
-from skinning_tools.scene.weights.vertex_groups import write_weights
+from skinning_tools.blender.vertex_groups import write_weights
+from skinning_tools.features.preview.panel import SKINNING_PT_preview
 from tests.blender import scenes, skinned_meshes
 
 HIDDEN_OVERLAYS = ("floor", "axis_x", "axis_y", "bones", "cursor", "object_origins", "outline_selected", "text")

@@ -20,11 +20,11 @@ from driver import (
     window,
 )
 
+from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import METHODS
-from skinning_tools.panels.preview import SKINNING_PT_preview
-from skinning_tools.preview import session
-from skinning_tools.preview.drawing import COLORS
-from skinning_tools.scene.skin_reader import bone_matrices, read_skin
+from skinning_tools.features.preview import session
+from skinning_tools.features.preview.drawing import COLORS
+from skinning_tools.features.preview.panel import SKINNING_PT_preview
 from tests.blender import preview_samples, skinned_meshes
 
 pictures: dict = {}

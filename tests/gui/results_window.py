@@ -21,9 +21,9 @@ from driver import (
     views,
 )
 
-from skinning_tools.panels.convert_animation import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
-from skinning_tools.scene.convert import worst_mark
-from skinning_tools.scene.convert.presets import find_preset
+from skinning_tools.features.convert import worst_mark
+from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
+from skinning_tools.features.convert.presets import find_preset
 
 
 def tests():

@@ -20,16 +20,16 @@ from driver import (
     undo,
 )
 
-from skinning_tools.panels.weights import (
+from skinning_tools.features.weights.panels.tools import (
     SKINNING_PT_compress_weights,
     SKINNING_PT_partition_rigid,
     SKINNING_PT_rogue_weights,
     SKINNING_PT_smooth_weights,
     SKINNING_PT_weights,
 )
-from skinning_tools.scene.binding.rigid_parts import partition_figures
-from skinning_tools.scene.weights.rogue_weights import indices
-from skinning_tools.scene.weights.weight_compression import compression_figures
+from skinning_tools.features.weights.rigid_parts import partition_figures
+from skinning_tools.features.weights.rogue_weights import indices
+from skinning_tools.features.weights.weight_compression import compression_figures
 from tests.blender import binding_scenes, skinned_meshes
 
 ROGUE = {70: 4, 130: 4, 131: 4, 490: 0}

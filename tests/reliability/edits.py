@@ -8,7 +8,7 @@ from pathlib import Path
 
 import bpy
 
-from skinning_tools.scene.records import RESERVED
+from skinning_tools.blender.records import RESERVED
 from tests.blender import eigenskin_scenes, moving_meshes, scenes, skinned_meshes
 
 MODES = ("OBJECT", "OBJECT", "POSE", "EDIT", "WEIGHT_PAINT", "SCULPT")

@@ -24,8 +24,8 @@ import numpy as np
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.commands import blender_child
-from skinning_tools.commands.arguments import PathType
+from skinning_tools.features.shots import blender_child
+from skinning_tools.ui.command_line.arguments import PathType
 from tests.blender import moving_meshes, scenes
 from tests.blender.skinned_meshes import rigged_tube
 

@@ -6,7 +6,7 @@ import hashlib
 import bpy
 import numpy as np
 
-from skinning_tools.scene.records import RESERVED
+from skinning_tools.blender.records import RESERVED
 
 # What belongs to the program or to windows.
 NOT_OF_THE_FILE = {

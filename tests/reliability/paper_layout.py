@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import bpy
 
-from skinning_tools import panels
+import skinning_tools
+from skinning_tools.features import FEATURES
 
 WIDTH = 300
 
@@ -104,7 +105,13 @@ def draw_all() -> list[str]:
 
 
 def sidebar_panels() -> list[type]:
-    every = (each for module in panels.modules for each in module.registry if issubclass(each, bpy.types.Panel))
+    every = (
+        each
+        for feature in FEATURES
+        for module in feature.panels
+        for each in module.registry
+        if issubclass(each, bpy.types.Panel)
+    )
     return [panel for panel in every if panel.bl_region_type == "UI"]
 
 
@@ -123,7 +130,7 @@ def draw(panel) -> None:
 
 def _stand_in(cls):
     """An instance of a class with all that ours has of its own: Blender makes those of its types itself."""
-    package = panels.__name__.rpartition(".")[0]
+    package = skinning_tools.__name__
     own = [kind for kind in cls.__mro__ if kind.__module__.startswith(package)]
     members = {name: value for kind in own[::-1] for name, value in vars(kind).items() if not name.startswith("__")}
     return type(cls.__name__, (), members)()

@@ -12,7 +12,8 @@ import numpy as np
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.scene.convert.result import delete_result, result_of
+from skinning_tools.blender.conversions import result_of
+from skinning_tools.features.convert.result import delete_result
 from tests.blender import moving_meshes, scenes
 from tests.reliability.damage import damaged, read_point_cache
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import bpy
 
 import skinning_tools
-from skinning_tools.scene.convert.result import delete_result, result_of
+from skinning_tools.blender.conversions import result_of
+from skinning_tools.features.convert.result import delete_result
 from tests.blender import moving_meshes, scenes
 
 VERTICES_ACROSS = 40, 30
@@ -71,7 +72,7 @@ def undone(count: int, folder: Path) -> dict:
 def refused(count: int, folder: Path) -> dict:
     """None comes to an end: the object is deleted, or the solver cannot, in the midst of the work."""
     from skinning_tools.core.decomposition import Settings
-    from skinning_tools.scene.convert.conversion import convert
+    from skinning_tools.features.convert.conversion import convert
 
     source = _source()
     before = _numbers()

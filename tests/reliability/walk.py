@@ -14,7 +14,7 @@ import bpy
 import numpy as np
 
 import skinning_tools
-from skinning_tools import operators
+from skinning_tools.features import FEATURES
 from tests.reliability import edits, file_state, paper_layout
 from tests.reliability.random_settings import random_settings
 
@@ -221,12 +221,24 @@ class Walker:
 
 
 def operator_names() -> list[str]:
-    classes = (cls for module in operators.modules for cls in module.registry if issubclass(cls, bpy.types.Operator))
+    classes = (
+        cls
+        for feature in FEATURES
+        for module in feature.operators
+        for cls in module.registry
+        if issubclass(cls, bpy.types.Operator)
+    )
     return sorted(cls.bl_idname for cls in classes if cls.bl_idname not in LEFT_OUT)
 
 
 def _class_of(name: str):
-    classes = (cls for module in operators.modules for cls in module.registry if issubclass(cls, bpy.types.Operator))
+    classes = (
+        cls
+        for feature in FEATURES
+        for module in feature.operators
+        for cls in module.registry
+        if issubclass(cls, bpy.types.Operator)
+    )
     return next(cls for cls in classes if cls.bl_idname == name)
 
 

@@ -18,14 +18,7 @@ from .reduction import AnimationMatrix
 from .smoothness import Smoothness, independent_sets, neighbor_weights
 from .sweeps import vertex_blocks
 from .transforms import to_rows
-from .vertex_step import (
-    Pull,
-    VertexState,
-    choose_weights,
-    fit_strongest,
-    improve_vertices,
-    predictions_gram,
-)
+from .vertex_step import Pull, VertexState, choose_weights, fit_strongest, improve_vertices, predictions_gram
 from .weights import descend
 
 # Each pass lets other bones compete for a vertex's influences; few vertices change after the third.

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Actions and their keyframes in bulk, in the layouts of all supported Blender versions.
+
+Up to 4.3 an action holds its curves itself. Since then they are in the channelbag of a slot, in a layer's strip.
+"""
+
+import bpy
+import numpy as np
+
+LINEAR = "LINEAR"
+_COLOR_MODES = {
+    "location": "AUTO_RGB",
+    "scale": "AUTO_RGB",
+    "rotation_euler": "AUTO_RGB",
+    "rotation_quaternion": "AUTO_YRGB",
+}
+
+
+def new_action(owner, name: str) -> bpy.types.Action:
+    """Make an action for the data-block ``owner`` and assign it; it has no curves yet."""
+    action = bpy.data.actions.new(name)
+    assign_action(owner, action)
+    return action
+
+
+def assign_action(owner, action) -> None:
+    """Assign ``action`` to ``owner``, and where actions have slots its first slot, made where there is none."""
+    animation = owner.animation_data or owner.animation_data_create()
+    animation.action = action
+    if hasattr(action, "slots"):
+        slot = action.slots[0] if len(action.slots) else action.slots.new(id_type=owner.id_type, name=owner.name)
+        slot.name_display = owner.name
+        animation.action_slot = slot
+
+
+def curve_container(owner):
+    """What holds the curves and their groups of the owner's action: ``.fcurves`` and ``.groups``.
+
+    Made where the action has none yet. None where the owner has no action, or an action without a slot for it.
+    """
+    animation = owner.animation_data
+    action = animation.action if animation else None
+    if action is None or not hasattr(action, "slots"):
+        return action
+    if animation.action_slot is None:
+        return None
+    layer = action.layers[0] if len(action.layers) else action.layers.new("Layer")
+    strip = layer.strips[0] if len(layer.strips) else layer.strips.new(type="KEYFRAME")
+    return strip.channelbag(animation.action_slot, ensure=True)
+
+
+def existing_curves(owner) -> list:
+    """The curves that animate ``owner`` through its own action; makes nothing."""
+    return [curve for container in _existing_containers(owner) for curve in container.fcurves]
+
+
+def _existing_containers(owner) -> list:
+    animation = owner.animation_data
+    action = animation.action if animation else None
+    if action is None:
+        return []
+    if not hasattr(action, "slots"):
+        return [action]
+    if animation.action_slot is None:
+        return []
+    bags = (strip.channelbag(animation.action_slot) for layer in action.layers for strip in layer.strips)
+    return [bag for bag in bags if bag is not None]
+
+
+def remove_curves(owner, unwanted) -> None:
+    """Remove the curves that animate ``owner`` through its own action and whose data path ``unwanted`` accepts, with
+    the groups that had nothing else."""
+    for container in _existing_containers(owner):
+        gone = [curve for curve in container.fcurves if unwanted(curve.data_path)]
+        groups = {curve.group.name for curve in gone if curve.group is not None}
+        for curve in gone:
+            container.fcurves.remove(curve)
+        for group in [group for group in container.groups if group.name in groups and not len(group.channels)]:
+            container.groups.remove(group)
+
+
+def copy_action(owner, source, name: str, keep) -> bpy.types.Action | None:
+    """Give ``owner`` a copy of the action of ``source`` with the curves whose data path ``keep`` accepts.
+
+    Keys, handles, modifiers and extrapolation stay as they are. Returns None, and copies nothing, where the source has
+    no such curve. A linked action's copy is local.
+    """
+    original = existing_curves(source)
+    if not any(keep(curve.data_path) for curve in original):
+        return None
+    slot = source.animation_data.action_slot if hasattr(source.animation_data.action, "slots") else None
+    action = source.animation_data.action.copy()
+    try:
+        action.name = name
+        action.use_fake_user = False
+        if action.asset_data is not None:
+            action.asset_clear()
+        if slot is not None:
+            for other in [other for other in action.slots if other.handle != slot.handle]:
+                action.slots.remove(other)
+        assign_action(owner, action)
+        remove_curves(owner, lambda path: not keep(path))
+    except BaseException:
+        bpy.data.actions.remove(action)
+        raise
+    return action
+
+
+def bone_path(name: str) -> str:
+    """What the data paths of a pose bone begin with."""
+    return f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
+
+
+def bone_paths(names) -> tuple[str, ...]:
+    """What the data paths of the pose bones ``names`` begin with."""
+    return tuple(map(bone_path, names))
+
+
+def key_times(scene, frame_numbers: np.ndarray) -> np.ndarray:
+    """Where on a curve the scene's frames (F,) are: elsewhere only where the scene stretches time.
+
+    Blender then evaluates all curves at the stretched time, but counts frames in its own.
+    """
+    return frame_numbers * (scene.render.frame_map_old / scene.render.frame_map_new)
+
+
+def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, group: str) -> None:
+    """Key the property ``path`` with ``values`` (F, D) at ``times`` (F,), see ``key_times``, linear in between.
+
+    One curve per component; a component that never changes gets a single key. Names the curves' group ``group``.
+    """
+    channel_group = container.groups.get(group) or container.groups.new(group)
+    color_mode = _COLOR_MODES.get(path.rpartition(".")[2], "AUTO_RAINBOW")
+    # What Blender stores, so that "never changes" means the stored keys.
+    values = np.asarray(values, dtype=np.float32)
+    for index, component in enumerate(values.T):
+        curve = container.fcurves.new(path, index=index)
+        curve.group = channel_group
+        curve.color_mode = color_mode
+        constant = np.all(component == component[0])
+        count = 1 if constant else len(component)
+        _set_keys(curve, times[:count], component[:count])
+
+
+def keep_keys(curve, rows: np.ndarray) -> None:
+    """Take all keys from a curve but those at the positions ``rows``, ascending; linear as ``write_channels`` makes
+    them."""
+    points = curve.keyframe_points
+    keys = np.empty((len(points), 2), dtype=np.float32)
+    points.foreach_get("co", keys.ravel())
+    points.clear()
+    _set_keys(curve, keys[rows, 0], keys[rows, 1])
+
+
+def _set_keys(curve, times: np.ndarray, values: np.ndarray) -> None:
+    points = curve.keyframe_points
+    points.add(len(times))
+    points.foreach_set("co", np.column_stack([times, values]).astype(np.float32).ravel())
+    # Keys made in bulk are constant and have free handles of length zero, of no use to who makes them Bézier later.
+    for name, identifier in (
+        ("interpolation", LINEAR),
+        ("handle_left_type", "AUTO_CLAMPED"),
+        ("handle_right_type", "AUTO_CLAMPED"),
+    ):
+        value = bpy.types.Keyframe.bl_rna.properties[name].enum_items[identifier].value
+        points.foreach_set(name, np.full(len(times), value, dtype=np.int32))
+    curve.update()
+
+
+def property_path(name: str) -> str:
+    """The data path of a custom property."""
+    return f'["{bpy.utils.escape_identifier(name)}"]'
+
+
+def value_path(name: str) -> str:
+    """The data path of a shape key's value."""
+    return f'key_blocks["{bpy.utils.escape_identifier(name)}"].value'

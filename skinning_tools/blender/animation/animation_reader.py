@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The animation of mesh objects, whatever makes them move, as arrays and as meshes of their own."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...core.animation import Animation, check_finite
+from ...core.errors import BadAnimation, BadMesh, BadScene
+from ...core.memory import check_available
+from ..data_blocks import is_alive
+from ..object_checks import (
+    cache_stamps,
+    check_cache_content,
+    check_cache_unchanged,
+    check_mode,
+    check_object,
+    check_sequence_file,
+    object_label,
+    sequences,
+)
+from ..skin_reader import mesh_triangles
+from .frame_guard import frame_kept
+from .frame_range import frame_range
+from .omissions import Omission, Omissions
+from .own_traces import remove_from_mesh
+from .several_sources import check_sources, move_mesh, sources_label, to_space_of
+from .shape_key_reader import ShapeKeyValues, read_shape_keys, shape_key_values
+from .simulations import forget_skipped_frames, simulation_start
+
+POSITION_BYTES = 3 * np.dtype(np.float32).itemsize
+# Of the source's motion, not the result's: renderers blur by it.
+VELOCITY = "velocity"
+
+__all__ = ["SourceAnimation", "SourcePart", "check_object", "read_animation"]
+
+
+@dataclass(frozen=True)
+class SourcePart:
+    """One of the objects that were read, its new mesh, and which of the animation's vertices are its own."""
+
+    object: bpy.types.Object
+    mesh: bpy.types.Mesh
+    vertices: slice
+
+
+@dataclass(frozen=True)
+class SourceAnimation:
+    """What was read from an object, or from several in the space of the first.
+
+    animation: positions in the object's own space, those of ``others`` behind them. method: a few words on how it was
+    read. mesh: a new local mesh with the shape of the first frame, its materials, UVs and attributes, without vertex
+    groups, shape keys, animation data and what only described the old motion; who reads the animation owns it and those
+    of the others, and removes them where it has no use. omissions: what Blender has left out of the shapes.
+    """
+
+    object: bpy.types.Object
+    animation: Animation
+    method: str
+    mesh: bpy.types.Mesh
+    others: tuple[SourcePart, ...] = ()
+    omissions: tuple[Omission, ...] = ()
+
+    @property
+    def parts(self) -> tuple[SourcePart, ...]:
+        """All objects, the first one included."""
+        count = self.others[0].vertices.start if self.others else self.animation.vertex_count
+        return SourcePart(self.object, self.mesh, slice(0, count)), *self.others
+
+
+def read_animation(
+    context,
+    object,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
+    others: tuple = (),
+    omissions: Omissions | None = None,
+) -> Iterator[float]:
+    """Generator: read the animation of ``object`` as the viewport shows it; returns a SourceAnimation.
+
+    others: objects to read along with it, which are brought into its space at every frame: what is read is where they
+    are in the world. omissions: of a caller that reads more of the scene. Yields the fraction done. The range includes
+    its last frame; None stands for the scene's. However it ends, the scene's current frame is restored; where it does
+    not end by returning, nothing that it made is left.
+    Raises BadScene, BadSettings, BadMesh, BadAnimation or NotEnoughMemory, at the first frame that is bad.
+    """
+    objects = (object, *others)
+    check_sources(context, objects)
+    scene, view_layer = context.scene, context.view_layer
+    names = [ob.name for ob in objects]
+    numbers = _frame_numbers(scene, object, frame_start, frame_end, frame_step)
+    try:
+        watch = omissions or Omissions(context, objects, numbers)
+        with watch.blamed():
+            return (yield from _read(context, scene, view_layer, objects, numbers, watch))
+    except ReferenceError as error:
+        gone = next((name for name, ob in zip(names, objects, strict=True) if not is_alive(ob)), names[0])
+        raise BadScene(f'The object "{gone}" was removed while its animation was being read') from error
+
+
+def _frame_numbers(scene, object, frame_start, frame_end, frame_step) -> range:
+    label = object_label(object)
+    numbers = frame_range(scene, frame_start, frame_end, frame_step, label)
+    if len(numbers) < 2:
+        end = scene.frame_end if frame_end is None else frame_end
+        raise BadAnimation(
+            f"The range from frame {numbers.start} to frame {end} with step {frame_step} has only one frame "
+            f"of {label}; at least two are needed. Widen the frame range, or choose a smaller step"
+        )
+    return numbers
+
+
+def _read(context, scene, view_layer, objects, numbers: range, watch: Omissions) -> Iterator[float]:
+    # Several have to be seen at every frame in any case, as they may move in relation to each other.
+    keys = shape_key_values(scene, objects[0], numbers) if len(objects) == 1 else None
+    if keys is not None:
+        return (yield from _read_keys(keys, numbers, watch))
+    stamps = [cache_stamps(ob) for ob in objects]
+    for ob in objects:
+        check_cache_content(ob, context.evaluated_depsgraph_get())
+    return (yield from _read_evaluated(scene, view_layer, objects, numbers, stamps, watch))
+
+
+def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Iterator[float]:
+    object = keys.object
+    frames = _allocate(object_label(object), len(numbers), len(object.data.vertices))
+    yield from read_shape_keys(keys, frames)
+    for number, positions in zip(numbers, frames, strict=True):
+        check_finite(positions, str(number), object_label(object))
+    with ExitStack() as undo:
+        mesh = bpy.data.meshes.new_from_object(object)
+        undo.callback(_remove_mesh, mesh)
+        _make_independent(object, mesh)
+        mesh.attributes["position"].data.foreach_set("vector", frames[0].ravel())
+        mesh.update()
+        parts = [SourcePart(object, mesh, slice(0, frames.shape[1]))]
+        source = _source(parts, frames, numbers, "Shape keys", watch.finish())
+        undo.pop_all()
+        return source
+
+
+def _read_evaluated(
+    scene, view_layer, objects, numbers: range, stamps: list[dict], watch: Omissions
+) -> Iterator[float]:
+    starts = [simulation_start(scene, view_layer, ob) for ob in objects]
+    simulation = min((start for start in starts if start is not None), default=None)
+    # A simulation is right only where every frame since its start has been played, one after the other.
+    steps = numbers if simulation is None else range(min(simulation, numbers[0]), numbers[-1] + 1)
+    if simulation is not None:
+        for ob in objects:
+            forget_skipped_frames(ob)
+    label = sources_label(objects)
+    vertex_count = sum(len(ob.evaluated_get(view_layer.depsgraph).data.vertices) for ob in objects)
+    _check_memory(label, len(numbers), vertex_count)
+    frames, row = None, 0
+    with frame_kept(scene), ExitStack() as undo:
+        for done, number in enumerate(steps):
+            scene.frame_set(number)
+            if number in numbers:
+                evaluated = [_evaluated(view_layer, ob, number) for ob in objects]
+                for ob, stamp in zip(objects, stamps, strict=True):
+                    check_cache_unchanged(ob, stamp)
+                watch.look(view_layer.depsgraph)
+                counts = [_topology(ob.data) for ob in evaluated]
+                for ob, own in zip(objects, counts, strict=True):
+                    _check_vertices(own, object_label(ob), number)
+                if frames is None:
+                    expected, frames = counts, _allocate(label, len(numbers), sum(own[0] for own in counts))
+                    parts = _copies(objects, evaluated, number, view_layer.depsgraph, undo)
+                for ob, own, before in zip(objects, counts, expected, strict=True):
+                    _check_topology(own, before, object_label(ob), number)
+                _read_positions(parts, evaluated, number, frames[row])
+                row += 1
+            yield (done + 1) / len(steps)
+        method = "Evaluated mesh" if simulation is None else f"Evaluated mesh, simulated from frame {steps[0]}"
+        source = _source(parts, frames, numbers, method, watch.finish())
+        undo.pop_all()
+        return source
+
+
+def _copies(objects, evaluated, number: int, depsgraph, undo: ExitStack) -> list[SourcePart]:
+    """The parts, each with a mesh of its own in the space of the first, which ``undo`` removes again."""
+    parts, start = [], 0
+    for ob, each in zip(objects, evaluated, strict=True):
+        to_first = to_space_of(evaluated[0], each, number)
+        mesh = _evaluated_copy(each, depsgraph)
+        undo.callback(_remove_mesh, mesh)
+        _make_independent(ob, mesh)
+        if to_first is not None:
+            move_mesh(mesh, to_first)
+        parts.append(SourcePart(ob, mesh, slice(start, start + len(mesh.vertices))))
+        start += len(mesh.vertices)
+    return parts
+
+
+def _read_positions(parts: list[SourcePart], evaluated, number: int, positions: np.ndarray) -> None:
+    """Fill ``positions`` (N, 3) float32 with what the evaluated objects of the parts have, in the first one's space."""
+    for part, each in zip(parts, evaluated, strict=True):
+        own = positions[part.vertices]
+        each.data.attributes["position"].data.foreach_get("vector", own.ravel())
+        to_first = to_space_of(evaluated[0], each, number)
+        if to_first is not None:
+            own[:] = own @ to_first[:3, :3].T + to_first[:3, 3]
+        check_finite(own, str(number), object_label(part.object))
+
+
+def _evaluated(view_layer, object, number: int) -> bpy.types.Object:
+    """The object as evaluated at the current frame, ``number``.
+
+    Refuses what has come up since the start: the user's doing between two steps, an animated visibility, a file gone.
+    """
+    check_mode(object)
+    if not object.visible_get(view_layer=view_layer):
+        raise BadAnimation(
+            f"The {object_label(object)} is hidden at frame {number}, so Blender does not evaluate its shape there. "
+            "Start or end the range where it is visible, or mute the animation of its visibility in the viewport"
+        )
+    for modifier in sequences(object):
+        check_sequence_file(object, modifier, number)
+    return object.evaluated_get(view_layer.depsgraph)
+
+
+def _topology(mesh) -> tuple[int, int, int]:
+    """Numbers of vertices, faces and face corners."""
+    return len(mesh.vertices), len(mesh.polygons), len(mesh.loops)
+
+
+def _check_vertices(counts: tuple[int, int, int], label: str, number: int) -> None:
+    if counts[0] == 0:
+        raise BadMesh(
+            f"The {label} has no vertices at frame {number}. Leave that frame out of the range; "
+            "if geometry nodes make its shape, realize their instances"
+        )
+
+
+def _check_topology(counts: tuple[int, int, int], expected: tuple[int, int, int], label: str, number: int) -> None:
+    if counts != expected:
+        changes = [
+            f"{what} change from {before} to {now}"
+            for what, before, now in zip(("vertices", "faces", "face corners"), expected, counts, strict=True)
+            if before != now
+        ]
+        raise BadAnimation(
+            f"The {label} does not keep its topology: at frame {number} its {' and its '.join(changes)}. "
+            "Skinning needs the same mesh in every frame; leave that frame out of the range, "
+            "or remove what changes the mesh"
+        )
+
+
+def _check_memory(label: str, frame_count: int, vertex_count: int) -> None:
+    """Raises NotEnoughMemory rather than let the machine run out while it reads."""
+    what = f"The positions of {label} ({vertex_count} vertices, {frame_count} frames)"
+    check_available(frame_count * vertex_count * POSITION_BYTES, what)
+
+
+def _allocate(label: str, frame_count: int, vertex_count: int) -> np.ndarray:
+    """Room for (F, N, 3) float32 positions."""
+    _check_memory(label, frame_count, vertex_count)
+    return np.empty((frame_count, vertex_count, 3), dtype=np.float32)
+
+
+def _evaluated_copy(evaluated, depsgraph) -> bpy.types.Mesh:
+    return bpy.data.meshes.new_from_object(evaluated, preserve_all_data_layers=True, depsgraph=depsgraph)
+
+
+def _make_independent(object, mesh: bpy.types.Mesh) -> None:
+    """Make a fresh copy of the object's mesh stand on its own: named, with the materials that the object shows."""
+    mesh.name = f"{object.name}_skinned"
+    for index, slot in enumerate(object.material_slots):
+        if slot.link != "OBJECT":
+            continue
+        if index < len(mesh.materials):
+            mesh.materials[index] = slot.material
+        else:
+            mesh.materials.append(slot.material)
+    remove_from_mesh(mesh)
+    if VELOCITY in mesh.attributes:
+        mesh.attributes.remove(mesh.attributes[VELOCITY])
+    # The groups' names live in the mesh, but only an object can remove them.
+    carrier = bpy.data.objects.new(mesh.name, mesh)
+    try:
+        carrier.vertex_groups.clear()
+    finally:
+        bpy.data.objects.remove(carrier)
+
+
+def _source(parts: list[SourcePart], frames, numbers: range, method: str, omissions) -> SourceAnimation:
+    first, *others = parts
+    triangles = np.concatenate([mesh_triangles(part.mesh) + np.int32(part.vertices.start) for part in parts])
+    label = sources_label([part.object for part in parts])
+    animation = Animation(frames, triangles, np.array(numbers, dtype=np.float64), label)
+    return SourceAnimation(first.object, animation, method, first.mesh, tuple(others), omissions)
+
+
+def _remove_mesh(mesh) -> None:
+    if is_alive(mesh):
+        bpy.data.meshes.remove(mesh)

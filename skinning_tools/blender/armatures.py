@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bones of armature objects: whether they can be changed, and changing them wherever the user is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import bpy
+
+from ..core.errors import BadScene
+from . import actions
+from .bone_selection import selectable
+from .look_ups import users_of
+from .skin_reader import armature_of
+from .temporary_scene import temporary_scene
+
+# By what a bone is for, in every rig that the extension makes.
+BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"}
+
+
+def check_armature(armature) -> None:
+    """Raises BadScene where bones cannot be added to an armature object. Cheap enough for a panel."""
+    if armature is None:
+        raise BadScene("There is no active armature. Select an armature, or a mesh that one deforms")
+    for block in (armature, armature.data):
+        if block.library is not None or block.override_library is not None:
+            how = "is linked from another file" if block.library is not None else "is a library override"
+            raise BadScene(
+                f'The armature "{armature.name}" {how}, so no bones can be added to it or removed. Do it in the '
+                "armature's own file, or make it local (Object > Relations > Make Local > Selected Objects and Data)"
+            )
+    if armature.data.is_editmode:
+        raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
+    users = users_of(armature.data) if armature.data.users > 1 else []
+    other = next((ob for ob in users if ob != armature), None)
+    if other is not None:
+        raise BadScene(
+            f'The bones of "{armature.name}" are also those of "{other.name}", whose constraints would be missing. '
+            "Make them its own (Object > Relations > Make Single User > Object & Data)"
+        )
+
+
+def deformed_meshes(armature) -> list[bpy.types.Object]:
+    """The mesh objects that the armature deforms, shown or not; of those with one mesh in common the first."""
+    found: dict[bpy.types.Mesh, bpy.types.Object] = {}
+    for ob in bpy.data.objects:
+        if ob.type != "MESH" or not ob.users_scene or not len(ob.data.vertices):
+            continue
+        if armature_of(ob) == armature or any(m.type == "ARMATURE" and m.object == armature for m in ob.modifiers):
+            found.setdefault(ob.data, ob)
+    return list(found.values())
+
+
+@contextmanager
+def edit_bones_of(context, armature_object) -> Iterator[bpy.types.ArmatureEditBones]:
+    """The edit bones of an armature object, wherever it is: active object and mode of the user's scene stay."""
+    with temporary_scene(context.scene, [armature_object]) as scene:
+        view_layer = scene.view_layers[0]
+        view_layer.objects.active = armature_object
+        with context.temp_override(
+            scene=scene, view_layer=view_layer, active_object=armature_object, object=armature_object
+        ):
+            bpy.ops.object.mode_set(mode="EDIT")
+            try:
+                yield armature_object.data.edit_bones
+            finally:
+                bpy.ops.object.mode_set(mode="OBJECT")
+
+
+@contextmanager
+def bones_edited(context, armature) -> Iterator[bpy.types.ArmatureEditBones]:
+    """The edit bones; mode, visibility, mirroring and the bones' selection are put back, however that ends."""
+    mode, hidden, mirrors = armature.mode, armature.hide_viewport, armature.data.use_mirror_x
+    active = armature.data.bones.active.name if armature.data.bones.active is not None else ""
+    flags = {owner.name: (owner.select, owner.hide) for owner in selectable(armature)}
+    # The names of both sides are symmetric: with mirroring on, placing a bone would move its twin.
+    armature.hide_viewport, armature.data.use_mirror_x = False, False
+    try:
+        with edit_bones_of(context, armature) as edit_bones:
+            yield edit_bones
+    finally:
+        if mode != armature.mode:
+            _set_mode(context, armature, mode)
+        armature.hide_viewport, armature.data.use_mirror_x = hidden, mirrors
+        for owner in selectable(armature):
+            owner.select, owner.hide = flags.get(owner.name, (False, False))
+        armature.data.bones.active = armature.data.bones.get(active)
+
+
+def _set_mode(context, armature, mode: str) -> None:
+    with temporary_scene(context.scene, [armature]) as scene:
+        view_layer = scene.view_layers[0]
+        view_layer.objects.active = armature
+        with context.temp_override(scene=scene, view_layer=view_layer, active_object=armature, object=armature):
+            bpy.ops.object.mode_set(mode=mode)
+
+
+def remove_bones(context, armature, names, clear_animation: bool) -> None:
+    """Remove bones with their drivers; bones that somebody has parented to them go to their parents.
+
+    clear_animation: remove the armature's animation data too where nothing is left in it.
+    """
+    for curve in drivers_of(armature, names):
+        armature.animation_data.drivers.remove(curve)
+    with bones_edited(context, armature) as edit_bones:
+        for name in names:
+            bone = edit_bones[name]
+            for child in bone.children:
+                # A connected one would be moved to its new parent's tail.
+                child.use_connect = False
+                child.parent = bone.parent
+            edit_bones.remove(bone)
+    animation = armature.animation_data
+    used = animation is None or animation.action or len(animation.drivers) or len(animation.nla_tracks)
+    if clear_animation and not used:
+        armature.animation_data_clear()
+
+
+def drivers_of(armature, names) -> list:
+    """The driver curves of the pose bones ``names``."""
+    if armature.animation_data is None:
+        return []
+    paths = actions.bone_paths(names)
+    return [curve for curve in armature.animation_data.drivers if curve.data_path.startswith(paths)]

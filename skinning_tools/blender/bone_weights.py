@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The weights of an armature's deforming bones on a mesh: read as arrays, written back with respect for locks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bodies import deforming_bones
+from .object_checks import object_label
+from .vertex_groups import active_group_kept, fill_group, read_weights
+
+
+@dataclass(frozen=True, eq=False)
+class BoneWeights:
+    """bones (N, K) int32, indices into ``names``; weights (N, K) float64, rows that sum to 1, or to 0 where no bone
+    moves the vertex; totals (N,): what the stored weights of a row sum to; locked (P,) bool: bones whose group is."""
+
+    names: tuple[str, ...]
+    bones: np.ndarray
+    weights: np.ndarray
+    totals: np.ndarray
+    locked: np.ndarray
+
+    @property
+    def bound(self) -> np.ndarray:
+        """(N,) bool: the vertices that some bone moves."""
+        return self.weights.any(axis=1)
+
+
+def read_bone_weights(object, armature, names=None) -> BoneWeights:
+    """The weights of the bones ``names`` (all deforming ones, whether they have a group or not). Raises BadWeights."""
+    from ..core.deform import convex_influences
+
+    names = deforming_bones(armature) if names is None else tuple(names)
+    bones, weights = read_weights(object, names)
+    totals = weights.sum(axis=1)
+    bones, weights = convex_influences(bones, weights, len(object.data.vertices), len(names), object_label(object))
+    return BoneWeights(names, bones, weights, totals, locked_bones(object, names))
+
+
+def locked_bones(object, names) -> np.ndarray:
+    """(P,) bool: whether the vertex group of each bone is there and locked."""
+    groups = object.vertex_groups
+    return np.array([name in groups and groups[name].lock_weight for name in names], dtype=bool)
+
+
+def write_bone_weights(
+    object, before: BoneWeights, bones, weights, vertices=None, *, keep_totals: bool = False
+) -> None:
+    """Write rows ``bones`` and ``weights`` (n, K) that sum to 1, indices into ``before.names``, in place of ``before``.
+
+    vertices (n,): whose rows they are, None for all; the others keep what is stored, to the last bit. Locked groups are
+    not touched; where one holds part of a row, the others are scaled so that its share stays what it was. keep_totals:
+    so that all rows sum to what they did, but for those that have a weight above 1 then. Groups of bones are made where
+    they are missing and needed; all other groups stay as they are.
+    """
+    count = len(before.bones)
+    vertices = np.arange(count) if vertices is None else np.asarray(vertices)
+    bones, weights = np.asarray(bones).astype(np.int64), np.asarray(weights, dtype=np.float64)
+    totals = before.totals[vertices]
+    # Blender divides by the total: a row with a locked weight has to keep the one it had.
+    held = (before.locked[bones] & (weights > 0)).any(axis=1)
+    if keep_totals:
+        held |= (weights * totals[:, None]).max(axis=1) <= 1
+    weights = (weights * np.where(held & (totals > 0), totals, 1.0)[:, None]).astype(np.float32)
+    used = (weights > 0) & ~before.locked[bones]
+    keys, slot = np.unique((bones * count + vertices[:, None])[used], return_inverse=True)
+    values = np.bincount(slot.reshape(-1), weights=weights[used], minlength=len(keys)).astype(np.float32)
+    members = before.bones[vertices].astype(np.int64)
+    left = np.setdiff1d((members * count + vertices[:, None])[~before.locked[members]], keys)
+    bounds = np.arange(len(before.names) + 1) * count
+    kept, gone = np.searchsorted(keys, bounds), np.searchsorted(left, bounds)
+    groups = object.vertex_groups
+    with active_group_kept(object):
+        for index, name in enumerate(before.names):
+            group = groups.get(name)
+            added = slice(kept[index], kept[index + 1])
+            removed = left[gone[index] : gone[index + 1]] % count
+            if group is not None and len(removed):
+                group.remove(removed.tolist())
+            if added.start < added.stop:
+                group = groups.new(name=name) if group is None else group
+                fill_group(group, keys[added] % count, values[added])

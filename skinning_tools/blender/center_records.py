@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is noted of centers of rotation: on the mesh that has them, and on the modifier that plays them; its inputs."""
+
+from dataclasses import dataclass
+
+from .records import read_record
+
+# On the node group of the modifier: a ModifierRecord.
+CRS_PROPERTY = "skinning_center_of_rotation"
+# On the mesh: a BakeRecord of the last bake.
+BAKE_PROPERTY = "skinning_rotation_centers"
+# Beside the attribute of the centers, the one that tells which vertices have one.
+VALID_ENDING = "_valid"
+
+
+@dataclass(frozen=True)
+class ModifierRecord:
+    """bones: in the order of their numbers at the vertices. armature_modifier: the name of the modifier whose place it
+    has taken; show_viewport and show_render: where that was enabled. rest_position: whether the object had its rest
+    positions as an attribute before."""
+
+    bones: tuple[str, ...]
+    armature_modifier: str
+    show_viewport: bool
+    show_render: bool
+    rest_position: bool = False
+
+
+@dataclass(frozen=True)
+class BakeRecord:
+    """How the centers of a mesh were baked. fingerprint: of the mesh and weights that they were baked from."""
+
+    attribute: str
+    sigma: float
+    subdivision_epsilon: float
+    symmetrize: bool
+    center_count: int
+    fingerprint: str
+
+
+def remove_centers(mesh) -> None:
+    """Take the centers off a mesh, where it has any."""
+    record = read_record(mesh, BAKE_PROPERTY, BakeRecord)
+    if record is not None:
+        for name in (record.attribute, record.attribute + VALID_ENDING):
+            if name in mesh.attributes:
+                mesh.attributes.remove(mesh.attributes[name])
+    if BAKE_PROPERTY in mesh:
+        del mesh[BAKE_PROPERTY]
+
+
+def native_modifier(object):
+    """The object's Center of Rotation modifier, or None."""
+    for modifier in object.modifiers:
+        if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(CRS_PROPERTY) is not None:
+            return modifier
+    return None
+
+
+def modifier_record(modifier) -> ModifierRecord | None:
+    """What ``native_modifier`` was made from; None where the note of it is damaged."""
+    return read_record(modifier.node_group, CRS_PROPERTY, ModifierRecord)
+
+
+def modifier_input(modifier, name: str):
+    """The value of an input of a Geometry Nodes modifier; None where it has no such input."""
+    identifier = _identifier(modifier, name)
+    if identifier is None:
+        return None
+    if hasattr(modifier, "properties"):
+        return getattr(modifier.properties.inputs, identifier).value
+    return modifier.get(identifier)
+
+
+def set_input(modifier, name: str, value=None, attribute: str | None = None) -> None:
+    """Set an input of a Geometry Nodes modifier, to a value or to an attribute (a vertex group) by its name."""
+    identifier = _identifier(modifier, name)
+    if hasattr(modifier, "properties"):
+        target = getattr(modifier.properties.inputs, identifier)
+        if attribute is None:
+            target.value = value
+        else:
+            target.type, target.attribute_name = "ATTRIBUTE", attribute
+    elif attribute is None:
+        modifier[identifier] = value
+    else:
+        modifier[f"{identifier}_use_attribute"], modifier[f"{identifier}_attribute_name"] = True, attribute
+    modifier.id_data.update_tag()
+
+
+def _identifier(modifier, name: str) -> str | None:
+    for item in modifier.node_group.interface.items_tree:
+        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name:
+            return item.identifier
+    return None

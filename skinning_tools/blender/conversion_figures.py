@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The figures that a conversion leaves on its objects, where nobody has changed them to what no conversion leaves."""
+
+import math
+
+import numpy as np
+
+# On the skinned meshes and the rig of a conversion.
+REPORT_PROPERTY = "skinning_report"
+
+_TEXTS = ("source", "object", "armature")
+_NUMBERS = ("e_rms", "max_error", "largest_distance")
+_COUNTS = ("bone_count", "vertex_count", "frame_step")
+_NUMBER = (int, float)
+# Those of its settings that are read again.
+_SETTINGS = {
+    **dict.fromkeys(("bone_kind", "method"), str),
+    **dict.fromkeys(("bone_count", "max_influences", "iterations", "residual_shapes"), int),
+    **dict.fromkeys(("target_error", "optimize_rest_pose", "smoothness"), _NUMBER),
+}
+# Blender's own limit.
+_LAST_FRAME = 1048574
+
+
+def figures_of(object) -> dict | None:
+    """The figures as plain values; None where ``object`` has none that can be read."""
+    return object[REPORT_PROPERTY].to_dict() if has_figures(object) else None
+
+
+def has_figures(object) -> bool:
+    """Whether the object is a conversion's mesh or rig. Cheap enough to ask of all objects in a panel's draw."""
+    stored = object.get(REPORT_PROPERTY)
+    return stored is not None and _is_group(stored) and object.type in {"MESH", "ARMATURE"} and _is_sound(stored)
+
+
+def _is_sound(stored) -> bool:
+    """Earlier versions have not noted all that this one does."""
+    return (
+        all(isinstance(stored.get(name), str) for name in _TEXTS)
+        and all(_is_number(stored.get(name)) for name in _NUMBERS)
+        and all(isinstance(stored.get(name), int) and stored[name] > 0 for name in _COUNTS)
+        and all(_is_frame(stored.get(name)) for name in ("frame_start", "frame_end"))
+        and _are_numbers_by_name(stored.get("seconds"))
+        and _are_settings(stored.get("settings"))
+        and all(name not in stored or is_sound(stored[name]) for name, is_sound in _OPTIONAL.items())
+    )
+
+
+def _is_group(value) -> bool:
+    return hasattr(value, "to_dict")
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _is_frame(value) -> bool:
+    return _is_number(value) and abs(value) <= _LAST_FRAME
+
+
+def _are_numbers(values) -> bool:
+    """Of an array; one without elements is a list to Blender."""
+    if isinstance(values, list):
+        return not values
+    return hasattr(values, "typecode") and bool(np.isfinite(np.asarray(values)).all())
+
+
+def _are_numbers_by_name(group) -> bool:
+    return _is_group(group) and all(_is_number(value) for value in group.values())
+
+
+def _are_settings(group) -> bool:
+    return _is_group(group) and "bone_kind" in group and all(
+        isinstance(value, _SETTINGS[name]) and (isinstance(value, str) or math.isfinite(value))
+        for name, value in group.items() if name in _SETTINGS
+    )  # fmt: skip
+
+
+def _are_texts(values) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _are_parts(values) -> bool:
+    return isinstance(values, list) and all(
+        _is_group(part) and _is_number(part.get("e_rms")) and isinstance(part.get("source"), str)
+        and isinstance(part.get("object"), str) and isinstance(part.get("source_data", ""), str)
+        for part in values
+    )  # fmt: skip
+
+
+def _is_curve(group) -> bool:
+    columns = [group.get(name) for name in ("bone_count", "e_rms", "solved")] if _is_group(group) else [None]
+    return all(_are_numbers(column) for column in columns) and len({len(column) for column in columns}) == 1
+
+
+_OPTIONAL = {
+    "source_data": lambda value: isinstance(value, str),
+    "collection": lambda value: isinstance(value, str),
+    "frame_e_rms": _are_numbers,
+    "frame_max_error": _are_numbers,
+    "worst_frame": _is_number,
+    "worst_vertex": lambda value: isinstance(value, int) and value >= 0,
+    "joint_count": lambda value: isinstance(value, int),
+    "key_tolerance": _is_number,
+    "root_bone": _is_number,
+    "joint_hierarchy": _is_number,
+    "parts": _are_parts,
+    "notes": _are_texts,
+    "curve": _is_curve,
+    "keys": lambda value: _are_numbers_by_name(value) and {"after", "before", "tolerance"} <= set(value.keys()),
+}

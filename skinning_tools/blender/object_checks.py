@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why the animation of an object cannot be read: its kind, mode, visibility, scale and cache files."""
+
+import contextlib
+import math
+import os
+import re
+import struct
+from pathlib import Path
+
+import bpy
+
+from ..core.errors import BadScene
+
+# Only these modes replace the evaluated mesh by one of their own.
+UNREADABLE_MODES = {"EDIT": "Edit Mode", "SCULPT": "Sculpt Mode"}
+# What Blender makes a mesh of, by Object > Convert.
+CONVERTIBLE = {"CURVE", "SURFACE", "META", "FONT"}
+# They put vertices between others.
+REFINING_MODIFIERS = {"BEVEL", "BOOLEAN", "DECIMATE", "MIRROR", "MULTIRES", "REMESH", "SCREW", "SKIN", "SUBSURF"} | {
+    "VOLUME_TO_MESH", "WELD", "WIREFRAME"
+}  # fmt: skip
+CACHE_MODIFIERS = ("MESH_SEQUENCE_CACHE", "MESH_CACHE")
+
+# Magic and version; points, first time, seconds a frame, frames. Frames and points; a time for each frame follows.
+_PC2_HEAD, _MDD_HEAD = struct.Struct("<16xiffi"), struct.Struct(">ii")
+_POSITION_BYTES = 12
+
+
+def object_label(object) -> str:
+    """What messages call an object."""
+    return f'object "{object.name}"'
+
+
+def check_object(context, object, hidden_by_eye: bool = False) -> None:
+    """Raises BadScene with the reason why the animation of ``object`` cannot be read. Cheap: evaluates nothing.
+
+    hidden_by_eye: it may be, as it is shown before it is read.
+    """
+    if object is None:
+        raise BadScene("There is no active object. Select the mesh that moves")
+    label = object_label(object)
+    if object.type != "MESH":
+        kind = object.bl_rna.properties["type"].enum_items[object.type].name
+        remedy = "Choose a mesh object" + (", or convert it to a mesh" if object.type in CONVERTIBLE else "")
+        raise BadScene(f"The {label} is not a mesh, its type is {kind}. {remedy}")
+    check_mode(object)
+    if not (hidden_by_eye and object.hide_get(view_layer=context.view_layer)):
+        check_visible(context.scene, context.view_layer, object)
+    if not object.data.vertices and not visible_modifiers(object):
+        raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
+    _check_scale(object)
+    check_cache_files(object)
+
+
+def check_mode(object) -> None:
+    """Raises BadScene in a mode that hides the evaluated mesh."""
+    label = object_label(object)
+    if object.mode in UNREADABLE_MODES:
+        raise BadScene(f"The {label} is in {UNREADABLE_MODES[object.mode]}. Switch to Object Mode")
+    if object.data.is_editmode:
+        raise BadScene(
+            f"The mesh of {label} is being edited through another object that shares it. Leave Edit Mode there"
+        )
+
+
+def check_own_mesh(object, work: str) -> None:
+    """Raises BadScene where the object's mesh cannot be changed here. work: what cannot be done, such as "no shape keys
+    can be made on it"."""
+    mesh = object.data
+    if mesh.library is None and mesh.override_library is None:
+        return
+    how = "linked from another file" if mesh.library is not None else "a library override"
+    raise BadScene(
+        f"The mesh of {object_label(object)} is {how}, so {work}. Do it in the mesh's own file, or make it local "
+        "(Object > Relations > Make Local > Selected Objects and Data)"
+    )
+
+
+def check_attributes_writable(object) -> None:
+    """Raises BadScene where attributes cannot be stored in the object's mesh."""
+    check_own_mesh(object, "nothing can be stored in it")
+
+
+def check_visible(scene, view_layer, object) -> None:
+    """Raises BadScene where Blender does not evaluate the object in the view layer."""
+    if object.visible_get(view_layer=view_layer):
+        return
+    label = object_label(object)
+    if object not in scene.objects.values():
+        raise BadScene(
+            f'The {label} is not in the scene "{scene.name}". Link it into a collection of the scene, '
+            "or make a library override if it is part of a linked collection"
+        )
+    if object not in view_layer.objects.values():
+        raise BadScene(
+            f'The {label} is excluded from the view layer "{view_layer.name}". '
+            "Enable its collection in the outliner (the check box)"
+        )
+    raise BadScene(
+        f"The {label} is hidden, so Blender does not evaluate its animation. "
+        "Show it, and its collections, in the outliner (the eye and the screen)"
+    )
+
+
+def visible_modifiers(object) -> list:
+    """The modifiers that the viewport's evaluation includes."""
+    return [modifier for modifier in object.modifiers if modifier.show_viewport]
+
+
+def check_cache_files(object) -> None:
+    """Raises BadScene where a cache modifier names no file, or one that is not there or may not be read."""
+    for modifier, path in _cache_paths(object):
+        label = f'the modifier "{modifier.name}" of {object_label(object)}'
+        if not path:
+            raise BadScene(f"No cache file is chosen in {label}. Choose one, or disable the modifier in the viewport")
+        if not os.path.isfile(path):
+            raise BadScene(f"The cache file of {label} is missing: {path}. Correct its path, or restore the file")
+        if not os.access(path, os.R_OK):
+            raise BadScene(f"The cache file of {label} may not be read: {path}. Change the permissions of the file")
+
+
+def check_cache_content(object, depsgraph) -> None:
+    """Raises BadScene where a cache was found, but does not have what the modifier asks for.
+
+    Blender itself then shows the mesh without its animation. Needs an up-to-date depsgraph.
+    """
+    for modifier, path in _cache_paths(object):
+        label = f'the modifier "{modifier.name}" of {object_label(object)}'
+        if modifier.type == "MESH_CACHE":
+            _check_point_cache(object, modifier, path, label)
+            continue
+        if not modifier.object_path:
+            raise BadScene(f"No object of the cache is chosen in {label}. Choose its Object Path")
+        paths = [entry.path for entry in modifier.cache_file.evaluated_get(depsgraph).object_paths]
+        if not paths:
+            raise BadScene(
+                f"The cache file of {label} cannot be read: {path}. "
+                "It is damaged, or of a kind that this build of Blender does not know; export it again"
+            )
+        if modifier.object_path not in paths:
+            raise BadScene(
+                f'The cache file of {label} has no object "{modifier.object_path}": {path}. Choose another Object Path'
+            )
+
+
+def cache_stamps(object) -> dict[str, tuple[int, int]]:
+    """Size and time of change of the object's cache files, for ``check_cache_unchanged``."""
+    stamps = {}
+    for _, path in _cache_paths(object):
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            stamps[path] = status.st_size, status.st_mtime_ns
+    return stamps
+
+
+def check_cache_unchanged(object, stamps: dict[str, tuple[int, int]]) -> None:
+    """Raises BadScene where a cache file is missing, or is another one than when ``stamps`` were taken."""
+    check_cache_files(object)
+    for path, stamp in cache_stamps(object).items():
+        if stamps.get(path, stamp) != stamp:
+            raise BadScene(
+                f"A cache file of {object_label(object)} was changed while it was being read: {path}. "
+                "Wait until it is written, and start again"
+            )
+
+
+def sequences(object) -> list:
+    """The modifiers that read one cache file per frame; see ``check_sequence_file``."""
+    return [
+        modifier
+        for modifier in visible_modifiers(object)
+        if modifier.type == "MESH_SEQUENCE_CACHE" and modifier.cache_file and modifier.cache_file.is_sequence
+    ]
+
+
+def check_sequence_file(object, modifier, frame: int) -> None:
+    """Raises BadScene where the file of a sequence is missing at ``frame``: Blender would repeat the last one."""
+    cache_file = modifier.cache_file
+    number = round(cache_file.frame) if cache_file.override_frame else frame
+    path = sequence_path(_absolute(cache_file.filepath, cache_file.library), number)
+    if path is not None and not path.is_file():
+        raise BadScene(
+            f'The cache file of the modifier "{modifier.name}" of {object_label(object)} is missing at frame {frame}: '
+            f"{path}. Restore the file, or leave that frame out of the range"
+        )
+
+
+def sequence_path(first: str, number: int) -> Path | None:
+    """The file of a sequence with that number, where ``first`` is one of them; None where its name has no number."""
+    path = Path(first)
+    digits = re.search(r"\d+$", path.stem)
+    if digits is None:
+        return None
+    return path.with_name(f"{path.stem[: digits.start()]}{number:0{len(digits[0])}d}{path.suffix}")
+
+
+def _check_scale(object) -> None:
+    scale = [own * delta for own, delta in zip(object.scale, object.delta_scale, strict=True)]
+    if all(scale) or _is_animated(object, ("scale", "delta_scale")):
+        return
+    axes = " and ".join(axis for axis, value in zip("XYZ", scale, strict=True) if value == 0)
+    raise BadScene(f"The {object_label(object)} has a scale of zero in {axes}. Set it to another value")
+
+
+def _is_animated(object, prefixes: tuple[str, ...]) -> bool:
+    """Whether anything may animate the properties: an action (whatever is in it), the NLA or a driver."""
+    animation = object.animation_data
+    if animation is None:
+        return False
+    drivers = any(driver.data_path.startswith(prefixes) for driver in animation.drivers)
+    return drivers or animation.action is not None or len(animation.nla_tracks) > 0
+
+
+def _cache_paths(object) -> list[tuple]:
+    """(modifier, absolute path or "") of each enabled cache modifier."""
+    found = []
+    for modifier in visible_modifiers(object):
+        if modifier.type not in CACHE_MODIFIERS:
+            continue
+        source = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else modifier
+        filepath = source.filepath if source else ""
+        library = source.library if isinstance(source, bpy.types.ID) else object.library
+        found.append((modifier, _absolute(filepath, library) if filepath else ""))
+    return found
+
+
+def _absolute(filepath: str, library) -> str:
+    return os.path.normpath(bpy.path.abspath(filepath, library=library))
+
+
+def _check_point_cache(object, modifier, path: str, label: str) -> None:
+    """Blender shows the mesh at rest at frames that a damaged point cache does not have."""
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            head = file.read(_PC2_HEAD.size)
+    except OSError as error:
+        raise BadScene(f"The cache file of {label} cannot be read: {path} ({error.strerror or error})") from error
+    if modifier.cache_format == "PC2":
+        valid = len(head) == _PC2_HEAD.size and head[:12] == b"POINTCACHE2\0"
+        points, start, step, frames = _PC2_HEAD.unpack(head) if valid else (0, 0.0, 0.0, 0)
+        times_wrong = not (math.isfinite(start) and math.isfinite(step) and step > 0)
+        beginning = _PC2_HEAD.size
+    else:
+        valid, times_wrong = len(head) >= _MDD_HEAD.size, False
+        frames, points = _MDD_HEAD.unpack(head[: _MDD_HEAD.size]) if valid else (0, 0)
+        beginning = _MDD_HEAD.size + 4 * frames
+    if not valid or frames < 1 or points < 1 or (times_wrong and modifier.time_mode == "TIME"):
+        raise BadScene(
+            f"The cache file of {label} is not in the {modifier.cache_format} format: {path}. Export it again"
+        )
+    # Behind another modifier the number may be another one, which only Blender knows.
+    expected = len(object.data.vertices)
+    if points != expected and modifier == visible_modifiers(object)[0]:
+        raise BadScene(
+            f"The cache file of {label} has {points} points, but the mesh has {expected} vertices: {path}. "
+            "Choose the cache that was made for this mesh"
+        )
+    whole = max(size - beginning, 0) // (points * _POSITION_BYTES)
+    if whole < frames:
+        raise BadScene(
+            f"The cache file of {label} is cut short: of its {frames} frames it has {whole}: {path}. "
+            "Wait until it is written, or export it again"
+        )

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Binding meshes to skeletons: by weights, by volumes, or whole objects rigidly."""
+
+from ...ui.feature import Feature, menu_entry
+from . import bind_settings, command, operators, panel
+
+FEATURE = Feature(
+    group="Binding and weights",
+    guide="binding.md",
+    settings=(bind_settings,),
+    operators=(operators,),
+    panels=(panel,),
+    commands=(command,),
+    menus={"VIEW3D_MT_object_parent": menu_entry("skinning.bind")},
+)

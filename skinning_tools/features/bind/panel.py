@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of binding."""
+
+import bpy
+
+from ...blender import background
+from ...blender.job_checks import active_object, reason_not_to_work
+from ...core.errors import SkinningError
+from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_rows, draw_text, idle_column, split_layout
+from .bind import bind_record, check_bindable
+from .bind_settings import METHOD_ITEMS, chosen_armature
+from .bind_targets import find_armature, find_targets
+from .bind_volumes import volume_summary, volumes_of
+from .rigid_objects import check_parentable
+
+_METHODS = {identifier: name for identifier, name, _ in METHOD_ITEMS}
+
+
+class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
+    bl_label = "Bind"
+    bl_idname = "SKINNING_PT_bind"
+    bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Bind", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
+
+    def draw(self, context):
+        layout = split_layout(self)
+        settings = context.scene.skinning_bind
+        job = background.running_job()
+        column = idle_column(layout)
+        _draw_settings(column, context, settings)
+        if job is not None:
+            draw_job(layout, job)
+            return
+        if settings.method == "CONTAINMENT":
+            _draw_volumes(layout, context, settings)
+        targets = []
+        reason = reason_not_to_work(context, lambda context, _: targets.append(_targets(context, settings)))
+        if not reason:
+            layout.label(text=_what_is_bound(targets[0]), icon="MOD_ARMATURE")
+        button = layout.row()
+        button.scale_y = 1.5
+        button.enabled = not reason
+        as_objects = settings.method == "RIGID" and settings.as_objects
+        button.operator("skinning.bind", text="Parent to Bones" if as_objects else "Bind", icon="BONE_DATA")
+        if reason:
+            draw_text(layout, context, reason, "INFO")
+        draw_failure(layout, context, SKINNING_PT_bind)
+        _draw_figures(layout, context, targets)
+
+
+def _targets(context, settings):
+    """What the button works on. Raises SkinningError."""
+    if settings.method == "RIGID" and settings.as_objects:
+        targets = find_targets(context, chosen_armature(context.scene), as_objects=True)
+        check_parentable(context, targets)
+        return targets
+    return check_bindable(context, chosen_armature(context.scene))
+
+
+def _what_is_bound(targets) -> str:
+    meshes = targets.meshes
+    what = f'"{meshes[0].name}"' if len(meshes) == 1 else f"{len(meshes)} meshes"
+    return f'{what} to "{targets.armature.name}"'
+
+
+def _draw_settings(layout, context, settings) -> None:
+    layout.prop(settings, "method")
+    method = settings.bl_rna.properties["method"].enum_items[settings.method]
+    draw_text(layout, context, method.description, "INFO")
+    rigid = settings.method == "RIGID"
+    layout.prop(settings, "armature", text="Armature")
+    if rigid:
+        column = layout.column(align=True)
+        column.prop(settings, "as_objects")
+        row = column.row()
+        row.enabled = not settings.as_objects
+        row.prop(settings, "whole_parts")
+    else:
+        layout.prop(settings, "max_influences")
+    row = layout.row()
+    row.enabled = not (rigid and settings.as_objects)
+    row.prop(settings, "replace")
+    if not rigid:
+        header, body = layout.panel("skinning_bind_limits", default_closed=True)
+        header.label(text="Limits")
+        if body is not None:
+            body.prop(settings, "distance_limit")
+            body.prop(settings, "use_envelopes")
+
+
+def _draw_volumes(layout, context, settings) -> None:
+    try:
+        armature = find_armature(context, chosen_armature(context.scene))
+    except SkinningError:
+        return
+    present = bool(volumes_of(armature))
+    box = layout.box()
+    box.prop(settings, "volume_kind")
+    box.operator(
+        "skinning.generate_volumes",
+        text="Generate Again" if present else "Generate Volumes",
+        icon="FILE_REFRESH" if present else "ADD",
+    )
+    if present:
+        row = box.row(align=True)
+        row.operator("skinning.mirror_volumes", text="Mirror", icon="MOD_MIRROR")
+        row.operator("skinning.remove_volumes", text="Remove", icon="X")
+    draw_text(box, context, volume_summary(armature), "META_CAPSULE")
+
+
+def _draw_figures(layout, context, targets) -> None:
+    """Of the mesh that the button works on, or of the active one."""
+    meshes = targets[0].meshes if targets else (active_object(context),)
+    object = meshes[0]
+    record = bind_record(object) if len(meshes) == 1 and object is not None and object.type == "MESH" else None
+    if record is None:
+        return
+    draw_rows(
+        layout,
+        [
+            ("Method", _METHODS.get(record.method, record.method)),
+            ("Bound", f"{record.vertex_count:,} vertices"),
+            *([("Kept", f"{record.kept_count:,} vertices")] if record.kept_count else []),
+            ("Bones", f"{record.bone_count:,}"),
+            ("Influences", f"up to {record.influences}"),
+            ("Time", f"{record.seconds:.1f} s"),
+        ],
+    )
+
+
+registry = [SKINNING_PT_bind]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of the centers of rotation: baking them, whether they still fit, and what plays them."""
+
+import bpy
+
+from ....blender import background
+from ....blender.center_records import native_modifier
+from ....blender.character import on_mesh_meant, target_mesh
+from ....blender.job_checks import reason_not_to_work
+from ....blender.skin_reader import check_turning
+from ....ui.drawing import (
+    SidebarPanel,
+    draw_failure,
+    draw_frame_range,
+    draw_job,
+    draw_mesh,
+    draw_rows,
+    draw_text,
+    idle_column,
+    split_layout,
+)
+from .. import crs_modifier
+from ..bake_state import is_being_checked, shown_bake_state
+from ..rotation_centers import FRESH, MISSING, STALE, bake_record
+
+
+class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
+    bl_label = "Centers of Rotation"
+    bl_idname = "SKINNING_PT_rotation_centers"
+    bl_options = {"DEFAULT_CLOSED"}
+    failures = (
+        "Bake Centers of Rotation",
+        "Apply as Shape Keys",
+        "Bake to PC2",
+        "Add Center of Rotation Modifier",
+        "Remove Center of Rotation Modifier",
+    )
+
+    def draw(self, context):
+        layout = split_layout(self)
+        job = background.running_job()
+        settings = idle_column(layout)
+        draw_mesh(settings, context)
+        _draw_settings(settings, context.scene.skinning_rotation_centers)
+        if job is not None:
+            draw_job(layout, job)
+            return
+        button = layout.row()
+        button.scale_y = 1.5
+        button.operator("skinning.bake_rotation_centers", text="Bake Centers", icon="PIVOT_MEDIAN")
+        draw_failure(layout, context, SKINNING_PT_rotation_centers)
+        reason = reason_not_to_work(context, on_mesh_meant(check_turning))
+        object = target_mesh(context)
+        if reason:
+            draw_text(layout, context, reason, "INFO")
+            if object is not None and object.type == "MESH":
+                state = shown_bake_state(object)
+                if state in (FRESH, STALE):
+                    # What was known before it could not be read.
+                    _draw_state(layout, context, object, state)
+                if native_modifier(object) is not None:
+                    _draw_remove(layout)
+            return
+        state = shown_bake_state(object)
+        _draw_state(layout, context, object, state)
+        _draw_playback(layout, context, object, state)
+
+
+def _draw_settings(layout, settings) -> None:
+    layout.prop(settings, "sigma")
+    layout.prop(settings, "subdivision_epsilon")
+    layout.prop(settings, "symmetrize")
+    layout.prop(settings, "attribute_name")
+
+
+def _draw_state(layout, context, object, state: str) -> None:
+    record = bake_record(object)
+    if state == MISSING:
+        layout.label(text="Not baked yet", icon="RADIOBUT_OFF")
+        return
+    if is_being_checked(object):
+        layout.label(text="Baked, being checked", icon="SORTTIME")
+    elif state == FRESH:
+        layout.label(text="Baked, up to date", icon="CHECKMARK")
+    elif state == STALE:
+        draw_text(layout, context, "Older than the mesh or its weights: bake again", "ERROR")
+    draw_rows(layout, [("Centers", f"{record.center_count:,} of {len(object.data.vertices):,}")])
+    layout.label(text="Baked with:")
+    draw_rows(
+        layout,
+        [
+            ("Sigma", f"{record.sigma:.4g}"),
+            ("Subdivision", f"{record.subdivision_epsilon:.4g}" if record.subdivision_epsilon else "Off"),
+        ],
+    )
+
+
+def _draw_playback(layout, context, object, state: str) -> None:
+    unavailable = crs_modifier.reason_not_available()
+    if native_modifier(object) is not None:
+        above = crs_modifier.refining_above(object)
+        if above is not None:
+            draw_text(layout, context, f'"{above.name}" makes vertices above the modifier: move it below', "ERROR")
+        elif not unavailable and not crs_modifier.is_current(object):
+            draw_text(layout, context, "Modifier older than the rig", "ERROR")
+            _draw_add(layout, state, "Update Modifier", "FILE_REFRESH")
+        _draw_remove(layout)
+    else:
+        if crs_modifier.is_leftover(object):
+            draw_text(layout, context, "Its modifier is gone, and the Armature modifier still off", "ERROR")
+            _draw_remove(layout, "Restore Armature Modifier", "MOD_ARMATURE")
+        if state != MISSING and not unavailable:
+            _draw_add(layout, state, "Add Modifier", "GEOMETRY_NODES")
+    if state == MISSING:
+        return
+    if unavailable:
+        draw_text(layout, context, unavailable, "INFO")
+    header, body = layout.panel("skinning_center_playback", default_closed=not unavailable)
+    header.label(text="Frame Range")
+    if body is not None:
+        body.enabled = state == FRESH
+        _draw_copies(body, context)
+
+
+def _draw_copies(layout, context) -> None:
+    settings = context.scene.skinning_rotation_centers
+    draw_frame_range(layout, context.scene, settings)
+    layout.operator("skinning.crs_to_shape_keys", icon="SHAPEKEY_DATA")
+    column = layout.column()
+    column.prop(settings, "cache_path")
+    row = column.row(align=True)
+    row.enabled = bool(bpy.data.filepath or settings.cache_path)
+    row.operator("skinning.crs_to_pc2", icon="FILE_CACHE")
+    if not row.enabled:
+        draw_text(column, context, "Save the .blend file, beside which the cache goes, or choose a path", "INFO")
+
+
+def _draw_add(layout, state: str, label: str, icon: str) -> None:
+    row = layout.row()
+    row.enabled = state == FRESH
+    row.operator("skinning.add_center_of_rotation_modifier", text=label, icon=icon)
+
+
+def _draw_remove(layout, label="Remove Modifier", icon="X") -> None:
+    layout.operator("skinning.remove_center_of_rotation_modifier", text=label, icon=icon)
+
+
+registry = [SKINNING_PT_rotation_centers]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Take keys from a written rig that its motion does not need."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...blender import actions, background
+from ...core.animation import unit_scale
+from ...core.errors import BadSettings
+from .residual_keys import value_curves
+from .rig_bones import rest_matrices
+from .rig_motion import channel_path, keyed_on, rig_channels
+
+
+class KeyCounts(NamedTuple):
+    """Keys on all curves of bones and residual shapes."""
+
+    before: int
+    after: int
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Raises BadSettings on a tolerance that makes no sense."""
+    if not 0 <= tolerance < np.inf:
+        raise BadSettings(f"Key tolerance must be a number from 0 on, not {tolerance:g}")
+
+
+def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.Steps:
+    """Generator: reduce the keys of ``rig`` (a Rig) just written for ``decomposition``; returns KeyCounts.
+
+    tolerance > 0: how far any vertex may move in any frame, in per mille of the unit ball as the largest error is.
+    Yields (fraction, stage).
+    """
+    from ...core.key_reduction import reduce_keys
+
+    rest = rest_matrices(rig.armature, rig.bone_names)
+    channels = rig_channels(rig.armature, rig.bones, decomposition)
+    times = np.asarray(source.animation.frame_numbers, dtype=np.float64)
+    distance = tolerance / 1000.0 / unit_scale(source.animation.frames)
+
+    def choose(progress):
+        return reduce_keys(decomposition, channels, rest, times, distance, progress)
+
+    choice = yield from background.run_in_worker(choose)
+    curves = actions.existing_curves(rig.armature)
+    shape_curves = value_curves(rig.object, rig.shape_names)
+    before = _key_count(curves) + _key_count(shape_curves)
+    kept = dict(_rows_by_path(rig, choice))
+    # A curve that does not change has one key already.
+    for curve in curves:
+        if curve.data_path in kept and len(curve.keyframe_points) == len(times):
+            actions.keep_keys(curve, kept[curve.data_path])
+    for curve in shape_curves:
+        if len(curve.keyframe_points) == len(times):
+            actions.keep_keys(curve, choice.shapes)
+    return KeyCounts(before, _key_count(curves) + _key_count(shape_curves))
+
+
+def _rows_by_path(rig, choice):
+    """Yield (data path, rows to keep) of all of the bones' curves."""
+    for channel, rows in choice.bones.items():
+        owners, property_name = keyed_on(rig.bones, channel)
+        for bone_name, kept in zip(owners, rows, strict=True):
+            yield channel_path(bone_name, property_name), kept
+
+
+def _key_count(curves) -> int:
+    return sum(len(curve.keyframe_points) for curve in curves)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A number of bones to start with, for the animation of mesh objects."""
+
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
+
+from ...blender import background
+from ...blender.animation.animation_reader import read_animation
+from ...blender.animation.frame_range import frame_range
+from ...blender.animation.simulations import own_simulation_start
+from ...blender.object_checks import check_object, object_label
+from .estimate import vertex_count
+
+_FRAMES = 16
+# Of a simulation, which cannot be looked at in a few frames: bones by the size of the mesh, within these.
+_FEWEST, _MOST = 20, 80
+
+
+class Suggestion(NamedTuple):
+    """reason: what it was told from, a part of a sentence."""
+
+    bone_count: int
+    reason: str
+
+
+def suggest_bones(context, objects, bone_kind: str, frame_start: int, frame_end: int) -> Suggestion:
+    """Looks at about sixteen frames of the range; where a simulation would have to be played for that, at the mesh.
+
+    The current frame stays, nothing is left behind. Raises SkinningError where an object cannot be read.
+    """
+    from ...core.bone_suggestion import LEAST, suggest_bone_count
+
+    for ob in objects:
+        check_object(context, ob)
+    most = sum(vertex_count(context.view_layer, ob) for ob in objects)
+    numbers = frame_range(context.scene, frame_start, frame_end, 1, object_label(objects[0]))
+    if any(own_simulation_start(context.scene, ob) is not None for ob in objects):
+        count = min(max(round(0.5 * most**0.5), _FEWEST), _MOST)
+        return Suggestion(min(count, most), rpt_("a simulation of {count:,} vertices").format(count=most))
+    step = max(1, (len(numbers) - 1) // (_FRAMES - 1))
+    first, *others = objects
+    source = background.drain(read_animation(context, first, numbers[0], numbers[-1], step, tuple(others)))
+    with ExitStack() as undo:
+        undo.callback(bpy.data.batch_remove, [part.mesh for part in source.parts])
+        frames = source.animation.frames
+        count = suggest_bone_count(frames, bone_kind)
+    return Suggestion(
+        min(max(count, LEAST), most), rpt_("the motions in {count} of its frames").format(count=len(frames))
+    )

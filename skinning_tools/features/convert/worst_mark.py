@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The vertex that Go to Worst Frame marks in the views. It is remembered here alone: the file knows nothing of it."""
+
+from typing import NamedTuple
+
+import bpy
+from mathutils import Vector
+
+from ...blender.conversions import Result, rig_of
+from .result import worst_frame, worst_vertex
+
+
+class Mark(NamedTuple):
+    """A vertex at a frame. uid: of its object, by which a later object of the same name is told from it."""
+
+    name: str
+    uid: int
+    vertex: int
+    frame: int
+
+
+_mark: Mark | None = None
+
+
+def set_mark(result: Result) -> Mark | None:
+    """Mark the result's worst vertex, at its worst frame; None, and nothing is marked, where it cannot be told."""
+    global _mark
+    found = worst_vertex(result)
+    _mark = Mark(found[0].name, found[0].session_uid, found[1], round(worst_frame(result.figures))) if found else None
+    return _mark
+
+
+def clear_mark() -> None:
+    global _mark
+    _mark = None
+
+
+def marked(context, result: Result | None = None) -> tuple[bpy.types.Object, Mark] | None:
+    """The object and its mark where it can be seen: at the marked frame, and with ``result`` only if of that one."""
+    if _mark is None or context.scene.frame_current != _mark.frame:
+        return None
+    ob = bpy.data.objects.get(_mark.name)
+    if ob is None or ob.session_uid != _mark.uid or _mark.vertex >= len(ob.data.vertices):
+        return None
+    if (result is not None and ob not in result.meshes) or not ob.visible_get(view_layer=context.view_layer):
+        return None
+    return ob, _mark
+
+
+def place_of(context, object, mark: Mark):
+    """Where the marked vertex is in the world, as the view layer was evaluated last."""
+    depsgraph = context.view_layer.depsgraph
+    evaluated = object.evaluated_get(depsgraph) if depsgraph is not None else object
+    vertices = evaluated.data.vertices
+    # A modifier that was added since may have given the vertices other numbers.
+    if len(vertices) == len(object.data.vertices):
+        return evaluated.matrix_world @ vertices[mark.vertex].co
+    return evaluated.matrix_world @ _skinned(object, mark.vertex, depsgraph)
+
+
+def _skinned(object, vertex: int, depsgraph) -> Vector:
+    """Where shape keys and armature alone put a vertex, in the object's space."""
+    place = _keyed(object.data, vertex)
+    rig = rig_of(object)
+    if rig is None:
+        return place
+    posed = rig.evaluated_get(depsgraph)
+    groups = {group.index: group.name for group in object.vertex_groups}
+    to_rig = posed.matrix_world.inverted_safe() @ object.evaluated_get(depsgraph).matrix_world
+    moved, total = Vector((0.0, 0.0, 0.0)), 0.0
+    for element in object.data.vertices[vertex].groups:
+        pose_bone = posed.pose.bones.get(groups.get(element.group, ""))
+        if pose_bone is not None and pose_bone.bone.use_deform:
+            moved += element.weight * (
+                pose_bone.matrix @ pose_bone.bone.matrix_local.inverted_safe() @ (to_rig @ place)
+            )
+            total += element.weight
+    return to_rig.inverted_safe() @ (moved / total) if total else place
+
+
+def _keyed(mesh, vertex: int) -> Vector:
+    keys = mesh.shape_keys
+    if keys is None:
+        return mesh.vertices[vertex].co.copy()
+    place = keys.reference_key.data[vertex].co.copy()
+    for key in keys.key_blocks:
+        if not key.mute:
+            place += key.value * (key.data[vertex].co - key.relative_key.data[vertex].co)
+    return place

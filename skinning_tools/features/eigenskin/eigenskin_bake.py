@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The values of an EigenSkin's shape keys as keyframes, for what plays morph targets but knows no drivers."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...blender import actions, background
+from ...blender.actions import value_path
+from ...blender.animation.frame_range import frame_range
+from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.object_checks import object_label
+from ...blender.skin_reader import check_skinned
+from ...blender.temporary_scene import evaluate_frame, temporary_scene
+from ...core.errors import BadScene
+from .eigenskin_record import Record, own_drivers, own_keys, present_record, store_record
+
+# Of the curves, in their action.
+CURVE_GROUP = "EigenSkin"
+
+# At the end of the paths of an earlier bake's curves, until the new ones are there.
+_SET_ASIDE = ".earlier"
+
+
+@dataclass(frozen=True)
+class Baked:
+    """What was keyed."""
+
+    object_name: str
+    shape_key_count: int
+    frame_count: int
+    action: bpy.types.Action
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """The result in one line."""
+        text = (
+            f'{self.object_name}: {self.shape_key_count} shape keys keyed in action "{self.action.name}" at '
+            f"{self.frame_count} frames, their drivers muted"
+        )
+        return "; ".join([text, *self.notes])
+
+
+def check_bakeable(context, object) -> None:
+    """Raises BadScene with the reason why keyframes cannot be made. Cheap enough for a panel."""
+    record = present_record(object)
+    check_skinned(context, object)
+    key = object.data.shape_keys
+    animation = key.animation_data if key is not None else None
+    if animation is None:
+        return
+    label = f"the shape keys of {object_label(object)}"
+    if animation.use_tweak_mode:
+        raise BadScene(f"A strip of {label} is being edited. Leave its Tweak Mode in the Nonlinear Animation editor")
+    action = animation.action
+    if action is None:
+        return
+    if action.library is not None or action.override_library is not None:
+        raise BadScene(f'The action "{action.name}" of {label} is linked. Make it local')
+    if hasattr(action, "slots") and animation.action_slot is None:
+        raise BadScene(f'The action "{action.name}" of {label} has no slot for them. Choose one, or unlink the action')
+    if record.baked:
+        return
+    taken = {value_path(block.name) for block in own_keys(object.data, record)}
+    found = next((curve.data_path for curve in actions.existing_curves(key) if curve.data_path in taken), None)
+    if found is not None:
+        raise BadScene(
+            f'The action "{action.name}" of {label} has keyframes of {found} already. Delete that channel: so far the '
+            "driver kept it from playing"
+        )
+
+
+def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
+    """Generator: key the corrections' shape keys at each frame and mute their drivers, until ``unbake``.
+
+    Yields (fraction, stage), returns Baked. Frames: the scene's range where None, the last one included. Keyframes of
+    an earlier bake are replaced. All or nothing. Raises BadScene, BadSettings.
+    """
+    check_bakeable(context, object)
+    numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
+    mesh = object.data
+    key, record = mesh.shape_keys, present_record(object)
+    names = [block.name for block in own_keys(mesh, record)]
+    if not names:
+        raise BadScene(f"The corrections of {object_label(object)} have lost their shape keys. Build them again")
+    rows = [key.key_blocks.find(name) for name in names]
+    values = np.empty((len(numbers), len(names)), np.float32)
+    every = np.empty(len(key.key_blocks), np.float32)
+    # Not the drivers that an earlier bake has muted.
+    omissions = Omissions(context, [], numbers, [object])
+    with _drivers_at_work(object, record), temporary_scene(context.scene, [object]) as scene:
+        for row, number in enumerate(numbers):
+            depsgraph = evaluate_frame(scene, number)
+            evaluated = key.evaluated_get(depsgraph)
+            evaluated.key_blocks.foreach_get("value", every)
+            values[row] = every[rows]
+            yield 0.95 * (row + 1) / len(numbers), f"Reading frame {number}"
+        omissions.look_at_drivers(depsgraph)
+    yield 0.95, "Writing keyframes"
+    times = actions.key_times(context.scene, np.array(numbers, dtype=np.float64))
+    try:
+        with _earlier_set_aside(mesh, record):
+            _write(object, record, names, values, times)
+    finally:
+        store_record(mesh, record)
+    return Baked(object.name, len(names), len(numbers), key.animation_data.action, texts_of(omissions.finish()))
+
+
+def unbake(object) -> None:
+    """Delete the keyframes and let the drivers work again. Raises BadScene where there are no keyframes."""
+    record = present_record(object)
+    if not record.baked:
+        raise BadScene(f"The corrections of {object_label(object)} are not baked to keyframes")
+    take_keyframes_away(object.data, record)
+    store_record(object.data, record)
+
+
+def take_keyframes_away(mesh, record: Record) -> None:
+    """Undo a bake, if there is one, and note that in ``record``."""
+    key = mesh.shape_keys
+    if not record.baked or key is None:
+        return
+    paths = {value_path(block.name) for block in own_keys(mesh, record)}
+    container = actions.curve_container(key)
+    if container is not None:
+        for curve in [curve for curve in container.fcurves if curve.data_path in paths]:
+            container.fcurves.remove(curve)
+        group = container.groups.get(CURVE_GROUP)
+        if group is not None and not len(group.channels):
+            container.groups.remove(group)
+        action = key.animation_data.action
+        if record.made_action and not len(container.fcurves):
+            key.animation_data.action = None
+            if not action.users:
+                bpy.data.actions.remove(action)
+    _mute(own_drivers(mesh, record), False)
+    record.baked = record.made_action = False
+
+
+@contextmanager
+def _earlier_set_aside(mesh, record: Record):
+    """Inside, an earlier bake's keyframes make room for new ones. Afterwards they are gone; where it fails, the new
+    ones are, and all is as before."""
+    key = mesh.shape_keys
+    paths = {value_path(block.name) for block in own_keys(mesh, record)}
+    earlier = [curve for curve in actions.existing_curves(key) if curve.data_path in paths] if record.baked else []
+    for curve in earlier:
+        curve.data_path += _SET_ASIDE
+    try:
+        yield
+    except BaseException:
+        if earlier:
+            container = actions.curve_container(key)
+            for curve in [curve for curve in container.fcurves if curve.data_path in paths]:
+                container.fcurves.remove(curve)
+            for curve in earlier:
+                curve.data_path = curve.data_path.removesuffix(_SET_ASIDE)
+        else:
+            record.baked = True
+            take_keyframes_away(mesh, record)
+        raise
+    container = actions.curve_container(key)
+    for curve in earlier:
+        container.fcurves.remove(curve)
+
+
+def _write(object, record: Record, names, values: np.ndarray, times: np.ndarray) -> None:
+    key = object.data.shape_keys
+    if key.animation_data.action is None:
+        record.made_action = True
+        actions.new_action(key, f"{object.name} corrections")
+    container = actions.curve_container(key)
+    for name, column in zip(names, values.T, strict=True):
+        actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)
+    _mute(own_drivers(object.data, record), True)
+    record.baked = True
+
+
+@contextmanager
+def _drivers_at_work(object, record: Record):
+    """Inside, the drivers are not muted."""
+    drivers = own_drivers(object.data, record)
+    muted = [curve for curve in drivers if curve.mute]
+    _mute(muted, False)
+    try:
+        yield
+    finally:
+        _mute(muted, True)
+
+
+def _mute(curves, mute: bool) -> None:
+    for curve in curves:
+        curve.mute = mute

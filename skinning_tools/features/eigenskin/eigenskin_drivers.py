@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The drivers of an EigenSkin: what Blender computes from the bones' rotations, all of it in simple expressions.
+
+Values between the bones and the shape keys are elements of array properties on the meshes' Key data-block, one array
+for each step: an angle for a joint that is a hinge; else its scaled distance from each of its observations, straight
+from ...blender.actions import property_path
+from the bone; for pairs of joints the tied basis; parts of sums that are too long for one expression. Other layouts
+are slower, or no faster (benchmarks/_eigenskin_drivers.py): single properties and other data-blocks make Blender wake
+its threads for each driver; quaternions kept in properties, and a property for each basis function of a hinge, are more
+drivers.
+
+Blender passes all values on in single precision. An angle, distances and what they add up to are therefore the right
+things to store, and where large weights would magnify their rounding, a second element holds the rest.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ...blender.actions import property_path
+from ...core.eigenskin import EigenSkin, Support
+
+PREFIX = "skinning_eigenskin_"
+ANGLES, DISTANCES, TIED, SUMS = "angles", "distances", "tied", "sums"
+
+# Blender cuts longer expressions off without a word.
+LONGEST = 250
+
+# What the rounding of stored values may change of a shape key's value.
+_TOLERANCE = 2e-6
+_ROUNDING = 2.0**-24
+
+# A shape key's value, in steps small enough: what rounding leaves of joints at rest becomes nothing, and Blender skips
+# shape keys whose value is 0.
+VALUE_BEGINNING = "round(1e6*("
+_VALUE = VALUE_BEGINNING + "{0}))/1e6"
+
+# A sum as a whole number of steps, and what is left of it.
+_WHOLE, _FRACTION = "trunc({step}*({{0}}))/{step}", "fmod({step}*({{0}}),1)/{step}"
+
+_LETTERS = "abcdfghijklmnopqrstuv"
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """A channel, W X Y Z, of a joint's local rotation."""
+
+    joint: str
+    channel: str
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element of an array property."""
+
+    array: str
+    index: int
+
+
+Input = Rotation | Element
+# A value that expressions read: the sum of one or two elements, or a single channel.
+Value = tuple[Input, ...]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of a sum, its sign first. {0}, {1} … in ``text`` stand for ``values``."""
+
+    text: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """text with variables, inputs by their names."""
+
+    text: str
+    inputs: dict[str, Input]
+
+    @classmethod
+    def of(cls, terms: Sequence[Term], wrapped: str = "{0}") -> "Expression":
+        """The sum of ``terms``, which ``wrapped`` is written around."""
+        inputs = dict.fromkeys(
+            part
+            for term in terms
+            for index, value in enumerate(term.values)
+            if f"{{{index}}}" in term.text
+            for part in value
+        )
+        names: dict[Input, str] = {}
+        for part in inputs:
+            names[part] = part.channel.lower() if isinstance(part, Rotation) else _letter(len(names))
+        text = "".join(term.text.format(*(_reading(value, names) for value in term.values)) for term in terms)
+        return cls(wrapped.format(text.removeprefix("+")), {name: part for part, name in names.items()})
+
+
+@dataclass(eq=False)
+class Network:
+    """sizes: of the array properties, in the order in which they depend on each other. elements: what drives each of
+    their elements. values: what drives each shape key, in the order of the components."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    elements: dict[Element, Expression] = field(default_factory=dict)
+    values: list[Expression] = field(default_factory=list)
+
+    @property
+    def driver_count(self) -> int:
+        return len(self.elements) + len(self.values)
+
+    def store(self, array: str, terms: Sequence[Term], largest: float, exactly: bool) -> Value:
+        """A new element of ``array`` with the sum of ``terms``, whose size is at most ``largest``; two where it is
+        wanted more exactly than in single precision."""
+        if not exactly:
+            return (self._element(array, Expression.of(terms)),)
+        # So that the first element is exact: a whole number of steps with no more bits than it has.
+        step = _step(largest)
+        return tuple(self._element(array, Expression.of(terms, form.format(step=step))) for form in (_WHOLE, _FRACTION))
+
+    def value_of(self, terms: Sequence[Term], largest: float, level: int = 1) -> Expression:
+        """A shape key's value, the sum of ``terms``, by way of stored parts where it is too long. largest: the sum of
+        all their sizes."""
+        exactly = _ROUNDING * largest > _TOLERANCE
+        wrapped, name_length = (_FRACTION.format(step=_step(largest)), 9) if exactly else ("{0}", 4)
+        parts = _packed(terms, wrapped)
+        for count in range(len(parts) + 1):
+            rest = [term for part in parts[count:] for term in part]
+            if len(Expression.of(rest, _VALUE).text) + count * name_length <= LONGEST:
+                break
+        stored = [Term("+{0}", (self.store(f"{SUMS}_{level}", part, largest, exactly),)) for part in parts[:count]]
+        expression = Expression.of([*rest, *stored], _VALUE)
+        return expression if len(expression.text) <= LONGEST else self.value_of([*rest, *stored], largest, level + 1)
+
+    def _element(self, array: str, expression: Expression) -> Element:
+        element = Element(array, self.sizes.get(array, 0))
+        self.sizes[array] = element.index + 1
+        self.elements[element] = expression
+        return element
+
+
+def plan(model: "EigenSkin") -> Network:
+    """All drivers that give the shape keys the values of ``model``."""
+    planner = _Planner(model)
+    for support in model.supports:
+        sums = np.abs(support.basis_weights).sum(axis=0)
+        for weights, largest in zip(support.basis_weights.T, sums, strict=True):
+            terms = [
+                Term(f"{_rounded(weight)}*{text}", values)
+                for weight, (text, values) in zip(weights, planner.basis(support), strict=True)
+            ]
+            planner.network.values.append(planner.network.value_of(terms, max(largest, 1e-30)))
+    return planner.network
+
+
+# A basis function: its text, and what {0}, {1} in it stand for.
+_Function = tuple[str, tuple[Value, ...]]
+
+
+class _Planner:
+    def __init__(self, model: "EigenSkin"):
+        self.model = model
+        self.network = Network()
+        self._angles: dict[int, Value] = {}
+        self._distances: dict[tuple[int, int], Value] = {}
+        self._tied: dict[tuple[int, int], Value] = {}
+
+    def basis(self, support: "Support") -> list[_Function]:
+        """The basis functions of a support, in the order of its weights."""
+        if support.centers is None:
+            (joint,) = support.joints
+            return [self._feature(joint, center) for center in range(len(self.model.spaces[joint].centers))]
+        first, second = support.joints
+        return [
+            ("{0}*{1}", (self._tied_feature(first, one), self._tied_feature(second, other)))
+            for one, other in support.centers.tolist()
+        ]
+
+    def _feature(self, joint: int, center: int) -> _Function:
+        space = self.model.spaces[joint]
+        if space.axis is None:
+            return "exp(-{0})", (self._distance(joint, center),)
+        from ...core.eigenskin import hinge_angles
+
+        angle = float(hinge_angles(space.centers[center : center + 1], space.axis)[0])
+        away = f"abs({{0}}{_rounded(-angle)})" if angle else "abs({0})"
+        return f"exp(-{away}/{space.radius:.10g})", (self._angle(joint),)
+
+    def _angle(self, joint: int) -> Value:
+        if joint not in self._angles:
+            from ...core.eigenskin import hinge_middle
+
+            space = self.model.spaces[joint]
+            along = _product(self.model.joint_names[joint], (0.0, *space.axis))
+            text = f"2*atan2((1 if {{0}}>=0 else -1)*({along.text}),abs({{0}}))"
+            middle = hinge_middle(space.centers, space.axis)
+            if middle:
+                # As above zero as fmod needs it: within half a turn of the middle.
+                text = f"fmod({text}{_rounded(3 * np.pi - middle)},2*pi){_rounded(middle - np.pi)}"
+            turned, largest = Term(text, along.values), np.pi + abs(middle)
+            # The largest of the sums' slopes.
+            slope = self._weights[joint] / space.radius
+            exactly = largest * _ROUNDING * slope > _TOLERANCE
+            self._angles[joint] = self.network.store(ANGLES, [turned], largest, exactly)
+        return self._angles[joint]
+
+    def _distance(self, joint: int, center: int) -> Value:
+        if (joint, center) not in self._distances:
+            space = self.model.spaces[joint]
+            product = _product(self.model.joint_names[joint], space.centers[center])
+            length = "sqrt({0}*{0}+{1}*{1}+{2}*{2}+{3}*{3})"
+            text = f"2*acos(min(1,abs({product.text})/{length}))/{space.radius:.10g}"
+            # x exp(−x) is at most exp(−1).
+            exactly = np.exp(-1) * _ROUNDING * self._weights[joint] > _TOLERANCE
+            self._distances[joint, center] = self.network.store(
+                DISTANCES, [Term(text, product.values)], np.pi / space.radius, exactly
+            )
+        return self._distances[joint, center]
+
+    def _tied_feature(self, joint: int, center: int) -> Value:
+        """Of the center after rest with that number; see core.eigenskin.pairs.tied_features."""
+        if (joint, center) not in self._tied:
+            space = self.model.spaces[joint]
+            share = space.features(space.centers[:1])[0, center + 1]
+            (text, values), (rest, rest_values) = self._feature(joint, center + 1), self._feature(joint, 0)
+            terms = [Term(f"+{text}", values), Term(f"{_rounded(-share)}*{rest}", rest_values)]
+            exactly = 2 * _ROUNDING * self._pair_weights[joint] > _TOLERANCE
+            self._tied[joint, center] = self.network.store(TIED, terms, 1.0, exactly)
+        return self._tied[joint, center]
+
+    @cached_property
+    def _weights(self) -> dict[int, float]:
+        """By how much a joint's basis is magnified at most."""
+        return self._largest_sums(self.model.supports)
+
+    @cached_property
+    def _pair_weights(self) -> dict[int, float]:
+        return self._largest_sums([support for support in self.model.supports if support.centers is not None])
+
+    def _largest_sums(self, supports) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for support in supports:
+            largest = float(np.abs(support.basis_weights).sum(axis=0).max())
+            for joint in support.joints:
+                found[joint] = max(found.get(joint, 0.0), largest)
+        return found
+
+
+def free_properties(key, network: Network, taken=()) -> dict[str, str]:
+    """Names for the network's arrays that the Key data-block has not yet, and that are not ``taken``."""
+    names = {}
+    for array in network.sizes:
+        name, number = PREFIX + array, 1
+        while name in key or name in taken:
+            number += 1
+            name = f"{PREFIX}{array}_{number}"
+        names[array] = name
+    return names
+
+
+def write_drivers(key, armature, network: Network, names: dict[str, str], value_paths: Sequence[str]) -> None:
+    """Make the network's properties and drivers on the Key data-block ``key``.
+
+    armature: the object whose bones they read. names: of its arrays, see ``free_properties``. value_paths: of each
+    component's shape key's value.
+    """
+    for array, size in network.sizes.items():
+        key[names[array]] = [0.0] * size
+    for element, expression in network.elements.items():
+        curve = key.driver_add(property_path(names[element.array]), element.index)
+        _fill(curve, expression, key, armature, names)
+    for path, expression in zip(value_paths, network.values, strict=True):
+        _fill(key.driver_add(path), expression, key, armature, names)
+
+
+def drivers_of(key) -> Iterator:
+    """The driver curves of a data-block."""
+    return iter(key.animation_data.drivers if key.animation_data else ())
+
+
+def _fill(curve, expression: Expression, key, armature, names: dict[str, str]) -> None:
+    """Make a new driver compute ``expression``, without the curve or modifier that Blender gives it at first."""
+    for modifier in list(curve.modifiers):
+        curve.modifiers.remove(modifier)
+    curve.keyframe_points.clear()
+    driver = curve.driver
+    driver.type = "SCRIPTED"
+    for name, part in expression.inputs.items():
+        variable = driver.variables.new()
+        variable.name = name
+        if isinstance(part, Rotation):
+            variable.type = "TRANSFORMS"
+            target = variable.targets[0]
+            target.id, target.bone_target = armature, part.joint
+            target.transform_type, target.rotation_mode = f"ROT_{part.channel}", "QUATERNION"
+            target.transform_space = "LOCAL_SPACE"
+        else:
+            target = variable.targets[0]
+            target.id_type, target.id = "KEY", key
+            target.data_path = f"{property_path(names[part.array])}[{part.index}]"
+    driver.expression = expression.text
+
+
+def _product(joint: str, factors) -> Term:
+    """The sum of a joint's four channels, {0} … {3}, times ``factors``."""
+    channels = tuple((Rotation(joint, channel),) for channel in "WXYZ")
+    parts = [f"{_exact(factor)}*{{{index}}}" for index, factor in enumerate(factors) if factor]
+    return Term("".join(parts).removeprefix("+"), channels)
+
+
+def _exact(number) -> str:
+    return f"{float(number):+.17g}"
+
+
+def _rounded(number) -> str:
+    """With its sign; what is left off changes values by less than 1e-9 of the weights."""
+    return f"{float(number):+.10g}"
+
+
+def _step(largest: float) -> str:
+    """The steps to one that numbers up to ``largest`` can be counted in exactly in single precision."""
+    return f"{2.0 ** (22 - int(np.ceil(np.log2(largest)))):.17g}"
+
+
+def _packed(terms: Sequence[Term], wrapped: str) -> list[list[Term]]:
+    """``terms`` in parts, in their order, each short enough for an expression within ``wrapped``."""
+    parts: list[list[Term]] = [[]]
+    for term in terms:
+        if parts[-1] and len(Expression.of([*parts[-1], term], wrapped).text) > LONGEST:
+            parts.append([])
+        parts[-1].append(term)
+    return parts
+
+
+def _reading(value: Value, names: dict[Input, str]) -> str:
+    # Values that the text does not ask for have no names.
+    known = [names.get(part, "") for part in value]
+    return known[0] if len(known) == 1 else f"({'+'.join(known)})"
+
+
+def _letter(index: int) -> str:
+    number, letter = divmod(index, len(_LETTERS))
+    return _LETTERS[letter] + (str(number) if number else "")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Taking an EigenSkin's data off a mesh, and what of it the artist keeps."""
+
+import numpy as np
+
+from ...blender.data_blocks import clear_shape_keys
+from ...blender.look_ups import users_of
+from .eigenskin_bake import take_keyframes_away
+from .eigenskin_record import Record, own_drivers, own_keys
+
+# What the artist may have set on a shape key, carried over to the one of the same name.
+_KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")
+
+
+class Shown:
+    """Which shape key and which vertex group the objects with the mesh have active, by their names."""
+
+    def __init__(self, object):
+        self._active = [
+            (
+                ob,
+                ob.active_shape_key_index,
+                ob.active_shape_key.name if ob.active_shape_key else "",
+                ob.vertex_groups.active_index,
+                ob.vertex_groups.active.name if ob.vertex_groups.active else "",
+            )
+            for ob in users_of(object.data)
+        ]
+
+    def restore(self) -> None:
+        for ob, key_index, key_name, group_index, group_name in self._active:
+            blocks = ob.data.shape_keys.key_blocks if ob.data.shape_keys else ()
+            ob.active_shape_key_index = max(blocks.find(key_name), 0) if key_name and blocks else key_index
+            found = ob.vertex_groups.find(group_name) if group_name else group_index
+            ob.vertex_groups.active_index = found if found >= 0 else 0
+
+
+class KeptOfKeys:
+    """What the artist has set on shape keys that are replaced, and which other keys are relative to them."""
+
+    def __init__(self, mesh, replaced):
+        names = {block.name for block in replaced}
+        blocks = mesh.shape_keys.key_blocks if replaced else ()
+        self._settings = {block.name: {name: getattr(block, name) for name in _KEPT_OF_KEY} for block in replaced}
+        self._relative = {
+            block.name: block.relative_key.name
+            for block in blocks
+            if block.name not in names and block.relative_key.name in names
+        }
+
+    def restore(self, mesh) -> None:
+        blocks = mesh.shape_keys.key_blocks
+        for name, settings in self._settings.items():
+            for setting, value in settings.items() if name in blocks else ():
+                setattr(blocks[name], setting, value)
+        for name, relative in self._relative.items():
+            if relative in blocks:
+                blocks[name].relative_key = blocks[relative]
+
+
+def take_away(object, record: Record, spared_groups=()) -> None:
+    """Remove what ``record`` lists, but for some groups; what is gone already does not matter."""
+    mesh = object.data
+    take_keyframes_away(mesh, record)
+    blocks = own_keys(mesh, record)
+    for curve in own_drivers(mesh, record):
+        mesh.shape_keys.animation_data.drivers.remove(curve)
+    for name in record.properties if mesh.shape_keys is not None else ():
+        mesh.shape_keys.pop(name, None)
+    for block in blocks:
+        object.shape_key_remove(block)
+    for name in {entry.group for entry in (*record.kept, *record.supports)} - set(spared_groups):
+        if name in object.vertex_groups:
+            object.vertex_groups.remove(object.vertex_groups[name])
+    for name in [name for entry in record.supports for name in entry.attributes]:
+        if name in mesh.attributes:
+            mesh.attributes.remove(mesh.attributes[name])
+    users = {ob.name: ob for ob in users_of(mesh)}
+    for user, name in record.turned_off:
+        modifier = users[user].modifiers.get(name) if user in users else None
+        if modifier is not None and modifier.type == "ARMATURE":
+            modifier.use_deform_preserve_volume = True
+    _take_frame_away(object, record)
+
+
+def _take_frame_away(object, record: Record) -> None:
+    """Remove what was made to hold shape keys and drivers, where it holds nothing else."""
+    key = object.data.shape_keys
+    if key is None:
+        return
+    animation = key.animation_data
+    unused = animation and not (len(animation.drivers) or animation.action or len(animation.nla_tracks))
+    if record.made_animation and unused:
+        key.animation_data_clear()
+    if record.made_basis and len(key.key_blocks) == 1 and key.animation_data is None:
+        positions = np.empty(3 * len(object.data.vertices), np.float32)
+        key.reference_key.points.foreach_get("co", positions)
+        clear_shape_keys(object)
+        object.data.attributes["position"].data.foreach_set("vector", positions)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Examples of one side of a character made from those of the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import bpy
+import numpy as np
+
+from ...blender.skin_reader import Skin
+from ...blender.wording import counted
+from ...core.errors import BadScene
+from .eigenskin_examples import (
+    all_or_none,
+    check_storable,
+    example_items,
+    read_examples,
+    read_rig,
+    replace_examples,
+    same_poses,
+    store_example,
+)
+from .example_sources import POSE_MARKER, pose_name
+from .stored_pose import stored_pose
+
+DIRECTIONS = (
+    ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
+    ("RIGHT_TO_LEFT", "Right to Left", "Make examples of the left side from those of the right side"),
+)
+
+# Across X, as Blender mirrors poses.
+_FLIP = np.diag([-1.0, 1.0, 1.0])
+
+# Of the mesh's extent: how far bones may be from the mirror images of their counterparts.
+_ASYMMETRY = 0.005
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """names: of the new examples; replaced: how many older ones had their poses; left_out: how many examples pose both
+    sides, or neither; alone: how many vertices have no counterpart, and so the shape of linear blending."""
+
+    object_name: str
+    names: tuple[str, ...]
+    replaced: int
+    left_out: int
+    alone: int
+
+    def summary(self) -> str:
+        """The result in one line."""
+        text = f"{self.object_name}: {counted(len(self.names), 'example')} mirrored"
+        if self.replaced:
+            text += f", {counted(self.replaced, 'of the same pose')} replaced"
+        if self.left_out:
+            text += f"; {self.left_out} that pose both sides or neither left out"
+        if self.alone:
+            text += f"; {self.alone:,} vertices have no counterpart and are not corrected"
+        return text
+
+
+def mirror_examples(context, object, direction: str) -> Mirrored:
+    """Mirror the enabled examples that pose one side, told by the names of bones, across the mesh's local X.
+
+    Examples of the other side with one of the new poses are replaced. All or nothing. Raises BadScene, BadExamples.
+    """
+    from ...core.eigenskin import rotation_angles
+    from ...core.eigenskin.mirror import mirrored_examples
+    from ...core.eigenskin.pose_space import SAME_ROTATION
+    from ...core.rotation_centers import mirror_pairs
+
+    skin, rig = read_rig(context, object)
+    armature = skin.armature
+    check_storable(armature)
+    examples = read_examples(object, rig, armature)
+    sides = np.array([side_of(name) for name in rig.joint_names])
+    posed = rotation_angles(examples.rotations) > SAME_ROTATION
+    left, right = (posed[:, sides == side].any(axis=1) for side in ("LEFT", "RIGHT"))
+    source, target = (left, right) if direction == "LEFT_TO_RIGHT" else (right, left)
+    chosen = np.flatnonzero(source & ~target)
+    if not len(chosen):
+        side, example = ("left", ".L") if direction == "LEFT_TO_RIGHT" else ("right", ".R")
+        raise BadScene(
+            f"No example of {skin.label} poses the {side} side alone. Bones of a side have names that end in "
+            f'"{example}", for instance'
+        )
+    _check_counterparts(skin, rig.joint_names, posed[chosen].any(axis=0))
+    _check_symmetric(skin, rig.joint_names)
+    partners = mirror_pairs(skin.rest)
+    mirrored = mirrored_examples(
+        replace(
+            examples,
+            names=tuple(examples.names[row] for row in chosen),
+            rotations=examples.rotations[chosen],
+            matrices=examples.matrices[chosen],
+            shapes=examples.shapes[chosen],
+        ),
+        rig,
+        _rest_frames(skin, rig.joint_names),
+        _counterparts(rig.joint_names),
+        _counterparts(skin.bone_names),
+        partners,
+    )
+    names, replaced = _exchange(skin, rig, mirrored, chosen)
+    return Mirrored(object.name, names, replaced, int((left == right).sum()), int((partners < 0).sum()))
+
+
+def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str, ...], int]:
+    """Store the images of the enabled examples ``chosen`` and remove those that have their poses.
+
+    Returns the names of the new ones, and how many are removed.
+    """
+    armature, examples = skin.armature, list(skin.armature.skinning_eigenskin.examples)
+    items = [item for item in example_items(armature, skin.object) if item.enabled]
+    sources = [(items[row].kind, items[row].frame, stored_pose(items[row]).channels) for row in chosen]
+    names = [
+        mirrored_name(name, rig, rotations) for name, rotations in zip(mirrored.names, mirrored.rotations, strict=True)
+    ]
+    replaced = same_poses(armature, skin.object, rig, mirrored.rotations)
+    # Who mirrors there and back finds the names as they were.
+    older = {row: item.name for item in reversed(examples) if item.uid in replaced for row in replaced[item.uid]}
+    names = [older.get(row, name) for row, name in enumerate(names)]
+    with all_or_none(armature):
+        for row, (kind, frame, channels) in enumerate(sources):
+            store_example(
+                skin,
+                names[row],
+                kind,
+                mirrored.rotations[row],
+                mirrored.matrices[row],
+                mirrored.shapes[row],
+                frame,
+                channels=_mirrored_channels(skin, channels),
+            )
+    return replace_examples(armature, replaced, names), len(replaced)
+
+
+def side_of(name: str) -> str:
+    """ "LEFT" or "RIGHT" by the name of a bone, "" where it names no side."""
+    flipped = bpy.utils.flip_name(name)
+    changed = next((own for own, other in zip(name, flipped, strict=False) if own != other), "")
+    return {"l": "LEFT", "r": "RIGHT"}.get(changed.lower(), "")
+
+
+def mirrored_name(name: str, rig, rotations: np.ndarray) -> str:
+    """What the mirror image of an example is called, whose rotations are (J, 4)."""
+    if POSE_MARKER.search(name):
+        turned = pose_name(rig, rotations)
+        if POSE_MARKER.search(turned):
+            return turned
+    for joint in sorted(rig.joint_names, key=len, reverse=True):
+        if side_of(joint) and joint in name:
+            return name.replace(joint, bpy.utils.flip_name(joint))
+    flipped = bpy.utils.flip_name(name)
+    return flipped if flipped != name else f"{name} mirrored"
+
+
+def _counterparts(names: Sequence[str]) -> np.ndarray:
+    """(J,) the place of each bone's counterpart: its own where its name has no side, −1 where there is none."""
+    order = {name: index for index, name in enumerate(names)}
+    return np.array([order.get(bpy.utils.flip_name(name), -1) for name in names], int)
+
+
+def _check_counterparts(skin: Skin, names: Sequence[str], posed: np.ndarray) -> None:
+    """Raises BadScene where one of the bones ``posed`` (J,) has no counterpart."""
+    for index in np.flatnonzero(posed & (_counterparts(names) < 0)):
+        raise BadScene(
+            f'The bone "{names[index]}" has no counterpart "{bpy.utils.flip_name(names[index])}" that moves '
+            f"{skin.label} too. Rename the bones, give both weights, or disable the examples that pose it"
+        )
+
+
+def _check_symmetric(skin: Skin, names: Sequence[str]) -> None:
+    """Raises BadScene where a bone is not at rest where the mirror image of its counterpart is."""
+    counterparts = _counterparts(names)
+    paired = np.flatnonzero(counterparts >= 0)
+    to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)
+    bones = [skin.armature.data.bones[name] for name in names]
+    ends = np.array([[bone.head_local, bone.tail_local] for bone in bones]) @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+    strayed = np.abs(ends[counterparts[paired]] * (-1, 1, 1) - ends[paired]).max(axis=(1, 2))
+    worst = paired[np.argmax(strayed)]
+    if strayed.max() > _ASYMMETRY * np.linalg.norm(np.ptp(skin.rest, axis=0)):
+        raise BadScene(
+            f'The bones "{names[worst]}" and "{names[counterparts[worst]]}" do not mirror each other at rest across '
+            f"the local X axis of {skin.label}. Make the armature symmetric, and the object's origin in its middle"
+        )
+
+
+def _rest_frames(skin: Skin, names: Sequence[str]) -> np.ndarray:
+    """(J, 3, 3) the axes of bones at rest, in the mesh object's space, as columns."""
+    from ...core.deform import polar_decomposition
+
+    to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)[:3, :3]
+    frames = np.array([np.array(skin.armature.data.bones[name].matrix_local)[:3, :3] for name in names])
+    return polar_decomposition(to_mesh @ frames)[0]
+
+
+def _mirrored_channels(skin: Skin, channels: dict[str, list[float]]) -> dict[str, list[float]]:
+    """What to set the other side's bones to; nothing where one has no counterpart in the armature."""
+    names = list(channels)
+    flipped = [bpy.utils.flip_name(name) for name in names]
+    if not names or not all(name in skin.armature.data.bones for name in (*names, *flipped)):
+        return {}
+    turns = np.swapaxes(_rest_frames(skin, flipped), 1, 2) @ _FLIP @ _rest_frames(skin, names)
+    bases = np.array(list(channels.values())).reshape(-1, 4, 4)
+    result = np.tile(np.eye(4), (len(names), 1, 1))
+    result[:, :3, :3] = turns @ bases[:, :3, :3] @ np.swapaxes(turns, 1, 2)
+    result[:, :3, 3] = np.einsum("bij,bj->bi", turns, bases[:, :3, 3])
+    return dict(zip(flipped, result.reshape(-1, 16).tolist(), strict=True))

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Adding examples to an EigenSkin: the current pose, or frames."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...blender import background
+from ...blender.animation.frame_guard import frame_kept
+from ...blender.animation.frame_range import frame_range
+from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.animation.simulations import forget_skipped_frames, simulation_start
+from ...blender.bodies import stretch_of
+from ...blender.character import character_of
+from ...blender.lengths import length_text
+from ...blender.object_checks import check_attributes_writable, check_cache_content
+from ...blender.shapes import evaluated_shape
+from ...blender.skin_reader import Skin, armature_of
+from ...blender.wording import counted
+from ...core.errors import BadScene, BadSettings
+from ...core.memory import check_available
+from .eigenskin_examples import (
+    all_or_none,
+    check_storable,
+    current_channels,
+    current_pose,
+    read_rig,
+    replace_examples,
+    same_poses,
+    store_example,
+)
+from .example_shapes import (
+    check_frame,
+    check_place,
+    check_simulated,
+    check_source,
+    other_mesh,
+    other_meshes,
+    shape_of_key,
+)
+from .uncorrected import note_keys, uncorrected
+
+# As Pose Joints names its timeline markers.
+POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
+
+# Of the mesh's extent: a shape that is nowhere farther from linear blending has nothing to teach.
+_NOTICEABLE = 1e-5
+
+
+def check_addable(context, object) -> None:
+    """Raises BadScene with the reason why no example can be added with ``object`` active. Cheap enough for a panel."""
+    character = character_of(context, object)
+    check_storable(armature_of(character))
+    check_attributes_writable(character)
+
+
+@dataclass(frozen=True)
+class Added:
+    """Examples that were added. difference: the largest distance of a shape from plain linear blending, in the world;
+    plain: how many are nowhere noticeably from it; replaced: how many older ones had their poses; source: the name of
+    the other mesh that has the shapes, "" where it is the mesh itself."""
+
+    object_name: str
+    names: tuple[str, ...]
+    total: int
+    difference: float
+    plain: int
+    replaced: int
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def summary(self, scene) -> str:
+        """The result in one line."""
+        count = len(self.names)
+        what = f'example "{self.names[0]}"' if count == 1 else f"{count} examples"
+        if self.source:
+            what += f' with the shape{"s" if count > 1 else ""} of "{self.source}"'
+        parts = [f"{self.object_name}: {what} added, {self.total} in all"]
+        if self.plain == count:
+            parts.append("as plain linear blending has it, so it corrects nothing")
+        else:
+            distance = length_text(scene, self.difference, 3)
+            parts.append(f"up to {distance} from plain linear blending")
+            if self.plain:
+                parts.append(f"{self.plain} of them not at all")
+        if self.replaced:
+            parts.append(f"{counted(self.replaced, 'of the same pose')} replaced")
+        return "; ".join([", ".join(parts), *self.notes])
+
+
+def add_example(context, object, source: str = "EVALUATED", name: str = "", shape_key: str = "") -> Added:
+    """Store the current pose with its right shape, by ``source`` "EVALUATED", "MESH" or "SHAPE_KEY".
+
+    name: the example's; empty names it by what is posed. shape_key: empty stands for the active one.
+    Raises BadScene, BadMesh, BadAnimation.
+    """
+    skin, rig = read_rig(context, object)
+    check_storable(skin.armature)
+    check_attributes_writable(object)
+    depsgraph = context.evaluated_depsgraph_get()
+    rotations, matrices = current_pose(skin, rig, depsgraph)
+    if not _moves(rotations):
+        raise BadScene(_at_rest(skin.armature))
+    frame, other, notes = context.scene.frame_current, object, ()
+    channels = current_channels(skin, depsgraph)
+    if source == "SHAPE_KEY":
+        shape = shape_of_key(skin, matrices, shape_key, frame)
+    else:
+        other = object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
+        check_source(context, skin, other, depsgraph)
+        check_simulated(other, frame)
+        omissions = Omissions(context, [other], [frame], [skin.armature], same_vertices=True)
+        with uncorrected(context, object, other) as left_out:
+            shape = evaluated_shape(skin, other, context.evaluated_depsgraph_get(), frame)
+        notes = (*left_out.notes(), *texts_of(omissions.finish()))
+        check_place(context, skin, other, matrices, shape, frame)
+    reading = _Reading(name or pose_name(rig, rotations), frame, rotations, matrices, shape, channels)
+    return _store(skin, rig, [reading], source, other, notes)
+
+
+def add_frames(
+    context,
+    object,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
+    use_markers: bool = True,
+    source=None,
+) -> background.Steps:
+    """Generator: store pose and shape of every frame of a range that poses a joint; returns Added, yields progress.
+
+    The shape is that of ``source``, by default of the other selected mesh, else of ``object`` with all its modifiers.
+    use_markers: only the frames that Pose Joints has marked, where there are any. The range: None stands for that of
+    the marks, else for the scene's. Of successive frames with one pose only the last counts: a simulation has settled
+    there.
+    All or nothing; the scene's frame is restored. Raises BadScene, BadSettings, BadMesh, BadAnimation.
+    """
+    scene, view_layer = context.scene, context.view_layer
+    skin, rig = read_rig(context, object)
+    check_storable(skin.armature)
+    check_attributes_writable(object)
+    marks = pose_marks(scene) if use_markers else {}
+    numbers = _frame_numbers(scene, marks, frame_start, frame_end, frame_step)
+    depsgraph = context.evaluated_depsgraph_get()
+    if source is None:
+        source = other_mesh(context, skin, depsgraph) if other_meshes(view_layer, object) else object
+    check_source(context, skin, source, depsgraph)
+    check_cache_content(source, depsgraph)
+    check_simulated(source, numbers[-1])
+    check_available(
+        len(numbers) * len(skin.rest) * 2 * 3 * np.dtype(np.float32).itemsize,
+        f"The shapes of {skin.label} ({len(skin.rest)} vertices, {len(numbers)} frames)",
+    )
+    omissions = Omissions(context, [source], numbers, [skin.armature], same_vertices=True)
+    readings, resting, repeated, latest = [], 0, 0, None
+    with uncorrected(context, object, source) as left_out:
+        for number, fraction in _played(scene, view_layer, source, numbers):
+            yield 0.95 * fraction, f"Reading frame {number}"
+            if number not in numbers:
+                continue
+            check_frame(scene, view_layer, source, number)
+            depsgraph = view_layer.depsgraph
+            rotations, matrices = current_pose(skin, rig, depsgraph)
+            if not _moves(rotations):
+                resting, latest = resting + 1, None
+                continue
+            shape = evaluated_shape(skin, source, depsgraph, number)
+            check_place(context, skin, source, matrices, shape, number)
+            if source.data == object.data:
+                note_keys(left_out, source, depsgraph)
+            if latest is not None and _is_same(latest, rotations):
+                readings.pop()
+                repeated += 1
+            latest = rotations
+            name = marks.get(number, f"Frame {number}")
+            readings.append(_Reading(name, number, rotations, matrices, shape, current_channels(skin, depsgraph)))
+    if not readings:
+        raise BadScene(
+            f"No joint of {skin.label} is posed at any of the {len(numbers)} frames from {numbers[0]} to "
+            f"{numbers[-1]}. Animate the armature, for instance by Pose Joints"
+        )
+    yield 0.95, "Storing the examples"
+    notes = [*left_out.notes(), *texts_of(omissions.finish())]
+    if resting:
+        notes.append(f"{counted(resting, 'frame')} at rest left out")
+    if repeated:
+        notes.append(f"{counted(repeated, 'frame')} with the pose of the next one left out")
+    return _store(skin, rig, readings, "FRAMES" if source == object else "MESH", source, tuple(notes))
+
+
+def pose_marks(scene) -> dict[int, str]:
+    """The frames that Pose Joints has marked, with the markers' names."""
+    markers = sorted(scene.timeline_markers, key=lambda marker: marker.frame)
+    return {marker.frame: marker.name for marker in markers if POSE_MARKER.search(marker.name)}
+
+
+def default_range(scene, use_markers: bool) -> tuple[int, int]:
+    """First and last frame to read where no range is given."""
+    marks = pose_marks(scene) if use_markers else {}
+    return (min(marks), max(marks)) if marks else (scene.frame_start, scene.frame_end)
+
+
+def pose_name(rig, rotations: np.ndarray) -> str:
+    """What a pose is called: the joint that turns most, how far, and how many others do."""
+    from ...core.eigenskin import rotation_angles
+    from ...core.eigenskin.pose_space import SAME_ROTATION
+
+    angles = rotation_angles(rotations)
+    joint = int(np.argmax(angles))
+    vector = rotations[joint, 1:] * (-1 if rotations[joint, 0] < 0 else 1)
+    axis = int(np.argmax(np.abs(vector)))
+    degrees = round(float(np.degrees(angles[joint])))
+    along = abs(vector[axis]) >= 0.999 * np.linalg.norm(vector)
+    turn = f"{'XYZ'[axis]} {degrees if vector[axis] > 0 else -degrees:+d}°" if along else f"{degrees}°"
+    others = int((angles > SAME_ROTATION).sum()) - 1
+    return f"{rig.joint_names[joint]} {turn}" + (f" and {others} more" if others else "")
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """An example before it is stored."""
+
+    name: str
+    frame: int
+    rotations: np.ndarray
+    matrices: np.ndarray
+    shape: np.ndarray
+    channels: dict[str, list[float]]
+
+
+def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: tuple[str, ...] = ()) -> Added:
+    """Add the examples, all or none, in place of older ones that have their poses. source: whose shapes they are."""
+    from ...core.deform import skin_frame
+
+    group = skin.armature.skinning_eigenskin
+    rotations = np.array([reading.rotations for reading in readings])
+    older = same_poses(skin.armature, skin.object, rig, rotations)
+    enabled = _stay_enabled(skin, older, len(readings))
+    stretch = stretch_of(skin.object)
+    size = np.linalg.norm(np.ptp(skin.rest @ stretch.T, axis=0))
+    differences = []
+    with all_or_none(skin.armature):
+        for reading in readings:
+            store_example(
+                skin,
+                reading.name,
+                kind,
+                reading.rotations,
+                reading.matrices,
+                reading.shape,
+                reading.frame,
+                channels=reading.channels,
+            )
+            plain = skin_frame(skin.rest, skin.bones, skin.weights, reading.matrices)
+            differences.append(float(np.linalg.norm((reading.shape - plain) @ stretch.T, axis=1).max()))
+    names = replace_examples(skin.armature, older, [reading.name for reading in readings])
+    for item, chosen in zip(list(group.examples)[-len(readings) :], enabled, strict=True):
+        item.enabled = chosen
+    return Added(
+        skin.object.name,
+        names,
+        len(group.examples),
+        max(differences),
+        sum(difference <= _NOTICEABLE * size for difference in differences),
+        len(older),
+        "" if source == skin.object else source.name,
+        notes,
+    )
+
+
+def _stay_enabled(skin: Skin, older: dict[str, np.ndarray], count: int) -> list[bool]:
+    """Which of ``count`` new examples are enabled: all but those whose older ones, by uid, are all disabled."""
+    states = [set() for _ in range(count)]
+    for item in skin.armature.skinning_eigenskin.examples:
+        for row in older.get(item.uid, ()):
+            states[row].add(item.enabled)
+    return [state != {False} for state in states]
+
+
+def _frame_numbers(scene, marks: dict[int, str], start, end, step: int) -> list[int]:
+    first, last = default_range(scene, bool(marks))
+    first, last = first if start is None else start, last if end is None else end
+    numbers = list(frame_range(scene, first, last, step))
+    if not marks:
+        return numbers
+    numbers = [frame for frame in marks if first <= frame <= last][::step]
+    if not numbers:
+        raise BadSettings(
+            f"No frame from {first} to {last} is marked as a pose; the marks are at frames {min(marks)} to "
+            f"{max(marks)}. Choose another range, or disable Only Marked Poses"
+        )
+    return numbers
+
+
+def _played(scene, view_layer, source, numbers: list[int]) -> Iterator[tuple[int, float]]:
+    """Set the scene to each of the frames, and where there is a simulation to all since its start; then restores it.
+
+    Yields the frame that the scene is at and the fraction done.
+    """
+    start = simulation_start(scene, view_layer, source)
+    steps = numbers
+    if start is not None:
+        steps = range(min(start, numbers[0]), numbers[-1] + 1)
+        forget_skipped_frames(source)
+    with frame_kept(scene):
+        for done, number in enumerate(steps):
+            scene.frame_set(number)
+            yield number, (done + 1) / len(steps)
+
+
+def _moves(rotations: np.ndarray) -> bool:
+    from ...core.eigenskin import rotation_angles
+    from ...core.eigenskin.pose_space import SAME_ROTATION
+
+    return bool((rotation_angles(rotations) > SAME_ROTATION).any())
+
+
+def _is_same(first: np.ndarray, second: np.ndarray) -> bool:
+    from ...core import quaternions
+
+    return not _moves(quaternions.product(quaternions.conjugate(first), second))
+
+
+def _at_rest(armature) -> str:
+    if armature.data.pose_position == "REST":
+        return f'The armature "{armature.name}" shows its rest position. Choose Pose Position in its data properties'
+    return (
+        f'No joint of "{armature.name}" is turned, and an example is a pose with its right shape. '
+        "Pose the armature first"
+    )

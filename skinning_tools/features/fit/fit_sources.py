@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the vertices of a mesh are wanted in a pose: by posed copies, another object, or a shape key."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...blender.animation.frame_guard import frame_kept
+from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.bone_weights import BoneWeights
+from ...blender.fit_poses import MeshPose, bare_skin, check_bent, read_pose
+from ...blender.object_checks import check_object
+from ...blender.shapes import evaluated_shape, key_displacements, shape_key_block
+from ...blender.skin_reader import armature_of
+from ...core.errors import BadScene
+from . import fit_copies
+
+if TYPE_CHECKING:
+    from .weight_fit import FitSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """A pose, and where the vertices (N, 3) are to be in it, in the mesh object's space. selected (N,): those that are
+    where the shape comes from; key: the shape key that it is."""
+
+    pose: MeshPose
+    targets: np.ndarray
+    selected: np.ndarray
+    key: str = ""
+
+
+def read_wanted(
+    context, original, before: BoneWeights, settings: "FitSettings", copies
+) -> tuple[list[Wanted], tuple[str, ...]]:
+    """The pose, or all of several, and what is wanted in it; and notes for the user. Raises BadScene, BadMesh; the
+    frame stays."""
+    if settings.source == "COPIES":
+        for copy in copies:
+            fit_copies.check_bones(copy, original, before.names)
+        found = [Wanted(*fit_copies.read_copy(copy, original)) for copy in copies]
+        # The order in which the bones were then.
+        return [replace(wanted, pose=_reordered(wanted.pose, before.names)) for wanted in found], ()
+    scene = context.scene
+    targets = [target_object(context, settings)] if settings.source == "OBJECT" else []
+    numbers = sorted(settings.frames) or [scene.frame_current]
+    omissions = Omissions(context, targets, numbers, [armature_of(original)], same_vertices=True)
+    found = []
+    with frame_kept(scene) if settings.frames else nullcontext():
+        for frame in settings.frames or (None,):
+            if frame is not None:
+                scene.frame_set(frame)
+            if settings.source == "OBJECT":
+                found.append(_of_object(context, original, settings))
+            else:
+                found.append(_of_key(context, original, before, settings))
+    for wanted in found:
+        check_bent(original, wanted.pose)
+    return found, texts_of(omissions.finish())
+
+
+def _of_object(context, original, settings: "FitSettings") -> Wanted:
+    target = target_object(context, settings)
+    check_object(context, target)
+    pose = read_pose(context, original)
+    skin = replace(bare_skin(original, armature_of(original), ()), rest=pose.rest)
+    shape = evaluated_shape(skin, target, context.evaluated_depsgraph_get(), context.scene.frame_current)
+    return Wanted(pose, shape.astype(np.float64), _selected(original))
+
+
+def _of_key(context, original, before: BoneWeights, settings: "FitSettings") -> Wanted:
+    """The pose without the key, and the place of each vertex where the bones move it with the key."""
+    from ...core.deform import skin_frame
+
+    block = shape_key_block(original, settings.shape_key)
+    muted = block.mute
+    block.mute = True
+    try:
+        pose = read_pose(context, original)
+    finally:
+        block.mute = muted
+        context.view_layer.update()
+    moved = pose.rest + key_displacements(original, block)
+    return Wanted(pose, skin_frame(moved, before.bones, before.weights, pose.matrices), _selected(original), block.name)
+
+
+def _selected(object) -> np.ndarray:
+    """(N,) bool."""
+    selected = np.empty(len(object.data.vertices), bool)
+    object.data.vertices.foreach_get("select", selected)
+    return selected
+
+
+def target_object(context, settings: "FitSettings"):
+    """The object that the source OBJECT names. Raises BadScene."""
+    if not settings.target:
+        raise BadScene("No object is chosen whose vertices are where they should be. Choose one as Object")
+    target = context.scene.objects.get(settings.target)
+    if target is None:
+        raise BadScene(f'There is no object "{settings.target}" in the scene "{context.scene.name}"')
+    return target
+
+
+def _reordered(pose: MeshPose, names) -> MeshPose:
+    """The same with the bones in the order ``names``."""
+    place = {name: index for index, name in enumerate(pose.bones)}
+    return replace(pose, bones=tuple(names), matrices=pose.matrices[[place[name] for name in names]])

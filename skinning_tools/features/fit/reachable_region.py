@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the selected vertex can get to by weights alone, in the world."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...blender.active_vertex import active_vertex, stored_vertex
+from ...blender.bodies import colors_of_bones, deforming_bones
+from ...blender.bone_selection import selected_bones
+from ...blender.bone_weights import locked_bones
+from ...blender.character import armature_at
+from ...blender.fit_poses import bare_skin
+from ...blender.skin_reader import armature_of, bone_matrices, meshes_of
+from ...core.bone_channels import square
+from .fit_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, copies_in, is_copy, original_of, stored_bones
+from .weight_fit import FitSettings, near_bones
+
+# The closest combination of points in space never needs more of them.
+_ENOUGH_INFLUENCES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Of one vertex, in the world.
+
+    bones: names, their colors (M, 3), and predictions (M, 3) where each alone would put it, as far as locked groups let
+    it; corners (C, 3) and edges (E, 2) of the region in between; place (3,) where the vertex is; landing (3,): the
+    closest place that it can reach, None where it is not being moved.
+    """
+
+    bones: tuple[str, ...]
+    colors: np.ndarray
+    predictions: np.ndarray
+    corners: np.ndarray
+    edges: np.ndarray
+    place: np.ndarray
+    landing: np.ndarray | None
+
+
+def shown_mesh(context):
+    """The object whose vertex is meant: the active one; where that is an armature, a posed copy of a mesh that it
+    deforms, or else such a mesh, that can be seen. None where there is none. Raises nothing."""
+    object = context.view_layer.objects.active
+    if object is None or object.type != "ARMATURE":
+        return object
+    copies = [ob for ob in copies_in(context.scene) if armature_at(original_of(ob)) == object and ob.visible_get()]
+    meshes = [ob for ob in meshes_of(object, context.view_layer) if not is_copy(ob) and ob.visible_get()]
+    return next(iter(copies or meshes), None)
+
+
+def read_region(context, settings: FitSettings) -> Region | None:
+    """The region of the vertex that is meant, None where there is none. Raises BadScene where a bone has no matrix."""
+    object = shown_mesh(context)
+    if object is None or object.type != "MESH":
+        return None
+    found = _of_copy(object) if is_copy(object) else _of_mesh(context, object)
+    if found is None:
+        return None
+    original, names, matrices, rest, groups, to_world, place = found
+    return _region(original, names, matrices, rest, groups, to_world, place, settings)
+
+
+def _of_copy(copy):
+    """As ``_region`` takes it, from the pose that a copy was made in."""
+    original = original_of(copy)
+    vertex = active_vertex(copy, (REST_ATTRIBUTE,), (INDEX_ATTRIBUTE,))
+    if original is None or armature_of(original) is None or vertex is None or not (vertex.vectors and vertex.numbers):
+        return None
+    index = vertex.numbers[INDEX_ATTRIBUTE]
+    names, matrices = stored_bones(copy)
+    if not names or not 0 <= index < len(original.data.vertices):
+        return None
+    position = vertex.position
+    if copy.mode != "EDIT":
+        position = np.array(copy.data.vertices[vertex.index].co)
+    world = np.array(copy.matrix_world, dtype=np.float64)
+    place = world[:3, :3] @ position + world[:3, 3]
+    to_world = world @ np.linalg.inv(np.array(copy.skinning_fit_copy.to_mesh, dtype=np.float64))
+    groups = stored_vertex(original, index).groups
+    return original, names, matrices, vertex.vectors[REST_ATTRIBUTE], groups, to_world, place
+
+
+def _of_mesh(context, object):
+    """As ``_region`` takes it, in the present pose."""
+    armature = armature_of(object)
+    vertex = active_vertex(object) if armature is not None else None
+    if vertex is None:
+        return None
+    depsgraph = context.evaluated_depsgraph_get()
+    names = deforming_bones(armature)
+    matrices = bone_matrices(bare_skin(object, armature, names), depsgraph)
+    to_world = np.array(object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+    return object, names, matrices, vertex.position, vertex.groups, to_world, None
+
+
+# What the latest region was found from, and the region: most redraws only turn the view.
+_latest: list = [None, None]
+
+
+def _region(original, names, matrices, rest, groups, to_world, place, settings: FitSettings) -> Region | None:
+    """matrices (P, 3, 4) of the bones ``names`` and rest (3,) in the space that ``to_world`` (4, 4) is from; groups:
+    weights by name; place (3,): where the vertex is in the world, None for where its weights put it."""
+    from ...core.deform.influences import LEAST_TOTAL_WEIGHT
+
+    armature = armature_of(original)
+    weights = np.array([groups.get(name, 0.0) for name in names])
+    total = weights.sum()
+    weights = weights / total if total > LEAST_TOTAL_WEIGHT else np.zeros(len(names))
+    locked = locked_bones(original, names)
+    own = np.flatnonzero(weights)
+    candidates = _candidates(armature, names, own, settings)
+    arrays = (matrices, rest, to_world, () if place is None else place, weights, locked, candidates)
+    key = (names, settings.max_influences, *(np.asarray(array).tobytes() for array in arrays))
+    if key != _latest[0]:
+        found = _found(names, matrices, rest, weights, locked, own, candidates, to_world, place, settings)
+        if found is not None:
+            found = replace(found, colors=colors_of_bones(armature, names)[[names.index(bone) for bone in found.bones]])
+        _latest[:] = key, found
+    return _latest[1]
+
+
+def _found(names, matrices, rest, weights, locked, own, candidates, to_world, place, settings) -> Region | None:
+    """``_region`` from arrays, without colors."""
+    from ...core.binding.fit import bone_predictions, fit_weights, reachable_hull
+
+    free_bones = candidates[~locked[candidates]]
+    if not len(free_bones) or np.linalg.matrix_rank(to_world) < 4:
+        return None
+    moving = (to_world @ square(matrices) @ np.linalg.inv(to_world))[:, :3]
+    rest = to_world[:3, :3] @ rest + to_world[:3, 3]
+    single = bone_predictions(rest, np.arange(len(names)), moving)
+    held = np.where(locked, weights, 0.0)
+    predictions = held @ single + max(1 - held.sum(), 0.0) * single[free_bones]
+    corners, edges = reachable_hull(predictions)
+    landing = None
+    if place is None:
+        place = weights @ single if len(own) else rest
+    else:
+        bones = own if len(own) else np.zeros(1, int)
+        landing = fit_weights(
+            rest[None],
+            bones[None],
+            weights[None, bones],
+            moving,
+            place[None],
+            candidates=candidates,
+            max_influences=settings.max_influences or max(_ENOUGH_INFLUENCES, len(own)),
+            locked=locked,
+        ).positions[0, 0]
+    bones = tuple(names[bone] for bone in free_bones)
+    return Region(bones, np.zeros((len(bones), 3)), predictions, corners, edges, place, landing)
+
+
+def _candidates(armature, names, own: np.ndarray, settings: FitSettings) -> np.ndarray:
+    if settings.candidates == "ALL":
+        return np.arange(len(names))
+    if settings.candidates == "NEAR":
+        return near_bones(armature, names, own)
+    if settings.candidates == "SELECTED":
+        selected = set(selected_bones(armature))
+        return np.array([index for index, name in enumerate(names) if name in selected], int)
+    return own

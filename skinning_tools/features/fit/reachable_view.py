@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The region that the selected vertex can reach, drawn over the 3D views. While it is off, nothing draws.
+
+Nothing of Blender's is held from one redraw to the next: all is read anew, so that undo, redo and whatever the user
+deletes need no care.
+"""
+
+import logging
+from math import cos, pi, sin
+
+import blf
+import bpy
+import gpu
+import numpy as np
+from gpu_extras.batch import batch_for_shader
+from mathutils import Color
+
+from ...blender.app_handlers import add_handlers, remove_handlers
+from ...blender.areas import redraw_views
+from ...core.errors import SkinningError
+from ...ui.view_drawing import View
+from .reachable_region import Region, read_region
+from .weight_fit import FitSettings
+
+logger = logging.getLogger(__name__)
+
+# With more bones, the region alone is drawn.
+MOST_NAMES = 16
+TEXT_SIZE, LINE_HEIGHT = 12, 16
+POINT_RADIUS, PLACE_RADIUS, SWATCH_RADIUS = 5.0, 4.0, 3.0
+LINE_WIDTH = 2.0
+HULL_COLOR = (1.0, 0.8, 0.2, 1.0)
+PLACE_COLOR = (1.0, 1.0, 1.0, 1.0)
+MISSED_COLOR = (1.0, 0.25, 0.2, 1.0)
+OUTLINE_COLOR = (0.0, 0.0, 0.0, 0.7)
+# Pixels between the place of a vertex and where it lands, from which on the way is drawn.
+_NOTICEABLE = 2.0
+
+_handles: list = []
+_failure = ""
+
+
+def start() -> None:
+    """Draw from the next redraw on."""
+    global _failure
+    _failure = ""
+    if not _handles:
+        _handles.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_PIXEL"))
+    redraw_views()
+
+
+def stop(reason: str = "") -> None:
+    """End drawing and take away what draws."""
+    global _failure
+    _failure = reason
+    while _handles:
+        bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
+    if bpy.app.timers.is_registered(_end):
+        bpy.app.timers.unregister(_end)
+    redraw_views()
+
+
+class SkinningReachable(bpy.types.PropertyGroup):
+    """The front door: operators and panels do not import this package"""
+
+    def start(self) -> None:
+        start()
+
+    def stop(self) -> None:
+        stop()
+
+    @property
+    def shown(self) -> bool:
+        """Whether the region is drawn, of whatever vertex is selected."""
+        return bool(_handles)
+
+    @property
+    def failure(self) -> str:
+        """Why drawing has ended by itself, or an empty text."""
+        return _failure
+
+
+@bpy.app.handlers.persistent
+def _before_load(*_) -> None:
+    stop()
+
+
+def _end() -> None:
+    """Timer."""
+    stop(_failure)
+
+
+def _draw() -> None:
+    """What cannot be drawn ends, not here but when Blender is done with drawing."""
+    global _failure
+    if bpy.app.timers.is_registered(_end):
+        return
+    context = bpy.context
+    if not context.space_data.overlay.show_overlays:
+        return
+    try:
+        region = read_region(context, FitSettings.of(context.scene.skinning_weight_fit))
+        if region is not None:
+            draw(context, region)
+    except SkinningError as error:
+        _failure = str(error)
+    except Exception as error:
+        logger.exception("The reachable region could not be drawn")
+        _failure = f"The reachable region could not be drawn ({type(error).__name__}: {error})"
+    else:
+        return
+    bpy.app.timers.register(_end, first_interval=0.0)
+
+
+def draw(context, region: Region) -> None:
+    """Draw in the pixels of the context's region, over everything."""
+    # It needs scipy, and this module is there without.
+    scale = context.preferences.system.ui_scale
+    view = View.of(context.region_data)
+    size = (context.region.width, context.region.height)
+    gpu.state.blend_set("ALPHA")
+    try:
+        _draw_hull(region, view, size, scale)
+        points = on_screen(region.predictions, view, size)
+        named = len(region.bones) <= MOST_NAMES
+        if named:
+            # What is drawn in pixels is shown as it is, without color management.
+            colors = [(*Color(color.tolist()).from_scene_linear_to_srgb(), 1.0) for color in region.colors]
+            for point, color in zip(points, colors, strict=True):
+                _disc(point, POINT_RADIUS * scale, color, scale)
+        _draw_place(region, view, size, scale)
+        if named:
+            _write_names(region.bones, colors, points, scale)
+    finally:
+        # What follows in the viewport expects this.
+        gpu.state.blend_set("NONE")
+
+
+def on_screen(points: np.ndarray, view, size) -> np.ndarray:
+    """(N, 2) pixels of points (N, 3) in the world, NaN behind the eye. view: a View."""
+    clip = np.column_stack([points, np.ones(len(points))]) @ (view.projection @ view.view).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pixels = (clip[:, :2] / clip[:, 3:] + 1) * (0.5 * np.array(size))
+    pixels[clip[:, 3] <= 0] = np.nan
+    return pixels
+
+
+def _draw_hull(region: Region, view, size, scale) -> None:
+    if not len(region.edges):
+        return
+    ends = on_screen(region.corners, view, size)[region.edges].reshape(-1, 2)
+    ends = ends[np.repeat(np.isfinite(ends.reshape(-1, 4)).all(axis=1), 2)]
+    _lines(ends, OUTLINE_COLOR, (LINE_WIDTH + 2) * scale, size)
+    _lines(ends, HULL_COLOR, LINE_WIDTH * scale, size)
+
+
+def _draw_place(region: Region, view, size, scale) -> None:
+    """Where the vertex is, and the way to where it lands, if that is elsewhere."""
+    if region.landing is None:
+        _disc(on_screen(region.place[None], view, size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
+        return
+    ends = on_screen(np.array([region.place, region.landing]), view, size)
+    missed = np.linalg.norm(ends[1] - ends[0]) > _NOTICEABLE * scale
+    if missed:
+        _lines(ends, MISSED_COLOR, LINE_WIDTH * scale, size)
+    _disc(ends[0], PLACE_RADIUS * scale, MISSED_COLOR if missed else PLACE_COLOR, scale)
+    if missed:
+        _disc(ends[1], PLACE_RADIUS * scale, PLACE_COLOR, scale)
+
+
+def _lines(ends: np.ndarray, color, width: float, size) -> None:
+    """ends (2 n, 2) pixels."""
+    if not len(ends) or not np.isfinite(ends).all():
+        return
+    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+    shader.uniform_float("viewportSize", size)
+    shader.uniform_float("lineWidth", width)
+    shader.uniform_float("color", color)
+    places = [(float(x), float(y), 0.0) for x, y in ends]
+    batch_for_shader(shader, "LINES", {"pos": places}).draw(shader)
+
+
+def _disc(point: np.ndarray, radius: float, color, scale: float) -> None:
+    if not np.isfinite(point).all():
+        return
+    shader = gpu.shader.from_builtin("UNIFORM_COLOR")
+    for size, filled in ((radius + 1.5 * scale, OUTLINE_COLOR), (radius, tuple(map(float, color)))):
+        rim = [(point[0] + size * cos(2 * pi * k / 20), point[1] + size * sin(2 * pi * k / 20)) for k in range(20)]
+        corners = [corner for k in range(1, 19) for corner in (rim[0], rim[k], rim[k + 1])]
+        shader.uniform_float("color", filled)
+        batch_for_shader(shader, "TRIS", {"pos": [(float(x), float(y)) for x, y in corners]}).draw(shader)
+
+
+def _write_names(names, colors, points: np.ndarray, scale: float) -> None:
+    """Each with a dot of its point's color before it: where points are close, names stand farther away."""
+    blf.size(0, TEXT_SIZE * scale)
+    blf.enable(0, blf.SHADOW)
+    blf.shadow(0, 3, 0.0, 0.0, 0.0, 0.9)
+    try:
+        for name, color, (x, y) in zip(names, colors, label_places(points, scale), strict=True):
+            if np.isfinite((x, y)).all():
+                _disc(np.array([x + 4 * scale, y + 4 * scale]), SWATCH_RADIUS * scale, color, scale)
+                blf.color(0, 1.0, 1.0, 1.0, 1.0)
+                blf.position(0, x + 12 * scale, y, 0)
+                blf.draw(0, name)
+    finally:
+        blf.disable(0, blf.SHADOW)
+
+
+def label_places(points: np.ndarray, scale: float) -> np.ndarray:
+    """(N, 2) where to write beside ``points`` (N, 2), each a line below those that are near it."""
+    places = points + np.array([10.0, -4.0]) * scale
+    height, width = LINE_HEIGHT * scale, 10 * LINE_HEIGHT * scale
+    for number, index in enumerate(order := np.argsort(-places[:, 1], kind="stable")):
+        for other in order[:number]:
+            if abs(places[index, 0] - places[other, 0]) < width and places[other, 1] - places[index, 1] < height:
+                places[index, 1] = places[other, 1] - height
+    return places
+
+
+registry = [SkinningReachable]
+
+
+def _handlers():
+    return ((bpy.app.handlers.load_pre, _before_load),)
+
+
+def register() -> None:
+    bpy.types.WindowManager.skinning_reachable = bpy.props.PointerProperty(type=SkinningReachable)
+    add_handlers(_handlers())
+
+
+def unregister() -> None:
+    stop()
+    remove_handlers(_handlers())
+    del bpy.types.WindowManager.skinning_reachable

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bulge bones in an armature: where they are, what drives them, and whose weights they take.
+
+A driver moves or scales the bulge by an angle of another bone relative to its parent, as the pose has it after its
+constraints. The angle is computed from the bone's quaternion, which no rotation mode and no limit of Euler angles
+changes, in an expression that Blender evaluates without Python. ROTATION_DIFF would measure two bones against each
+other, but not against their rest pose. Amount, angles and the slider are properties of the pose bone, to be adjusted
+and keyed.
+"""
+
+import math
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from mathutils import Matrix, Vector
+
+from ...blender import actions, background
+from ...blender.armatures import check_armature, deformed_meshes
+from ...blender.bodies import armature_to_mesh, read_body, stretch_of
+from ...blender.records import has_eigenskin
+from ...blender.weight_tools import check_meshes, check_unlocked
+from ...blender.wording import counted
+from ...core.errors import BadScene, BadSettings
+from ...core.progress import checkpoint
+from .bulge_places import along_bone, carried_skin, on_axis, perpendicular, search_place, unit
+from .bulge_presets import PRESETS
+from .joint_helper_removal import Removed, remove_helpers, removed_on_failure
+from .joint_helper_rig import (
+    BULGE,
+    SKIN,
+    BoneRecord,
+    BoneSpec,
+    add_bones,
+    bone_record,
+    end_bone,
+    find_helpers,
+    free_names,
+    mark_made_animation,
+    next_number,
+)
+from .joint_helper_weights import RECORD, SharedWeights
+
+AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
+
+# A bulge bone's length as a share of its radius. In the driver it stands for the radius, as Apply Scale changes it.
+_LENGTH = 0.5
+
+# Angles in radians of the unit quaternion w, x, y, z: out of the bone's direction, Y, and about an axis.
+_ANGLES = {
+    "BEND": "2*atan2(sqrt(x*x+z*z),sqrt(w*w+y*y))",
+    "TWIST": "2*atan2(y if w>=0 else -y,abs(w))",
+    "X": "2*atan2(x if w>=0 else -x,abs(w))",
+    "Z": "2*atan2(z if w>=0 else -z,abs(w))",
+}
+
+_DESCRIPTIONS = {
+    AMOUNT: ("How far the skin moves, as a share of the bulge's radius", -1.0, 1.0),
+    START: ("Angle at which the bulge begins", -math.pi, math.pi),
+    END: ("Angle at which the bulge is full", -math.pi, math.pi),
+    SLIDER: ("How much of the bulge there is", 0.0, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class BulgeSettings:
+    """A bulge bone to add; see bulge_presets for what it stands for. Angles in radians, radius in the scene's
+    units, amount as a share of the radius; radius and amount 0: the preset's. around: the center is turned about the
+    bone by this angle. center: 'BONE' or 'CURSOR'."""
+
+    preset: str = "BICEPS"
+    driver_bone: str = ""
+    motion: str = "MOVE"
+    measure: str = "BEND"
+    angle_start: float = PRESETS["BICEPS"].angle_start
+    angle_end: float = PRESETS["BICEPS"].angle_end
+    amount: float = 0.0
+    radius: float = 0.0
+    center: str = "BONE"
+    around: float = 0.0
+    along_surface: bool = True
+    mirror: bool = False
+
+    def check(self) -> None:
+        """Raises BadSettings."""
+        if abs(self.angle_end - self.angle_start) < 1e-4:
+            raise BadSettings("The bulge begins and ends at the same angle. Set From and To apart")
+        if not (self.radius >= 0 and math.isfinite(self.radius)):
+            raise BadSettings(f"The radius must not be negative, not {self.radius:g}")
+
+
+@dataclass(frozen=True)
+class AddedBulges:
+    """drivers: the bone that drives each bulge bone, "" for a slider."""
+
+    armature_name: str
+    drivers: dict[str, str]
+    mesh_count: int
+    vertex_count: int
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """The result in one line."""
+        bones = ", ".join(
+            f'"{name}" by {driver or "the slider " + SLIDER.capitalize()}' for name, driver in self.drivers.items()
+        )
+        place = "1 mesh" if self.mesh_count == 1 else f"{self.mesh_count} meshes"
+        bulges = counted(len(self.drivers), "bulge bone")
+        text = f"{self.armature_name}: {bulges} ({bones}) with weights of {self.vertex_count} vertices on {place}"
+        return "; ".join([text, *self.notes])
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A bulge: all lengths in the armature's space. center (3,) on the skin, outward: unit vector (3,); head (3,)."""
+
+    name: str
+    number: int
+    carrier: str
+    driver: str
+    center: np.ndarray
+    outward: np.ndarray
+    head: np.ndarray
+    radius: float
+    amount: float
+
+
+def active_bone(armature) -> str:
+    """The armature's active bone, "" for none."""
+    active = armature.data.bones.active
+    return active.name if active is not None else ""
+
+
+def add_bulges(context, armature, carrier: str, given: BulgeSettings) -> background.Steps[AddedBulges]:
+    """Generator: add a bulge bone that the bone ``carrier`` carries; with ``mirror`` one on the other side, too.
+
+    All meshes that the armature deforms share their weights with it where it reaches. All or nothing. Raises BadScene,
+    BadSettings, BadMesh, BadWeights.
+    """
+    given.check()
+    check_armature(armature)
+    pairs = _pairs(armature, carrier, given)
+    meshes = deformed_meshes(armature)
+    if not meshes:
+        raise BadScene(f'The armature "{armature.name}" deforms no mesh. Bind one to it first')
+    yield 0.0, "Looking for the skin"
+    plans = _plans(context, armature, meshes, pairs, given)
+    shared, bodies = [], {}
+    for ob in meshes:
+        shared.append(SharedWeights(ob, armature))
+        bodies[ob] = read_body(ob), stretch_of(ob) @ armature_to_mesh(ob, armature)[:3]
+        yield 0.2, "Reading weights"
+
+    def work(progress):
+        for done, each in enumerate(shared):
+            for plan in plans:
+                checkpoint(progress, done / len(shared), "Sharing weights")
+                _share(each, *bodies[each.object], plan, given.along_surface)
+
+    yield from background.run_in_worker(work)
+    touched = [each for each in shared if each.changes]
+    for plan in plans:
+        if not any(plan.number in each.changes for each in touched):
+            raise BadScene(
+                f'The bone "{plan.carrier}" has no weights within the radius of the bulge, so nothing would move. '
+                "Choose another bone or center, or a larger radius"
+            )
+    check_meshes([each.object for each in touched], "its weights cannot be shared with a bulge bone")
+    check_unlocked([each.object for each in touched], [plan.carrier for plan in plans])
+    with removed_on_failure(context, armature, [plan.number for plan in plans]):
+        add_bones(context, armature, [_spec(armature, plan) for plan in plans])
+        for plan in plans:
+            _drive(armature, plan, given)
+        for each in touched:
+            each.write()
+    corrected = [each.object.name for each in touched if has_eigenskin(each.object)]
+    return AddedBulges(
+        armature.name,
+        {plan.name: plan.driver for plan in plans},
+        len(touched),
+        sum(int(each.changed.sum()) for each in touched),
+        (f"build the EigenSkin of {', '.join(corrected)} anew",) if corrected else (),
+    )
+
+
+def remove_bulges(context, armature, names) -> Removed:
+    """Remove the bulge bones that are among the bones ``names``, or carried by one (all if None); weights go back.
+
+    Raises BadScene.
+    """
+    check_armature(armature)
+    helpers = find_helpers(armature, (BULGE,))
+    if not helpers:
+        raise BadScene(f'The armature "{armature.name}" has no bulge bones')
+    if names is not None:
+        wanted = set(names)
+        helpers = [helper for helper in helpers if wanted & {helper.start, *helper.bones}]
+        if not helpers:
+            raise BadScene("None of the bones has a bulge. Select the bones that carry them, or remove all")
+    return remove_helpers(context, armature, helpers)
+
+
+def slider_names(armature, name: str) -> list[str]:
+    """The properties of a bulge bone that the panel shows."""
+    return [key for key in (SLIDER, AMOUNT, START, END) if key in armature.pose.bones[name]]
+
+
+def _pairs(armature, carrier: str, given: BulgeSettings) -> list[tuple[str, str]]:
+    """(carrier, driver bone) of each bulge; the driver may be "". Raises BadScene."""
+    bones = armature.data.bones
+    if not carrier:
+        raise BadScene(f'No bone of "{armature.name}" is active. Select the bone that is to carry the bulge')
+    for name in (carrier, given.driver_bone):
+        if name and name not in bones:
+            raise BadScene(f'The armature "{armature.name}" has no bone "{name}"')
+    if not bones[carrier].use_deform:
+        raise BadScene(f'The bone "{carrier}" does not deform. Choose one that does')
+    for name in (carrier, given.driver_bone):
+        if name and bone_record(bones[name]) is not None:
+            raise BadScene(f'The bone "{name}" is a link, twist or bulge bone itself. Choose a bone of the skeleton')
+    preset = PRESETS[given.preset]
+    driver = given.driver_bone
+    if preset.driven and not preset.toward:
+        driver = driver or end_bone(armature, carrier)
+    if preset.driven and not driver:
+        raise BadScene(
+            f'No bone tells when "{carrier}" bulges. Name the Driver Bone: for a chest the upper arm, for a biceps '
+            "the forearm"
+        )
+    pairs = [(carrier, driver)]
+    if given.mirror:
+        other = tuple(bpy.utils.flip_name(name) for name in pairs[0])
+        if other == pairs[0]:
+            raise BadScene(f'The names of "{carrier}" and its driver have no side, such as ".L", to mirror')
+        missing = [name for name in other if name and name not in bones]
+        if missing:
+            raise BadScene(f'The armature "{armature.name}" has no bone "{missing[0]}" on the other side')
+        pairs.append(other)
+    return pairs
+
+
+def _plans(context, armature, meshes, pairs, given: BulgeSettings) -> list[_Plan]:
+    preset = PRESETS[given.preset]
+    scale = np.linalg.norm(np.array(armature.matrix_world, dtype=np.float64)[:3, :3], axis=0).mean()
+    if scale == 0:
+        raise BadScene(f'The armature "{armature.name}" has a scale of zero. Set it to another value')
+    number = next_number(armature, meshes, RECORD)
+    plans: list[_Plan] = []
+    bones = armature.data.bones
+    for place, (carrier, driver) in enumerate(pairs):
+        bone = bones[carrier]
+        if place == 0:
+            start, outward = search_place(context, armature, carrier, driver, given)
+        else:
+            # Bones of the other side may have other rolls.
+            start, outward = start * [-1, 1, 1], outward * [-1, 1, 1]
+        skin = carried_skin(armature, meshes, carrier)
+        if given.center == "CURSOR":
+            center = np.array(skin.find_nearest(Vector(start))[0], dtype=np.float64)
+            across = perpendicular(bone, center - np.array(bone.head_local, dtype=np.float64))
+            outward = unit(across) if np.linalg.norm(across) > 1e-6 * bone.length else outward
+        else:
+            hit = skin.ray_cast(Vector(start), Vector(outward))[0]
+            center = np.array(hit if hit is not None else skin.find_nearest(Vector(start))[0], dtype=np.float64)
+        # Rigs cut limbs into bones as they like: a chest's size is better told by where the arm is.
+        measured = (bones[driver].head_local - along_bone(bone, preset.place)).length if preset.toward else bone.length
+        radius = given.radius / scale or preset.radius * measured
+        inside = given.motion == "SCALE"
+        head = np.array(on_axis(bone, center) if inside else center - 0.5 * radius * outward)
+        named_by = next((bone for bone in (carrier, driver) if bpy.utils.flip_name(bone) != bone), carrier)
+        (name,) = free_names(armature, meshes, named_by, "bulge", 1, [plan.name for plan in plans])
+        amount = given.amount or preset.amount
+        plans.append(_Plan(name, number + place, carrier, driver, center, outward, head, radius, amount))
+    return plans
+
+
+def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_surface: bool) -> None:
+    """Give a bulge bone its weights on a mesh."""
+    from ...core.binding.bulge import add_soft_bone, soft_region
+
+    (own,) = each.add_names([plan.name])
+    carrier = each.index(plan.carrier)
+    center = to_body[:, :3] @ plan.center + to_body[:, 3]
+    radius = plan.radius * abs(np.linalg.det(to_body[:, :3])) ** (1 / 3)
+    near = np.linalg.norm(body.rest - center, axis=1) <= radius
+    if not each.has_weights([plan.carrier]) or not near.any():
+        return
+    region = soft_region(body, center, radius, along_surface=along_surface)
+    if along_surface:
+        # A mesh that only lies beside the bulge, such as a sleeve, has the center moved to its own nearest point.
+        region = np.minimum(region, soft_region(body, center, radius, along_surface=False))
+    # That the carrier is not locked is said of all meshes at once.
+    locked = each.locked & (np.arange(len(each.locked)) != carrier)
+    rows = add_soft_bone(
+        each.bones,
+        each.weights,
+        own,
+        region,
+        carrier=carrier,
+        max_influences=each.max_influences,
+        locked=locked,
+    )
+    each.take(plan.number, [own], [carrier], *rows)
+
+
+def _spec(armature, plan: _Plan) -> BoneSpec:
+    """The bone: its Y axis points outward, its Z axis along its carrier as far as that can be."""
+    carrier = armature.data.bones[plan.carrier]
+    along = np.array(carrier.tail_local - carrier.head_local, dtype=np.float64)
+    along = along - plan.outward * (plan.outward @ along)
+    along = unit(along if np.linalg.norm(along) > 1e-9 else np.cross(plan.outward, np.roll(plan.outward, 1)))
+    matrix = Matrix(np.column_stack([np.cross(plan.outward, along), plan.outward, along]).tolist()).to_4x4()
+    matrix.translation = plan.head
+    record = BoneRecord(BULGE, plan.number, SKIN, 1, plan.driver)
+    return BoneSpec(plan.name, plan.carrier, matrix, _LENGTH * plan.radius, record)
+
+
+def _drive(armature, plan: _Plan, given: BulgeSettings) -> None:
+    """Give a bulge bone its properties and drivers."""
+    bone = armature.pose.bones[plan.name]
+    values = {AMOUNT: plan.amount}
+    if plan.driver:
+        values |= {START: given.angle_start, END: given.angle_end}
+        share = f"smoothstep({START},{END},{_ANGLES[given.measure]})"
+    else:
+        values |= {SLIDER: 0.0}
+        share = SLIDER
+    for key, value in values.items():
+        description, least, most = _DESCRIPTIONS[key]
+        bone[key] = float(value)
+        angle = key in (START, END)
+        bone.id_properties_ui(key).update(
+            description=description,
+            default=float(value),
+            soft_min=least,
+            soft_max=most,
+            subtype="ANGLE" if angle else "FACTOR" if key == SLIDER else "NONE",
+        )
+        # So that an animator who overrides the linked character can key the slider.
+        bone.property_overridable_library_set(f'["{key}"]', True)
+    if armature.animation_data is None:
+        mark_made_animation(armature, plan.name)
+    if given.motion == "MOVE":
+        curves = [(bone.driver_add("location", 1), f"{1 / _LENGTH:g}*length*{AMOUNT}*{share}")]
+    else:
+        curves = [(bone.driver_add("scale", axis), f"1+{AMOUNT}*{share}") for axis in range(3)]
+    for curve, expression in curves:
+        for modifier in list(curve.modifiers):
+            curve.modifiers.remove(modifier)
+        paths = {key: f'["{key}"]' for key in values} | ({"length": ".bone.length"} if given.motion == "MOVE" else {})
+        _fill(curve.driver, armature, plan, paths, expression)
+
+
+def _fill(driver, armature, plan: _Plan, paths: dict[str, str], expression: str) -> None:
+    """paths: of the variables' properties, from the pose bone on."""
+    driver.type = "SCRIPTED"
+    for name, path in paths.items():
+        variable = driver.variables.new()
+        variable.name = name
+        target = variable.targets[0]
+        target.id = armature
+        target.data_path = actions.bone_path(plan.name) + path
+    for channel in "wxyz" if plan.driver else "":
+        variable = driver.variables.new()
+        variable.name, variable.type = channel, "TRANSFORMS"
+        target = variable.targets[0]
+        target.id, target.bone_target = armature, plan.driver
+        target.transform_type, target.rotation_mode = f"ROT_{channel.upper()}", "QUATERNION"
+        target.transform_space = "LOCAL_SPACE"
+    driver.expression = expression

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panels of joint helpers: those that there are, and what adds bone links, twist bones and bulge bones."""
+
+import bpy
+
+from ...blender import background
+from ...blender.bone_selection import selected_bones
+from ...blender.job_checks import active_object, reason_not_to_work
+from ...blender.wording import counted
+from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_text, split_layout
+from .bulge_bones import slider_names
+from .bulge_presets import PRESETS
+from .joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
+
+# More would fill the sidebar.
+_SHOWN = 24
+_SHOWN_NAMES = 3
+
+
+class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
+    bl_label = "Bone Links and Bulges"
+    bl_idname = "SKINNING_PT_joint_helpers"
+    bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Add Bone Links", "Remove Bone Links", "Add Bulge Bone", "Remove Bulge Bone")
+
+    def draw(self, context):
+        layout = self.layout
+        reason = reason_not_to_work(context, helped_armature)
+        job = background.running_job()
+        if job is not None:
+            draw_job(layout, job)
+            return
+        if reason:
+            draw_text(layout, context, reason, "INFO")
+            return
+        draw_failure(layout, context, SKINNING_PT_joint_helpers)
+        armature = helped_armature(context, active_object(context))
+        helpers = find_helpers(armature)
+        if not helpers:
+            draw_text(layout, context, "The armature has no bone links, twist bones or bulge bones yet", "INFO")
+        for helper in helpers[:_SHOWN]:
+            _draw_helper(layout, armature, helper)
+        if len(helpers) > _SHOWN:
+            layout.label(text=f"and {len(helpers) - _SHOWN} more")
+
+
+class _Part(SidebarPanel):
+    """Mix-in of the panels inside."""
+
+    bl_parent_id = "SKINNING_PT_joint_helpers"
+
+    @classmethod
+    def poll(cls, context):
+        return not reason_not_to_work(context, helped_armature)
+
+
+class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
+    bl_label = "Bone Links"
+    bl_idname = "SKINNING_PT_bone_links"
+
+    def draw(self, context):
+        layout = split_layout(self)
+        armature = helped_armature(context, active_object(context))
+        settings = armature.skinning_joint_helpers
+        layout.prop(settings, "kind", expand=True)
+        layout.prop(settings, "all_joints")
+        if not settings.all_joints:
+            _draw_names(layout, "Joints" if settings.kind == LINKS else "Bones", selected_bones(armature))
+        layout.prop(settings, "count")
+        column = layout.column()
+        column.active = settings.count == 0 or settings.all_joints
+        column.prop(settings, "threshold")
+        column.prop(settings, "most")
+        if settings.kind == LINKS:
+            layout.prop(settings, "reach")
+        layout.prop(settings, "mirror")
+        button = layout.row()
+        button.scale_y = 1.5
+        text = "Add Bone Links" if settings.kind == LINKS else "Add Twist Bones"
+        button.operator("skinning.add_bone_links", text=text, icon="CONSTRAINT_BONE")
+
+
+class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
+    bl_label = "Bulge Bones"
+    bl_idname = "SKINNING_PT_bulge_bones"
+    # Both open are longer than a window is high.
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = split_layout(self)
+        armature = helped_armature(context, active_object(context))
+        settings = armature.skinning_joint_helpers
+        layout.prop(settings, "preset")
+        active = armature.data.bones.active
+        _draw_names(layout, "Bone", [active.name] if active is not None else [])
+        layout.prop_search(settings, "driver_bone", armature.data, "bones")
+        preset = PRESETS[settings.preset]
+        layout.prop(settings, "motion")
+        if preset.driven or settings.driver_bone:
+            layout.prop(settings, "measure")
+            column = layout.column(align=True)
+            column.prop(settings, "angle_start")
+            column.prop(settings, "angle_end")
+        layout.prop(settings, "amount")
+        layout.prop(settings, "radius")
+        layout.prop(settings, "along_surface")
+        layout.prop(settings, "center")
+        if settings.center == "BONE":
+            layout.prop(settings, "around")
+        layout.prop(settings, "mirror")
+        button = layout.row()
+        button.scale_y = 1.5
+        button.operator("skinning.add_bulge_bone", icon="BONE_DATA")
+
+
+def _draw_helper(layout, armature, helper) -> None:
+    box = layout.box().column(align=True)
+    row = box.row()
+    if helper.kind == BULGE:
+        row.label(text=helper.skin[0], icon="BONE_DATA")
+        row.operator("skinning.remove_bulge_bone", text="", icon="X", emboss=False).bones = helper.skin[0]
+        bone = armature.pose.bones[helper.skin[0]]
+        sliders = box.column(align=True)
+        sliders.use_property_split = True
+        for name in slider_names(armature, helper.skin[0]):
+            sliders.prop(bone, f'["{name}"]', text=_LABELS[name])
+        return
+    links = counted(len(helper.skin), "link" if helper.kind == LINKS else "twist bone")
+    row.label(text=f"{helper.joint}: {links}", icon="CONSTRAINT_BONE" if helper.kind == LINKS else "MOD_SCREW")
+    row.operator("skinning.remove_bone_links", text="", icon="X", emboss=False).joints = helper.skin[0]
+
+
+_LABELS = {"amount": "Amount", "angle_start": "From", "angle_end": "To", "bulge": "Bulge"}
+
+
+def _draw_names(layout, label: str, names: list[str]) -> None:
+    row = layout.split(factor=0.4)
+    side = row.row()
+    side.alignment = "RIGHT"
+    side.label(text=label)
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    row.label(text=", ".join(names[:_SHOWN_NAMES]) + more if names else "none selected")
+
+
+registry = [SKINNING_PT_joint_helpers, SKINNING_PT_bone_links, SKINNING_PT_bulge_bones]

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Poses of an armature's bones as keyframes of their own channels, whatever their parents do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from mathutils import Matrix, Quaternion
+
+from ...blender import actions
+from ...core import affine_chain
+
+_TRANSFORM_PATHS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
+_ROTATION_PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
+# Linear parts that differ by less from a rotation are one: matrices are in single precision.
+_NO_SCALE = 2e-5
+# Of a bone's matrix: shear beyond this is said.
+_NO_SHEAR = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class WantedPoses:
+    """bones: names; matrices (F, P, 4, 4): their poses in the armature's space. jointed (P,) bool: whose heads are to
+    be where their parents take them, whatever the matrices say. chains: for a bone with a parent at the same place that
+    is its own alone, the name of that, which is keyed in its stead; both are where ``shears``."""
+
+    bones: tuple[str, ...]
+    matrices: np.ndarray
+    jointed: np.ndarray
+    chains: dict[str, str]
+    shears: bool
+
+
+def transform_paths(name: str) -> list[str]:
+    """The data paths of a pose bone's channels."""
+    return [f"{actions.bone_path(name)}.{path}" for path in _TRANSFORM_PATHS]
+
+
+def write_poses(
+    armature, container, wanted: WantedPoses, motion, times: np.ndarray, extents=None
+) -> tuple[dict[str, np.ndarray], float]:
+    """Key the bones of ``wanted`` in ``container`` (see ``actions.curve_container``) at ``times``.
+
+    motion: the RigMotion of all bones as they are: those that are not keyed keep their channels, and move with their
+    parents. extents (P, 3): how far what each bone moves reaches along its axes, for chains.
+    Returns the poses (F, 4, 4) of the bones with keys, by name, that these make, and the largest shear, as a share,
+    that bones without a chain could not be keyed with.
+    """
+    bones = armature.data.bones
+    keyed = {name: index for index, name in enumerate(wanted.bones)}
+    upper = {parent: name for name, parent in wanted.chains.items()}
+    poses: dict[str, np.ndarray] = {}
+    place, sheared = motion.place, 0.0
+    changed: set[str] = set()
+    for bone in _parents_first(bones):
+        name = bone.name
+        parent = poses.get(bone.parent.name) if bone.parent is not None else None
+        if name in upper:
+            # A chain's parent is posed with its child, but has to be there for it.
+            changed.add(name)
+            index = keyed[upper[name]]
+            if wanted.shears:
+                poses[name] = _key_chain(armature, container, bone, wanted, index, parent, times, extents)
+            else:
+                poses[name], lost = _key_bone(armature, container, bone, wanted, index, parent, times)
+                _key_rest(armature, container, wanted.bones[index], times)
+                sheared = max(sheared, lost)
+        elif name in wanted.chains:
+            changed.add(name)
+            poses[name] = wanted.matrices[:, keyed[name]] if wanted.shears else parent
+        elif name in keyed:
+            changed.add(name)
+            index = keyed[name]
+            poses[name], lost = _key_bone(armature, container, bone, wanted, index, parent, times)
+            sheared = max(sheared, lost)
+        elif bone.parent is not None and bone.parent.name in changed and name in place:
+            changed.add(name)
+            poses[name] = _composed(bone, motion.basis[:, place[name]], parent)
+        elif name in place:
+            poses[name] = motion.pose[:, place[name]]
+        else:
+            poses[name] = _composed(bone, np.broadcast_to(np.eye(4), (len(times), 4, 4)), parent)
+    made = {*wanted.bones, *wanted.chains.values()} - (set(wanted.chains) if wanted.shears else set())
+    return {name: poses[name] for name in made}, sheared
+
+
+def _parents_first(bones):
+    waiting = [bone for bone in bones if bone.parent is None]
+    while waiting:
+        bone = waiting.pop()
+        yield bone
+        waiting += bone.children
+
+
+def _key_bone(armature, container, bone, wanted: WantedPoses, index: int, parent, times):
+    """Key one bone; its poses (F, 4, 4) with these keys, and the shear that is lost."""
+    basis = _local(bone, wanted.matrices[:, index], parent)
+    if wanted.jointed[index]:
+        basis[:, :3, 3] = 0.0
+    linear = basis[:, :3, :3]
+    rigid = np.abs(linear.swapaxes(1, 2) @ linear - np.eye(3)).max() < _NO_SCALE and np.linalg.det(linear).min() > 0
+    matrices = basis[:, None, :3]
+    if rigid:
+        location, rotation = affine_chain.rigid_channels(matrices)
+        scale = np.ones_like(location)
+    else:
+        location, rotation, scale = affine_chain.scaled_channels(matrices)
+    _write(armature, container, bone.name, location[:, 0], rotation[:, 0], scale[:, 0], times)
+    made = np.tile(np.eye(4), (len(times), 1, 1))
+    made[:, :3, :3] = _rotations(rotation[:, 0]) * scale[:, 0, None]
+    made[:, :3, 3] = location[:, 0]
+    size = np.maximum(np.abs(linear).max(axis=(1, 2)), 1e-9)
+    lost = float((np.abs(made[:, :3, :3] - linear).max(axis=(1, 2)) / size).max())
+    return _composed(bone, made, parent), lost if lost > _NO_SHEAR else 0.0
+
+
+def _key_rest(armature, container, name: str, times) -> None:
+    still = np.zeros((len(times), 3))
+    _write(armature, container, name, still, np.tile([1.0, 0.0, 0.0, 0.0], (len(times), 1)), still + 1.0, times)
+
+
+def _key_chain(armature, container, bone, wanted: WantedPoses, index: int, parent, times, extents):
+    """Key a chain of two bones, of which ``bone`` is the parent, to the affine poses of its child; its own poses."""
+    basis = _local(bone, wanted.matrices[:, index], parent)
+    if wanted.jointed[index]:
+        basis[:, :3, 3] = 0.0
+    chain = affine_chain.split(basis[:, None, :3], None if extents is None else extents[index][None])
+    _write(armature, container, bone.name, chain.location[:, 0], chain.rotation[:, 0], chain.scale[:, 0], times)
+    still = np.zeros_like(chain.location[:, 0])
+    child_scale = np.broadcast_to(chain.child_scale[0], still.shape)
+    _write(armature, container, wanted.bones[index], still, chain.child_rotation[:, 0], child_scale, times)
+    made = np.tile(np.eye(4), (len(times), 1, 1))
+    made[:, :3, :3] = _rotations(chain.rotation[:, 0]) * chain.scale[:, 0, None]
+    made[:, :3, 3] = chain.location[:, 0]
+    return _composed(bone, made, parent)
+
+
+def _rotations(quaternions: np.ndarray) -> np.ndarray:
+    from ...core.quaternions import to_matrices
+
+    return to_matrices(quaternions)
+
+
+def _rest(bone) -> np.ndarray:
+    return np.array(bone.matrix_local, dtype=np.float64)
+
+
+def _frame_of(bone, parent) -> np.ndarray | None:
+    """(F, 4, 4), or (4, 4) for all frames: what a bone's own channels are relative to, its parent's poses being
+    ``parent`` (or None); None where they are not relative to any one matrix."""
+    if not bone.use_local_location:
+        return None
+    if parent is None:
+        return _rest(bone)
+    if bone.use_inherit_rotation and bone.inherit_scale == "FULL":
+        return parent @ np.linalg.solve(_rest(bone.parent), _rest(bone))
+    return None
+
+
+def _local(bone, poses: np.ndarray, parent) -> np.ndarray:
+    """The bone's own channels (F, 4, 4) for its ``poses`` (F, 4, 4), its parent's being ``parent`` (or None)."""
+    frame = _frame_of(bone, parent)
+    return _converted(bone, poses, parent, invert=True) if frame is None else np.linalg.inv(frame) @ poses
+
+
+def _composed(bone, basis: np.ndarray, parent) -> np.ndarray:
+    """The inverse of ``_local``."""
+    frame = _frame_of(bone, parent)
+    return _converted(bone, basis, parent, invert=False) if frame is None else frame @ basis
+
+
+def _converted(bone, matrices: np.ndarray, parent, *, invert: bool) -> np.ndarray:
+    """By Blender itself, frame by frame, where a bone does not inherit all of its parent."""
+    parents = [{}] * len(matrices)
+    if parent is not None:
+        above = bone.parent.matrix_local
+        parents = [{"parent_matrix": Matrix(each.tolist()), "parent_matrix_local": above} for each in parent]
+    return np.array([
+        bone.convert_local_to_pose(Matrix(matrix.tolist()), bone.matrix_local, **of_parent, invert=invert)
+        for matrix, of_parent in zip(matrices, parents, strict=True)
+    ], dtype=np.float64)  # fmt: skip
+
+
+def _write(armature, container, name: str, location, rotation, scale, times) -> None:
+    """Key a pose bone's channels: location and scale (F, 3), rotation (F, 4) in the bone's own rotation mode."""
+    bone = armature.pose.bones[name]
+    path, values = rotation_values(bone.rotation_mode, rotation)
+    prefix = actions.bone_path(name)
+    for channel, columns in (("location", location), (path, values), ("scale", scale)):
+        actions.write_channels(container, f"{prefix}.{channel}", columns, times, name)
+
+
+def rotation_values(mode: str, rotation: np.ndarray) -> tuple[str, np.ndarray]:
+    """The property that turns a pose bone in its rotation ``mode``, and its values (F, D) for continuous quaternions
+    ``rotation`` (F, 4)."""
+    path = _ROTATION_PATHS.get(mode, "rotation_euler")
+    if mode == "QUATERNION":
+        return path, rotation
+    if mode == "AXIS_ANGLE":
+        length = np.linalg.norm(rotation[:, 1:], axis=1)
+        angle = 2.0 * np.arctan2(length, rotation[:, 0])
+        axis = np.where(length[:, None] > 1e-9, rotation[:, 1:] / np.maximum(length, 1e-9)[:, None], [0.0, 1.0, 0.0])
+        return path, np.column_stack([angle, axis])
+    values, before = np.empty((len(rotation), 3)), None
+    for row, quaternion in enumerate(rotation):
+        turn = Quaternion(quaternion)
+        before = turn.to_euler(mode) if before is None else turn.to_euler(mode, before)
+        values[row] = before
+    return path, values

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of partial solves: weights, motion or helper bones for a rig of which the rest is given."""
+
+import bpy
+
+from ...blender import background
+from ...blender.character import target_mesh
+from ...blender.job_checks import active_object, reason_not_to_work
+from ...blender.records import read_record
+from ...blender.wording import counted, sentence
+from ...core.errors import SkinningError
+from ...ui.drawing import (
+    SidebarPanel,
+    draw_failure,
+    draw_frame_range,
+    draw_job,
+    draw_mesh,
+    draw_rows,
+    draw_text,
+    idle_column,
+    split_layout,
+)
+from .added_bones import added_helpers
+from .partial_helper_removal import rig_with_helpers
+from .partial_parts import armature_meant, parts_of, reason_not_to_solve
+from .partial_steps import FIGURES_PROPERTY, PartialFigures
+
+
+class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
+    bl_label = "Partial Solves"
+    bl_idname = "SKINNING_PT_partial_solves"
+    bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Solve Weights", "Solve Motion", "Add Helper Bones", "Remove Helper Bones")
+
+    def draw(self, context):
+        layout = split_layout(self)
+        settings = context.scene.skinning_partial
+        job = background.running_job()
+        column = idle_column(layout)
+        draw_mesh(column, context)
+        column.prop_search(settings, "armature", context.scene, "objects", icon="ARMATURE_DATA")
+        column.prop_search(settings, "target", context.scene, "objects", icon="MESH_DATA")
+        meant = meant_text(context) if job is None else ""
+        if meant:
+            draw_text(column, context, meant, "INFO")
+        draw_frame_range(column, context.scene, settings)
+        if job is not None:
+            draw_job(layout, job)
+        mesh = target_mesh(context)
+        mesh = mesh if mesh is not None and mesh.type == "MESH" else None
+        _draw_weights(layout, context, settings.weights, mesh, job)
+        _draw_transforms(layout, context, settings.transforms, job)
+        _draw_helpers(layout, context, settings.helpers, mesh, job)
+        draw_failure(layout, context, SKINNING_PT_partial_solves)
+        figures = read_record(mesh, FIGURES_PROPERTY, PartialFigures) if mesh is not None else None
+        if figures is not None:
+            _draw_figures(layout, context, figures)
+
+
+def meant_text(context) -> str:
+    """Which objects a solve would work on, where the selection says it and not the panel's fields; "" where they do, or
+    where it could not start."""
+    settings = context.scene.skinning_partial
+    if settings.armature and settings.target:
+        return ""
+    try:
+        parts = parts_of(context, active_object(context), settings.armature, settings.target, weighted=False)
+    except SkinningError:
+        return ""
+    target = f"the animation that {parts.mesh.name} itself has" if parts.own else parts.target.name
+    return f"{parts.mesh.name}, moved by the bones of {parts.armature.name}, is fitted to {target}"
+
+
+def _draw_weights(layout, context, settings, mesh, job) -> None:
+    header, body = layout.panel("skinning_partial_weights")
+    header.label(text="Solve Weights")
+    if body is None:
+        return
+    column = body.column()
+    column.enabled = job is None
+    column.prop(settings, "max_influences")
+    column.prop(settings, "smoothness")
+    _draw_locked(column, settings, mesh)
+    reason = _reason(context, job, weighted=False)
+    _draw_button(body, context, "skinning.solve_weights", "Solve Weights", "MOD_VERTEX_WEIGHT", job, reason)
+
+
+def _draw_transforms(layout, context, settings, job) -> None:
+    header, body = layout.panel("skinning_partial_transforms", default_closed=True)
+    header.label(text="Solve Motion")
+    if body is None:
+        return
+    column = body.column()
+    column.enabled = job is None
+    column.prop(settings, "bone_kind")
+    column.prop(settings, "rotation_only")
+    reason = _reason(context, job, weighted=True, writes_weights=False)
+    _draw_button(body, context, "skinning.solve_transforms", "Solve Motion", "ACTION", job, reason)
+
+
+def _draw_helpers(layout, context, settings, mesh, job) -> None:
+    header, body = layout.panel("skinning_partial_helpers", default_closed=True)
+    header.label(text="Helper Bones")
+    if body is None:
+        return
+    column = body.column()
+    column.enabled = job is None
+    column.prop(settings, "bone_count")
+    column.prop(settings, "bone_kind")
+    column.prop(settings, "max_influences")
+    column.prop(settings, "own_weights")
+    _draw_locked(column, settings, mesh)
+    reason = _reason(context, job, weighted=True)
+    _draw_button(body, context, "skinning.add_helper_bones", "Add Helper Bones", "BONE_DATA", job, reason)
+    _draw_removal(body, context, job)
+
+
+def _draw_removal(layout, context, job) -> None:
+    """The button that takes helper bones away, where the armature has some."""
+    name = context.scene.skinning_partial.armature
+    try:
+        armature = armature_meant(context, active_object(context), name)
+    except SkinningError:
+        return
+    count = len(added_helpers(armature))
+    if not count:
+        return
+    reason = "" if job is not None else reason_not_to_work(context, lambda *each: rig_with_helpers(*each, name))
+    layout.label(text=f"{armature.name}: {counted(count, 'helper bone')}", icon="BONE_DATA")
+    text = "Remove Helper Bones"
+    _draw_button(layout, context, "skinning.remove_helper_bones", text, "X", job, reason).armature = armature.name
+
+
+def _draw_locked(column, settings, mesh) -> None:
+    if mesh is not None:
+        column.prop_search(settings, "locked_vertices", mesh, "vertex_groups", text="Locked Vertices")
+    else:
+        column.prop(settings, "locked_vertices")
+
+
+def _reason(context, job, **needs: bool) -> str:
+    return "" if job is not None else reason_not_to_solve(context, **needs)
+
+
+def _draw_button(layout, context, operator: str, text: str, icon: str, job, reason: str):
+    """The button, with the reason below why it cannot be pressed; returns the operator's properties."""
+    button = layout.row()
+    button.scale_y = 1.5
+    button.enabled = job is None and not reason
+    properties = button.operator(operator, text=text, icon=icon)
+    if reason:
+        draw_text(layout, context, reason, "INFO")
+    return properties
+
+
+def _draw_figures(layout, context, figures: PartialFigures) -> None:
+    for text in (figures.warning, *figures.omissions):
+        if text:
+            draw_text(layout, context, sentence(text), "ERROR")
+    header, body = layout.panel("skinning_partial_figures")
+    header.label(text=f"Last Solve: {figures.title}")
+    if body is None:
+        return
+    before = [("Before", f"{figures.e_rms_before:.3f}")] if figures.e_rms_before >= 0 else []
+    draw_rows(
+        body,
+        [
+            ("E_RMS", f"{figures.e_rms:.3f}"),
+            *before,
+            ("Largest Error", f"{figures.max_error:.3f}"),
+            ("Target", figures.target),
+            ("Frames", f"{figures.frame_start:g} – {figures.frame_end:g}"),
+        ],
+    )
+
+
+registry = [SKINNING_PT_partial_solves]

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Add Helper Bones: bones beside a rig's own, which stay as they are."""
+
+import time
+
+import numpy as np
+
+from ...blender import actions, background
+from ...blender.armatures import check_armature
+from ...blender.bodies import deforming_bones
+from ...blender.bone_weights import BoneWeights, write_bone_weights
+from ...blender.object_checks import object_label
+from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
+from ...blender.weight_tools import check_unchanged, forget_figures
+from ...blender.wording import counted, vertices_text
+from ...core.errors import BadScene
+from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX, NewBone, free_name
+from .bone_keys import WantedPoses
+from .keyable_bones import check_keyable
+from .partial_notes import bare_notes, target_notes
+from .partial_parts import Parts, parts_of, plain_copy
+from .partial_steps import (
+    Frames,
+    Reading,
+    apply_motion,
+    error_of,
+    finished,
+    locked_by_group,
+    matrices_in_armature_space,
+    new_motion,
+    part_of,
+    read_parts,
+)
+
+# Of the sizes of a bone's pose, the smallest by the largest: flatter ones carry no helpers.
+_FLATTEST = 0.1
+
+
+def add_helper_bones(
+    context,
+    object,
+    armature: str = "",
+    target: str = "",
+    frames: Frames | None = None,
+    bone_count: int = 4,
+    bone_kind: str = "RIGID",
+    max_influences: int = 8,
+    own_weights: str = "KEEP",
+    locked_vertices: str = "",
+) -> background.Steps:
+    """Generator: helper bones that bring the mesh closer to the target than the rig's own do; returns a PartialResult,
+    yields (fraction, stage).
+
+    The rig's own bones and their action stay as they are: helpers hang on those of them that share most vertices with
+    them, and are keyed in a copy of the action. Raises SkinningError, and then has changed nothing.
+    """
+    from ...core.decomposition.helper_bones import add_helper_bones as solve
+
+    begin, frames = time.perf_counter(), frames or Frames()
+    parts = parts_of(context, object, armature, target, weighted=True)
+    check_armature(parts.armature)
+    check_keyable(parts.armature, ())
+    if bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
+        check_even_scale(parts.mesh)
+    locked = locked_by_group(parts.mesh, locked_vertices)
+    reading = yield from read_parts(context, parts, frames, deforming_bones(parts.armature))
+    before = reading.weights
+    rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    solving = background.run_in_worker(
+        lambda progress: solve(
+            reading.animation,
+            rest,
+            matrices,
+            before.bones,
+            before.weights,
+            bone_count,
+            bone_kind=bone_kind,
+            max_influences=max_influences,
+            own_weights=own_weights,
+            locked_bones=before.locked,
+            locked_vertices=locked,
+            progress=progress,
+        )
+    )
+    helpers = yield from part_of(solving, 0.4, 0.7, "Solving for helper bones")
+    if not helpers.e_rms < helpers.e_rms_before:
+        raise _no_help(parts)
+    own_count = len(before.names)
+    kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=own_count + bone_count)[own_count:])
+    place = np.zeros(own_count + bone_count, np.int64)
+    place[:own_count] = np.arange(own_count)
+    place[own_count + kept] = own_count + np.arange(len(kept))
+    bones, transforms = place[helpers.bones], helpers.transforms[:, kept]
+    placement = _placement(reading, rest, helpers, bones, kept, bone_kind)
+    steady = _steady_bones(reading.motion, before.names)
+    specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, bone_kind)
+    names = tuple(spec.name for spec in specs if spec.deforms)
+    rest_matrices = np.tile(np.eye(4), (len(kept), 1, 1))
+    rest_matrices[:, :3, :3], rest_matrices[:, :3, 3] = placement.axes, placement.heads
+    times = actions.key_times(context.scene, reading.animation.frame_numbers)
+    wanted = WantedPoses(
+        names,
+        matrices_in_armature_space(transforms, reading.motion) @ rest_matrices,
+        np.zeros(len(names), bool),
+        chains,
+        bone_kind == "AFFINE",
+    )
+    after = _with_helpers(before, names)
+    rows = np.flatnonzero(helpers.changed)
+    with new_motion(context, parts, specs, wanted, reading, times, None, "helpers") as (copy, action, _):
+        with plain_copy(parts) as probe:
+            meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85)
+        with plain_copy(parts, copy) as probe:
+            write_bone_weights(probe, after, bones[rows], helpers.weights[rows], rows)
+            meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
+        if not meter.e_rms < meter_before.e_rms:
+            raise _no_help(parts)
+        check_unchanged(parts.mesh, len(rest))
+        apply_motion(context, parts.armature, specs, action)
+    write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
+    forget_figures(parts.mesh)
+    parts.mesh.data.update()
+    notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
+    if len(kept) < bone_count:
+        notes.append(f"{bone_count - len(kept)} more would not help")
+    done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '
+    done += f"{vertices_text(len(rows))} with new weights"
+    return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes)
+
+
+def _no_help(parts: Parts) -> BadScene:
+    return BadScene(
+        f'No helper bone brings {object_label(parts.mesh)} closer to its target: "{parts.armature.name}" follows it '
+        "as closely as it can"
+    )
+
+
+def _with_helpers(before: BoneWeights, names) -> BoneWeights:
+    return BoneWeights(
+        (*before.names, *names),
+        before.bones,
+        before.weights,
+        before.totals,
+        np.concatenate([before.locked, np.zeros(len(names), bool)]),
+    )
+
+
+def _placement(reading: Reading, rest: np.ndarray, helpers, bones: np.ndarray, kept: np.ndarray, bone_kind: str):
+    """Where the ``kept`` of ``helpers`` (a core HelperBones) lie in the armature's space; bones (N, K): the rig's own,
+    then these."""
+    from ...core.bone_placement import place_bones
+
+    to_armature, own_count = reading.motion.to_armature[0], len(reading.weights.names)
+    in_armature = rest @ to_armature[:3, :3].T + to_armature[:3, 3]
+    axes = _turned_axes(to_armature, helpers.bone_axes[kept]) if bone_kind == "SCALED" else None
+    weights = np.where(bones >= own_count, helpers.weights, 0.0)
+    return place_bones(in_armature, np.maximum(bones - own_count, 0), weights, len(kept), axes)
+
+
+def _turned_axes(to_armature: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    turned = to_armature[:3, :3] @ axes
+    return turned / np.linalg.norm(turned, axis=1, keepdims=True)
+
+
+def _steady_bones(motion, names) -> np.ndarray:
+    """(P,) bool: the bones that other bones may hang on: what they flatten or mirror could not be undone below."""
+    linear = motion.pose[:, [motion.place[name] for name in names], :3, :3]
+    sizes = np.linalg.svd(linear, compute_uv=False)
+    upright = np.linalg.det(linear) > 0
+    return (upright & (sizes[..., 2] > _FLATTEST * sizes[..., 0])).all(axis=0)
+
+
+def weights_beside(bones, weights, count: int, bone: int) -> np.ndarray:
+    """(count,): how much each of the first ``count`` of the bones of the rows ``bones`` and ``weights`` (N, K) shares
+    vertices with another ``bone``."""
+    share = np.where(bones == bone, weights, 0.0).sum(axis=1)
+    beside = np.where(bones < count, weights, 0.0) * share[:, None]
+    return np.bincount(np.minimum(bones, count - 1).ravel(), beside.ravel(), count)
+
+
+def _helper_specs(parts: Parts, own_names, steady, bones, weights, placement, bone_kind: str):
+    """The bones to add, a parent before each that may shear; and which they are."""
+    own_count, taken = len(own_names), {bone.name for bone in parts.armature.data.bones}
+    taken |= set(parts.mesh.vertex_groups.keys())
+    digits = max(2, len(str(len(placement.heads))))
+    specs, chains = [], {}
+    for helper in range(len(placement.heads)):
+        common = weights_beside(bones, weights, own_count, own_count + helper)
+        parent = own_names[int(np.argmax(common))]
+        hangs = steady[int(np.argmax(common))]
+        matrix = np.eye(4)
+        matrix[:3, :3], matrix[:3, 3] = placement.axes[helper], placement.heads[helper]
+        length = float(placement.lengths[helper])
+        name = free_name(taken, f"{HELPER_PREFIX}{parent.removeprefix(HELPER_PREFIX)}_{helper + 1:0{digits}}")
+        # What parents scale would shear helpers that cannot; those that can are exact as they are.
+        inherit = "FULL" if bone_kind == "AFFINE" else "NONE"
+        if bone_kind == "AFFINE":
+            upper = free_name(taken, f"{MECHANISM_PREFIX}{name}")
+            specs.append(NewBone(upper, parent if hangs else "", matrix, length, False))
+            chains[name] = parent = upper
+        hangs = hangs or name in chains
+        specs.append(NewBone(name, parent if hangs else "", matrix, length, True, inherit_scale=inherit))
+    return specs, chains

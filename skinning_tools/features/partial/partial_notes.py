@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the user ought to know of a partial solve that went through."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from ...blender import actions
+from ...blender.bone_weights import BoneWeights
+from ...blender.object_checks import object_label
+from ...blender.skin_reader import rest_positions, uses_envelopes
+from ...blender.wording import counted, vertices_text
+from .partial_parts import Parts
+
+# Of the size of what moves: less is rounding. And the steps of a standstill that is too short to tell of.
+_STILL, _LONGEST_REST = 1e-5, 2
+# Of the target's size: farther from where the bones take the mesh in all frames, it has been put aside.
+_ASIDE = 0.15
+
+
+def scene_notes(context, parts: Parts, numbers: np.ndarray) -> tuple[str, ...]:
+    """What the user ought to know of the scene before the frames are solved for."""
+    return (*_range_notes(context, parts.armature, numbers), *_besides_notes(parts))
+
+
+def _range_notes(context, armature, numbers: np.ndarray) -> list[str]:
+    """Where the armature's action does not reach over all the frames."""
+    ranges = np.array([curve.range() for curve in actions.existing_curves(armature)])
+    if not len(ranges) or not len(numbers):
+        return []
+    start, end = ranges[:, 0].min() / _stretch(context), ranges[:, 1].max() / _stretch(context)
+    if start <= numbers[0] + 0.5 and end >= numbers[-1] - 0.5:
+        return []
+    return [f'the action "{armature.animation_data.action.name}" has keys from frame {start:g} to {end:g} only']
+
+
+def _stretch(context) -> float:
+    return float(actions.key_times(context.scene, np.ones(1))[0])
+
+
+def _besides_notes(parts: Parts) -> list[str]:
+    """Where more than the bones as they are solved for shapes the mesh."""
+    notes, keys = [], parts.mesh.data.shape_keys
+    if keys is not None and not parts.own:
+        animated = keys.animation_data is not None
+        blocks = [block for block in keys.key_blocks if block != keys.reference_key and not block.mute]
+        if any(animated or block.value for block in blocks):
+            notes.append(
+                f"the shape keys of {object_label(parts.mesh)} deform it besides, which the bones know nothing of and "
+                "the errors leave out: mute them where they are not meant to"
+            )
+    bendy = sum(bone.use_deform and bone.bbone_segments > 1 for bone in parts.armature.data.bones)
+    if bendy:
+        notes.append(f"{counted(bendy, 'bendy bone')} solved for as straight: one segment each would come closer")
+    return notes
+
+
+def bare_notes(mesh, weights: BoneWeights) -> list[str]:
+    """What the user ought to know where vertices have no weights."""
+    missed = int(np.count_nonzero(~weights.bound))
+    if not missed:
+        return []
+    verb = "have" if missed > 1 else "has"
+    first = int(np.argmin(weights.bound))
+    which = f"{vertices_text(missed)} (the first: {first}) {verb}"
+    if uses_envelopes(mesh):
+        return [f"{which} no weights and only envelopes of bones to move them"]
+    return [f"{which} no weights and no bone to move them"]
+
+
+def target_notes(parts: Parts, reading) -> list[str]:
+    """What the user ought to know of a target that armature and mesh can hardly follow. reading: the
+    partial_steps.Reading."""
+    return [*_standstill_notes(parts, reading), *_aside_notes(parts, reading)]
+
+
+def _aside_notes(parts: Parts, reading) -> list[str]:
+    """Where the target is another object beside the mesh, as if to look at both: no weights take the mesh there."""
+    if parts.own:
+        return []
+    frames, matrices = reading.animation.frames, reading.motion.matrices
+    middle = rest_positions(parts.mesh.data).mean(axis=0)
+    # Where most bones take the middle; limbs may turn it far away.
+    taken = np.median(matrices[..., :3] @ middle + matrices[..., 3], axis=1)
+    distance = np.linalg.norm(frames.mean(axis=1) - taken, axis=1).min()
+    if distance <= _ASIDE * np.linalg.norm(np.ptp(frames[0], axis=0)):
+        return []
+    return [
+        f"{object_label(parts.target)} is beside {object_label(parts.mesh)}, and was followed there: where that is not "
+        "meant, put it in the same place and solve again"
+    ]
+
+
+def _standstill_notes(parts: Parts, reading) -> list[str]:
+    """Where the target stands still at an end of the frames and the armature does not: then one of them may be shorter
+    than the other."""
+    frames, matrices = reading.animation.frames, reading.motion.matrices
+    numbers, moves = reading.animation.frame_numbers, _steps(frames)
+    if not moves.any():
+        return []
+    first, last = int(np.argmax(moves)), len(moves) - int(np.argmax(moves[::-1]))
+    armature_moves, name = _steps(matrices.reshape(len(matrices), -1, 4)), object_label(parts.target)
+    notes = []
+    if first >= _LONGEST_REST and armature_moves[:first].any():
+        notes.append(f"{name} stands still up to frame {numbers[first]:g}, while the armature moves")
+    if len(moves) - last >= _LONGEST_REST and armature_moves[last:].any():
+        notes.append(f"{name} stands still from frame {numbers[last]:g} on, while the armature moves")
+    return notes
+
+
+def _steps(frames: np.ndarray) -> np.ndarray:
+    """(F − 1,) bool: whether anything of ``frames`` (F, ...) moves from one to the next, but for rounding."""
+    size = np.ptp(frames[0], axis=0).max()
+    return np.array([np.abs(after - before).max() > _STILL * size for before, after in pairwise(frames)])

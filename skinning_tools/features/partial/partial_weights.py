@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Solve Weights: weights for bones that move already."""
+
+import time
+
+import numpy as np
+
+from ...blender import background
+from ...blender.bodies import deforming_bones
+from ...blender.bone_weights import BoneWeights, write_bone_weights
+from ...blender.fit_poses import differ
+from ...blender.object_checks import object_label
+from ...blender.skin_reader import armature_of, rest_positions
+from ...blender.weight_tools import check_unchanged, forget_figures
+from ...blender.wording import counted, vertices_text
+from ...core.errors import BadScene, BadSettings, BadWeights
+from .partial_notes import target_notes
+from .partial_parts import Parts, parts_of, plain_copy
+from .partial_steps import Frames, Reading, error_of, finished, locked_by_group, part_of, read_parts
+
+
+def solve_weights(
+    context,
+    object,
+    armature: str = "",
+    target: str = "",
+    frames: Frames | None = None,
+    max_influences: int = 4,
+    smoothness: float = 0.0,
+    locked_vertices: str = "",
+) -> background.Steps:
+    """Generator: weights with which the armature's present motion brings the mesh closest to the target; returns a
+    PartialResult, yields (fraction, stage). See ``parts_of`` for what the names stand for where they are empty.
+
+    Locked vertex groups stay as they are, and so do all weights of the vertices in the group ``locked_vertices``.
+    Raises SkinningError, and then has changed nothing.
+    """
+    from ...core.decomposition.partial import Given
+    from ...core.decomposition.partial import solve_weights as solve
+
+    begin, frames = time.perf_counter(), frames or Frames()
+    parts = parts_of(context, object, armature, target, weighted=False)
+    if max_influences < 1:
+        raise BadSettings(f"Max influences must be at least 1, not {max_influences}")
+    if not 0 <= smoothness <= 1:
+        raise BadSettings(f"Smoothness must be from 0 to 1, not {smoothness:g}")
+    locked = locked_by_group(parts.mesh, locked_vertices)
+    reading = yield from read_parts(context, parts, frames, deforming_bones(parts.armature))
+    _check_motion(parts, reading)
+    before, notes = reading.weights, [*reading.notes, *target_notes(parts, reading)]
+    if before.locked.all() or locked.all():
+        raise BadWeights(
+            f"All weights of {object_label(parts.mesh)} are locked, so there is nothing to solve for. Unlock some "
+            "vertex groups (the padlock), or lock fewer vertices"
+        )
+    given = Given(before.bones, before.weights, before.locked, locked)
+    edges = _edges(parts.mesh.data)
+    rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    solving = background.run_in_worker(
+        lambda progress: solve(
+            reading.animation,
+            rest,
+            matrices,
+            max_influences,
+            progress,
+            smoothness=smoothness,
+            given=given,
+            edges=edges,
+        )
+    )
+    bones, weights = yield from part_of(solving, 0.4, 0.7, "Solving the weights")
+    free = np.flatnonzero(~locked & weights.any(axis=1))
+    with plain_copy(parts) as probe:
+        meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85, wanted=before.bound.any())
+        write_bone_weights(probe, before, bones[free], weights[free], free)
+        meter = yield from error_of(probe, parts, reading, 0.85, 1.0)
+    check_unchanged(parts.mesh, len(before.bones))
+    write_bone_weights(parts.mesh, before, bones[free], weights[free], free)
+    forget_figures(parts.mesh)
+    notes += _attached(parts)
+    parts.mesh.data.update()
+    used = len(np.unique(bones[weights > 0]))
+    most = int(np.count_nonzero(weights, axis=1).max(initial=1))
+    done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
+    done += f"up to {counted(most, 'influence')}"
+    ways = _ways(before, max_influences, smoothness)
+    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways)
+
+
+def _ways(before: BoneWeights, max_influences: int, smoothness: float) -> list[str]:
+    """What brings the mesh closer where the error has grown."""
+    ways = ["solve with less Smoothness"] if smoothness > 0 else []
+    if np.count_nonzero(before.weights, axis=1).max(initial=0) > max_influences:
+        ways.append("with more Influences" if ways else "solve with more Influences")
+    return ways
+
+
+def _attached(parts: Parts) -> list[str]:
+    """Let the armature move the mesh where nothing does yet and the mesh has no animation of its own to go on with."""
+    mesh = parts.mesh
+    if armature_of(mesh) is not None and armature_of(mesh) != parts.armature:
+        return [f'"{parts.armature.name}" does not deform it yet: choose it in the Armature modifier']
+    if parts.own:
+        return ["its own animation still plays: remove that, or bind a copy, to see what the bones do"]
+    if armature_of(mesh) is None:
+        modifier = mesh.modifiers.new("Armature", "ARMATURE")
+        modifier.object = parts.armature
+        return ["Armature modifier added"]
+    return []
+
+
+def _edges(mesh) -> np.ndarray:
+    edges = np.empty((len(mesh.edges), 2), np.int32)
+    mesh.edges.foreach_get("vertices", edges.ravel())
+    return edges
+
+
+def _check_motion(parts: Parts, reading: Reading) -> None:
+    """Raises BadScene where the bones move all alike: then weights do nothing."""
+    rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    if matrices.shape[1] > 1 and not any(differ(frame, rest) for frame in matrices):
+        numbers = reading.animation.frame_numbers
+        raise BadScene(
+            f'The armature "{parts.armature.name}" moves all its bones alike from frame {numbers[0]:g} to '
+            f"{numbers[-1]:g}, so that weights change nothing. Choose an armature that is animated there, or other "
+            "frames"
+        )

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skinning on the GPU, drawn over the 3D views: linear blend, dual quaternion, centers of rotation."""
+
+from ...ui.feature import Feature
+from . import operators, panel, settings
+
+FEATURE = Feature(
+    group="Centers of Rotation",
+    guide="centers_of_rotation.md",
+    settings=(settings,),
+    operators=(operators,),
+    panels=(panel,),
+)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of the preview: method, what its colors tell, and what the preview misses."""
+
+import bpy
+
+from ...blender.character import on_mesh_meant, target_mesh
+from ...blender.job_checks import reason_not_to_work
+from ...blender.skin_reader import check_turning
+from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
+from ..centers.bake_state import shown_bake_state
+from ..centers.rotation_centers import MISSING, STALE
+
+BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
+
+
+class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
+    bl_label = "Preview"
+    bl_idname = "SKINNING_PT_preview"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        settings = context.window_manager.skinning_preview
+        shown = settings.shown
+        draw_mesh(layout, context)
+        reason = "" if shown is not None else reason_not_to_work(context, on_mesh_meant(check_turning))
+        row = layout.row(align=True)
+        row.enabled = not reason
+        for mode, label in BUTTONS:
+            depress = shown is not None and shown.mode == mode
+            row.operator("skinning.preview", text=label, depress=depress).mode = mode
+        if shown is not None:
+            layout.operator("skinning.preview", text="Switch Off", icon="X").mode = "OFF"
+        elif settings.failure or reason:
+            draw_text(layout, context, settings.failure or reason, "INFO")
+        self._draw_bake(context, shown)
+        if shown is not None:
+            draw_settings(layout, settings, shown)
+
+    def _draw_bake(self, context, shown) -> None:
+        """The way to the centers, where the preview has none or old ones."""
+        mesh = shown.target() if shown is not None else target_mesh(context)
+        if mesh is None or mesh.type != "MESH" or mesh.data.is_editmode or not mesh.vertex_groups:
+            return
+        state = shown_bake_state(mesh)
+        if state == MISSING:
+            draw_text(self.layout, context, f'"{mesh.name}" has no centers of rotation yet', "INFO")
+        elif state == STALE:
+            draw_text(self.layout, context, "The centers of rotation are older than the mesh or its weights", "ERROR")
+        if state in (MISSING, STALE):
+            row = self.layout.row()
+            # What is previewed, whatever is active: while posing, the armature is.
+            row.context_pointer_set("active_object", mesh)
+            row.operator("skinning.bake_rotation_centers", text="Bake Centers")
+
+
+def draw_settings(layout, settings, shown) -> None:
+    layout.use_property_split = True
+    layout.use_property_decorate = False
+    column = layout.column()
+    column.prop(settings, "side_by_side")
+    if settings.side_by_side:
+        column.prop(settings, "spacing")
+    column.prop(settings, "offset")
+    column = layout.column()
+    column.prop(settings, "colors")
+    if settings.colors == "DISTANCE":
+        column.prop(settings, "compared")
+        column.prop(settings, "color_range")
+    column = layout.column()
+    column.prop(settings, "opacity")
+    column.prop(settings, "in_front")
+    row = column.row()
+    row.enabled = shown.has_centers
+    row.prop(settings, "show_centers")
+    if shown.data.crowded:
+        layout.label(text=f"{shown.data.crowded:,} vertices show their strongest bones only", icon="INFO")
+
+
+registry = [SKINNING_PT_preview]

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The preview's shaders, built from the .glsl files beside this module."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import gpu
+
+from ...core.deform import METHODS
+
+FOLDER = Path(__file__).parent
+
+# Four texels each: rows of 1024 texels, so that some millions of bones fit into the smallest texture limits.
+BONES_PER_ROW = 256
+
+# std140: members of whole vec4s, so that they lie one after another as in ``surface_uniforms``.
+UNIFORMS_TYPE = """
+struct SurfaceUniforms {
+  mat4 to_clip;
+  mat4 to_view;
+  mat4 normal_to_view;
+  mat4 to_world;
+  vec4 color;
+  vec4 options;
+  vec4 methods;
+};
+"""
+
+# Four influences take two of the 16 vertex inputs that every GPU has at least.
+MOST_GROUPS = 6
+
+
+@lru_cache(maxsize=1)
+def surface_shader(groups: int) -> gpu.types.GPUShader:
+    """Shaded triangles, colored by one method or by the distance between two. groups: of four influences."""
+    interface = gpu.types.GPUStageInterfaceInfo("skinning_surface")
+    interface.smooth("VEC3", "view_position")
+    interface.smooth("VEC3", "view_normal")
+    interface.smooth("FLOAT", "difference")
+    info = skinning_info(groups, surface_inputs(groups))
+    info.vertex_out(interface)
+    info.fragment_out(0, "VEC4", "shaded")
+    info.vertex_source(source("skinning.glsl") + source("surface_vert.glsl"))
+    info.fragment_source(source("surface_frag.glsl"))
+    return gpu.shader.create_from_info(info)
+
+
+@lru_cache(maxsize=1)
+def centers_shader(groups: int) -> gpu.types.GPUShader:
+    """Centers as points, and lines from them to their vertices. groups: of four influences."""
+    interface = gpu.types.GPUStageInterfaceInfo("skinning_centers")
+    interface.smooth("FLOAT", "nearness")
+    info = skinning_info(groups, centers_inputs(groups))
+    info.vertex_out(interface)
+    info.fragment_out(0, "VEC4", "shaded")
+    info.vertex_source(source("skinning.glsl") + source("centers_vert.glsl"))
+    info.fragment_source(source("centers_frag.glsl"))
+    return gpu.shader.create_from_info(info)
+
+
+def forget() -> None:
+    """Free the shaders."""
+    surface_shader.cache_clear()
+    centers_shader.cache_clear()
+
+
+def surface_inputs(groups: int) -> list[tuple[str, str]]:
+    """Types and names of the vertex inputs."""
+    return [("VEC3", "normal"), *_skinning_inputs(groups)]
+
+
+def centers_inputs(groups: int) -> list[tuple[str, str]]:
+    """Types and names of the vertex inputs."""
+    return [("FLOAT", "at_center"), *_skinning_inputs(groups)]
+
+
+def _skinning_inputs(groups: int) -> list[tuple[str, str]]:
+    influences = [
+        (kind, f"{name}_{group}") for group in range(groups) for kind, name in (("UVEC4", "bones"), ("VEC4", "weights"))
+    ]
+    return [("VEC3", "rest"), ("VEC3", "center"), *influences]
+
+
+def skinning_info(groups: int, vertex_inputs) -> "gpu.types.GPUShaderCreateInfo":
+    """What every shader that includes skinning.glsl declares."""
+    info = gpu.types.GPUShaderCreateInfo()
+    info.define("GROUPS", str(groups))
+    info.define("BONES_PER_ROW", str(BONES_PER_ROW))
+    for number, method in enumerate(METHODS):
+        info.define(method, str(number))
+    info.typedef_source(UNIFORMS_TYPE)
+    info.uniform_buf(0, "SurfaceUniforms", "surface")
+    info.sampler(0, "FLOAT_2D", "bone_texture")
+    for slot, (kind, name) in enumerate(vertex_inputs):
+        info.vertex_in(slot, kind, name)
+    return info
+
+
+def source(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")

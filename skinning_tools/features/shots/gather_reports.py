@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`gather-reports`: the reports of many conversions in one table."""
+
+import os
+from pathlib import Path
+
+from ...blender.written_files import Target
+from ...core.errors import BadScene
+from ...ui.command_line.arguments import READ, READ_PATTERN, WRITTEN
+from ...ui.command_line.common import UsageError
+from ...ui.command_line.outcome import Outcome, Row
+from ...ui.command_line.report import DONE, text_bytes
+from ...ui.command_line.report_reading import UnreadableReport, read_report
+from ...ui.command_line.terminal import say
+from .shot_table import MISSING, TABLE, UNREADABLE, aligned, comma_separated, row_without_report, shot_row
+from .shots import add_choice, find_shots, numbered
+
+
+def add(commands) -> None:
+    gather = commands.add_parser(
+        "gather-reports",
+        help="put the reports of many conversions into one table",
+        description="Print the reports of convert that a folder has as one table. Ends with exit code 1 where one of "
+        "the shots failed or has no report.",
+    )
+    gather.add_argument(
+        "folder", type=READ, metavar="FOLDER", help="where the reports are, as convert-shots leaves them"
+    )
+    gather.add_argument(
+        "--shots",
+        action="append",
+        default=[],
+        type=READ_PATTERN,
+        metavar="SHOTS",
+        help="the shots as given to convert-shots: the table has these alone, also those without a report",
+    )
+    add_choice(gather)
+    gather.add_argument("--output", type=WRITTEN, metavar="FILE.csv", help="save the table to this file, too")
+    gather.add_argument("--overwrite", action="store_true", help="save the table over the file there, whoever wrote it")
+    gather.set_defaults(run=_run)
+
+
+def _run(options) -> Outcome:
+    folder = options.folder
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}")
+    if options.only is not None and not options.shots:
+        raise UsageError("--only goes with --shots")
+    table = _table_target(options)
+    others: list[str] = []
+    if options.shots:
+        shots = numbered(find_shots(options.shots, folder, options.recursive), options.only)
+        rows = [_row(shot.name, shot.report) for shot in shots.values()]
+    else:
+        rows = list(_rows(folder, options.recursive, others))
+    if not rows:
+        raise BadScene(f"There are no reports of conversions in {folder}")
+    say(aligned(rows))
+    if table is not None:
+        _save(table, comma_separated(rows))
+    failed = sum(row["status"] != DONE for row in rows)
+    return Outcome(
+        [Row("Shots", {row["shot"]: row for row in rows}, str(len(rows))), Row("Failed", failed)],
+        notes=[f"Of other kinds, and not in the table: {', '.join(others)}"] if others else (),
+        files={"table": table.path} if table else {},
+        exit_code=1 if failed else 0,
+        message=f"{failed} of {len(rows)} shots failed or have no report" if failed else "",
+    )
+
+
+def _rows(folder: Path, recursive: bool, others: list[str]):
+    """The line of each conversion that has a report, also of those that cannot be read. The names of what is no report
+    of a conversion go to ``others``."""
+    for path in sorted(folder.rglob("*.json") if recursive else folder.glob("*.json")):
+        if path.name[0] == ".":  # one that is being written
+            continue
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        try:
+            report = read_report(path)
+        except UnreadableReport as error:
+            if not error.foreign:
+                yield row_without_report(name, UNREADABLE, str(error))
+                continue
+            report = None
+        if report is not None and report["command"] == "convert":
+            yield shot_row(name, report)
+        else:
+            others.append(path.name)
+
+
+def _row(name: str, path: Path) -> dict[str, object]:
+    """The line of a shot, whatever is in the place of its report."""
+    try:
+        report = read_report(path)
+    except UnreadableReport as error:
+        return row_without_report(name, UNREADABLE if os.path.lexists(path) else MISSING, str(error))
+    if report["command"] != "convert":
+        return row_without_report(name, UNREADABLE, f"the report in its place is that of {report['command']}")
+    return shot_row(name, report)
+
+
+def _table_target(options) -> Target | None:
+    """Where the table is to go, checked before the work."""
+    path = options.output
+    if path is None:
+        return None
+    if path.suffix.lower() != ".csv":
+        raise UsageError(f"--output must name a .csv file, not {path.name}")
+    return options.files.claim(path, TABLE, "Name another file with --output", allowed=options.overwrite)
+
+
+def _save(table: Target, text: str) -> None:
+    try:
+        table.write(text_bytes(text))
+    except OSError as error:
+        raise BadScene(f"The table could not be saved to {table.path}: {error.strerror or error}") from error

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which shots there are, and where what belongs to each of them is kept."""
+
+import codecs
+import glob
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...ui.command_line.arguments import READ_PATTERN
+from ...ui.command_line.common import UsageError
+
+LIST_SUFFIX = ".txt"
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One .blend file. name: of its result, its report and its log in ``folder``, without a suffix."""
+
+    path: Path
+    name: str
+    folder: Path
+
+    @property
+    def output(self) -> Path:
+        return self.folder / f"{self.name}.blend"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / f"{self.name}.json"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+
+def add_shots(command) -> None:
+    """The options that say which shots are meant."""
+    command.add_argument(
+        "shots",
+        nargs="+",
+        type=READ_PATTERN,
+        metavar="SHOTS",
+        help="a folder of .blend files, a file, a pattern such as 'shots/sc01_*.blend', or a .txt file with a path a "
+        "line; several may be given",
+    )
+    add_choice(command)
+
+
+def add_choice(command) -> None:
+    """The options that say more of them."""
+    command.add_argument("--recursive", action="store_true", help="the folders within the folders, too")
+    command.add_argument("--only", metavar="NUMBERS", help="only the shots of these numbers, such as 1-3,7")
+
+
+def find_shots(given: Iterable[str], folder: Path, recursive: bool = False) -> list[Shot]:
+    """The shots in the order in which they are numbered, their results in ``folder``.
+
+    Files are in alphabetical order within a folder or pattern, and keep the order of a list. Raises UsageError for a
+    folder without shots, and where two results would be the same file or a result its own source.
+    """
+    shots: dict[Path, Shot] = {}
+    for text in given:
+        for path, name in _named(text, folder, recursive):
+            shots.setdefault(path, Shot(path, name, folder))
+    outputs: dict[Path, Path] = {}
+    for shot in shots.values():
+        other = outputs.setdefault(shot.output, shot.path)
+        if other != shot.path:
+            raise UsageError(f"Two shots would be saved to {shot.output}: {other} and {shot.path}. Convert them apart")
+        if shot.output.resolve() == shot.path.resolve():
+            raise UsageError(f"The result of {shot.path} would replace it. --output must name another folder")
+    return list(shots.values())
+
+
+def numbered(shots: list[Shot], numbers: str | None) -> dict[int, Shot]:
+    """Those of the given numbers, from 1 on, such as "1-3,7" or, every other one, "1-9:2". Raises UsageError."""
+    if numbers is None:
+        return dict(enumerate(shots, 1))
+    wanted: dict[int, Shot] = {}
+    for part in numbers.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9})(?:\s*:\s*(\d{1,9}))?)?\s*", part, re.ASCII)
+        if match is None:
+            raise UsageError(f"--only takes numbers such as 1-3,7, not {numbers}")
+        low, high, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if not (1 <= low <= high <= len(shots) and step):
+            raise UsageError(f"--only {numbers}: there are {len(shots)} shots, numbered from 1")
+        wanted |= {number: shots[number - 1] for number in range(low, high + 1, step)}
+    return wanted
+
+
+def _named(text: str, folder: Path, recursive: bool) -> list[tuple[Path, str]]:
+    """Path and name of each shot that one argument stands for."""
+    path = Path(text).expanduser().absolute()
+    if path.is_dir():
+        found = sorted(path.rglob("*.blend") if recursive else path.glob("*.blend"))
+        # Results may lie in a folder within that of the shots; a hidden file is one that is being written.
+        found = [file for file in found if file.name[0] != "." and (folder == path or not file.is_relative_to(folder))]
+        named = [(file, file.relative_to(path).with_suffix("").as_posix()) for file in found]
+    elif path.suffix.lower() == LIST_SUFFIX:
+        named = [(file, file.stem) for file in _listed(path)]
+    elif path.suffix == ".blend" and (path.exists() or not glob.has_magic(text)):
+        # A file that is missing is that shot's failure, not the end of all others.
+        named = [(path, path.stem)]
+    else:
+        named = [(Path(file), Path(file).stem) for file in sorted(glob.glob(str(path), recursive=True))]
+    if not named:
+        raise UsageError(f"There are no .blend files in {text}")
+    return named
+
+
+def _listed(path: Path) -> list[Path]:
+    """The files that a list names, relative to where it lies; empty lines and those with # first are passed over."""
+    try:
+        # Names as the system has them, which need not be UTF-8; Windows' editors put a mark at the beginning.
+        text = os.fsdecode(path.read_bytes().removeprefix(codecs.BOM_UTF8))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The list {path} cannot be read: {error}") from error
+    if "\0" in text:
+        raise UsageError(f"The list {path} cannot be read: it is no plain text in UTF-8")
+    names = [line.strip() for line in re.split("[\r\n]+", text)]
+    return [(path.parent / Path(name).expanduser()).absolute() for name in names if name and name[0] != "#"]

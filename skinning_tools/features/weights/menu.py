@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tools on weights where riggers look for them: as one menu in Blender's own."""
+
+import bpy
+
+
+class SKINNING_MT_weights(bpy.types.Menu):
+    """Clean up the weights of all deforming bones together"""
+
+    bl_label = "Skinning Weights"
+    bl_idname = "SKINNING_MT_weights"
+
+    def draw(self, context):
+        layout = self.layout
+        # With the settings of the panel, and with progress.
+        layout.operator_context = "INVOKE_DEFAULT"
+        layout.operator("skinning.find_unweighted")
+        layout.operator("skinning.find_rogue_weights")
+        layout.operator("skinning.remove_rogue_weights")
+        layout.operator("skinning.smooth_weights")
+        layout.operator("skinning.compress_weights")
+
+
+def draw_entry(menu, context) -> None:
+    """At the end of another menu."""
+    menu.layout.separator()
+    menu.layout.menu(SKINNING_MT_weights.bl_idname)
+
+
+registry = [SKINNING_MT_weights]

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of the weight view: what is shown, and what its colors mean."""
+
+import bpy
+
+from ....blender.active_vertex import active_vertex
+from ....blender.character import character_of, target_mesh
+from ....blender.job_checks import reason_not_to_work
+from ....ui.drawing import SidebarPanel, draw_mesh, draw_text
+from .. import weight_view
+
+BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))
+_LIST_ROWS = 6
+
+
+class SKINNING_UL_shown_bones(bpy.types.UIList):
+    def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
+        row = layout.row(align=True)
+        row.use_property_split = False
+        _draw_swatch(row, item)
+        row.label(text=item.name)
+        share = row.row()
+        share.alignment = "RIGHT"
+        share.label(text=f"{item.share:.1%}")
+
+
+class SKINNING_PT_weight_view(SidebarPanel, bpy.types.Panel):
+    bl_label = "Weight View"
+    bl_idname = "SKINNING_PT_weight_view"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        draw_mesh(layout, context)
+        object = target_mesh(context)
+        shown = weight_view.shows_weights(object)
+        group = object.data.skinning_weight_view if shown else None
+        row = layout.row(align=True)
+        for mode, label in BUTTONS:
+            active = shown and group.mode == mode
+            row.operator("skinning.show_weights", text=label, depress=active).mode = mode
+        if shown:
+            row.operator("skinning.show_weights", text="", icon="X").mode = "OFF"
+        reason = reason_not_to_work(
+            context, lambda context, object: weight_view.check_showable(context, character_of(context, object))
+        )
+        if reason:
+            draw_text(layout, context, reason, "INFO")
+        if not shown:
+            return
+        _draw_hints(layout, context, object)
+        if group.mode == "COUNT":
+            _draw_counts(layout, group, object)
+        _draw_vertex(layout, group, object)
+        if group.mode == "BONES":
+            layout.template_list(
+                "SKINNING_UL_shown_bones", "", group, "bones", group, "active_index", rows=_LIST_ROWS, sort_lock=True
+            )
+        refresh = layout.operator("skinning.show_weights", text="Refresh", icon="FILE_REFRESH")
+        refresh.mode, refresh.most = group.mode, group.most
+
+
+def _draw_hints(layout, context, object) -> None:
+    """Why the user may not see the colors."""
+    space = context.space_data
+    if object.mode == "WEIGHT_PAINT":
+        if space.overlay.weight_paint_mode_opacity > 0:
+            draw_text(layout, context, "The weights of the active group cover the colors", "INFO")
+        layout.prop(space.overlay, "weight_paint_mode_opacity", text="Active Group's Opacity")
+    elif space.shading.type != "SOLID" or space.shading.color_type != "VERTEX":
+        draw_text(layout, context, "This view does not show color attributes", "INFO")
+        layout.prop(space.shading, "color_type", text="Color")
+
+
+def _draw_counts(layout, group, object) -> None:
+    layout.prop(group, "most")
+    whole = max(len(object.data.vertices), 1)
+    column = layout.column(align=True)
+    for item in group.counts:
+        row = column.row()
+        _draw_swatch(row, item)
+        bones = "no bone" if not item.influences else "1 bone" if item.influences == 1 else f"{item.influences} bones"
+        row.label(text=bones)
+        row.label(text=f"{item.vertices / whole:.1%}")
+        row.label(text=f"{item.vertices:,}")
+
+
+def _draw_vertex(layout, group, object) -> None:
+    """The bones of the active vertex."""
+    vertex = active_vertex(object)
+    if vertex is None:
+        return
+    colored = {item.name: item for item in group.bones}
+    weights = sorted(((weight, name) for name, weight in vertex.groups.items() if name in colored), reverse=True)
+    total = sum(weight for weight, _ in weights)
+    box = layout.box().column(align=True)
+    box.label(text=f"Vertex {vertex.index}")
+    for weight, name in weights:
+        row = box.row()
+        _draw_swatch(row, colored[name])
+        row.label(text=name)
+        row.label(text=f"{weight / total:.3f}" if total > 0 else "0")
+
+
+def _draw_swatch(row, item) -> None:
+    swatch = row.row()
+    swatch.ui_units_x = 1.2
+    swatch.prop(item, "color", text="")
+
+
+registry = [SKINNING_UL_shown_bones, SKINNING_PT_weight_view]

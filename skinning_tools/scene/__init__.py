@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""Between Blender and arrays: what is read of a scene, and what is written into it.
-
-A package for each task; beside them lies what several of them use.
-"""

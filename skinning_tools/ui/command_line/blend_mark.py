@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The mark in a .blend file that a subcommand has saved, and nobody else since: Blender's own saving leaves it out.
+
+It stands where Blender reads over it: behind the end of a file's blocks, and in a compressed file in a frame of its own
+(https://github.com/facebook/zstd/blob/dev/doc/zstd_compression_format.md, "skippable frames") before the last one, the
+table of all the others.
+"""
+
+import struct
+from pathlib import Path
+
+from ...blender.written_files import Kind, ends_with
+
+_MARK = b"\nskinning_tools.result 1\n"
+
+_FRAME = struct.Struct("<II")  # magic number, size
+_OWN_FRAME = _FRAME.pack(0x184D2A53, len(_MARK)) + _MARK
+# The table at the end (https://github.com/facebook/zstd/blob/dev/contrib/seekable_format): a frame of entries and a
+# foot, which has the number of entries, whether they have checksums, and a magic number.
+_TABLE_MAGIC, _FOOT, _FOOT_MAGIC = 0x184D2A5E, struct.Struct("<IBI"), 0x8F92EAB1
+_ZSTD = (b"\x28\xb5\x2f\xfd", b"\x1f\x8b")
+
+
+def is_marked(path: Path) -> bool:
+    """Raises OSError."""
+    with path.open("rb") as file:
+        start = _table_start(file)
+        if start is not None:
+            file.seek(max(start - len(_OWN_FRAME), 0))
+            return file.read(len(_OWN_FRAME)) == _OWN_FRAME
+    # A compressed file that is cut short may end with the mark.
+    return not is_compressed(path) and ends_with(path, _MARK)
+
+
+def mark(path: Path) -> None:
+    """Of a file without one. Raises OSError."""
+    with path.open("rb+") as file:
+        start = _table_start(file)
+        if start is not None:
+            file.seek(start)
+            table = file.read()
+            file.seek(start)
+            file.write(_OWN_FRAME + table)
+        elif not is_compressed(path):
+            file.seek(0, 2)
+            file.write(_MARK)
+
+
+def is_blend(path: Path) -> bool:
+    """Whether a file begins as .blend files do. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(7) == b"BLENDER" or is_compressed(path)
+
+
+def is_compressed(path: Path) -> bool:
+    """Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(4).startswith(_ZSTD)
+
+
+def _table_start(file) -> int | None:
+    """Where the table of a compressed file begins."""
+    size = file.seek(0, 2)
+    file.seek(0)
+    if size < _FOOT.size or not file.read(4).startswith(_ZSTD):
+        return None
+    file.seek(size - _FOOT.size)
+    count, checked, magic = _FOOT.unpack(file.read(_FOOT.size))
+    content = count * (12 if checked & 0x80 else 8) + _FOOT.size
+    start = size - content - _FRAME.size
+    if magic != _FOOT_MAGIC or start < 0:
+        return None
+    file.seek(start)
+    return start if _FRAME.unpack(file.read(_FRAME.size)) == (_TABLE_MAGIC, content) else None
+
+
+RESULT = Kind("result", is_marked)
+BACKUP = Kind("backup", is_blend)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the subcommands of the command line share: files and objects to work on, and what they say of their progress."""
+
+import fnmatch
+from collections.abc import Callable
+from pathlib import Path
+
+import bpy
+
+from ...blender.character import armature_at
+from ...blender.written_files import Target, WrittenFiles, identity
+from ...core.errors import BadScene
+from .blend_mark import BACKUP, RESULT
+from .outcome import Row
+from .saving import backup_of, reason
+from .stopping import check_stopped
+from .terminal import say, shown
+
+PROGRESS_STEP = 0.05
+
+
+class UsageError(Exception):
+    """The command line itself is wrong."""
+
+
+def open_input(path: Path, run_scripts: bool = False) -> None:
+    """Open a .blend file. run_scripts: let it run them even where Blender was started without. Raises BadScene."""
+    if not path.is_file():
+        raise BadScene(f"There is no file {path}")
+    try:
+        scripts = {"use_scripts": True} if run_scripts else {}
+        bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False, **scripts)
+    except RuntimeError as error:
+        raise BadScene(f"The file {path} cannot be opened: {reason(error)}") from error
+
+
+def input_path(options) -> Path:
+    """The file to work on. Raises UsageError where none is named."""
+    if options.input:
+        return options.input
+    if getattr(options, "run_scripts", False):
+        raise UsageError("--run-scripts goes with --input. For a file that is named before --command, add -y there")
+    if not bpy.data.filepath:
+        raise UsageError(
+            "No file is open. Name one: blender -b FILE.blend --command skinning COMMAND ..., or --input FILE.blend"
+        )
+    return Path(bpy.data.filepath)
+
+
+def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, Target | None]:
+    """Where to save, and where what is there stays, if anywhere: a result that cannot be saved is wasted.
+
+    Raises UsageError, BadPath.
+    """
+    if options.output is None:
+        if not options.overwrite:
+            raise UsageError(
+                "Say where to save: --output FILE.blend, or --overwrite to save over the file that was opened"
+            )
+        output = files.claim(opened, RESULT, "Use --output to save to another file", allowed=True)
+    else:
+        if options.output.suffix != ".blend":
+            raise UsageError(f"--output must name a .blend file, not {options.output.name}")
+        files.keep(opened, "the file that was opened")
+        alone = identity(options.output) == identity(opened)
+        hint = "Use --overwrite alone to save over it" if alone else "Name another file with --output"
+        output = files.claim(options.output, RESULT, hint, allowed=options.overwrite)
+    path = backup_of(output.real) if options.overwrite and output.real.exists() else None
+    backup = path and files.claim(path, BACKUP, "Rename that file, or save to another one")
+    return output, backup
+
+
+def find_object(scene, name: str, kinds=("MESH",)):
+    """The object of that name. Raises BadScene, which lists those of ``kinds``."""
+    found = scene.objects.get(name)
+    if found is None:
+        words = " and ".join({"MESH": "meshes", "ARMATURE": "armatures"}[kind] for kind in kinds)
+        known = ", ".join(ob.name for ob in scene.objects if ob.type in kinds) or "none"
+        raise BadScene(f'There is no object "{name}" in scene "{scene.name}". Its {words}: {known}')
+    return found
+
+
+def find_objects(scene, names: list[str]) -> list:
+    """The objects of those names; a name that no object has may be a pattern, which stands for all meshes that fit it.
+
+    Raises BadScene where there is none.
+    """
+    found = {}
+    for name in names:
+        fitting = [ob for ob in scene.objects if ob.type == "MESH" and fnmatch.fnmatchcase(ob.name, name)]
+        if name in scene.objects or not fitting:
+            fitting = [find_object(scene, name)]
+        found |= {ob.name: ob for ob in fitting}
+    return list(found.values())
+
+
+def find_armature(scene, name: str):
+    """The armature of that name, or the one that deforms the mesh of that name. Raises BadScene."""
+    armature = armature_at(find_object(scene, name, ("ARMATURE", "MESH")))
+    if armature is None:
+        raise BadScene(f'The object "{name}" is no armature, and none deforms it')
+    return armature
+
+
+def progress_of(options) -> Callable[[float, str], None]:
+    """The function to tell of progress, as it was asked for. It raises Stopped where a signal has stopped the run."""
+    tell = {"lines": ProgressLines, "openjd": OpenJobProgress, "none": lambda: None}[options.progress]()
+
+    def progress(fraction: float, stage: str) -> None:
+        check_stopped()
+        if tell is not None:
+            tell(fraction, shown(stage))
+
+    return progress
+
+
+class ProgressLines:
+    """A line on the terminal whenever the stage changes or another part of the work is done."""
+
+    def __init__(self):
+        self._stage = ""
+        self._fraction = -1.0
+
+    def __call__(self, fraction: float, stage: str) -> None:
+        if stage and (stage.split(":")[0] != self._stage or fraction >= self._fraction + PROGRESS_STEP):
+            self._stage, self._fraction = stage.split(":")[0], fraction
+            say(f"{fraction:5.0%}  {stage}")
+
+
+class OpenJobProgress:
+    """The same for a render manager that understands Open Job Description (How Jobs Are Run, 2023-09)."""
+
+    def __init__(self):
+        self._stage = ""
+        self._percent = -1.0
+
+    def __call__(self, fraction: float, stage: str) -> None:
+        if stage and stage != self._stage:
+            self._stage = stage
+            say(f"openjd_status: {stage}")
+        percent = round(100 * min(max(fraction, 0.0), 1.0), 1)
+        if percent >= self._percent + 1.0 or (percent == 100.0 and percent > self._percent):
+            self._percent = percent
+            say(f"openjd_progress: {percent:.1f}")
+
+
+def rows_removed(removed) -> list[Row]:
+    """The lines of a ``features.helpers.joint_helper_removal.Removed``."""
+    return [
+        Row("Armature", removed.armature_name),
+        Row("Removed", list(removed.joints), ", ".join(removed.joints)),
+        Row("Vertices painted since", removed.painted),
+    ]

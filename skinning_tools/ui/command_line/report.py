@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a subcommand as a JSON file, for the programs that start it (docs/command_line.md describes it)."""
+
+import json
+import math
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ...blender.written_files import Kind, Target
+from .fingerprints import fingerprint, trace
+from .versions import versions
+
+SCHEMA, SCHEMA_VERSION = "skinning_tools.report", 1
+DONE, FAILED, STOPPED = "done", "failed", "stopped"
+
+# What says how a command is run, not what it makes.
+NOT_SETTINGS = {"run", "command", "parse", "saves", "input", "output", "overwrite", "report", "progress", "quiet"} | {
+    "files", "path_options"
+}  # fmt: skip
+
+# How a report begins, whatever has become of the rest of it.
+_BEGINNING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"' + re.escape(SCHEMA.encode()) + rb'"')
+
+
+class Report:
+    """Collects what happens; ``write`` leaves it as a file, whole or not at all."""
+
+    def __init__(self, target: Target, command: str, settings: dict):
+        self.target = target
+        self.command = command
+        self.settings = settings
+        self.input: dict | None = None  # of what the work starts from, even where it cannot be read
+        self.output: dict | None = None
+        self.figures: dict = {}
+        self.notes: list[str] = []
+        self.files: dict[str, str] = {}
+        self.stages: dict[str, float] = {}
+        self._started = datetime.now(UTC)
+        self._clock = time.perf_counter()
+
+    def add_input(self, path: Path) -> None:
+        """The open file, and the files that it refers to. Raises OSError."""
+        self.input = fingerprint(path)
+        others = {Path(other) for other in bpy.utils.blend_paths(absolute=True, packed=False, local=False)}
+        self.input["refers_to"] = [trace(other) for other in sorted(others) if other.name]
+
+    def add_output(self, path: Path) -> None:
+        self.output = trace(path)
+
+    def add_outcome(self, outcome) -> None:
+        """An ``outcome.Outcome``."""
+        self.figures, self.notes = outcome.figures(), list(outcome.notes)
+        self.files = {name: str(path) for name, path in outcome.files.items()}
+        seconds = outcome.seconds
+        self.stages = dict(seconds) if isinstance(seconds, dict) else {} if seconds is None else {"work": seconds}
+
+    def document(self, status: str, exit_code: int, message: str = "") -> dict:
+        """The whole report, as the file has it."""
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "command": self.command,
+            "status": status,
+            "exit_code": exit_code,
+            "message": message,
+            "settings": self.settings,
+            "input": self.input,
+            "output": self.output,
+            "files": self.files,
+            "figures": self.figures,
+            "notes": self.notes,
+            "times": {
+                "started": self._started.isoformat(timespec="milliseconds"),
+                "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "seconds": time.perf_counter() - self._clock,
+                "stages": self.stages,
+            },
+            "versions": versions(),
+        }
+
+    def write(self, status: str, exit_code: int, message: str = "") -> None:
+        """Raises OSError; then there is none."""
+        try:
+            self.target.write(json_bytes(self.document(status, exit_code, message)))
+        finally:
+            self.target.forget_aside()
+
+
+def settings_of(options) -> dict[str, object]:
+    """What a command was told, defaults included, by the names of its options."""
+    return plain({name: value for name, value in vars(options).items() if name not in NOT_SETTINGS})
+
+
+def is_report(path: Path) -> bool:
+    """Whether the extension wrote it, of any version and even where it is damaged. Raises OSError."""
+    with path.open("rb") as file:
+        return _BEGINNING.match(file.read(200)) is not None
+
+
+def json_bytes(document: dict) -> bytes:
+    """A document as the content of a file."""
+    return text_bytes(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def text_bytes(text: str) -> bytes:
+    """A text in UTF-8. The name of a file that is not UTF-8 has parts that no UTF-8 can hold: they are written as JSON
+    has them, such as \\udce9, from which Python gets the name back."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def plain(value: object) -> object:
+    """Numbers of numpy, paths and tuples as JSON has them; what is no number becomes null."""
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, (np.generic, np.ndarray)):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+REPORT = Kind("report", is_report)

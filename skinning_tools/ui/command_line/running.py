@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one way in which every subcommand runs: open, work, save, say what came of it, and leave the report."""
+
+import logging
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+import bpy
+
+from ...blender import dependencies
+from ...blender.animation.omissions import KINDS, refused
+from ...blender.written_files import WrittenFiles, identity
+from ...core.errors import BadPath, SkinningError
+from .arguments import READ
+from .common import UsageError, input_path, open_input, output_targets
+from .outcome import table
+from .report import DONE, FAILED, REPORT, STOPPED, Report, settings_of
+from .report_reading import UnreadableReport, read_report
+from .saving import save
+from .stopping import EXIT_SIGNAL, Stopped, check_stopped, ignore_signals, stopped_by_signals
+from .terminal import say, say_error, shown
+
+logger = logging.getLogger(__name__)
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_NO_REPORT = 0, 1, 2, 3
+
+EXIT_CODES = (
+    (EXIT_DONE, "done"),
+    (EXIT_FAILED, "it failed; the reason is on the error output"),
+    (EXIT_USAGE, "the command line is wrong"),
+    (EXIT_NO_REPORT, "the work is done and saved, but the report could not be written"),
+    # Windows has no name for it.
+    (EXIT_SIGNAL + 1, "stopped as its terminal was closed"),
+    (EXIT_SIGNAL + signal.SIGINT, "stopped by Ctrl-C"),
+    (EXIT_SIGNAL + signal.SIGTERM, "stopped by a signal to end"),
+)
+
+
+def perform(options) -> int:
+    """Run the subcommand that the parsed ``options`` name; returns the exit code."""
+    options.files = WrittenFiles()
+    others = [getattr(options, name) for name in options.path_options if name != "report"]
+    if getattr(options, "input", None) is None:
+        others.append(bpy.data.filepath)
+    with stopped_by_signals():
+        try:
+            report = _report(options.files, options.report, options.command, settings_of(options), filter(None, others))
+        except BadPath as error:
+            say_error(str(error))
+            return EXIT_USAGE
+        except Stopped as stop:
+            say_error(str(stop))
+            return stop.exit_code
+        exit_code, message = _attempt(options, report)
+        if message and options.progress == "openjd":
+            say(f"{'openjd_fail' if exit_code else 'openjd_status'}: {shown(message)}")
+        return conclude(report, exit_code, message)
+
+
+def refuse(path: str | None, command: str, message: str, others: Iterable[str]) -> int:
+    """Say that the command line is wrong, in the report as well where there is to be one; returns the exit code.
+
+    others: texts of the command line that may name files.
+    """
+    try:
+        report = _report(WrittenFiles(), path and READ(path), command, {}, map(READ, filter(None, others)))
+    except BadPath as error:
+        report, message = None, f"{message}. {error}"
+    return conclude(report, EXIT_USAGE, message)
+
+
+def conclude(report: Report | None, exit_code: int, message: str) -> int:
+    """Say what went wrong, and write the report; returns the exit code."""
+    if message:
+        say_error(message)
+    if report is None or report.target.given_up:
+        return exit_code
+    status = DONE if exit_code == EXIT_DONE else STOPPED if exit_code > EXIT_SIGNAL else FAILED
+    try:
+        report.write(status, exit_code, message)
+    except OSError as error:
+        saved = f" The result is saved: {report.output['path']}" if report.output else " Nothing was saved"
+        say_error(f"The report {report.target.path} could not be written ({error.strerror or error}).{saved}")
+        return exit_code or EXIT_NO_REPORT
+    return exit_code
+
+
+def _report(
+    files: WrittenFiles, path: Path | None, command: str, settings: dict, others: Iterable[Path]
+) -> Report | None:
+    """Raises BadPath where no report can be written there: before the work, as for the result itself.
+
+    others: what the rest of the command line names.
+    """
+    if path is None:
+        return None
+    if identity(path) in map(identity, others):
+        raise BadPath(
+            f"The report cannot be saved to {path}, which the command line names for something else, too. {_ANOTHER}"
+        )
+    report = Report(files.claim(path, REPORT, _ANOTHER), command, settings)
+    if command in _OF_MANY and _command_of(path) not in (None, *_OF_MANY):
+        raise BadPath(f"The report cannot be saved to {path}, as that is the report of a shot. {_ANOTHER}")
+    try:
+        # An older report must not speak for this run should it end without one.
+        files.set_aside(report.target)
+    except OSError as error:
+        raise BadPath(f"The older report {path} cannot be replaced ({error.strerror or error}). {_ANOTHER}") from error
+    return report
+
+
+def _command_of(path: Path) -> str | None:
+    """Of which command that file is the report, if of any."""
+    try:
+        return read_report(path)["command"]
+    except UnreadableReport:
+        return None
+
+
+# Commands that go by the reports of others.
+_OF_MANY = ("convert-shots", "gather-reports")
+
+_ANOTHER = "Name another file with --report. Nothing was done"
+
+
+def _attempt(options, report: Report | None) -> tuple[int, str]:
+    """Exit code, and the message where it is not 0. No signal stops what comes after."""
+    try:
+        try:
+            ended = _work(options, report)
+        except (UsageError, BadPath) as error:
+            ended = EXIT_USAGE, str(error)
+        except SkinningError as error:
+            ended = EXIT_FAILED, str(error)
+        except Exception as error:
+            logger.exception("The work failed")
+            ended = EXIT_FAILED, f"The work failed through a fault of its own ({type(error).__name__}: {error})"
+        if ended[0] != EXIT_DONE:
+            check_stopped()
+        ignore_signals()
+    except Stopped as stop:
+        return stop.exit_code, str(stop)
+    return ended
+
+
+def _work(options, report: Report | None) -> tuple[int, str]:
+    saves = getattr(options, "saves", False)
+    if saves:
+        opened = input_path(options)
+        if report is not None:
+            report.input = {"path": str(opened)}
+        output, backup = output_targets(options, opened, options.files)
+        # What was the artist's own work stays so where it is saved over.
+        marked = options.output is not None or not opened.exists() or output.is_own()
+        dependencies.require_dependencies()
+        if options.input:
+            open_input(opened, getattr(options, "run_scripts", False))
+        options.files.keep_scene(None if options.output else opened)
+        if report is not None:
+            report.add_input(opened)
+    else:
+        options.files.keep_scene()
+    # A command that reads no shapes from the scene has no such option.
+    allowed = getattr(options, "allow_incomplete", "").split(",")
+    with refused(kind for kind in KINDS if kind not in allowed):
+        outcome = options.run(options)
+    if report is not None:
+        report.add_outcome(outcome)
+    lines = outcome.lines()
+    if saves:
+        check_stopped()
+        save(output, backup, marked)
+        if report is not None:
+            report.add_output(output.path)
+        lines.append(("Saved to", str(output.path)))
+    if outcome.afterwards is not None:
+        outcome.afterwards()
+    lines += [(name.capitalize(), str(path)) for name, path in outcome.files.items()]
+    if lines:
+        say(table(lines))
+    return outcome.exit_code, outcome.message

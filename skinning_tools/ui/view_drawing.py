@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Texts, scales and rings over a 3D view, and its matrices."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import blf
+import gpu
+import numpy as np
+from bpy_extras.view3d_utils import location_3d_to_region_2d
+from gpu_extras.batch import batch_for_shader
+
+# As heat() in surface_frag.glsl.
+STOPS = ((0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (1, 1, 0, 1), (1, 0, 0, 1))
+BAR_WIDTH, BAR_HEIGHT = 220, 12
+TEXT_SIZE = 12
+LINE_HEIGHT = 18
+RING_RADIUS, RING_CORNERS = 14.0, 33
+# Width and color: the ring on a darker one, to be seen over all.
+RING_LINES = ((4.5, (0.0, 0.0, 0.0, 0.8)), (2.0, (1.0, 1.0, 1.0, 1.0)))
+
+
+@dataclass(frozen=True)
+class View:
+    """Matrices (4, 4) float64 of a 3D view, and whether it is one in perspective."""
+
+    view: np.ndarray
+    projection: np.ndarray
+    perspective: bool
+
+    @classmethod
+    def of(cls, region_data) -> "View":
+        return cls(
+            np.array(region_data.view_matrix, dtype=np.float64),
+            np.array(region_data.window_matrix, dtype=np.float64),
+            region_data.is_perspective,
+        )
+
+
+@contextmanager
+def legible(context):
+    """Text with a shadow, readable over all; gives the interface's scale."""
+    scale = context.preferences.system.ui_scale
+    blf.size(0, TEXT_SIZE * scale)
+    blf.enable(0, blf.SHADOW)
+    blf.shadow(0, 3, 0.0, 0.0, 0.0, 0.8)
+    try:
+        yield scale
+    finally:
+        blf.disable(0, blf.SHADOW)
+
+
+def draw_scale(context, title: str, *ends: str) -> None:
+    """The colors from blue, nothing, to red, in the lower left corner of the region. ends: what red is, in lines."""
+    with legible(context) as scale:
+        left, bottom = _free_corner(context, scale)
+        width, height = BAR_WIDTH * scale, BAR_HEIGHT * scale
+        xs = left + width * np.linspace(0, 1, len(STOPS))
+        corners = [(float(x), y) for x in xs for y in (bottom, bottom + height)]
+        shader = gpu.shader.from_builtin("SMOOTH_COLOR")
+        colors = [stop for stop in STOPS for _ in range(2)]
+        batch_for_shader(shader, "TRI_STRIP", {"pos": corners, "color": colors}).draw(shader)
+        write(title, left, bottom + height + 6 * scale)
+        write("0", left, bottom - LINE_HEIGHT * scale)
+        for line, end in enumerate(ends, start=1):
+            write(end, left + width, bottom - line * LINE_HEIGHT * scale, right=True)
+
+
+def draw_ring(context, place, text: str) -> None:
+    """A ring around the point ``place`` of the world, with ``text`` beside it; nothing where the view has it not."""
+    at = location_3d_to_region_2d(context.region, context.region_data, place)
+    if at is None:
+        return
+    with legible(context) as scale:
+        turns = np.linspace(0, 2 * np.pi, RING_CORNERS)
+        around = np.column_stack([np.cos(turns), np.sin(turns)])
+        shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+        shader.bind()
+        shader.uniform_float("viewportSize", gpu.state.viewport_get()[2:])
+        for width, color in RING_LINES:
+            corners = np.column_stack([around * (RING_RADIUS * scale) + at, np.zeros(RING_CORNERS)])
+            shader.uniform_float("lineWidth", width * scale)
+            shader.uniform_float("color", color)
+            batch_for_shader(shader, "LINE_STRIP", {"pos": corners.tolist()}).draw(shader)
+        # Beside it, on the side where the sidebar does not cover it.
+        beside, covered = (RING_RADIUS + 6) * scale, _width_of(context, "UI")
+        fits = at.x + beside + blf.dimensions(0, text)[0] < context.region.width - covered
+        write(text, at.x + (beside if fits else -beside), at.y - 4 * scale, right=not fits)
+
+
+def _free_corner(context, scale) -> tuple[float, float]:
+    """Lower left of the region, right of the toolbar where that lies over it."""
+    return 20 * scale + _width_of(context, "TOOLS"), 50 * scale
+
+
+def _width_of(context, kind: str) -> int:
+    """How much of the region those of this kind cover."""
+    if not context.preferences.system.use_region_overlap:
+        return 0
+    return sum(region.width for region in context.area.regions if region.type == kind)
+
+
+def write(text: str, x: float, y: float, centered=False, right=False) -> None:
+    width = blf.dimensions(0, text)[0] if centered or right else 0.0
+    blf.color(0, 1.0, 1.0, 1.0, 1.0)
+    blf.position(0, x - (0.5 * width if centered else width), y, 0)
+    blf.draw(0, text)
