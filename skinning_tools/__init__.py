@@ -9,11 +9,11 @@ def _modules() -> list:
     from . import command_line
     from .blender import character, look_ups
     from .features import FEATURES
-    from .ui import boundary
+    from .ui import boundary, jobs
 
     parts = ("settings", "operators", "panels")
     modules = [module for part in parts for feature in FEATURES for module in getattr(feature, part)]
-    return [look_ups, character, *modules, boundary, command_line]
+    return [look_ups, character, *modules, boundary, jobs, command_line]
 
 
 def _menu_entries() -> list:

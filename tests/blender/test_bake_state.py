@@ -8,7 +8,7 @@ import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools.blender import vertex_groups
+from skinning_tools.blender import center_records, vertex_groups
 from skinning_tools.features.centers import bake_state, rotation_centers
 from skinning_tools.features.centers.bake_state import is_being_checked, shown_bake_state
 from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN
@@ -217,7 +217,7 @@ def _in_edit_mode_and_out(ob) -> str:
 
 
 def _unbaked(ob) -> str:
-    rotation_centers.remove_centers(ob.data)
+    center_records.remove_centers(ob.data)
     return MISSING
 
 

@@ -14,7 +14,7 @@ from skinning_tools.blender.skin_reader import armature_of, read_skin
 from skinning_tools.core.errors import BadPath
 from skinning_tools.features.centers import crs_playback
 from skinning_tools.features.centers.operators.center_of_rotation_playback import SKINNING_OT_crs_to_shape_keys
-from skinning_tools.ui.boundary import SkinningJob
+from skinning_tools.ui.jobs import SkinningJob
 from tests.blender import moving_meshes, scenes
 from tests.blender.refusals import refused
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube

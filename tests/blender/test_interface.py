@@ -11,7 +11,7 @@ from skinning_tools.ui.menus import MENUS
 import skinning_tools
 from skinning_tools.blender import background
 from skinning_tools.blender.wording import in_two_lines
-from skinning_tools.ui.boundary import SkinningJob
+from skinning_tools.ui.jobs import SkinningJob
 from tests.blender import moving_meshes, panel_recorder
 from tests.blender.binding_scenes import tube
 

@@ -17,7 +17,7 @@ from skinning_tools.features.centers import rotation_centers
 from skinning_tools.features.centers.bake_state import shown_bake_state
 from skinning_tools.features.centers.operators.bake_rotation_centers import SKINNING_OT_bake_rotation_centers
 from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
-from skinning_tools.ui.boundary import SkinningJob
+from skinning_tools.ui.jobs import SkinningJob
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.bad_skins import BAD_SCENES, UNEVEN_SCENES
 from tests.blender.skinned_meshes import rigged_tube
@@ -287,7 +287,7 @@ def test_damaged_record_counts_as_missing(tube, damage):
     bake()
     tube.data[center_records.BAKE_PROPERTY] = damage(tube.data[center_records.BAKE_PROPERTY].to_dict())
     assert (bake_record(tube), bake_state(tube), shown_bake_state(tube)) == (None, MISSING, MISSING)
-    rotation_centers.remove_centers(tube.data)
+    center_records.remove_centers(tube.data)
     assert center_records.BAKE_PROPERTY not in tube.data
     bake()
     assert bake_state(tube) == FRESH

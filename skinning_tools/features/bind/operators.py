@@ -6,7 +6,8 @@ import bpy
 from ...blender import dependencies
 from ...blender.wording import counted
 from ...core.errors import BadScene
-from ...ui.boundary import Checked, SkinningJob, reported
+from ...ui.boundary import Checked, reported
+from ...ui.jobs import SkinningJob
 from . import bind, bind_settings, bind_volumes, rigid_objects
 from .bind_targets import check_active, find_armature, find_targets
 

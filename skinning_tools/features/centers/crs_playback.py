@@ -22,6 +22,7 @@ from ...blender import actions, background
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.before_armature import check_vertex_count, remove_modifiers, unskinned_copy
+from ...blender.center_records import remove_centers
 from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy, with_ending
 from ...blender.local_collections import collections_beside
 from ...blender.look_ups import is_in
@@ -172,7 +173,7 @@ def _copied(object) -> Iterator[bpy.types.Object]:
         if mesh.shape_keys is not None:
             clear_shape_keys(copy)
         remove_data(mesh)
-        rotation_centers.remove_centers(mesh)
+        remove_centers(mesh)
         remove_modifiers(copy, from_armature=False)
         yield copy
     except BaseException:

@@ -2,14 +2,13 @@
 """EigenSkin: examples, corrective shape keys and their drivers."""
 
 from ...ui.feature import Feature
-from . import command, eigenskin_settings, panel
-from .operators import build_eigenskin, eigenskin_examples, eigenskin_poses
+from . import command, eigenskin_settings, operators, panel
 
 FEATURE = Feature(
     group="EigenSkin",
     guide="eigenskin.md",
     settings=(eigenskin_settings,),
-    operators=(eigenskin_examples, eigenskin_poses, build_eigenskin),
+    operators=operators.MODULES,
     panels=(panel,),
     commands=(command,),
 )

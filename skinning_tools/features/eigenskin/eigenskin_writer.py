@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
+from ...blender.actions import value_path
 from ...blender.look_ups import users_of
 from ...blender.object_checks import check_mode, check_own_mesh, object_label
 from ...blender.records import EIGENSKIN, has_eigenskin
@@ -224,7 +225,7 @@ def _make_drivers(mesh, armature, network, record: Record, old: Record | None) -
     # What is left of the old ones is told by its properties' names, even where these are gone.
     properties = eigenskin_drivers.free_properties(key, network, old.properties if old else ())
     record.properties = tuple(properties.values())
-    paths = [eigenskin_drivers.value_path(name) for support in record.supports for name in support.keys]
+    paths = [value_path(name) for support in record.supports for name in support.keys]
     eigenskin_drivers.write_drivers(key, armature, network, properties, paths)
 
 

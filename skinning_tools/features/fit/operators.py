@@ -8,7 +8,8 @@ from ...blender import dependencies, error_display
 from ...blender.job_checks import active_object
 from ...blender.object_checks import check_mode
 from ...core.errors import BadScene
-from ...ui.boundary import Checked, SkinningJob, reported
+from ...ui.boundary import Checked, reported
+from ...ui.jobs import SkinningJob
 from . import fit_copies, weight_fit, weight_fit_settings
 from .fit_copies import copies_of, fit_target, is_copy
 from .weight_fit import FitSettings

@@ -6,7 +6,8 @@ import bpy
 from ....blender import dependencies
 from ....blender.character import on_mesh_meant, target_mesh
 from ....blender.skin_reader import check_turning
-from ....ui.boundary import Checked, SkinningJob
+from ....ui.boundary import Checked
+from ....ui.jobs import SkinningJob
 from .. import crs_modifier, rotation_center_settings, rotation_centers
 
 

@@ -5,8 +5,9 @@ import bpy
 
 from ....blender import dependencies
 from ....blender.character import on_mesh_meant, target_mesh
-from ....ui.boundary import Checked, SkinningJob
+from ....ui.boundary import Checked
 from ....ui.common_settings import RANGE_NAMES, frame_annotations
+from ....ui.jobs import SkinningJob
 from .. import crs_playback
 from ..rotation_center_settings import path_property
 from ..rotation_centers import check_baked

@@ -5,8 +5,8 @@ import bpy
 
 from ....blender import dependencies
 from ....blender.job_checks import active_object
-from ....ui.boundary import SkinningJob
 from ....ui.common_settings import RANGE_NAMES
+from ....ui.jobs import SkinningJob
 from .. import settings
 from ..chosen_sources import CONVERT, KEEP, REPLACE, check_chosen, chosen_sources, convert_chosen, reason_not_to_convert
 from ..conversion_settings import ConversionOptions

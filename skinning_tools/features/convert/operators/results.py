@@ -10,7 +10,8 @@ from ....blender.conversions import result_of
 from ....blender.look_ups import shares
 from ....blender.visibility import leave_mode, make_active, set_hidden
 from ....core.errors import BadScene
-from ....ui.boundary import SkinningJob, reported
+from ....ui.boundary import reported
+from ....ui.jobs import SkinningJob
 from ..chosen_sources import Chosen, check_chosen, convert_chosen
 from ..conversion_settings import settings_of, take_settings
 from ..result import delete_result, notes_on_deleting, objects_made, other_results, sources_to_convert

@@ -8,8 +8,9 @@ from ....blender import dependencies, error_display
 from ....blender.character import character_of, target_mesh
 from ....blender.object_checks import check_mode
 from ....blender.skin_reader import armature_of
-from ....ui.boundary import Checked, SkinningJob, reported
+from ....ui.boundary import Checked, reported
 from ....ui.common_settings import RANGE_NAMES, frame_annotations
+from ....ui.jobs import SkinningJob
 from .. import eigenskin, eigenskin_bake, eigenskin_settings, eigenskin_writer
 from ..eigenskin_record import check_present
 

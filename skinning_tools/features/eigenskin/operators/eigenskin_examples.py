@@ -9,8 +9,9 @@ from ....blender.character import armature_at, character_of, target_mesh
 from ....blender.job_checks import active_object
 from ....blender.wording import counted
 from ....core.errors import BadScene
-from ....ui.boundary import Checked, SkinningJob, reported
+from ....ui.boundary import Checked, reported
 from ....ui.common_settings import RANGE_NAMES, frame_annotations
+from ....ui.jobs import SkinningJob
 from .. import eigenskin_settings, example_mirror, example_pose, example_sources
 from ..eigenskin_examples import check_storable, remove_example
 

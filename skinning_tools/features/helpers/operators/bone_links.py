@@ -7,7 +7,8 @@ from bpy.props import BoolProperty, StringProperty
 from ....blender import dependencies
 from ....blender.bone_selection import named_bones
 from ....blender.job_checks import active_object
-from ....ui.boundary import Checked, SkinningJob, reported
+from ....ui.boundary import Checked, reported
+from ....ui.jobs import SkinningJob
 from .. import bone_links, joint_helper_settings
 from ..joint_helper_rig import bones_to_clear, helped_armature
 

@@ -6,7 +6,8 @@ from bpy.props import BoolProperty, StringProperty
 
 from ....blender import dependencies
 from ....blender.job_checks import active_object
-from ....ui.boundary import Checked, SkinningJob, reported
+from ....ui.boundary import Checked, reported
+from ....ui.jobs import SkinningJob
 from .. import bulge_bones, joint_helper_settings
 from ..bulge_presets import PRESETS
 from ..joint_helper_rig import bones_to_clear, helped_armature

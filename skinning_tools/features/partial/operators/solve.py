@@ -3,8 +3,8 @@
 
 from ....blender import dependencies
 from ....blender.job_checks import active_object, reason_not_to_work
-from ....ui.boundary import SkinningJob
 from ....ui.common_settings import RANGE_NAMES
+from ....ui.jobs import SkinningJob
 from .. import partial_settings
 from ..partial_steps import Frames
 

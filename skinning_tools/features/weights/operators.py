@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tools on the weights of a skinned mesh: rogue weights, smoothing, compression."""
+"""Tools on the weights of a skinned mesh: unweighted vertices, rogue weights, smoothing, compression, rigid parts, and
+showing the weights."""
 
 import bpy
-from bpy.props import BoolProperty, IntProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty
 
-from ....blender import dependencies
-from ....blender.job_checks import active_object
-from ....blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
-from ....core.errors import BadScene
-from ....ui.boundary import Checked, SkinningJob, reported
-from ....ui.common_settings import RANGE_NAMES, frame_annotations
-from .. import rogue_weights, unweighted, weight_compression, weight_smoothing, weight_tool_settings
+from ...blender import dependencies, error_display
+from ...blender.character import character_of, target_mesh
+from ...blender.job_checks import active_object
+from ...blender.object_checks import check_mode
+from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
+from ...core.errors import BadScene, BadSettings
+from ...ui.boundary import Checked, reported
+from ...ui.jobs import SkinningJob
+from . import rigid_parts, rogue_weights, unweighted, weight_compression, weight_smoothing, weight_view
+from .settings import CompressSettings, PartitionSettings, RemoveRogueSettings, SmoothSettings
 
 
 class SKINNING_OT_find_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
@@ -21,12 +25,7 @@ class SKINNING_OT_find_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
 
     require = staticmethod(weighted_or_edited_mesh)
 
-    def steps(self, context):
-        dependencies.require_dependencies()
-        return (yield from rogue_weights.find(context, active_object(context)))
-
-    def finish(self, context, result):
-        return result.summary()
+    work = staticmethod(rogue_weights.find)
 
 
 class SKINNING_OT_find_unweighted(Checked, bpy.types.Operator):
@@ -99,30 +98,9 @@ class SKINNING_OT_remove_rogue_weights(Checked, SkinningJob, bpy.types.Operator)
     bl_idname = "skinning.remove_rogue_weights"
     bl_label = "Remove Rogue Weights"
 
-    only_checked: BoolProperty(
-        name="Only Checked",
-        description="Correct the entries checked in the list, including doubtful ones. When off, search again and "
-        "correct only the certain ones",
-        default=False,
-        options={"SKIP_SAVE"},
-    )
-    include_doubtful: BoolProperty(
-        name="Include Doubtful",
-        description="Also correct weights that may be intentional: those that barely tear the surface, and those of "
-        "whole loose parts",
-        default=False,
-        options={"SKIP_SAVE"},
-    )
-
+    settings = RemoveRogueSettings
     require = staticmethod(weighted_or_edited_mesh)
-
-    def steps(self, context):
-        dependencies.require_dependencies()
-        given = {name: getattr(self, name) for name in ("only_checked", "include_doubtful")}
-        return (yield from rogue_weights.remove(context, active_object(context), **given))
-
-    def finish(self, context, result):
-        return result.summary()
+    work = staticmethod(rogue_weights.remove)
 
 
 class SKINNING_OT_smooth_weights(Checked, SkinningJob, bpy.types.Operator):
@@ -131,21 +109,9 @@ class SKINNING_OT_smooth_weights(Checked, SkinningJob, bpy.types.Operator):
     bl_idname = "skinning.smooth_weights"
     bl_label = "Smooth Weights"
 
-    __annotations__ = weight_tool_settings.smooth_annotations("soft_min")
-
+    settings = SmoothSettings
     require = staticmethod(weighted_or_edited_mesh)
-
-    def prepare(self, context):
-        """Take what the caller did not give from the scene's settings, as the panel shows them."""
-        self.fill(weight_tool_settings.SMOOTH_NAMES, context.scene.skinning_weight_tools.smooth)
-
-    def steps(self, context):
-        dependencies.require_dependencies()
-        given = {name: getattr(self, name) for name in weight_tool_settings.SMOOTH_NAMES}
-        return (yield from weight_smoothing.smooth(context, active_object(context), **given))
-
-    def finish(self, context, result):
-        return result.summary()
+    work = staticmethod(weight_smoothing.smooth)
 
 
 class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
@@ -154,28 +120,68 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
     bl_idname = "skinning.compress_weights"
     bl_label = "Compress Weights"
 
-    __annotations__ = weight_tool_settings.compress_annotations("soft_min") | frame_annotations("measure", "soft_min")
-
+    settings = CompressSettings
     require = staticmethod(weighted_mesh)
-
-    def prepare(self, context):
-        """Take what the caller did not give from the scene's settings, as the panel shows them."""
-        chosen = context.scene.skinning_weight_tools.compress
-        self.fill((*weight_tool_settings.COMPRESS_NAMES, "frame_step"), chosen)
-        # From here on the range is fixed, so that "Adjust Last Operation" shows and keeps it.
-        self.fill(RANGE_NAMES, context.scene if chosen.use_scene_range else chosen)
-
-    def steps(self, context):
-        dependencies.require_dependencies()
-        given = {name: getattr(self, name) for name in weight_tool_settings.COMPRESS_NAMES}
-        given["bits"] = int(given["bits"])
-        given |= self.given(RANGE_NAMES)
-        return (
-            yield from weight_compression.compress(context, active_object(context), frame_step=self.frame_step, **given)
-        )
+    work = staticmethod(weight_compression.compress)
 
     def finish(self, context, result):
         return result.summary(context.scene)
+
+
+class SKINNING_OT_partition_rigid(Checked, SkinningJob, bpy.types.Operator):
+    """Find the faces that one bone alone moves, and mark or separate them from the skin that several bones move"""
+
+    bl_idname = "skinning.partition_rigid"
+    bl_label = "Partition into Rigid Parts"
+
+    settings = PartitionSettings
+    require = staticmethod(rigid_parts.check_partitionable)
+    work = staticmethod(rigid_parts.partition)
+
+
+class SKINNING_OT_show_weights(Checked, bpy.types.Operator):
+    """Color the mesh by the weights of all its bones, or by how many bones move each vertex"""
+
+    bl_idname = "skinning.show_weights"
+    bl_label = "Show Weights"
+    bl_options = {"REGISTER", "UNDO"}
+
+    mode: EnumProperty(name="Mode", items=weight_view.MODE_ITEMS, default="BONES", options={"SKIP_SAVE"})
+    most: IntProperty(
+        name="Influences",
+        description="Where more bones move a vertex, it is red",
+        default=4,
+        soft_min=1,
+        soft_max=12,
+        options={"SKIP_SAVE"},
+    )
+
+    @staticmethod
+    def require(context, object):
+        if weight_view.shows_weights(object):
+            # What is on can be taken away, whatever became of the armature.
+            check_mode(object)
+            return
+        weight_view.check_showable(context, character_of(context, object))
+
+    def execute(self, context):
+        with reported(self):
+            object = target_mesh(context)
+            if self.mode == "OFF":
+                weight_view.hide_weights(object)
+                error_display.show_colors(context, False)
+                return {"FINISHED"}
+            dependencies.require_dependencies()
+            if self.most < 1:
+                raise BadSettings(f"The number of influences must be at least 1, not {self.most}")
+            weight_view.check_showable(context, object)
+            weight_view.show_weights(object, self.mode, self.most)
+            error_display.show_colors(context, True)
+            group = object.data.skinning_weight_view
+            largest = max(item.influences for item in group.counts)
+            self.report({"INFO"}, f"{object.name}: {len(group.bones)} bones, at most {largest} at a vertex")
+            return {"FINISHED"}
+        return {"CANCELLED"}
 
 
 registry = [
@@ -186,4 +192,6 @@ registry = [
     SKINNING_OT_remove_rogue_weights,
     SKINNING_OT_smooth_weights,
     SKINNING_OT_compress_weights,
+    SKINNING_OT_partition_rigid,
+    SKINNING_OT_show_weights,
 ]

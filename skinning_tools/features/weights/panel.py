@@ -3,13 +3,13 @@
 
 import bpy
 
-from ....blender import background
-from ....blender.character import target_mesh
-from ....blender.job_checks import reason_not_to_work
-from ....blender.lengths import length_text
-from ....blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
-from ....blender.wording import counted, vertices_text
-from ....ui.drawing import (
+from ...blender import background
+from ...blender.character import target_mesh
+from ...blender.job_checks import reason_not_to_work
+from ...blender.lengths import length_text
+from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
+from ...blender.wording import counted, vertices_text
+from ...ui.drawing import (
     SidebarPanel,
     draw_failure,
     draw_frame_range,
@@ -19,8 +19,8 @@ from ....ui.drawing import (
     draw_text,
     split_layout,
 )
-from ..rigid_parts import check_partitionable, partition_figures, share_rows
-from ..weight_compression import compression_figures
+from .rigid_parts import check_partitionable, partition_figures, share_rows
+from .weight_compression import compression_figures
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):

@@ -3,11 +3,11 @@
 
 import bpy
 
-from ....blender.active_vertex import active_vertex
-from ....blender.character import character_of, target_mesh
-from ....blender.job_checks import reason_not_to_work
-from ....ui.drawing import SidebarPanel, draw_mesh, draw_text
-from .. import weight_view
+from ...blender.active_vertex import active_vertex
+from ...blender.character import character_of, target_mesh
+from ...blender.job_checks import reason_not_to_work
+from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
+from . import weight_view
 
 BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))
 _LIST_ROWS = 6

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A subcommand that works on one object of a file and saves the file, declared by what it works on, does and tells."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import bpy
+
+from ...blender import background
+from ..settings import Settings
+from . import arguments
+from .common import UsageError, find_object, progress_of
+from .outcome import Outcome, Row
+
+
+@dataclass(frozen=True)
+class Command:
+    """name, help and description: as the command line shows them. work: a generator function of (context, object) and
+    the settings. rows: the lines for its result, which may have ``seconds`` and ``notes``. check: raises UsageError
+    for options that do not go together."""
+
+    name: str
+    help: str
+    description: str
+    settings: type[Settings]
+    work: Callable
+    rows: Callable[[object], list[Row]]
+    add_object: Callable[[argparse.ArgumentParser], None] = arguments.add_skinned_object
+    check: Callable[[argparse.Namespace], None] | None = None
+
+    def add(self, commands) -> None:
+        """Declare it to argparse."""
+        command = commands.add_parser(self.name, help=self.help, description=self.description)
+        self.add_object(command)
+        self.settings.add_options(command)
+        arguments.add_target(command)
+        command.set_defaults(run=self.run)
+
+    def run(self, options: argparse.Namespace) -> Outcome:
+        """Do the work; everything it needs is in ``options``."""
+        if self.check is not None:
+            self.check(options)
+        context = bpy.context
+        object = find_object(context.scene, options.object)
+        result = background.drain(self.work(context, object, **self.settings.of_options(options)), progress_of(options))
+        return Outcome(self.rows(result), getattr(result, "seconds", None), getattr(result, "notes", ()))
+
+
+def goes_with(option: str, other: str) -> Callable[[argparse.Namespace], None]:
+    """A check that ``option`` is given only together with ``other``."""
+
+    def check(options: argparse.Namespace) -> None:
+        given, needed = (getattr(options, name.lstrip("-").replace("-", "_")) for name in (option, other))
+        if given and not needed:
+            raise UsageError(f"{option} goes with {other}")
+
+    return check

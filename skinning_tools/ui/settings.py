@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Settings of a feature, each declared once: the panel, the operator and the command line are made from it.
+
+    class SmoothSettings(Settings, stored="skinning_smooth"):
+        strength = number("Strength", 0.5, least=0.0, soft_most=1.0, tip="How far ...", flag="--strength")
+
+A panel shows what the scene stores. An operator takes from there what its caller did not give when it is invoked from
+the interface; from Python, as on the command line, only the arguments and the defaults count.
+"""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+import bpy
+
+from .command_line import arguments
+
+# Makes values outside impossible to enter: for what a panel shows.
+HARD = "HARD"
+# Lets them through to the check that refuses them with a message: a script's zero must not silently become one.
+SOFT = "SOFT"
+
+RANGE_NAMES = "frame_start", "frame_end"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. kind: of Blender's property, such as "Float"; least and most: what is allowed; flag: its option on
+    the command line, "" for none, with its metavar and, where that is not its tooltip, its help."""
+
+    kind: str
+    label: str
+    tip: str
+    default: object
+    least: float | None = None
+    most: float | None = None
+    flag: str = ""
+    metavar: str = ""
+    help: str = ""
+    more: dict = field(default_factory=dict)
+
+    def property(self, limit: str):
+        """The property for Blender."""
+        keywords = {"name": self.label, "description": self.tip, "default": self.default, **self.more}
+        for end, value in (("min", self.least), ("max", self.most)):
+            if value is not None:
+                keywords[end if limit == HARD else f"soft_{end}"] = value
+        return getattr(bpy.props, f"{self.kind}Property")(options={"SKIP_SAVE"}, **keywords)
+
+    def add_option(self, command: argparse.ArgumentParser) -> None:
+        """The option of the command line."""
+        help = self.help or self.tip[:1].lower() + self.tip[1:]
+        if self.kind == "Bool":
+            command.add_argument(self.flag, action="store_true", help=help)
+            return
+        if "(default" not in help and self.default != "":
+            help += " (default: %(default)s)"
+        keywords = {"default": self.default, "help": help}
+        if self.kind == "Enum":
+            keywords["choices"] = tuple(item[0] for item in self.more["items"])
+            keywords["type"] = lambda text: text.upper().replace("-", "_")
+            if self.default.isdecimal():
+                keywords["type"], keywords["default"] = arguments.whole_number, int(self.default)
+                keywords["choices"] = tuple(map(int, keywords["choices"]))
+        else:
+            keywords["metavar"] = self.metavar
+            keywords["type"] = _TYPES[self.kind]
+        command.add_argument(self.flag, **keywords)
+
+    def of_options(self, options: argparse.Namespace):
+        """Its value on a command line."""
+        value = getattr(options, self.flag.lstrip("-").replace("-", "_"))
+        if self.kind == "Bool":
+            # --no-creases
+            return value != self.default
+        return str(value) if self.kind == "Enum" else value
+
+
+_TYPES = {"Int": arguments.whole_number, "Float": arguments.number, "String": str}
+
+
+def count(label: str, default: int, *, tip: str, least: int | None = None, soft_most: int = 1000, **more) -> Setting:
+    """A whole number."""
+    return _setting("Int", label, tip, default, least, more, metavar="N", soft_max=soft_most)
+
+
+def number(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Setting:
+    """A number. Further keywords are those of ``bpy.props.FloatProperty``."""
+    return _setting("Float", label, tip, default, least, more, metavar="X")
+
+
+def factor(label: str, default: float, *, tip: str, most: float | None = None, **more) -> Setting:
+    """A number from 0 to 1, drawn as a slider; without ``most``, larger ones can be typed."""
+    limits = {"most": most} if most is not None else {"soft_max": 1.0}
+    return _setting("Float", label, tip, default, 0.0, more | limits, metavar="X", subtype="FACTOR")
+
+
+def switch(label: str, default: bool, *, tip: str, **more) -> Setting:
+    """Yes or no. Its flag on the command line takes the other value than the default."""
+    return _setting("Bool", label, tip, default, None, more)
+
+
+def choice(label: str, items: Iterable[tuple], default: str, *, tip: str, **more) -> Setting:
+    """One of several, each (identifier, label, tooltip)."""
+    return _setting("Enum", label, tip, default, None, more, items=tuple(items))
+
+
+def name(label: str, *, tip: str, **more) -> Setting:
+    """The name of something, empty by default."""
+    return _setting("String", label, tip, "", None, more, metavar="NAME")
+
+
+def influences(
+    default: int = 4, least: int = 1, tip="Most bones that may move one vertex. Game engines commonly allow 4", **more
+) -> Setting:
+    """The most influences of a vertex, from ``least`` on."""
+    keywords = {"flag": "--influences", "help": "most bones that may move one vertex", "soft_most": 12} | more
+    return count("Influences", default, least=least, tip=tip, **keywords)
+
+
+def _frames(verb: str) -> dict[str, Setting]:
+    """A range of frames and its step. verb: what is done with each frame, as in "measure"."""
+    return {
+        "frame_start": count("Frame Start", 1, tip=f"First frame to {verb}", soft_most=None),
+        "frame_end": count("Frame End", 250, tip=f"Last frame to {verb}", soft_most=None),
+        "frame_step": count(
+            "Frame Step",
+            1,
+            least=1,
+            soft_most=50,
+            tip=f"{verb.capitalize()} every frame (1), every second frame (2), and so on",
+        ),
+    }
+
+
+def _setting(kind: str, label: str, tip: str, default, least, given: dict, **usual) -> Setting:
+    keywords = {each: value for each, value in {**usual, **given}.items() if value is not None}
+    own = {each: keywords.pop(each) for each in ("flag", "metavar", "help", "most") if each in keywords}
+    return Setting(kind, label, tip, default, least, more=keywords, **own)
+
+
+class Settings:
+    """Subclasses declare settings as attributes. stored: where the scene has them, a path below it, "" for nowhere;
+    frames: what is done with a range of frames, as in "measure", "" where there is none."""
+
+    declared: dict[str, Setting] = {}
+    stored = ""
+    frames = ""
+
+    def __init_subclass__(cls, stored: str = "", frames: str = "", **given):
+        super().__init_subclass__(**given)
+        own = {each: value for each, value in vars(cls).items() if isinstance(value, Setting)}
+        cls.stored, cls.frames = stored or cls.stored, frames or cls.frames
+        cls.declared = {**cls.declared, **own, **(_frames(frames) if frames else {})}
+
+    @classmethod
+    def group_annotations(cls) -> dict:
+        """The properties of a property group that keeps them."""
+        properties = {each: setting.property(HARD) for each, setting in cls.declared.items()}
+        if cls.frames:
+            properties["use_scene_range"] = bpy.props.BoolProperty(
+                name="Scene Range",
+                description=f"{cls.frames.capitalize()} from the scene's start frame to its end frame",
+                default=True,
+            )
+        return properties
+
+    @classmethod
+    def operator_annotations(cls) -> dict:
+        """The properties of an operator."""
+        return {each: setting.property(SOFT) for each, setting in cls.declared.items()}
+
+    @classmethod
+    def fill(cls, operator: bpy.types.Operator, scene: bpy.types.Scene) -> None:
+        """Take what the caller of the operator has not set from where the panel shows it.
+
+        The range is fixed by that, so that Adjust Last Operation shows and keeps it.
+        """
+        kept = attrgetter(cls.stored)(scene)
+        for each in cls.declared:
+            if not operator.properties.is_property_set(each):
+                of_scene = cls.frames and each in RANGE_NAMES and kept.use_scene_range
+                setattr(operator, each, getattr(scene if of_scene else kept, each))
+
+    @classmethod
+    def of_operator(cls, operator: bpy.types.Operator) -> dict:
+        """The values for the work; those of the range only where the caller, or ``fill``, has set them."""
+        return {
+            each: getattr(operator, each)
+            for each in cls.declared
+            if not (cls.frames and each in RANGE_NAMES) or operator.properties.is_property_set(each)
+        }
+
+    @classmethod
+    def add_options(cls, command: argparse.ArgumentParser) -> None:
+        """The options of the command line."""
+        for setting in cls.declared.values():
+            if setting.flag:
+                setting.add_option(command)
+        if cls.frames:
+            arguments.add_frames(command, cls.frames, f" to {cls.frames}")
+            arguments.add_incomplete(command)
+
+    @classmethod
+    def of_options(cls, options: argparse.Namespace) -> dict:
+        """The values for the work; those that have no option are left to its defaults."""
+        values = {each: setting.of_options(options) for each, setting in cls.declared.items() if setting.flag}
+        if cls.frames:
+            values |= {each: getattr(options, each) for each in (*RANGE_NAMES, "frame_step")}
+        return values
