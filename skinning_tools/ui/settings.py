@@ -41,7 +41,17 @@ class Setting:
     help: str = ""
     more: dict = field(default_factory=dict)
 
-    def property(self, limit: str):
+    @property
+    def of_numbers(self) -> bool:
+        """Whether it is a choice of numbers, which are texts to Blender."""
+        return self.kind == "Enum" and self.default.isdecimal()
+
+    def of_property(self, owner, name: str):
+        """Its value in an operator or a property group."""
+        value = getattr(owner, name)
+        return int(value) if self.of_numbers else value
+
+    def as_property(self, limit: str):
         """The property for Blender."""
         keywords = {"name": self.label, "description": self.tip, "default": self.default, **self.more}
         for end, value in (("min", self.least), ("max", self.most)):
@@ -61,7 +71,7 @@ class Setting:
         if self.kind == "Enum":
             keywords["choices"] = tuple(item[0] for item in self.more["items"])
             keywords["type"] = lambda text: text.upper().replace("-", "_")
-            if self.default.isdecimal():
+            if self.of_numbers:
                 keywords["type"], keywords["default"] = arguments.whole_number, int(self.default)
                 keywords["choices"] = tuple(map(int, keywords["choices"]))
         else:
@@ -75,7 +85,7 @@ class Setting:
         if self.kind == "Bool":
             # --no-creases
             return value != self.default
-        return str(value) if self.kind == "Enum" else value
+        return value
 
 
 _TYPES = {"Int": arguments.whole_number, "Float": arguments.number, "String": str}
@@ -158,7 +168,7 @@ class Settings:
     @classmethod
     def group_annotations(cls) -> dict:
         """The properties of a property group that keeps them."""
-        properties = {each: setting.property(HARD) for each, setting in cls.declared.items()}
+        properties = {each: setting.as_property(HARD) for each, setting in cls.declared.items()}
         if cls.frames:
             properties["use_scene_range"] = bpy.props.BoolProperty(
                 name="Scene Range",
@@ -170,7 +180,7 @@ class Settings:
     @classmethod
     def operator_annotations(cls) -> dict:
         """The properties of an operator."""
-        return {each: setting.property(SOFT) for each, setting in cls.declared.items()}
+        return {each: setting.as_property(SOFT) for each, setting in cls.declared.items()}
 
     @classmethod
     def fill(cls, operator: bpy.types.Operator, scene: bpy.types.Scene) -> None:
@@ -188,8 +198,8 @@ class Settings:
     def of_operator(cls, operator: bpy.types.Operator) -> dict:
         """The values for the work; those of the range only where the caller, or ``fill``, has set them."""
         return {
-            each: getattr(operator, each)
-            for each in cls.declared
+            each: setting.of_property(operator, each)
+            for each, setting in cls.declared.items()
             if not (cls.frames and each in RANGE_NAMES) or operator.properties.is_property_set(each)
         }
 

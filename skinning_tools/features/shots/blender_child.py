@@ -32,7 +32,7 @@ def blender_command(arguments: list[str]) -> list[str]:
     """
     if bpy.app.binary_path:
         return [bpy.app.binary_path, *_blender_options(sys.argv), "--command", "skinning", *arguments]
-    module = f"{__package__.rpartition('.')[0]}.command_line"
+    module = f"{__package__.removesuffix('.features.shots')}.command_line"
     # bpy before the module: an installed extension is found only once Blender is there.
     code = f"import bpy, runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     return [sys.executable, "-c", code, *arguments]

@@ -28,7 +28,7 @@ def versions() -> dict[str, str]:
 
 def extension_version() -> str:
     """From the manifest, which lies in the package as it is installed and beside it in the source tree."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[2]
     for folder in (package, package.parent):
         manifest = folder / MANIFEST
         if manifest.is_file():
