@@ -77,11 +77,18 @@ class Setting:
         else:
             keywords["metavar"] = self.metavar
             keywords["type"] = _TYPES[self.kind]
+            # As a text, which argparse reads at the end, it is told from an equal number that is given: see --preset.
+            keywords["default"] = str(self.default)
         command.add_argument(self.flag, **keywords)
+
+    @property
+    def dest(self) -> str:
+        """The name of its option among those that are read."""
+        return self.flag.lstrip("-").replace("-", "_")
 
     def of_options(self, options: argparse.Namespace):
         """Its value on a command line."""
-        value = getattr(options, self.flag.lstrip("-").replace("-", "_"))
+        value = getattr(options, self.dest)
         if self.kind == "Bool":
             # --no-creases
             return value != self.default
@@ -128,6 +135,21 @@ def influences(
     """The most influences of a vertex, from ``least`` on."""
     keywords = {"flag": "--influences", "help": "most bones that may move one vertex", "soft_most": 12} | more
     return count("Influences", default, least=least, tip=tip, **keywords)
+
+
+def smoothness(**more) -> Setting:
+    """How smooth weights are that are solved for."""
+    return factor(
+        "Smoothness",
+        0.0,
+        most=1.0,
+        tip="How much of the error may be given for weights that are smooth over the surface: 0 is off, 0.25 takes out "
+        "noise at next to no cost",
+        flag="--smoothness",
+        metavar="S",
+        help="from 0 to 1: how much of the error may be given for smooth weights",
+        **more,
+    )
 
 
 def _frames(verb: str) -> dict[str, Setting]:
