@@ -29,7 +29,7 @@ from skinning_tools.features.fit.panel import SKINNING_PT_fit_weights
 from skinning_tools.features.fit.reachable_region import read_region
 from skinning_tools.features.fit.weight_fit import FitSettings
 from skinning_tools.features.weights import weight_view
-from skinning_tools.features.weights.panels.weight_view import SKINNING_PT_weight_view
+from skinning_tools.features.weights.weight_view_panel import SKINNING_PT_weight_view
 from tests.blender import binding_scenes, joint_helper_scenes, scenes
 from tests.conftest import SHARED
 

@@ -11,7 +11,7 @@ from skinning_tools.features.centers.panels.rotation_centers import SKINNING_PT_
 from skinning_tools.features.centers.rotation_centers import FRESH, bake_record, bake_state
 from skinning_tools.features.eigenskin.panel import SKINNING_PT_eigenskin
 from skinning_tools.features.preview.panel import SKINNING_PT_preview
-from skinning_tools.features.weights.panels.tools import SKINNING_PT_weights
+from skinning_tools.features.weights.panel import SKINNING_PT_weights
 from tests.blender import scenes, skinned_meshes
 
 PARTS = 4

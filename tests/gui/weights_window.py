@@ -20,7 +20,7 @@ from driver import (
     undo,
 )
 
-from skinning_tools.features.weights.panels.tools import (
+from skinning_tools.features.weights.panel import (
     SKINNING_PT_compress_weights,
     SKINNING_PT_partition_rigid,
     SKINNING_PT_rogue_weights,
