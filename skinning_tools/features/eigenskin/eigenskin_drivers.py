@@ -3,7 +3,6 @@
 
 Values between the bones and the shape keys are elements of array properties on the meshes' Key data-block, one array
 for each step: an angle for a joint that is a hinge; else its scaled distance from each of its observations, straight
-from ...blender.actions import property_path
 from the bone; for pairs of joints the tied basis; parts of sums that are too long for one expression. Other layouts
 are slower, or no faster (benchmarks/_eigenskin_drivers.py): single properties and other data-blocks make Blender wake
 its threads for each driver; quaternions kept in properties, and a property for each basis function of a hinge, are more
@@ -20,9 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...blender.actions import property_path
+
 if TYPE_CHECKING:
-    from ...blender.actions import property_path
-from ...core.eigenskin import EigenSkin, Support
+    from ...core.eigenskin import EigenSkin, Support
 
 PREFIX = "skinning_eigenskin_"
 ANGLES, DISTANCES, TIED, SUMS = "angles", "distances", "tied", "sums"
