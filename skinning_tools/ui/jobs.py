@@ -45,8 +45,7 @@ class SkinningJob:
 
     def prepare(self, context) -> None:
         """Fill the properties that the caller left unset from the interface's settings."""
-        if self.settings.stored:
-            self.settings.fill(self, context.scene)
+        self.settings.fill(self, context.scene)
 
     def steps(self, context):
         """The generator that does the work."""

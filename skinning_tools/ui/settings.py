@@ -9,6 +9,7 @@ the interface; from Python, as on the command line, only the arguments and the d
 """
 
 import argparse
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -46,6 +47,11 @@ class Setting:
         """Whether it is a choice of numbers, which are texts to Blender."""
         return self.kind == "Enum" and self.default.isdecimal()
 
+    @property
+    def is_angle(self) -> bool:
+        """Whether it is in radians, but in degrees on the command line."""
+        return self.more.get("subtype") == "ANGLE"
+
     def of_property(self, owner, name: str):
         """Its value in an operator or a property group."""
         value = getattr(owner, name)
@@ -78,7 +84,7 @@ class Setting:
             keywords["metavar"] = self.metavar
             keywords["type"] = _TYPES[self.kind]
             # As a text, which argparse reads at the end, it is told from an equal number that is given: see --preset.
-            keywords["default"] = str(self.default)
+            keywords["default"] = str(math.degrees(self.default) if self.is_angle else self.default)
         command.add_argument(self.flag, **keywords)
 
     @property
@@ -92,7 +98,7 @@ class Setting:
         if self.kind == "Bool":
             # --no-creases
             return value != self.default
-        return value
+        return math.radians(value) if self.is_angle else value
 
 
 _TYPES = {"Int": arguments.whole_number, "Float": arguments.number, "String": str}
@@ -112,6 +118,11 @@ def factor(label: str, default: float, *, tip: str, most: float | None = None, *
     """A number from 0 to 1, drawn as a slider; without ``most``, larger ones can be typed."""
     limits = {"most": most} if most is not None else {"soft_max": 1.0}
     return _setting("Float", label, tip, default, 0.0, more | limits, metavar="X", subtype="FACTOR")
+
+
+def angle(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Setting:
+    """An angle in radians, which the command line takes in degrees."""
+    return _setting("Float", label, tip, default, least, more, metavar="DEGREES", subtype="ANGLE")
 
 
 def switch(label: str, default: bool, *, tip: str, **more) -> Setting:
@@ -174,8 +185,9 @@ def _setting(kind: str, label: str, tip: str, default, least, given: dict, **usu
 
 
 class Settings:
-    """Subclasses declare settings as attributes. stored: where the scene has them, a path below it, "" for nowhere;
-    frames: what is done with a range of frames, as in "measure", "" where there is none."""
+    """Subclasses declare settings as attributes. stored: where they are kept, a path below the scene or what
+    ``fill`` is told, "" for nowhere; frames: what is done with a range of frames, as in "measure", "" where there is
+    none."""
 
     declared: dict[str, Setting] = {}
     stored = ""
@@ -205,15 +217,16 @@ class Settings:
         return {each: setting.as_property(SOFT) for each, setting in cls.declared.items()}
 
     @classmethod
-    def fill(cls, operator: bpy.types.Operator, scene: bpy.types.Scene) -> None:
-        """Take what the caller of the operator has not set from where the panel shows it.
+    def fill(cls, operator: bpy.types.Operator, scene: bpy.types.Scene, keeper: bpy.types.ID | None = None) -> None:
+        """Take what the caller of the operator has not set from where the panel shows it. keeper: what stores the
+        settings, if not the scene.
 
         The range is fixed by that, so that Adjust Last Operation shows and keeps it.
         """
-        kept = attrgetter(cls.stored)(scene)
+        kept = attrgetter(cls.stored)(keeper or scene) if cls.stored else None
         for each in cls.declared:
-            if not operator.properties.is_property_set(each):
-                of_scene = cls.frames and each in RANGE_NAMES and kept.use_scene_range
+            of_scene = cls.frames and each in RANGE_NAMES and (kept is None or kept.use_scene_range)
+            if (of_scene or kept is not None) and not operator.properties.is_property_set(each):
                 setattr(operator, each, getattr(scene if of_scene else kept, each))
 
     @classmethod
