@@ -102,7 +102,7 @@ def broken_imports(source: str, parts: tuple[str, ...]) -> list[str]:
         ("from ..features.bind import x", "ui/drawing"),
         ("def f():\n    from ..features import FEATURES", "ui/drawing"),
         ("from ..bind import x", "features/convert/conversion"),
-        ("from ...bind.bind_targets import x", "features/convert/operators/convert"),
+        ("from ...bind.targets import x", "features/convert/operators/convert"),
         ("from ..convert import x", "features/preview/panel"),
         ("from .. import FEATURES", "features/convert/conversion"),
         ("from .demos import x", "command_line"),

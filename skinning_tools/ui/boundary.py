@@ -8,7 +8,7 @@ import bpy
 
 from ..blender import background
 from ..blender.app_handlers import add_handlers, remove_handlers
-from ..blender.job_checks import reason_not_to_work
+from ..blender.job_checks import active_object, reason_not_to_work
 from ..blender.wording import in_two_lines, sentence
 from ..core.errors import Cancelled, SkinningError
 
@@ -74,6 +74,21 @@ class Checked:
         if reason:
             cls.poll_message_set(reason)
         return not reason
+
+
+class Immediate(Checked):
+    """Mix-in of such an operator whose work takes no time: ``act(context, object)`` does it, and returns the line to
+    report, "" for none."""
+
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context):
+        with reported(self):
+            line = self.act(context, active_object(context))
+            if line:
+                self.report({"INFO"}, line)
+            return {"FINISHED"}
+        return {"CANCELLED"}
 
 
 class SKINNING_OT_dismiss_failure(bpy.types.Operator):

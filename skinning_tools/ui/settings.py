@@ -52,6 +52,11 @@ class Setting:
         """Whether it is in radians, but in degrees on the command line."""
         return self.more.get("subtype") == "ANGLE"
 
+    @property
+    def default_value(self):
+        """What ``of_property`` has where nothing is set."""
+        return int(self.default) if self.of_numbers else self.default
+
     def of_property(self, owner, name: str):
         """Its value in an operator or a property group."""
         value = getattr(owner, name)
@@ -185,9 +190,11 @@ def _setting(kind: str, label: str, tip: str, default, least, given: dict, **usu
 
 
 class Settings:
-    """Subclasses declare settings as attributes. stored: where they are kept, a path below the scene or what
-    ``fill`` is told, "" for nowhere; frames: what is done with a range of frames, as in "measure", "" where there is
-    none."""
+    """Subclasses declare settings as attributes; an instance has their values as attributes of the same names.
+
+    stored: where they are kept, a path below the scene or what ``fill`` is told, "" for nowhere; frames: what is done
+    with a range of frames, as in "measure", "" where there is none.
+    """
 
     declared: dict[str, Setting] = {}
     stored = ""
@@ -198,6 +205,14 @@ class Settings:
         own = {each: value for each, value in vars(cls).items() if isinstance(value, Setting)}
         cls.stored, cls.frames = stored or cls.stored, frames or cls.frames
         cls.declared = {**cls.declared, **own, **(_frames(frames) if frames else {})}
+
+    def __init__(self, **given):
+        """The values that are given, and the defaults of all others; None for the scene's range."""
+        for each, setting in self.declared.items():
+            of_scene = self.frames and each in RANGE_NAMES
+            setattr(self, each, given.pop(each, None if of_scene else setting.default_value))
+        if given:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(given)}")
 
     @classmethod
     def group_annotations(cls) -> dict:

@@ -7,7 +7,8 @@ import pytest
 from mathutils import Matrix
 
 from skinning_tools.core.errors import Cancelled
-from skinning_tools.features.bind.bind import BindSettings, bind, check_bindable
+from skinning_tools.features.bind.bind import bind, check_bindable
+from skinning_tools.features.bind.settings import BindSettings
 from tests.blender import scenes
 from tests.blender.binding_scenes import (
     activate,

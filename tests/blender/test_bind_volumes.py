@@ -8,7 +8,7 @@ from mathutils import Matrix
 
 from skinning_tools.blender.bodies import deforming_bones, read_body, read_skeleton, stretch_of
 from skinning_tools.core.binding.containment import KINDS, Volume, containment_volumes
-from skinning_tools.features.bind.bind_volumes import read_volumes, volumes_of, wire_shape
+from skinning_tools.features.bind.volumes import read_volumes, volumes_of, wire_shape
 from tests.blender import scenes
 from tests.blender.binding_scenes import activate, armature_of_segments, check_bound, cube, tube, weights_of
 from tests.blender.refusals import refused

@@ -22,8 +22,8 @@ from driver import (
 from mathutils import Quaternion, Vector
 
 from skinning_tools.blender import background
-from skinning_tools.features.bind.bind_volumes import volumes_of
 from skinning_tools.features.bind.panel import SKINNING_PT_bind
+from skinning_tools.features.bind.volumes import volumes_of
 from tests.blender.binding_scenes import activate, armature_of_segments, check_bound, cube
 
 

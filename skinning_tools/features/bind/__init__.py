@@ -2,14 +2,15 @@
 """Binding meshes to skeletons: by weights, by volumes, or whole objects rigidly."""
 
 from ...ui.feature import Feature, menu_entry
-from . import bind_settings, command, operators, panel
+from . import operators, panel, settings
+from .command import COMMANDS
 
 FEATURE = Feature(
     group="Binding and weights",
     guide="binding.md",
-    settings=(bind_settings,),
+    settings=(settings,),
     operators=(operators,),
     panels=(panel,),
-    commands=(command,),
+    commands=COMMANDS,
     menus={"VIEW3D_MT_object_parent": menu_entry("skinning.bind")},
 )

@@ -17,9 +17,11 @@ from ...blender.records import read_record, write_record
 from ...blender.skin_reader import mesh_triangles, rest_positions
 from ...blender.vertex_groups import read_weights
 from ...blender.wording import counted, vertices_text
-from ...core.errors import BadMesh, BadScene, BadSettings
+from ...core.errors import BadMesh, BadScene
 from ...core.progress import span
-from .bind_targets import (
+from .rigid_objects import parent_to_bones
+from .settings import BindSettings, binds_objects
+from .targets import (
     Targets,
     ancestors,
     check_armature,
@@ -29,7 +31,7 @@ from .bind_targets import (
     find_targets,
     place_hidden,
 )
-from .bind_volumes import read_volumes, write_volumes
+from .volumes import read_volumes, write_volumes
 
 if TYPE_CHECKING:
     from ...core.binding.types import Body, Skeleton
@@ -43,25 +45,6 @@ _AFTER_ARMATURE = {
     *("SMOOTH", "CORRECTIVE_SMOOTH", "LAPLACIANSMOOTH", "DISPLACE", "WEIGHTED_NORMAL", "NORMAL_EDIT"),
     *("CLOTH", "SOFT_BODY", "COLLISION", "SURFACE", "DYNAMIC_PAINT", "EXPLODE", "OCEAN", "PARTICLE_SYSTEM"),
 }
-
-
-@dataclass(frozen=True)
-class BindSettings:
-    """How to bind; names and defaults of the operator. distance_limit: scene units, 0 is none."""
-
-    method: str = "DELAUNAY"
-    max_influences: int = 4
-    replace: bool = False
-    whole_parts: bool = False
-    distance_limit: float = 0.0
-    use_envelopes: bool = False
-
-    def check(self) -> None:
-        """Raises BadSettings."""
-        if self.max_influences < 1:
-            raise BadSettings(f"Influences must be at least 1, not {self.max_influences}")
-        if not self.distance_limit >= 0:
-            raise BadSettings(f"The distance limit must not be negative, but it is {self.distance_limit:g}. 0 is none")
 
 
 @dataclass(frozen=True)
@@ -82,22 +65,26 @@ class Bound:
     """A finished binding: a record per object, by its name. complete: names of those that had no vertex to bind, and
     keep their weights. bone_count: of all that were bound together."""
 
+    armature_name: str
     records: dict[str, BindRecord]
     complete: tuple[str, ...]
     bone_count: int
     notes: tuple[str, ...]
     seconds: float
 
+    @property
+    def influences(self) -> int:
+        """The most of a vertex."""
+        return max(record.influences for record in self.records.values())
+
     def summary(self) -> str:
         """The result in one line."""
-        records = self.records.values()
         names = list(self.records)
-        vertices = sum(record.vertex_count for record in records)
-        influences = max(record.influences for record in records)
+        vertices = sum(record.vertex_count for record in self.records.values())
         parts = [
             f"{names[0] if len(names) == 1 else f'{len(names)} meshes'}: "
             f"{vertices_text(vertices)} bound to {counted(self.bone_count, 'bone')}, "
-            f"up to {counted(influences, 'bone')} a vertex, {self.seconds:.1f} s",
+            f"up to {counted(self.influences, 'bone')} a vertex, {self.seconds:.1f} s",
             *self.notes,
         ]
         return ". ".join(parts)
@@ -133,8 +120,16 @@ def check_bindable(context, armature_name: str = "") -> Targets:
     return targets
 
 
+def bind_chosen(context, object, **given) -> background.Steps:
+    """``bind`` of what the user means."""
+    settings = BindSettings(**given)
+    targets = find_targets(context, settings.armature, binds_objects(settings))
+    return (yield from bind(context, targets, settings))
+
+
 def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
-    """Generator: bind the meshes, each by itself; yields (fraction, stage), returns a Bound.
+    """Generator: bind the meshes, each by itself; yields (fraction, stage), returns a Bound, or the Parented of
+    ``parent_to_bones`` where the settings ask for that.
 
     The bones' rest pose counts, whatever pose they are in, and where the objects stand now. Vertices that have weights
     of deforming bones keep them, unless ``settings.replace``; locked groups do in either case, and the limit of
@@ -147,6 +142,8 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
     """
     from ...core.binding import bind as core
 
+    if binds_objects(settings):
+        return (yield from parent_to_bones(context, targets))
     begin = time.perf_counter()
     settings.check()
     place_hidden(context, targets.armature)
@@ -202,7 +199,7 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
         notes.append(f"{object.name}: all {len(object.data.vertices):,} vertices have weights and keep them")
         notes += [f"{object.name}: {note}" for note in _attach(object, targets.armature)]
     names = tuple(object.name for object in complete)
-    return Bound(records, names, len(used), tuple(notes), time.perf_counter() - begin)
+    return Bound(targets.armature.name, records, names, len(used), tuple(notes), time.perf_counter() - begin)
 
 
 def bind_record(object) -> BindRecord | None:
@@ -210,12 +207,14 @@ def bind_record(object) -> BindRecord | None:
     return read_record(object, RECORD, BindRecord)
 
 
-def generate_volumes(context, targets: Targets, kind: str) -> background.Steps:
-    """Generator: volumes around the bones of the armature, as wide as the meshes are there, in place of those that it
-    has; yields (fraction, stage), returns their number. kind: of core.binding.containment.
+def generate_volumes(context, object, kind: str, armature: str) -> background.Steps:
+    """Generator: volumes around the bones of the armature that the user means, as wide as its meshes are there, in
+    place of those that it has; yields (fraction, stage), returns the armature's name and their number. kind: of
+    core.binding.containment.
 
     Raises SkinningError for all that the user can mend.
     """
+    targets = find_targets(context, armature)
     place_hidden(context, targets.armature)
     check_armature(targets.armature)
     for object in targets.meshes:
@@ -231,7 +230,8 @@ def generate_volumes(context, targets: Targets, kind: str) -> background.Steps:
         return fitted_volumes(body, BoneDistances(body, skeleton, progress), skeleton, kind)
 
     volumes = yield from background.run_in_worker(work)
-    return write_volumes(context, targets.meshes, targets.armature, skeleton, volumes, stretch_of(first))
+    count = write_volumes(context, targets.meshes, targets.armature, skeleton, volumes, stretch_of(first))
+    return targets.armature.name, count
 
 
 def _all_complete(objects, armature) -> BadScene:

@@ -8,12 +8,12 @@ from ...blender.job_checks import active_object, reason_not_to_work
 from ...core.errors import SkinningError
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_rows, draw_text, idle_column, split_layout
 from .bind import bind_record, check_bindable
-from .bind_settings import METHOD_ITEMS, chosen_armature
-from .bind_targets import find_armature, find_targets
-from .bind_volumes import volume_summary, volumes_of
 from .rigid_objects import check_parentable
+from .settings import METHODS, binds_objects, chosen_armature
+from .targets import find_armature, find_targets
+from .volumes import volume_summary, volumes_of
 
-_METHODS = {identifier: name for identifier, name, _ in METHOD_ITEMS}
+_METHOD_NAMES = {identifier: name for identifier, name, _ in METHODS}
 
 
 class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
@@ -40,8 +40,8 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
         button = layout.row()
         button.scale_y = 1.5
         button.enabled = not reason
-        as_objects = settings.method == "RIGID" and settings.as_objects
-        button.operator("skinning.bind", text="Parent to Bones" if as_objects else "Bind", icon="BONE_DATA")
+        text = "Parent to Bones" if binds_objects(settings) else "Bind"
+        button.operator("skinning.bind", text=text, icon="BONE_DATA")
         if reason:
             draw_text(layout, context, reason, "INFO")
         draw_failure(layout, context, SKINNING_PT_bind)
@@ -50,7 +50,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
 
 def _targets(context, settings):
     """What the button works on. Raises SkinningError."""
-    if settings.method == "RIGID" and settings.as_objects:
+    if binds_objects(settings):
         targets = find_targets(context, chosen_armature(context.scene), as_objects=True)
         check_parentable(context, targets)
         return targets
@@ -78,7 +78,7 @@ def _draw_settings(layout, context, settings) -> None:
     else:
         layout.prop(settings, "max_influences")
     row = layout.row()
-    row.enabled = not (rigid and settings.as_objects)
+    row.enabled = not binds_objects(settings)
     row.prop(settings, "replace")
     if not rigid:
         header, body = layout.panel("skinning_bind_limits", default_closed=True)
@@ -118,7 +118,7 @@ def _draw_figures(layout, context, targets) -> None:
     draw_rows(
         layout,
         [
-            ("Method", _METHODS.get(record.method, record.method)),
+            ("Method", _METHOD_NAMES.get(record.method, record.method)),
             ("Bound", f"{record.vertex_count:,} vertices"),
             *([("Kept", f"{record.kept_count:,} vertices")] if record.kept_count else []),
             ("Bones", f"{record.bone_count:,}"),

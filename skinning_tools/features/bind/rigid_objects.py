@@ -14,7 +14,7 @@ from ...blender.object_checks import object_label
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...core.progress import checkpoint
-from .bind_targets import (
+from .targets import (
     Targets,
     ancestors,
     check_armature,

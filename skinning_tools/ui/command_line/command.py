@@ -17,8 +17,10 @@ from .outcome import Outcome, Row
 @dataclass(frozen=True)
 class Command:
     """name, help and description: as the command line shows them. work: a generator function of (context, object) and
-    the settings. rows: the lines for its result, which may have ``seconds`` and ``notes``. check: raises UsageError
-    for options that do not go together."""
+    the settings. rows: the lines for its result, which may have ``seconds`` and ``notes``. find: the object, or what
+    else the work takes, by (scene, value of --object). check: raises UsageError for options that do not go together.
+    more: arguments of the work from options that are no settings.
+    """
 
     name: str
     help: str
@@ -27,7 +29,9 @@ class Command:
     work: Callable
     rows: Callable[[object], list[Row]]
     add_object: Callable[[argparse.ArgumentParser], None] = arguments.add_skinned_object
+    find: Callable = find_object
     check: Callable[[argparse.Namespace], None] | None = None
+    more: Callable[[argparse.Namespace], dict] | None = None
 
     def add(self, commands) -> None:
         """Declare it to argparse."""
@@ -42,8 +46,9 @@ class Command:
         if self.check is not None:
             self.check(options)
         context = bpy.context
-        object = find_object(context.scene, options.object)
-        result = background.drain(self.work(context, object, **self.settings.of_options(options)), progress_of(options))
+        object = self.find(context.scene, options.object)
+        given = self.settings.of_options(options) | (self.more(options) if self.more is not None else {})
+        result = background.drain(self.work(context, object, **given), progress_of(options))
         return Outcome(self.rows(result), getattr(result, "seconds", None), getattr(result, "notes", ()))
 
 

@@ -14,7 +14,7 @@ from ...blender.skin_reader import armature_of, meshes_of
 from ...blender.temporary_scene import temporary_scene
 from ...blender.wording import MOST_NAMED, names_text
 from ...core.errors import BadScene
-from .bind_volumes import is_volume, meshes_of_volume, volume_armature
+from .volumes import is_volume, meshes_of_volume, volume_armature
 
 
 @dataclass(frozen=True, eq=False)
