@@ -10,7 +10,7 @@ import skinning_tools
 from skinning_tools.blender.center_records import native_modifier
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import METHODS
-from skinning_tools.features.centers import crs_modifier
+from skinning_tools.features.centers import modifier as crs_modifier
 from tests.blender import skinned_meshes
 
 BONES, RINGS, SEGMENTS, INFLUENCES = 100, 400, 25, 4

@@ -64,9 +64,9 @@ def chosen_mesh(context, armature):
     return next((ob for ob in meshes_of(armature, context.view_layer) if ob.name_full == name), None)
 
 
-def on_mesh_meant(check):
-    """``check``, which takes context and object, of the mesh that is meant where an armature is active."""
-    return lambda context, object: check(context, mesh_meant(context, object))
+def on_mesh_meant(function):
+    """``function``, which takes context, object and settings, of the mesh that is meant where an armature is active."""
+    return lambda context, object, **settings: function(context, mesh_meant(context, object), **settings)
 
 
 def target_mesh(context):

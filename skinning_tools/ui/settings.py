@@ -68,7 +68,8 @@ class Setting:
         for end, value in (("min", self.least), ("max", self.most)):
             if value is not None:
                 keywords[end if limit == HARD else f"soft_{end}"] = value
-        return getattr(bpy.props, f"{self.kind}Property")(options={"SKIP_SAVE"}, **keywords)
+        keywords["options"] = {"SKIP_SAVE"} | self.more.get("options", set())
+        return getattr(bpy.props, f"{self.kind}Property")(**keywords)
 
     def add_option(self, command: argparse.ArgumentParser) -> None:
         """The option of the command line."""
@@ -140,9 +141,9 @@ def choice(label: str, items: Iterable[tuple], default: str, *, tip: str, **more
     return _setting("Enum", label, tip, default, None, more, items=tuple(items))
 
 
-def name(label: str, *, tip: str, **more) -> Setting:
+def name(label: str, default: str = "", *, tip: str, **more) -> Setting:
     """The name of something, empty by default."""
-    return _setting("String", label, tip, "", None, more, metavar="NAME")
+    return _setting("String", label, tip, default, None, more, metavar="NAME")
 
 
 def influences(

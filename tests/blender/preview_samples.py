@@ -6,7 +6,7 @@ import numpy as np
 
 from skinning_tools.blender.center_records import BakeRecord
 from skinning_tools.blender.skin_reader import read_skin
-from skinning_tools.features.centers.rotation_centers import write_centers
+from skinning_tools.features.centers.baking import write_centers
 from tests.blender import skinned_meshes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.centers.rotation_centers import read_centers
+from skinning_tools.features.centers.baking import read_centers
 from tests.blender import scenes
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import skinning_tools
 from skinning_tools.blender import center_records, vertex_groups
-from skinning_tools.features.centers import bake_state, rotation_centers
+from skinning_tools.features.centers import bake_state, baking
 from skinning_tools.features.centers.bake_state import is_being_checked, shown_bake_state
-from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN
+from skinning_tools.features.centers.baking import FRESH, MISSING, STALE, UNKNOWN
 from tests.blender import scenes
 from tests.blender.skinned_meshes import rigged_tube
 
@@ -33,8 +33,8 @@ def tube():
 def readings(monkeypatch):
     """The objects that were read."""
     found = []
-    exact = rotation_centers.bake_state
-    monkeypatch.setattr(rotation_centers, "bake_state", lambda ob: found.append(ob) or exact(ob))
+    exact = baking.bake_state
+    monkeypatch.setattr(baking, "bake_state", lambda ob: found.append(ob) or exact(ob))
     monkeypatch.setattr(bake_state, "_REST_FACTOR", 0.0)
     return found
 
@@ -92,11 +92,11 @@ def test_what_cannot_be_read_is_not_called_old(tube):
 
 
 def test_a_reading_that_failed_is_tried_again(tube, readings, monkeypatch):
-    exact = rotation_centers.bake_state
-    monkeypatch.setattr(rotation_centers, "bake_state", lambda ob: UNKNOWN)
+    exact = baking.bake_state
+    monkeypatch.setattr(baking, "bake_state", lambda ob: UNKNOWN)
     assert shown_bake_state(tube) == UNKNOWN
     assert not bpy.app.timers.is_registered(bake_state._read_edited), "no redraw is asked for"
-    monkeypatch.setattr(rotation_centers, "bake_state", exact)
+    monkeypatch.setattr(baking, "bake_state", exact)
     assert shown_bake_state(tube) == FRESH
 
 
@@ -302,7 +302,7 @@ def fail(monkeypatch, where, fault, after=0):
         raise fault
 
     name, instead = ("read_in_parts", parts) if where == "parts" else ("fingerprint", compare)
-    monkeypatch.setattr(rotation_centers, name, instead)
+    monkeypatch.setattr(baking, name, instead)
 
 
 def tracebacks(caplog) -> list:
@@ -338,14 +338,14 @@ def test_one_mesh_whose_reading_fails_does_not_keep_others_from_being_read(in_sm
     other.data = in_small_parts.data.copy()
     scenes.link(other)
     bpy.context.view_layer.update()
-    exact = rotation_centers.bake_state_in_parts
+    exact = baking.bake_state_in_parts
 
     def parts(ob):
         if ob == in_small_parts:
             raise Unforeseen
         return (yield from exact(ob))
 
-    monkeypatch.setattr(rotation_centers, "bake_state_in_parts", parts)
+    monkeypatch.setattr(baking, "bake_state_in_parts", parts)
     for ob in (in_small_parts, other):
         shown_bake_state(ob)
     finish()

@@ -10,7 +10,7 @@ from skinning_tools.blender.center_records import CRS_PROPERTY, native_modifier
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core import rotation_centers as core
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.centers.rotation_centers import read_centers
+from skinning_tools.features.centers.baking import read_centers
 from tests.blender import scenes
 from tests.blender.crs_scenes import FRAMES, TOLERANCE, add
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube

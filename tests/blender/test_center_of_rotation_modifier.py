@@ -12,8 +12,8 @@ from skinning_tools.blender.center_records import set_input
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.centers import crs_modifier
-from skinning_tools.features.centers.rotation_centers import read_centers
+from skinning_tools.features.centers import modifier as crs_modifier
+from skinning_tools.features.centers.baking import read_centers
 from tests.blender import another_process, scenes
 from tests.blender.crs_scenes import FRAMES, TOLERANCE, add, deforms_as_core
 from tests.blender.skinned_meshes import animate, diagonal, expected, half_turn, mirror, random_rolls, rigged_tube

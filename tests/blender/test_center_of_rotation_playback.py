@@ -2,7 +2,6 @@
 """Center-of-rotation skinning as shape keys and as a point cache: plain Blender, in every version."""
 
 import os
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +11,9 @@ import pytest
 
 from skinning_tools.blender.skin_reader import armature_of, read_skin
 from skinning_tools.core.errors import BadPath
-from skinning_tools.features.centers import crs_playback
-from skinning_tools.features.centers.operators.center_of_rotation_playback import SKINNING_OT_crs_to_shape_keys
-from skinning_tools.ui.jobs import SkinningJob
+from skinning_tools.features.centers import playback
+from skinning_tools.features.centers.operators import SKINNING_OT_crs_to_shape_keys
+from skinning_tools.features.centers.settings import PlaybackSettings
 from tests.blender import moving_meshes, scenes
 from tests.blender.refusals import refused
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube
@@ -210,21 +209,20 @@ def test_from_the_interface_the_panels_range_counts(tube, scene_range):
     settings = bpy.context.scene.skinning_rotation_centers
     settings.use_scene_range = scene_range
     settings.frame_start, settings.frame_end, settings.frame_step = 20, 30, 2
-    given = SimpleNamespace(frame_end=7)
+    given = SimpleNamespace(settings=PlaybackSettings, frame_end=7)
     given.properties = SimpleNamespace(is_property_set=given.__dict__.__contains__)
-    given.fill = partial(SkinningJob.fill, given)
     SKINNING_OT_crs_to_shape_keys.prepare(given, bpy.context)
     assert (given.frame_start, given.frame_end, given.frame_step) == (3 if scene_range else 20, 7, 2)
 
 
 def test_one_frame_is_one(tube):
-    result, _ = scenes.drain(crs_playback.to_shape_keys(bpy.context, tube, 2, 2))
+    result, _ = scenes.drain(playback.to_shape_keys(bpy.context, tube, 2, 2))
     assert "Arm: 1 shape key, played by" in result.summary()
-    result, _ = scenes.drain(crs_playback.to_point_cache(bpy.context, tube, "", 2, 3))
+    result, _ = scenes.drain(playback.to_point_cache(bpy.context, tube, "", 2, 3))
     assert "Arm: 2 frames in " in result.summary()
 
 
-@pytest.mark.parametrize("make", [crs_playback.to_shape_keys, crs_playback.to_point_cache])
+@pytest.mark.parametrize("make", [playback.to_shape_keys, playback.to_point_cache])
 def test_cancelling_leaves_nothing(tube, tmp_path, make):
     before, files = moving_meshes.state(), sorted(tmp_path.iterdir())
     steps = make(bpy.context, tube)
@@ -236,7 +234,7 @@ def test_cancelling_leaves_nothing(tube, tmp_path, make):
     assert sorted(tmp_path.iterdir()) == files
 
 
-@pytest.mark.parametrize("make", [crs_playback.to_shape_keys, crs_playback.to_point_cache])
+@pytest.mark.parametrize("make", [playback.to_shape_keys, playback.to_point_cache])
 def test_a_fault_leaves_no_scene_behind(tube, make):
     """However long the fault itself is kept: its traceback holds on to what was running."""
     before = moving_meshes.state()
@@ -253,7 +251,7 @@ def test_failing_keeps_an_older_cache(tube, tmp_path):
     path = tmp_path / "old.pc2"
     bpy.data.objects.remove(play("crs_to_pc2", filepath=str(path)))
     older = path.read_bytes()
-    steps = crs_playback.to_point_cache(bpy.context, tube, filepath=str(path))
+    steps = playback.to_point_cache(bpy.context, tube, filepath=str(path))
     next(steps)
     steps.close()
     assert path.read_bytes() == older
@@ -483,7 +481,7 @@ def test_a_copy_that_is_in_no_scene_is_not_the_result(tube):
 def test_stopping_a_second_bake_leaves_the_first(tube, tmp_path):
     copy = play("crs_to_pc2")
     before, content = moving_meshes.state(), Path(played_file(copy)).read_bytes()
-    steps = crs_playback.to_point_cache(bpy.context, tube, "", 3, 5)
+    steps = playback.to_point_cache(bpy.context, tube, "", 3, 5)
     for _ in range(2):
         next(steps)
     steps.close()
@@ -525,7 +523,7 @@ def test_a_cache_that_is_played_otherwise_stays(tube, tmp_path, played):
     played(tube, copy, path)
     before = moving_meshes.state()
     with pytest.raises(BadPath, match=r"what the object .* plays"):
-        scenes.drain(crs_playback.to_point_cache(bpy.context, tube, str(path)))
+        scenes.drain(playback.to_point_cache(bpy.context, tube, str(path)))
     assert moving_meshes.state() == before
     assert path.read_bytes() == content
 

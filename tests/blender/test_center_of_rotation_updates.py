@@ -9,8 +9,8 @@ import pytest
 
 from skinning_tools.blender.center_records import CRS_PROPERTY, native_modifier, set_input
 from skinning_tools.blender.skin_reader import armature_modifier
-from skinning_tools.features.centers import crs_modifier
-from skinning_tools.features.centers.rotation_centers import bake_record
+from skinning_tools.features.centers import modifier as crs_modifier
+from skinning_tools.features.centers.baking import bake_record
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.crs_scenes import TOLERANCE, add, deforms_as_core
 from tests.blender.skinned_meshes import diagonal, expected, rigged_tube

@@ -7,7 +7,7 @@ import bpy
 import pytest
 
 from skinning_tools.blender.center_records import native_modifier
-from skinning_tools.features.centers.rotation_centers import FRESH, bake_record, bake_state
+from skinning_tools.features.centers.baking import FRESH, bake_record, bake_state
 from tests.blender import command_runs, moving_meshes
 from tests.blender.skinned_meshes import rigged_tube
 

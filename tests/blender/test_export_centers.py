@@ -11,8 +11,8 @@ from scipy.spatial import cKDTree
 
 from skinning_tools.core import quaternions
 from skinning_tools.core.deform import polar_decomposition
-from skinning_tools.features.centers.center_export import EXPORT_PROPERTY, export_state
-from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, read_centers
+from skinning_tools.features.centers.baking import FRESH, MISSING, STALE, read_centers
+from skinning_tools.features.centers.export import EXPORT_PROPERTY, export_state
 from tests.blender import scenes, skinned_meshes
 from tests.blender.gltf_file import GltfFile
 

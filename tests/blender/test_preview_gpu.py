@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import METHODS, skin_frame, transformed_normals, vertex_transforms
-from skinning_tools.features.centers.rotation_centers import read_centers
+from skinning_tools.features.centers.baking import read_centers
 from tests.blender import preview_samples, skinned_meshes
 
 if bpy.app.version < (5, 1, 0):

@@ -4,9 +4,8 @@
 import bpy
 import pytest
 
-from skinning_tools.features.centers import bake_state, crs_modifier
-from skinning_tools.features.centers.panels.export_centers import SKINNING_PT_export_centers
-from skinning_tools.features.centers.panels.rotation_centers import SKINNING_PT_rotation_centers
+from skinning_tools.features.centers import bake_state, modifier
+from skinning_tools.features.centers.panel import SKINNING_PT_export_centers, SKINNING_PT_rotation_centers
 from skinning_tools.features.preview.panel import SKINNING_PT_preview
 from tests.blender import scenes
 from tests.blender.panel_recorder import drawn, pressable
@@ -49,7 +48,7 @@ def test_the_modifier_can_be_removed_where_it_cannot_play(tube, monkeypatch):
     bpy.ops.skinning.bake_rotation_centers()
     bpy.ops.skinning.add_center_of_rotation_modifier()
     bpy.data.objects["Rig"].data.bones["Bone 1"].name = "Spine"
-    monkeypatch.setattr(crs_modifier, "reason_not_available", lambda: "Too old")
+    monkeypatch.setattr(modifier, "reason_not_available", lambda: "Too old")
     layout = drawn(SKINNING_PT_rotation_centers)
     assert "Remove Modifier" in pressable(layout)
     assert "Update Modifier" not in layout.buttons

@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bake Centers of Rotation: what it leaves, what it refuses, and whether a bake still fits."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.blender.center_records import center_records
+from skinning_tools.blender import center_records
 from skinning_tools.blender.skin_reader import read_skin
 from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.errors import SkinningError
 from skinning_tools.core.rotation_centers import bake_rotation_centers, mirror_pairs
-from skinning_tools.features.centers import rotation_centers
+from skinning_tools.features.centers import baking
 from skinning_tools.features.centers.bake_state import shown_bake_state
-from skinning_tools.features.centers.operators.bake_rotation_centers import SKINNING_OT_bake_rotation_centers
-from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
-from skinning_tools.ui.jobs import SkinningJob
+from skinning_tools.features.centers.baking import FRESH, MISSING, STALE, UNKNOWN, bake_record, bake_state
+from skinning_tools.features.centers.operators import SKINNING_OT_bake_rotation_centers
+from skinning_tools.features.centers.settings import BakeSettings
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.bad_skins import BAD_SCENES, UNEVEN_SCENES
 from tests.blender.skinned_meshes import rigged_tube
@@ -85,7 +84,7 @@ def test_the_bake_records_its_settings(tube):
 
 
 def test_report_has_the_counts(tube):
-    result, _ = scenes.drain(rotation_centers.bake(bpy.context, tube, 0.1, 0.1, "rotation_center"))
+    result, _ = scenes.drain(baking.bake(bpy.context, tube, 0.1, 0.1, "rotation_center"))
     count = int(attribute(tube, "rotation_center_valid").sum())
     assert f"{count} vertices with a center of rotation, {len(tube.data.vertices) - count} without" in result.summary()
 
@@ -129,14 +128,14 @@ def test_one_undo_step(tube):
 
 def test_cancelling_leaves_nothing(tube):
     before, names = moving_meshes.state(), attribute_names(tube)
-    steps = rotation_centers.bake(bpy.context, tube, 0.1, 0.1, "rotation_center")
+    steps = baking.bake(bpy.context, tube, 0.1, 0.1, "rotation_center")
     next(steps)
     steps.close()
     assert (moving_meshes.state(), attribute_names(tube), bake_state(tube)) == (before, names, MISSING)
 
 
 def test_the_mesh_must_not_change_meanwhile(tube):
-    steps = rotation_centers.bake(bpy.context, tube, 0.1, 0.1, "rotation_center")
+    steps = baking.bake(bpy.context, tube, 0.1, 0.1, "rotation_center")
     next(steps)
     tube.data.vertices.add(1)
     with pytest.raises(SkinningError, match='"Arm" was edited while'):
@@ -256,9 +255,8 @@ def test_from_the_interface_the_scenes_settings_count(tube):
     settings = bpy.context.scene.skinning_rotation_centers
     settings.sigma, settings.attribute_name = 0.3, "mine"
     # Without a window Blender invokes nothing: what the button's click would call, on what it has been given.
-    given = SimpleNamespace(subdivision_epsilon=0.2)
+    given = SimpleNamespace(settings=BakeSettings, subdivision_epsilon=0.2)
     given.properties = SimpleNamespace(is_property_set=given.__dict__.__contains__)
-    given.fill = partial(SkinningJob.fill, given)
     SKINNING_OT_bake_rotation_centers.prepare(given, bpy.context)
     assert (given.sigma, given.attribute_name) == (pytest.approx(0.3), "mine")
     assert given.subdivision_epsilon == 0.2
@@ -307,7 +305,7 @@ def test_state_of_what_cannot_be_read(tube):
     bpy.ops.object.mode_set(mode="EDIT")
     assert bake_state(tube) == UNKNOWN
     with pytest.raises(SkinningError, match="is in Edit Mode"):
-        rotation_centers.check_fresh(tube)
+        baking.check_fresh(tube)
     bpy.ops.object.mode_set(mode="OBJECT")
 
 

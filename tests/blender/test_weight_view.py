@@ -12,7 +12,7 @@ from skinning_tools.blender import error_display
 from skinning_tools.blender.bone_weights import read_bone_weights
 from skinning_tools.core.binding.weight_view import bone_colors, count_colors
 from skinning_tools.core.deform.influences import weight_matrix
-from skinning_tools.features.centers import crs_modifier
+from skinning_tools.features.centers import modifier as crs_modifier
 from skinning_tools.features.weights import weight_view, weight_view_refresh
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import limb, link_limb

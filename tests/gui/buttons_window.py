@@ -17,10 +17,9 @@ from driver import (
     switch_off,
 )
 
-from skinning_tools.features.centers.center_export import export_state
-from skinning_tools.features.centers.panels.export_centers import SKINNING_PT_export_centers
-from skinning_tools.features.centers.panels.rotation_centers import SKINNING_PT_rotation_centers
-from skinning_tools.features.centers.rotation_centers import FRESH
+from skinning_tools.features.centers.baking import FRESH
+from skinning_tools.features.centers.export import export_state
+from skinning_tools.features.centers.panel import SKINNING_PT_export_centers, SKINNING_PT_rotation_centers
 from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
 from skinning_tools.features.eigenskin.panel import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
 from tests.blender import eigenskin_scenes, skinned_meshes

@@ -7,8 +7,8 @@ Started by run.py.
 import bpy
 from driver import after, begin_with, enable, idle, open_tab, passes, picture, press_button, switch_off
 
-from skinning_tools.features.centers.panels.rotation_centers import SKINNING_PT_rotation_centers
-from skinning_tools.features.centers.rotation_centers import FRESH, bake_record, bake_state
+from skinning_tools.features.centers.baking import FRESH, bake_record, bake_state
+from skinning_tools.features.centers.panel import SKINNING_PT_rotation_centers
 from skinning_tools.features.eigenskin.panel import SKINNING_PT_eigenskin
 from skinning_tools.features.preview.panel import SKINNING_PT_preview
 from skinning_tools.features.weights.panel import SKINNING_PT_weights

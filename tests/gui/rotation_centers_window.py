@@ -25,8 +25,8 @@ from skinning_tools.blender import vertex_groups
 from skinning_tools.blender.center_records import native_modifier
 from skinning_tools.features.centers import bake_state as bake_state_of_panel
 from skinning_tools.features.centers.bake_state import is_being_checked, shown_bake_state
-from skinning_tools.features.centers.panels.rotation_centers import SKINNING_PT_rotation_centers
-from skinning_tools.features.centers.rotation_centers import FRESH, MISSING, STALE, bake_record, bake_state
+from skinning_tools.features.centers.baking import FRESH, MISSING, STALE, bake_record, bake_state
+from skinning_tools.features.centers.panel import SKINNING_PT_rotation_centers
 from tests.blender import scenes, skinned_meshes
 
 

@@ -2,13 +2,14 @@
 """Centers of rotation: baked, played by a modifier or as shapes, exported."""
 
 from ...ui.feature import Feature
-from . import bake_state, command, operators, panels, rotation_center_settings
+from . import bake_state, operators, panel, settings
+from .command import COMMANDS
 
 FEATURE = Feature(
     group="Centers of Rotation",
     guide="centers_of_rotation.md",
-    settings=(rotation_center_settings, bake_state),
-    operators=operators.MODULES,
-    panels=panels.MODULES,
-    commands=(command,),
+    settings=(settings, bake_state),
+    operators=(operators,),
+    panels=(panel,),
+    commands=COMMANDS,
 )

@@ -15,8 +15,8 @@ from ...blender.app_handlers import add_handlers, remove_handlers
 from ...blender.areas import redraw_views
 from ...blender.skin_reader import armature_of, bone_names, check_rig
 from ...core.errors import BadScene, SkinningError
-from . import rotation_centers
-from .rotation_centers import MISSING, UNKNOWN, bake_record
+from . import baking
+from .baking import MISSING, UNKNOWN, bake_record
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ _known_states: dict[int, _KnownState] = {}
 def _read(object, known: _KnownState) -> None:
     start = time.perf_counter()
     try:
-        state = rotation_centers.bake_state(object)
+        state = baking.bake_state(object)
     except Exception as error:  # noqa: BLE001 - its traceback is logged
         state = _failed(known, error)
     _note(known, state, time.perf_counter() - start, _REST_FACTOR)
@@ -161,7 +161,7 @@ def _read_edited() -> float | None:
             return rest_until - time.perf_counter()
         known = _known_states[uid]
         known.edited = False
-        _reading = _Reading(uid, known, rotation_centers.bake_state_in_parts(objects[uid]))
+        _reading = _Reading(uid, known, baking.bake_state_in_parts(objects[uid]))
     start = time.perf_counter()
     try:
         next(_reading.parts)

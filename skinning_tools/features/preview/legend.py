@@ -5,8 +5,8 @@ import numpy as np
 
 from ...blender.lengths import length_text
 from ...ui.view_drawing import LINE_HEIGHT, View, draw_scale, legible, write
-from ..centers.skinning_methods import LABELS
 from .drawing import Look, column_matrices, rest_box, scale_end
+from .methods import LABELS
 
 
 def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:

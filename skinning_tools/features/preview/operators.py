@@ -10,7 +10,7 @@ from ...blender.job_checks import active_object
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
 from ...ui.boundary import reported
-from ..centers.skinning_methods import METHOD_ITEMS
+from .methods import METHOD_ITEMS
 
 MODES = (*METHOD_ITEMS, ("OFF", "Off", "End the preview"))
 

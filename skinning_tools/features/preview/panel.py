@@ -8,7 +8,7 @@ from ...blender.job_checks import reason_not_to_work
 from ...blender.skin_reader import check_turning
 from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
 from ..centers.bake_state import shown_bake_state
-from ..centers.rotation_centers import MISSING, STALE
+from ..centers.baking import MISSING, STALE
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
 

@@ -9,8 +9,8 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, PointerProperty
 
 from ...blender.areas import redraw_views
-from ..centers.skinning_methods import METHOD_ITEMS
 from . import session
+from .methods import METHOD_ITEMS
 
 
 def _redraw(settings, context) -> None:

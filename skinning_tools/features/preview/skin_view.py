@@ -23,10 +23,10 @@ from ...blender.skin_reader import (
 from ...core.deform import METHODS, vertex_normals
 from ...core.errors import BadScene
 from ...ui.view_drawing import View
-from ..centers.rotation_centers import bake_record, read_centers
-from ..centers.skinning_methods import LABELS
+from ..centers.baking import bake_record, read_centers
 from . import drawing, legend
 from .buffers import VertexData
+from .methods import LABELS
 
 # Least time between two readings of the mesh, and how many times that of a reading itself.
 REFRESH_SECONDS = 0.15

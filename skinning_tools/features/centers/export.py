@@ -9,7 +9,7 @@ from ...blender.center_records import BakeRecord
 from ...blender.object_checks import check_attributes_writable, object_label
 from ...blender.records import read_record, write_record
 from ...core.errors import BadScene
-from .rotation_centers import FRESH, MISSING, STALE, bake_record, check_fresh, read_centers
+from .baking import FRESH, MISSING, STALE, bake_record, check_fresh, read_centers
 
 # glTF wants names of an application's own attributes in capitals after an underscore; the exporter keeps only those.
 GLTF_ATTRIBUTE = "_COR"

@@ -7,6 +7,7 @@ import math
 import bpy
 import numpy as np
 
+from ...blender import background
 from ...blender.before_armature import check_vertices
 from ...blender.center_records import (
     CRS_PROPERTY,
@@ -22,9 +23,9 @@ from ...blender.object_transform import set_parent_type
 from ...blender.records import RESERVED, write_record
 from ...blender.skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 from ...core.errors import BadScene
-from . import rotation_centers
-from .crs_follow import remove_rest, write_rest
-from .crs_nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
+from . import baking
+from .following import remove_rest, write_rest
+from .nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
 
 LABEL = "Center of Rotation"
 
@@ -109,7 +110,7 @@ def add(context, object):
     missing or older than the weights, and BadMesh where a modifier above the armature makes vertices.
     """
     check_addable(context, object)
-    record = rotation_centers.check_fresh(object)
+    record = baking.check_fresh(object)
     check_vertices(context, object)
     _write([object, *_twins(object)], read_skin(context, object), record)
     return native_modifier(object)
@@ -123,7 +124,21 @@ def update(context, object) -> None:
     if native_modifier(object) is not None:
         users.insert(0, object)
     if users:
-        _write(users, read_skin(context, object), rotation_centers.check_fresh(object))
+        _write(users, read_skin(context, object), baking.check_fresh(object))
+
+
+def bake(context, object, add_modifier: bool = False, **settings) -> background.Steps:
+    """Generator: as ``baking.bake``, after which the modifiers that play the centers go with them.
+
+    add_modifier: ``object`` gets one where it has none.
+    """
+    if add_modifier:
+        check_addable(context, object)
+    check_updatable(context, object)
+    result = yield from baking.bake(context, object, **settings)
+    # A modifier's own copy of the weights may be as old as the centers were.
+    (add if add_modifier else update)(context, object)
+    return result
 
 
 def check_removable(context, object) -> None:
@@ -172,7 +187,7 @@ def remove_data(mesh) -> None:
     remove_rest(mesh)
 
 
-def _write(users: list, skin: Skin, centers: rotation_centers.BakeRecord) -> None:
+def _write(users: list, skin: Skin, centers: baking.BakeRecord) -> None:
     """Give ``users``, objects with the skin's mesh and bones, the modifier. What may fail comes before all changes."""
     bones, weights = packed(skin)
     names = _influence_names(skin.object, bones.shape[1])

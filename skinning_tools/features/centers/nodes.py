@@ -8,7 +8,7 @@ The rule is that of core.deform (Le & Hodgins 2016): rotations blend as quaterni
 
 import bpy
 
-from .crs_follow import followed
+from .following import followed
 from .node_builder import NodeBuilder
 
 # A matrix attribute at each vertex has 16 numbers: this many bone indices, and as many weights.

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panel of the centers of rotation: baking them, whether they still fit, and what plays them."""
+"""The panels of the centers of rotation: baking them, whether they still fit, what plays them, and export."""
 
 import bpy
 
-from ....blender import background
-from ....blender.center_records import native_modifier
-from ....blender.character import on_mesh_meant, target_mesh
-from ....blender.job_checks import reason_not_to_work
-from ....blender.skin_reader import check_turning
-from ....ui.drawing import (
+from ...blender import background
+from ...blender.center_records import native_modifier
+from ...blender.character import on_mesh_meant, target_mesh
+from ...blender.job_checks import reason_not_to_work
+from ...blender.skin_reader import check_turning
+from ...ui.drawing import (
     SidebarPanel,
     draw_failure,
     draw_frame_range,
@@ -19,9 +19,10 @@ from ....ui.drawing import (
     idle_column,
     split_layout,
 )
-from .. import crs_modifier
-from ..bake_state import is_being_checked, shown_bake_state
-from ..rotation_centers import FRESH, MISSING, STALE, bake_record
+from . import modifier
+from .bake_state import is_being_checked, shown_bake_state
+from .baking import FRESH, MISSING, STALE, bake_record
+from .export import export_state
 
 
 class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
@@ -96,17 +97,17 @@ def _draw_state(layout, context, object, state: str) -> None:
 
 
 def _draw_playback(layout, context, object, state: str) -> None:
-    unavailable = crs_modifier.reason_not_available()
+    unavailable = modifier.reason_not_available()
     if native_modifier(object) is not None:
-        above = crs_modifier.refining_above(object)
+        above = modifier.refining_above(object)
         if above is not None:
             draw_text(layout, context, f'"{above.name}" makes vertices above the modifier: move it below', "ERROR")
-        elif not unavailable and not crs_modifier.is_current(object):
+        elif not unavailable and not modifier.is_current(object):
             draw_text(layout, context, "Modifier older than the rig", "ERROR")
             _draw_add(layout, state, "Update Modifier", "FILE_REFRESH")
         _draw_remove(layout)
     else:
-        if crs_modifier.is_leftover(object):
+        if modifier.is_leftover(object):
             draw_text(layout, context, "Its modifier is gone, and the Armature modifier still off", "ERROR")
             _draw_remove(layout, "Restore Armature Modifier", "MOD_ARMATURE")
         if state != MISSING and not unavailable:
@@ -145,4 +146,26 @@ def _draw_remove(layout, label="Remove Modifier", icon="X") -> None:
     layout.operator("skinning.remove_center_of_rotation_modifier", text=label, icon=icon)
 
 
-registry = [SKINNING_PT_rotation_centers]
+class SKINNING_PT_export_centers(SidebarPanel, bpy.types.Panel):
+    bl_label = "Export to glTF"
+    bl_idname = "SKINNING_PT_export_centers"
+    bl_parent_id = "SKINNING_PT_rotation_centers"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context):
+        object = target_mesh(context)
+        return object is not None and object.type == "MESH" and bake_record(object) is not None
+
+    def draw(self, context):
+        layout = self.layout
+        layout.operator("skinning.prepare_centers_for_export", icon="EXPORT")
+        state = export_state(target_mesh(context))
+        if state == STALE:
+            draw_text(layout, context, "Moved or baked since: prepare again", "ERROR")
+            return
+        done = "Prepared: export" if state == FRESH else "Then export"
+        layout.label(text=f"{done} with Data > Mesh > Attributes", icon="INFO")
+
+
+registry = [SKINNING_PT_rotation_centers, SKINNING_PT_export_centers]

@@ -5,6 +5,7 @@ import time
 from collections.abc import Generator
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -31,7 +32,7 @@ _LONGEST_NAME = 63
 class Bake:
     """A finished bake of a mesh object, and the seconds that the user waited for it."""
 
-    object_name: str
+    object: bpy.types.Object
     vertex_count: int
     record: BakeRecord
     seconds: float
@@ -40,7 +41,7 @@ class Bake:
         """The result in one line."""
         count = self.record.center_count
         return (
-            f"{self.object_name}: {count:,} vertices with a center of rotation, {self.vertex_count - count:,} without, "
+            f"{self.object.name}: {count:,} vertices with a center of rotation, {self.vertex_count - count:,} without, "
             f"{self.seconds:.1f} s"
         )
 
@@ -85,7 +86,7 @@ def bake(
         raise BadScene(f"The {skin.label} was edited while its centers of rotation were being baked. Start again")
     record = BakeRecord(attribute_name, sigma, subdivision_epsilon, symmetrize, int(valid.sum()), mark)
     write_centers(object, centers, valid, record)
-    return Bake(object.name, len(centers), record, time.perf_counter() - begin)
+    return Bake(object, len(centers), record, time.perf_counter() - begin)
 
 
 def fingerprint(skin: Skin) -> str:

@@ -32,9 +32,9 @@ from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...blender.written_files import Target, WrittenFiles, folded, identity
 from ...core.errors import BadPath, BadScene
 from ...core.memory import check_available
-from . import rotation_centers
+from . import baking
 from .cache_players import add_player, earlier_copies, play_anew
-from .crs_modifier import remove_data
+from .modifier import remove_data
 from .point_cache import CACHE, PointCacheWriter, cache_owner
 
 ENDING = "crs"
@@ -133,8 +133,8 @@ def _prepared(context, object, frame_start, frame_end, frame_step) -> tuple[rang
     numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
     skin = read_skin(context, object)
     check_even_scale(object)
-    rotation_centers.check_fresh(object)
-    return numbers, skin, rotation_centers.read_centers(object)[0]
+    baking.check_fresh(object)
+    return numbers, skin, baking.read_centers(object)[0]
 
 
 def _skinned_frames(

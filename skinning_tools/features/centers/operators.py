@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bake centers of rotation, play them by a modifier, shape keys or a point cache, and prepare them for export."""
+
+import bpy
+from bpy.props import BoolProperty
+
+from ...blender import dependencies
+from ...blender.center_records import modifier_record, native_modifier
+from ...blender.character import on_mesh_meant, target_mesh
+from ...blender.skin_reader import check_turning
+from ...ui.boundary import Checked, reported
+from ...ui.jobs import SkinningJob
+from . import baking, export, modifier, playback
+from .settings import BakeSettings, PlaybackSettings, PointCacheSettings
+
+
+class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator):
+    """Find the center that each vertex turns about where bones blend, and store it in the mesh"""
+
+    bl_idname = "skinning.bake_rotation_centers"
+    bl_label = "Bake Centers of Rotation"
+
+    settings = BakeSettings
+    require = staticmethod(on_mesh_meant(check_turning))
+    work = staticmethod(on_mesh_meant(modifier.bake))
+
+
+class SKINNING_OT_add_center_of_rotation_modifier(Checked, bpy.types.Operator):
+    """Deform about the baked centers of rotation by Geometry Nodes. The Armature modifier is turned off meanwhile"""
+
+    bl_idname = "skinning.add_center_of_rotation_modifier"
+    bl_label = "Add Center of Rotation Modifier"
+    bl_options = {"REGISTER", "UNDO"}
+
+    require = staticmethod(on_mesh_meant(modifier.check_addable))
+
+    def execute(self, context):
+        with reported(self):
+            dependencies.require_dependencies()
+            object = target_mesh(context)
+            added = modifier.add(context, object)
+            record = modifier_record(added)
+            self.report(
+                {"INFO"},
+                f'{object.name}: modifier "{added.name}" deforms by {len(record.bones)} bones, '
+                f'modifier "{record.armature_modifier}" is turned off',
+            )
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class SKINNING_OT_remove_center_of_rotation_modifier(Checked, bpy.types.Operator):
+    """Remove the modifier, and turn the Armature modifier on again"""
+
+    bl_idname = "skinning.remove_center_of_rotation_modifier"
+    bl_label = "Remove Center of Rotation Modifier"
+    bl_options = {"REGISTER", "UNDO"}
+
+    require = staticmethod(on_mesh_meant(modifier.check_removable))
+
+    def execute(self, context):
+        with reported(self):
+            object = target_mesh(context)
+            armature = modifier.remove(object)
+            left = f'modifier "{armature.name}" as before' if armature is not None else "no Armature modifier is left"
+            self.report({"INFO"}, f"{object.name}: {modifier.LABEL} modifier removed, {left}")
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class SKINNING_OT_crs_to_shape_keys(Checked, SkinningJob, bpy.types.Operator):
+    """Make a copy of the mesh with a shape key per frame, deformed about the baked centers of rotation"""
+
+    bl_idname = "skinning.crs_to_shape_keys"
+    bl_label = "Apply as Shape Keys"
+
+    settings = PlaybackSettings
+    require = staticmethod(on_mesh_meant(baking.check_baked))
+    work = staticmethod(on_mesh_meant(playback.to_shape_keys))
+
+
+class SKINNING_OT_crs_to_pc2(Checked, SkinningJob, bpy.types.Operator):
+    """Make a copy of the mesh that plays a PC2 point cache, deformed about the baked centers of rotation"""
+
+    bl_idname = "skinning.crs_to_pc2"
+    bl_label = "Bake to PC2"
+
+    settings = PointCacheSettings
+    require = staticmethod(on_mesh_meant(baking.check_baked))
+    work = staticmethod(on_mesh_meant(playback.to_point_cache))
+
+
+class SKINNING_OT_prepare_centers_for_export(Checked, bpy.types.Operator):
+    """Copy the baked centers to the attribute _COR, which the glTF exporter writes with its option Attributes"""
+
+    bl_idname = "skinning.prepare_centers_for_export"
+    bl_label = "Prepare Centers for Export"
+    bl_options = {"REGISTER", "UNDO"}
+
+    y_up: BoolProperty(
+        name="+Y Up",
+        description="Turn the centers to glTF's axes, as the exporter's option of the same name does with the mesh",
+        default=True,
+    )
+
+    require = staticmethod(on_mesh_meant(baking.check_baked))
+
+    def execute(self, context):
+        with reported(self):
+            dependencies.require_dependencies()
+            object = target_mesh(context)
+            count = export.write_export_attribute(object, self.y_up)
+            self.report(
+                {"INFO"},
+                f"{object.name}: {count:,} centers in attribute {export.GLTF_ATTRIBUTE}. "
+                "Enable Data > Mesh > Attributes in the glTF exporter",
+            )
+            if native_modifier(object) is not None:
+                self.report(
+                    {"WARNING"},
+                    f"{object.name}: remove the Center of Rotation modifier before the export, or export without Apply "
+                    "Modifiers: else the pose is written into the mesh",
+                )
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+registry = [
+    SKINNING_OT_bake_rotation_centers,
+    SKINNING_OT_add_center_of_rotation_modifier,
+    SKINNING_OT_remove_center_of_rotation_modifier,
+    SKINNING_OT_crs_to_shape_keys,
+    SKINNING_OT_crs_to_pc2,
+    SKINNING_OT_prepare_centers_for_export,
+]
