@@ -78,7 +78,7 @@ class Checked:
 
 class Immediate(Checked):
     """Mix-in of such an operator whose work takes no time: ``act(context, object)`` does it, and returns the line to
-    report, "" for none."""
+    report, if any."""
 
     bl_options = {"REGISTER", "UNDO"}
 

@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.features.fit import fit_copies
+from skinning_tools.features.fit import posed_copies
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
 from tests.blender.fit_scenes import CHOSEN, fit, move_to, refused, start, state, with_other_weights
@@ -43,7 +43,7 @@ def test_one_copy_may_be_shown_at_a_time_and_kept(bent):
     refused("show_fit_copy", "no posed copy", name="Limb")
     first.data.vertices[150].co.z += 0.05
     fit(keep_copies=True)
-    assert fit_copies.copies_of(ob, bpy.context.scene) == [first, second]
+    assert posed_copies.copies_of(ob, bpy.context.scene) == [first, second]
     assert bpy.ops.skinning.cancel_weight_fit() == {"FINISHED"}
     assert not ob.hide_get()
 

@@ -8,7 +8,7 @@ import pytest
 from skinning_tools.blender import error_display
 from skinning_tools.blender.bone_weights import read_bone_weights
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
-from skinning_tools.features.fit import fit_copies
+from skinning_tools.features.fit import posed_copies
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
 from tests.blender.fit_scenes import (
@@ -57,7 +57,7 @@ def test_positions_of_known_weights_come_back(bent):
     move_to(copy, CHOSEN, targets)
     fit(candidates="ALL", max_influences=3)
     assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-5
-    assert not fit_copies.copies_of(ob, bpy.context.scene)
+    assert not posed_copies.copies_of(ob, bpy.context.scene)
 
 
 def test_only_moved_vertices_change(bent):
@@ -84,9 +84,9 @@ def test_two_poses_settle_the_weights_themselves(bent):
     for turns in ([("lower", "X", 70), ("upper", "Z", 40)], [("lower", "Z", -50), ("upper", "X", 60)]):
         pose(rig, turns)
         targets = with_other_weights(ob, CHOSEN, seed=3)
-        bpy.context.view_layer.objects.active = ob if not fit_copies.copies_of(ob, bpy.context.scene) else rig
+        bpy.context.view_layer.objects.active = ob if not posed_copies.copies_of(ob, bpy.context.scene) else rig
         move_to(start(), CHOSEN, targets)
-    first, second = fit_copies.copies_of(ob, bpy.context.scene)
+    first, second = posed_copies.copies_of(ob, bpy.context.scene)
     assert first.hide_get()
     assert not second.hide_get()
     fit(candidates="ALL", max_influences=3)
@@ -297,5 +297,5 @@ def test_undo_takes_one_step(bent):
     bpy.ops.ed.undo()
     ob = bpy.data.objects["Limb"]
     assert np.array_equal(raw_weights(ob), before)
-    assert [copy.name for copy in fit_copies.copies_of(ob, bpy.context.scene)] == ["Limb_fit"]
+    assert [copy.name for copy in posed_copies.copies_of(ob, bpy.context.scene)] == ["Limb_fit"]
     assert ob.hide_get()

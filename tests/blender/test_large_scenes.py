@@ -14,7 +14,7 @@ import pytest
 
 from skinning_tools.blender import conversions, look_ups
 from skinning_tools.blender.skin_reader import meshes_of
-from skinning_tools.features.fit import fit_copies
+from skinning_tools.features.fit import posed_copies
 from tests.blender import another_process, crowded_scenes, object_walks, scenes
 from tests.reliability import paper_layout, walk
 
@@ -131,7 +131,7 @@ def answers() -> dict:
     layer, scene = bpy.context.view_layer, bpy.context.scene
     armatures = [ob for ob in bpy.data.objects if ob.type == "ARMATURE"]
     found = {
-        "copies": fit_copies.copies_in(scene),
+        "copies": posed_copies.copies_in(scene),
         "conversions": conversions.conversions(),
         "armatures": look_ups.armatures_in(layer),
         **{("meshes", rig.name_full): meshes_of(rig, layer) for rig in armatures},

@@ -12,7 +12,7 @@ import skinning_tools
 from skinning_tools.blender.vertex_groups import put_weights
 from skinning_tools.features.fit import reachable_view as reachable
 from skinning_tools.features.fit.reachable_region import read_region
-from skinning_tools.features.fit.weight_fit import FitSettings
+from skinning_tools.features.fit.settings import FitSettings
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
 from tests.blender.fit_scenes import (

@@ -23,11 +23,11 @@ from driver import (
 from mathutils import Quaternion, Vector
 
 from skinning_tools.blender.active_vertex import stored_vertex
-from skinning_tools.features.fit import fit_copies
+from skinning_tools.features.fit import posed_copies
 from skinning_tools.features.fit import reachable_view as reachable
 from skinning_tools.features.fit.panel import SKINNING_PT_fit_weights
 from skinning_tools.features.fit.reachable_region import read_region
-from skinning_tools.features.fit.weight_fit import FitSettings
+from skinning_tools.features.fit.settings import FitSettings
 from skinning_tools.features.weights import weight_view
 from skinning_tools.features.weights.weight_view_panel import SKINNING_PT_weight_view
 from tests.blender import binding_scenes, joint_helper_scenes, scenes
@@ -71,7 +71,7 @@ def rig():
 
 
 def copy():
-    return fit_copies.copies_of(body(), bpy.context.scene)[0]
+    return posed_copies.copies_of(body(), bpy.context.scene)[0]
 
 
 def weights_of(index: int) -> dict[str, float]:
@@ -128,7 +128,7 @@ def tests():
     passes(f"the reachable region of {len(own.bones)} and {len(region.bones)} bones is drawn")
 
     yield from press_button("skinning.fit_weights_to_pose", across=0.3)
-    yield lambda: idle() and not fit_copies.copies_of(body(), bpy.context.scene)
+    yield lambda: idle() and not posed_copies.copies_of(body(), bpy.context.scene)
     yield after(0.5)
     picture("fit_5_fitted")
     after_fit = scenes.world_positions(body())
@@ -140,7 +140,7 @@ def tests():
     passes(f"the button fits vertex {chosen} alone, from Edit Mode, and gives the armature back")
 
     press("Z", ctrl=True)
-    yield lambda: bool(fit_copies.copies_of(body(), bpy.context.scene))
+    yield lambda: bool(posed_copies.copies_of(body(), bpy.context.scene))
     yield after(1.0)
     assert weights_of(chosen) == weights
     assert copy().mode == "EDIT"
@@ -148,7 +148,7 @@ def tests():
     assert np.abs(again.place - region.place).max() < 1e-6, "what the artist had moved is as it was"
     picture("fit_6_undone")
     press("Z", ctrl=True, shift=True)
-    yield lambda: not fit_copies.copies_of(body(), bpy.context.scene)
+    yield lambda: not posed_copies.copies_of(body(), bpy.context.scene)
     yield after(1.0)
     assert weights_of(chosen) != weights
     assert np.abs(scenes.world_positions(body()) - after_fit).max() < 1e-6

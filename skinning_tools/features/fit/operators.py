@@ -5,43 +5,35 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ...blender import dependencies, error_display
-from ...blender.job_checks import active_object
 from ...blender.object_checks import check_mode
 from ...core.errors import BadScene
-from ...ui.boundary import Checked, reported
+from ...ui.boundary import Checked, Immediate, reported
 from ...ui.jobs import SkinningJob
-from . import fit_copies, weight_fit, weight_fit_settings
-from .fit_copies import copies_of, fit_target, is_copy
-from .weight_fit import FitSettings
+from . import fit, posed_copies
+from .posed_copies import copies_of, fit_target, is_copy
+from .settings import FitSettings
 
 
-class SKINNING_OT_start_weight_fit(Checked, bpy.types.Operator):
+class SKINNING_OT_start_weight_fit(Immediate, bpy.types.Operator):
     """Make a copy of the mesh as it is posed, in its place, to move vertices of to where weights shall bring them.
     Another pose may get another copy: all count alike"""
 
     bl_idname = "skinning.start_weight_fit"
     bl_label = "Start Weight Fit"
-    bl_options = {"REGISTER", "UNDO"}
 
-    @staticmethod
-    def require(context, object):
-        fit_copies.check_startable(context, object)
+    require = staticmethod(posed_copies.check_startable)
 
-    def execute(self, context):
-        with reported(self):
-            dependencies.require_dependencies()
-            copy = fit_copies.start(context, active_object(context))
-            self.report({"INFO"}, f'Move vertices of "{copy.name}" in Edit or Sculpt Mode, then press Fit Weights')
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object):
+        dependencies.require_dependencies()
+        copy = posed_copies.start(context, object)
+        return f'Move vertices of "{copy.name}" in Edit or Sculpt Mode, then press Fit Weights'
 
 
-class SKINNING_OT_show_fit_copy(Checked, bpy.types.Operator):
+class SKINNING_OT_show_fit_copy(Immediate, bpy.types.Operator):
     """Go to this posed copy and hide the others"""
 
     bl_idname = "skinning.show_fit_copy"
     bl_label = "Show Posed Copy"
-    bl_options = {"REGISTER", "UNDO"}
 
     name: StringProperty(name="Name", description="Of the copy", options={"SKIP_SAVE"})
 
@@ -50,39 +42,30 @@ class SKINNING_OT_show_fit_copy(Checked, bpy.types.Operator):
         if not copies_of(fit_target(context, object), context.scene):
             raise BadScene("There is no posed copy of this mesh")
 
-    def execute(self, context):
-        with reported(self):
-            object = active_object(context)
-            original = fit_target(context, object)
-            copy = context.view_layer.objects.get(self.name)
-            if copy not in copies_of(original, context.scene):
-                raise BadScene(f'"{original.name}" has no posed copy "{self.name}" in this view layer')
-            if object.mode != "OBJECT":
-                bpy.ops.object.mode_set(mode="OBJECT")
-            fit_copies.show(context, original, copy)
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object):
+        original = fit_target(context, object)
+        copy = context.view_layer.objects.get(self.name)
+        if copy not in copies_of(original, context.scene):
+            raise BadScene(f'"{original.name}" has no posed copy "{self.name}" in this view layer')
+        if object.mode != "OBJECT":
+            bpy.ops.object.mode_set(mode="OBJECT")
+        posed_copies.show(context, original, copy)
 
 
-class SKINNING_OT_cancel_weight_fit(Checked, bpy.types.Operator):
+class SKINNING_OT_cancel_weight_fit(Immediate, bpy.types.Operator):
     """Remove the posed copies without changing any weight, and show the mesh again"""
 
     bl_idname = "skinning.cancel_weight_fit"
     bl_label = "Cancel Weight Fit"
-    bl_options = {"REGISTER", "UNDO"}
 
     @staticmethod
     def require(context, object):
         if not _copies(context, object):
             raise BadScene("There is no posed copy of this mesh")
 
-    def execute(self, context):
-        with reported(self):
-            copies = _copies(context, active_object(context))
-            fit_copies.remove(context, copies)
-            self.report({"INFO"}, "Weights left as they were")
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object):
+        posed_copies.remove(context, _copies(context, object))
+        return "Weights left as they were"
 
 
 class SKINNING_OT_fit_weights_to_pose(Checked, SkinningJob, bpy.types.Operator):
@@ -91,30 +74,19 @@ class SKINNING_OT_fit_weights_to_pose(Checked, SkinningJob, bpy.types.Operator):
     bl_idname = "skinning.fit_weights_to_pose"
     bl_label = "Fit Weights to Pose"
 
-    __annotations__ = weight_fit_settings.setting_annotations("soft_min")
-
-    @staticmethod
-    def require(context, object):
-        fit_target(context, object)
-
-    def prepare(self, context):
-        """Take what the caller did not give from the scene's settings, as the panel shows them."""
-        self.fill(weight_fit_settings.SETTING_NAMES, context.scene.skinning_weight_fit)
-
-    def steps(self, context):
-        dependencies.require_dependencies()
-        return (yield from weight_fit.fit(context, active_object(context), FitSettings.of(self)))
+    settings = FitSettings
+    require = staticmethod(fit_target)
+    work = staticmethod(fit.fit)
 
     def finish(self, context, result):
         return result.summary(context.scene)
 
 
-class SKINNING_OT_show_fit_error(Checked, bpy.types.Operator):
+class SKINNING_OT_show_fit_error(Immediate, bpy.types.Operator):
     """Show in color how far each vertex of the last fit is from its place: blue for none, red for most"""
 
     bl_idname = "skinning.show_fit_error"
     bl_label = "Show Fit Error"
-    bl_options = {"REGISTER", "UNDO"}
 
     show: BoolProperty(name="Show", description="Off removes the colors", default=True, options={"SKIP_SAVE"})
 
@@ -122,21 +94,19 @@ class SKINNING_OT_show_fit_error(Checked, bpy.types.Operator):
     def require(context, object):
         original = fit_target(context, object)
         check_mode(original)
-        if weight_fit.ERROR_ATTRIBUTE not in original.data.attributes:
+        if fit.ERROR_ATTRIBUTE not in original.data.attributes:
             raise BadScene(f'No weights of "{original.name}" were fitted yet')
 
-    def execute(self, context):
-        with reported(self):
-            original = fit_target(context, active_object(context))
-            if not self.show:
-                error_display.remove_error_colors(original)
-                error_display.show_colors(context, False)
-                return {"FINISHED"}
-            scale = error_display.add_error_colors(original, weight_fit.ERROR_ATTRIBUTE)
-            error_display.show_colors(context, True)
-            self.report({"INFO"}, f"{original.name}: {scale.meaning(context)}")
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object):
+        original = fit_target(context, object)
+        line = ""
+        if self.show:
+            scale = error_display.add_error_colors(original, fit.ERROR_ATTRIBUTE)
+            line = f"{original.name}: {scale.meaning(context)}"
+        else:
+            error_display.remove_error_colors(original)
+        error_display.show_colors(context, self.show)
+        return line
 
 
 class SKINNING_OT_show_reachable(bpy.types.Operator):
@@ -163,7 +133,7 @@ region in between. Changes nothing in the scene"""
 
 def _copies(context, object) -> list:
     """Those that a cancelled fit removes: all of the mesh that is meant, or the active one, whose mesh is gone."""
-    if is_copy(object) and fit_copies.original_of(object) is None:
+    if is_copy(object) and posed_copies.original_of(object) is None:
         return [object]
     return copies_of(fit_target(context, object), context.scene)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panel of Fit Weights to Pose: posed copies, what may change, the fit, and the reachable region."""
 
+from functools import partial
+
 import bpy
 
 from ...blender import background, error_display
@@ -9,9 +11,10 @@ from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.skin_reader import armature_of
 from ...core.errors import SkinningError
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_mesh, draw_text, idle_column, split_layout
-from .fit_copies import check_startable, copies_of, fit_target, is_copy
+from .fit import ERROR_ATTRIBUTE, check_ready
+from .posed_copies import check_startable, copies_of, fit_target, is_copy
 from .reachable_region import shown_mesh
-from .weight_fit import ERROR_ATTRIBUTE, FitSettings, check_ready
+from .settings import FitSettings
 
 
 class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
@@ -39,9 +42,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
         if job is not None:
             draw_job(layout, job)
             return
-        reason = reason_not_to_work(
-            context, lambda context, object: check_ready(context, object, FitSettings.of(settings))
-        )
+        reason = reason_not_to_work(context, partial(check_ready, settings=FitSettings.of(settings)))
         row = layout.row(align=True)
         row.scale_y = 1.5
         button = row.row(align=True)

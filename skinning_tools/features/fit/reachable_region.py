@@ -13,8 +13,9 @@ from ...blender.character import armature_at
 from ...blender.fit_poses import bare_skin
 from ...blender.skin_reader import armature_of, bone_matrices, meshes_of
 from ...core.bone_channels import square
-from .fit_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, copies_in, is_copy, original_of, stored_bones
-from .weight_fit import FitSettings, near_bones
+from .fit import near_bones
+from .posed_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, copies_in, is_copy, original_of, stored_bones
+from .settings import FitSettings
 
 # The closest combination of points in space never needs more of them.
 _ENOUGH_INFLUENCES = 4

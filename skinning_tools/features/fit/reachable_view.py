@@ -20,7 +20,7 @@ from ...blender.areas import redraw_views
 from ...core.errors import SkinningError
 from ...ui.view_drawing import View
 from .reachable_region import Region, read_region
-from .weight_fit import FitSettings
+from .settings import FitSettings
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@
 Lengths are the scene's, whatever scale the objects have: the fit works in the space of ``bodies.stretch_of``.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from ...blender.object_checks import check_object, object_label
 from ...blender.shapes import shape_key_block
 from ...blender.skin_reader import armature_of
 from ...blender.wording import vertices_text
-from ...core.errors import BadScene, BadSettings
-from . import fit_copies
-from .fit_copies import copies_of, fit_target
-from .fit_sources import Wanted, read_wanted, target_object
-from .weight_fit_settings import CANDIDATE_ITEMS
+from ...core.errors import BadScene
+from . import posed_copies
+from .posed_copies import copies_of, fit_target
+from .settings import CANDIDATES, FitSettings
+from .sources import Wanted, read_wanted, target_object
 
 # Of each fitted vertex, how far from its place it is; 0 at the others. In the scene's units.
 ERROR_ATTRIBUTE = "skinning_fit_error"
@@ -33,35 +33,6 @@ _ROUNDING = 2e-6
 
 # Of the mesh's diagonal: a vertex that ends farther from its place has not reached it.
 _REACHED = 1e-4
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """As in ``weight_fit_settings``; bones: names, in place of ``candidates``; frames: poses for the sources OBJECT and
-    SHAPE_KEY, all alike, in place of the present one."""
-
-    source: str = "COPIES"
-    target: str = ""
-    shape_key: str = ""
-    candidates: str = "OWN"
-    max_influences: int = 0
-    vertices: str = "MOVED"
-    threshold: float = 0.0
-    keep_copies: bool = False
-    bones: tuple[str, ...] = ()
-    frames: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, owner) -> "FitSettings":
-        """Those of an operator or a scene's settings."""
-        return cls(**{field.name: getattr(owner, field.name) for field in fields(cls) if hasattr(owner, field.name)})
-
-    def check(self) -> None:
-        """Raises BadSettings."""
-        if self.max_influences < 0:
-            raise BadSettings(f"The influence limit must not be negative, and is {self.max_influences}")
-        if not self.threshold >= 0:
-            raise BadSettings(f"The threshold must not be negative, and is {self.threshold:g}")
 
 
 @dataclass(frozen=True)
@@ -110,13 +81,15 @@ def check_ready(context, object, settings: FitSettings) -> None:
         shape_key_block(original, settings.shape_key)
 
 
-def fit(context, object, settings: FitSettings) -> background.Steps:
+def fit(context, object, bones: tuple[str, ...] = (), frames: tuple[int, ...] = (), **given) -> background.Steps:
     """Generator: fit the weights of the mesh that is meant where ``object`` is active; returns a FitResult.
 
-    Raises SkinningError, and then has changed nothing.
+    bones: names, in place of the setting ``candidates``; frames: poses for the sources OBJECT and SHAPE_KEY, all alike,
+    in place of the present one. Raises SkinningError, and then has changed nothing.
     """
     from ...core.binding.fit import fit_weights
 
+    settings = FitSettings(**given)
     settings.check()
     check_ready(context, object, settings)
     original = fit_target(context, object)
@@ -124,15 +97,15 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
     copies = copies_of(original, context.scene) if settings.source == "COPIES" else []
     yield 0.0, "Reading the mesh"
     before = read_bone_weights(original, armature)
-    wanted, omitted = read_wanted(context, original, before, settings, copies)
+    wanted, omitted = read_wanted(context, original, before, settings, frames, copies)
     chosen = _chosen(context, original, wanted, settings, copies)
-    candidates = _candidates(original, before, chosen, settings)
+    candidates = _candidates(original, before, chosen, settings.candidates, bones)
     if candidates is None:
         chosen, left_alone = chosen[before.bound[chosen]], chosen[~before.bound[chosen]]
         if not len(chosen):
             raise BadScene(
                 f"No bone moves {vertices_text(len(left_alone))} that are to be fitted in {object_label(original)}. "
-                f"Choose other bones than {CANDIDATE_ITEMS[0][1]}"
+                f"Choose other bones than {CANDIDATES[0][1]}"
             )
     else:
         left_alone = chosen[:0]
@@ -161,7 +134,7 @@ def fit(context, object, settings: FitSettings) -> background.Steps:
     residuals = _residuals(original, before.names, chosen, matrices, rest, targets)
     _store_errors(original, chosen, residuals)
     if copies and not settings.keep_copies:
-        fit_copies.remove(context, copies)
+        posed_copies.remove(context, copies)
     size = np.linalg.norm(np.ptp(wanted[0].pose.rest @ stretch.T, axis=0))
     worst = int(np.argmax(residuals.max(axis=0)))
     return FitResult(
@@ -202,20 +175,22 @@ def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copi
     raise BadScene(f"{what} {least}. {advice}")
 
 
-def _candidates(original, before: BoneWeights, chosen: np.ndarray, settings: FitSettings) -> np.ndarray | None:
+def _candidates(
+    original, before: BoneWeights, chosen: np.ndarray, which: str, bones: tuple[str, ...]
+) -> np.ndarray | None:
     """Indices of the bones that may get weights; None leaves each vertex to its own. Raises BadScene."""
     armature = armature_of(original)
     order = {name: index for index, name in enumerate(before.names)}
-    if settings.bones:
-        unknown = [name for name in settings.bones if name not in order]
+    if bones:
+        unknown = [name for name in bones if name not in order]
         if unknown:
             raise BadScene(f'The armature "{armature.name}" has no deforming bone "{unknown[0]}"')
-        return np.unique([order[name] for name in settings.bones])
-    if settings.candidates == "OWN":
+        return np.unique([order[name] for name in bones])
+    if which == "OWN":
         return None
-    if settings.candidates == "ALL":
+    if which == "ALL":
         return np.arange(len(order))
-    if settings.candidates == "SELECTED":
+    if which == "SELECTED":
         found = [order[name] for name in selected_bones(armature) if name in order]
         if not found:
             raise BadScene(
@@ -271,7 +246,7 @@ def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidate
     if candidates is None and (np.count_nonzero(weights, axis=1) < 2).all():
         raise BadScene(
             f"{vertices_text(len(bones))} of {object_label(original)} to fit: one bone each moves them, which leaves "
-            f"no choice. Choose other bones than {CANDIDATE_ITEMS[0][1]}"
+            f"no choice. Choose other bones than {CANDIDATES[0][1]}"
         )
     bones = np.unique(bones[weights > 0]) if candidates is None else candidates
     if not any(differ(frame[bones], rest) for frame in matrices):

@@ -3,7 +3,6 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,8 @@ from ...blender.object_checks import check_object
 from ...blender.shapes import evaluated_shape, key_displacements, shape_key_block
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
-from . import fit_copies
-
-if TYPE_CHECKING:
-    from .weight_fit import FitSettings
+from . import posed_copies
+from .settings import FitSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,23 +30,25 @@ class Wanted:
 
 
 def read_wanted(
-    context, original, before: BoneWeights, settings: "FitSettings", copies
+    context, original, before: BoneWeights, settings: FitSettings, frames: tuple[int, ...], copies
 ) -> tuple[list[Wanted], tuple[str, ...]]:
-    """The pose, or all of several, and what is wanted in it; and notes for the user. Raises BadScene, BadMesh; the
-    frame stays."""
+    """The pose, or all of several, and what is wanted in it; and notes for the user. frames: none for the present one.
+
+    Raises BadScene, BadMesh; the frame stays.
+    """
     if settings.source == "COPIES":
         for copy in copies:
-            fit_copies.check_bones(copy, original, before.names)
-        found = [Wanted(*fit_copies.read_copy(copy, original)) for copy in copies]
+            posed_copies.check_bones(copy, original, before.names)
+        found = [Wanted(*posed_copies.read_copy(copy, original)) for copy in copies]
         # The order in which the bones were then.
         return [replace(wanted, pose=_reordered(wanted.pose, before.names)) for wanted in found], ()
     scene = context.scene
     targets = [target_object(context, settings)] if settings.source == "OBJECT" else []
-    numbers = sorted(settings.frames) or [scene.frame_current]
+    numbers = sorted(frames) or [scene.frame_current]
     omissions = Omissions(context, targets, numbers, [armature_of(original)], same_vertices=True)
     found = []
-    with frame_kept(scene) if settings.frames else nullcontext():
-        for frame in settings.frames or (None,):
+    with frame_kept(scene) if frames else nullcontext():
+        for frame in frames or (None,):
             if frame is not None:
                 scene.frame_set(frame)
             if settings.source == "OBJECT":
@@ -61,7 +60,7 @@ def read_wanted(
     return found, texts_of(omissions.finish())
 
 
-def _of_object(context, original, settings: "FitSettings") -> Wanted:
+def _of_object(context, original, settings: FitSettings) -> Wanted:
     target = target_object(context, settings)
     check_object(context, target)
     pose = read_pose(context, original)
@@ -70,7 +69,7 @@ def _of_object(context, original, settings: "FitSettings") -> Wanted:
     return Wanted(pose, shape.astype(np.float64), _selected(original))
 
 
-def _of_key(context, original, before: BoneWeights, settings: "FitSettings") -> Wanted:
+def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> Wanted:
     """The pose without the key, and the place of each vertex where the bones move it with the key."""
     from ...core.deform import skin_frame
 
@@ -93,7 +92,7 @@ def _selected(object) -> np.ndarray:
     return selected
 
 
-def target_object(context, settings: "FitSettings"):
+def target_object(context, settings: FitSettings):
     """The object that the source OBJECT names. Raises BadScene."""
     if not settings.target:
         raise BadScene("No object is chosen whose vertices are where they should be. Choose one as Object")
