@@ -11,7 +11,7 @@ from ..blender.app_handlers import add_handlers, remove_handlers
 from ..blender.job_checks import active_object
 from ..blender.wording import TAB
 from ..core.errors import Cancelled, SkinningError
-from .boundary import reported
+from .boundary import Immediate, reported
 from .settings import Settings
 
 TIMER_SECONDS = 0.05
@@ -25,15 +25,8 @@ NAVIGATION = {"MIDDLEMOUSE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "WHEELINMOUSE", "
 VIEW_KEYS = {f"NUMPAD_{digit}" for digit in range(10)} | {"NUMPAD_PERIOD", "NUMPAD_PLUS", "NUMPAD_MINUS", "HOME"}
 
 
-class SkinningJob:
-    """Mix-in of an operator whose work is a generator of (fraction, stage).
-
-    Subclasses declare their ``settings`` and ``work``, a static generator function of (context, active object) and the
-    settings, whose result has a ``summary``. Where that is not all, they define ``steps(context)``, which makes the
-    generator; ``finish(context, result)``, which returns the line to report; and ``prepare(context)``, which fills
-    unset properties before an interactive run. ``execute`` drains the generator in line; ``invoke`` advances it on a
-    timer until it ends or the user presses Esc. Closing the generator must undo all that it has done.
-    """
+class WithSettings:
+    """Mix-in of an operator whose ``settings`` are its properties."""
 
     bl_options = {"REGISTER", "UNDO"}
     settings: type[Settings] = Settings
@@ -42,6 +35,25 @@ class SkinningJob:
         super().__init_subclass__(**given)
         if "settings" in vars(cls):
             cls.__annotations__ = cls.settings.operator_annotations() | vars(cls).get("__annotations__", {})
+
+
+class AtOnce(WithSettings, Immediate):
+    """Mix-in of an operator whose ``work``, a static function of (context, active object) and the settings, takes no
+    time. Its result has a ``summary``."""
+
+    def act(self, context, object) -> str:
+        return self.work(context, object, **self.settings.of_operator(self)).summary()
+
+
+class SkinningJob(WithSettings):
+    """Mix-in of an operator whose work is a generator of (fraction, stage).
+
+    Subclasses declare their ``settings`` and ``work``, a static generator function of (context, active object) and the
+    settings, whose result has a ``summary``. Where that is not all, they define ``steps(context)``, which makes the
+    generator; ``finish(context, result)``, which returns the line to report; and ``prepare(context)``, which fills
+    unset properties before an interactive run. ``execute`` drains the generator in line; ``invoke`` advances it on a
+    timer until it ends or the user presses Esc. Closing the generator must undo all that it has done.
+    """
 
     def prepare(self, context) -> None:
         """Fill the properties that the caller left unset from the interface's settings."""

@@ -25,11 +25,18 @@ SOFT = "SOFT"
 
 RANGE_NAMES = "frame_start", "frame_end"
 
+# Of a setting's keywords, those that are none of Blender's property.
+_OWN = "flag", "metavar", "help", "most", "required", "optional", "kept"
+
 
 @dataclass(frozen=True)
 class Setting:
     """One setting. kind: of Blender's property, such as "Float"; least and most: what is allowed; flag: its option on
-    the command line, "" for none, with its metavar and, where that is not its tooltip, its help."""
+    the command line, "" for none, with its metavar and, where that is not its tooltip, its help.
+
+    required: the command line must have the option; optional: the work gets it only where it was given, and decides
+    itself elsewhere; kept: panels show it and store it.
+    """
 
     kind: str
     label: str
@@ -40,6 +47,9 @@ class Setting:
     flag: str = ""
     metavar: str = ""
     help: str = ""
+    required: bool = False
+    optional: bool = False
+    kept: bool = True
     more: dict = field(default_factory=dict)
 
     @property
@@ -62,9 +72,9 @@ class Setting:
         value = getattr(owner, name)
         return int(value) if self.of_numbers else value
 
-    def as_property(self, limit: str):
-        """The property for Blender."""
-        keywords = {"name": self.label, "description": self.tip, "default": self.default, **self.more}
+    def as_property(self, limit: str, **more):
+        """The property for Blender; ``more``: of its keywords."""
+        keywords = {"name": self.label, "description": self.tip, "default": self.default, **self.more, **more}
         for end, value in (("min", self.least), ("max", self.most)):
             if value is not None:
                 keywords[end if limit == HARD else f"soft_{end}"] = value
@@ -79,7 +89,7 @@ class Setting:
             return
         if "(default" not in help and self.default != "":
             help += " (default: %(default)s)"
-        keywords = {"default": self.default, "help": help}
+        keywords = {"default": self.default, "help": help, "required": self.required}
         if self.kind == "Enum":
             keywords["choices"] = tuple(item[0] for item in self.more["items"])
             keywords["type"] = lambda text: text.upper().replace("-", "_")
@@ -90,7 +100,9 @@ class Setting:
             keywords["metavar"] = self.metavar
             keywords["type"] = _TYPES[self.kind]
             # As a text, which argparse reads at the end, it is told from an equal number that is given: see --preset.
-            keywords["default"] = str(math.degrees(self.default) if self.is_angle else self.default)
+            keywords["default"] = f"{math.degrees(self.default):g}" if self.is_angle else str(self.default)
+        if self.optional:
+            keywords["default"] = None
         command.add_argument(self.flag, **keywords)
 
     @property
@@ -104,7 +116,7 @@ class Setting:
         if self.kind == "Bool":
             # --no-creases
             return value != self.default
-        return math.radians(value) if self.is_angle else value
+        return math.radians(value) if self.is_angle and value is not None else value
 
 
 _TYPES = {"Int": arguments.whole_number, "Float": arguments.number, "String": str}
@@ -137,7 +149,7 @@ def switch(label: str, default: bool, *, tip: str, **more) -> Setting:
 
 
 def choice(label: str, items: Iterable[tuple], default: str, *, tip: str, **more) -> Setting:
-    """One of several, each (identifier, label, tooltip)."""
+    """One of several, each (identifier, label, tooltip) or with more, as ``bpy.props.EnumProperty`` has them."""
     return _setting("Enum", label, tip, default, None, more, items=tuple(items))
 
 
@@ -172,8 +184,8 @@ def smoothness(**more) -> Setting:
 def _frames(verb: str) -> dict[str, Setting]:
     """A range of frames and its step. verb: what is done with each frame, as in "measure"."""
     return {
-        "frame_start": count("Frame Start", 1, tip=f"First frame to {verb}", soft_most=None),
-        "frame_end": count("Frame End", 250, tip=f"Last frame to {verb}", soft_most=None),
+        "frame_start": count("Frame Start", 1, tip=f"First frame to {verb}", soft_most=None, optional=True),
+        "frame_end": count("Frame End", 250, tip=f"Last frame to {verb}", soft_most=None, optional=True),
         "frame_step": count(
             "Frame Step",
             1,
@@ -186,40 +198,45 @@ def _frames(verb: str) -> dict[str, Setting]:
 
 def _setting(kind: str, label: str, tip: str, default, least, given: dict, **usual) -> Setting:
     keywords = {each: value for each, value in {**usual, **given}.items() if value is not None}
-    own = {each: keywords.pop(each) for each in ("flag", "metavar", "help", "most") if each in keywords}
+    own = {each: keywords.pop(each) for each in _OWN if each in keywords}
     return Setting(kind, label, tip, default, least, more=keywords, **own)
 
 
 class Settings:
     """Subclasses declare settings as attributes; an instance has their values as attributes of the same names.
 
-    stored: where they are kept, a path below the scene or what ``fill`` is told, "" for nowhere; frames: what is done
-    with a range of frames, as in "measure", "" where there is none.
+    stored: where they are kept, a path below the scene or what ``fill`` is told, "" for nowhere; what is inherited
+    stays where it is. frames: what is done with a range of frames, as in "measure", "" where there is none. one_of:
+    settings of which the command line must have one and only one.
     """
 
     declared: dict[str, Setting] = {}
+    places: dict[str, str] = {}
     stored = ""
     frames = ""
+    one_of: tuple[str, ...] = ()
 
-    def __init_subclass__(cls, stored: str = "", frames: str = "", **given):
+    def __init_subclass__(cls, stored: str = "", frames: str = "", one_of: tuple[str, ...] = (), **given):
         super().__init_subclass__(**given)
         own = {each: value for each, value in vars(cls).items() if isinstance(value, Setting)}
-        cls.stored, cls.frames = stored or cls.stored, frames or cls.frames
+        cls.stored, cls.frames, cls.one_of = stored or cls.stored, frames or cls.frames, one_of or cls.one_of
         cls.declared = {**cls.declared, **own, **(_frames(frames) if frames else {})}
+        kept = [each for each, setting in cls.declared.items() if setting.kept]
+        cls.places = {each: cls.places.get(each) or cls.stored for each in kept}
 
     def __init__(self, **given):
-        """The values that are given, and the defaults of all others; None for the scene's range."""
+        """The values that are given, and the defaults of all others; None for optional ones."""
         for each, setting in self.declared.items():
-            of_scene = self.frames and each in RANGE_NAMES
-            setattr(self, each, given.pop(each, None if of_scene else setting.default_value))
+            setattr(self, each, given.pop(each, None if setting.optional else setting.default_value))
         if given:
             raise TypeError(f"{type(self).__name__} has no {', '.join(given)}")
 
     @classmethod
     def group_annotations(cls) -> dict:
         """The properties of a property group that keeps them."""
-        properties = {each: setting.as_property(HARD) for each, setting in cls.declared.items()}
-        if cls.frames:
+        here = [each for each, place in cls.places.items() if place == cls.stored]
+        properties = {each: cls.declared[each].as_property(HARD) for each in here}
+        if cls.frames and "frame_start" in here:
             properties["use_scene_range"] = bpy.props.BoolProperty(
                 name="Scene Range",
                 description=f"{cls.frames.capitalize()} from the scene's start frame to its end frame",
@@ -233,33 +250,41 @@ class Settings:
         return {each: setting.as_property(SOFT) for each, setting in cls.declared.items()}
 
     @classmethod
-    def fill(cls, operator: bpy.types.Operator, scene: bpy.types.Scene, keeper: bpy.types.ID | None = None) -> None:
-        """Take what the caller of the operator has not set from where the panel shows it. keeper: what stores the
-        settings, if not the scene.
+    def fill(
+        cls,
+        operator: bpy.types.Operator,
+        scene: bpy.types.Scene,
+        keeper: bpy.types.ID | None = None,
+        but: Iterable[str] = (),
+    ) -> None:
+        """Take what the caller of the operator has not set, ``but`` some, from where the panel shows it. keeper: what
+        stores the settings, if not the scene.
 
         The range is fixed by that, so that Adjust Last Operation shows and keeps it.
         """
-        kept = attrgetter(cls.stored)(keeper or scene) if cls.stored else None
         for each in cls.declared:
+            place = cls.places.get(each)
+            kept = attrgetter(place)(keeper or scene) if place else None
             of_scene = cls.frames and each in RANGE_NAMES and (kept is None or kept.use_scene_range)
-            if (of_scene or kept is not None) and not operator.properties.is_property_set(each):
+            if (of_scene or kept is not None) and each not in but and not operator.properties.is_property_set(each):
                 setattr(operator, each, getattr(scene if of_scene else kept, each))
 
     @classmethod
     def of_operator(cls, operator: bpy.types.Operator) -> dict:
-        """The values for the work; those of the range only where the caller, or ``fill``, has set them."""
+        """The values for the work; optional ones only where the caller, or ``fill``, has set them."""
         return {
             each: setting.of_property(operator, each)
             for each, setting in cls.declared.items()
-            if not (cls.frames and each in RANGE_NAMES) or operator.properties.is_property_set(each)
+            if not setting.optional or operator.properties.is_property_set(each)
         }
 
     @classmethod
     def add_options(cls, command: argparse.ArgumentParser) -> None:
         """The options of the command line."""
-        for setting in cls.declared.values():
+        group = command.add_mutually_exclusive_group(required=True) if cls.one_of else command
+        for each, setting in cls.declared.items():
             if setting.flag:
-                setting.add_option(command)
+                setting.add_option(group if each in cls.one_of else command)
         if cls.frames:
             arguments.add_frames(command, cls.frames, f" to {cls.frames}")
             arguments.add_incomplete(command)
@@ -268,6 +293,7 @@ class Settings:
     def of_options(cls, options: argparse.Namespace) -> dict:
         """The values for the work; those that have no option are left to its defaults."""
         values = {each: setting.of_options(options) for each, setting in cls.declared.items() if setting.flag}
+        values = {each: value for each, value in values.items() if value is not None}
         if cls.frames:
             values |= {each: getattr(options, each) for each in (*RANGE_NAMES, "frame_step")}
         return values

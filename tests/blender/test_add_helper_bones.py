@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.features.partial.partial_helpers import add_helper_bones
+from skinning_tools.features.partial.helpers import add_helper_bones
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.partial_scenes import (
     BONES,

@@ -7,7 +7,7 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.blender.background import drain
-from skinning_tools.features.partial import partial_helpers, partial_motion, partial_weights
+from skinning_tools.features.partial import helpers, motion, weights
 from tests.blender import partial_scenes, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube, weights_of
 from tests.blender.refusals import refused
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 OPERATORS = ("solve_weights", "solve_transforms", "add_helper_bones")
 SOLVES = {
-    "solve_weights": partial_weights.solve_weights,
-    "solve_transforms": partial_motion.solve_transforms,
-    "add_helper_bones": partial_helpers.add_helper_bones,
+    "solve_weights": weights.solve_weights,
+    "solve_transforms": motion.solve_transforms,
+    "add_helper_bones": helpers.add_helper_bones,
 }
 
 
@@ -96,7 +96,7 @@ def test_frames_beyond_the_keys_of_the_armature(rig, operator):
     """Blender holds the pose of the last key, and that is what is solved with: no failure, but the user is told."""
     ob, _, target, wanted = rig
     _extend(target, wanted, 14)
-    notes = notes_of(operator, ob, frames=partial_motion.Frames(1, 14))
+    notes = notes_of(operator, ob, frame_start=1, frame_end=14)
     assert 'the action "RigAction" has keys from frame 1 to 8 only' in notes
     assert "stands still" not in notes
 

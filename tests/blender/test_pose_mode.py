@@ -12,7 +12,7 @@ from skinning_tools.blender.job_checks import reason_not_to_work
 from skinning_tools.blender.records import has_eigenskin
 from skinning_tools.blender.vertex_groups import read_weights
 from skinning_tools.features.centers.baking import bake_record
-from skinning_tools.features.partial.partial_parts import reason_not_to_solve
+from skinning_tools.features.partial.parts import reason_not_to_solve
 from skinning_tools.features.weights import weight_view
 from skinning_tools.ui.boundary import Checked
 from tests.blender import panel_recorder, scenes

@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.features.helpers import joint_helper_rig
+from skinning_tools.blender import armatures
 from skinning_tools.features.partial.added_bones import added_helpers
 from tests.blender import scenes
 from tests.blender.helper_bone_scenes import add, jiggling_rig, refused, remove, state
@@ -214,7 +214,7 @@ def test_a_failure_leaves_nothing(rig, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("as a test")
 
-    monkeypatch.setattr(joint_helper_rig, "edit_bones_of", fail)
+    monkeypatch.setattr(armatures, "edit_bones_of", fail)
     with pytest.raises(RuntimeError, match="fault of its own"):
         remove()
     assert state(ob, armature) == before

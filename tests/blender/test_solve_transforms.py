@@ -9,7 +9,7 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.features.partial.bone_keys import rotation_values
-from skinning_tools.features.partial.partial_motion import solve_transforms
+from skinning_tools.features.partial.motion import solve_transforms
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (
     BONES,

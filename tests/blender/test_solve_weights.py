@@ -11,7 +11,7 @@ from skinning_tools import command_line
 from skinning_tools.blender.bone_weights import read_bone_weights
 from skinning_tools.blender.skin_reader import mesh_triangles, rest_positions
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
-from skinning_tools.features.partial.partial_weights import solve_weights
+from skinning_tools.features.partial.weights import solve_weights
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (
     BONES,

@@ -2,13 +2,14 @@
 """Partial solves: weights, motion or helper bones for a rig that is there."""
 
 from ...ui.feature import Feature
-from . import commands, operators, panel, partial_settings
+from . import operators, panel, settings
+from .command import COMMANDS
 
 FEATURE = Feature(
     group="Partial solves",
     guide="partial_solves.md",
-    settings=(partial_settings,),
-    operators=operators.MODULES,
+    settings=(settings,),
+    operators=(operators,),
     panels=(panel,),
-    commands=commands.MODULES,
+    commands=COMMANDS,
 )

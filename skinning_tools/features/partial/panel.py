@@ -21,9 +21,9 @@ from ...ui.drawing import (
     split_layout,
 )
 from .added_bones import added_helpers
-from .partial_helper_removal import rig_with_helpers
-from .partial_parts import armature_meant, parts_of, reason_not_to_solve
-from .partial_steps import FIGURES_PROPERTY, PartialFigures
+from .helper_removal import rig_with_helpers
+from .parts import armature_meant, parts_of, reason_not_to_solve
+from .steps import FIGURES_PROPERTY, PartialFigures
 
 
 class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):

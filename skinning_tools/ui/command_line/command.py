@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import isgenerator
 
 import bpy
 
@@ -16,10 +17,10 @@ from .outcome import Outcome, Row
 
 @dataclass(frozen=True)
 class Command:
-    """name, help and description: as the command line shows them. work: a generator function of (context, object) and
-    the settings. rows: the lines for its result, which may have ``seconds`` and ``notes``. find: the object, or what
-    else the work takes, by (scene, value of --object). check: raises UsageError for options that do not go together.
-    more: arguments of the work from options that are no settings.
+    """name, help and description: as the command line shows them. work: a function of (context, object) and the
+    settings, or a generator function. rows: the lines for its result, which may have ``seconds`` and ``notes``. find:
+    the object, or what else the work takes, by (scene, value of --object). check: raises UsageError for options that do
+    not go together. more: arguments of the work from options that are no settings.
     """
 
     name: str
@@ -48,7 +49,9 @@ class Command:
         context = bpy.context
         object = self.find(context.scene, options.object)
         given = self.settings.of_options(options) | (self.more(options) if self.more is not None else {})
-        result = background.drain(self.work(context, object, **given), progress_of(options))
+        result = self.work(context, object, **given)
+        if isgenerator(result):
+            result = background.drain(result, progress_of(options))
         return Outcome(self.rows(result), getattr(result, "seconds", None), getattr(result, "notes", ()))
 
 

@@ -17,10 +17,9 @@ from ...core.errors import BadScene
 from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX, NewBone, free_name
 from .bone_keys import WantedPoses
 from .keyable_bones import check_keyable
-from .partial_notes import bare_notes, target_notes
-from .partial_parts import Parts, parts_of, plain_copy
-from .partial_steps import (
-    Frames,
+from .notes import bare_notes, target_notes
+from .parts import Parts, parts_of, plain_copy
+from .steps import (
     Reading,
     apply_motion,
     error_of,
@@ -41,7 +40,9 @@ def add_helper_bones(
     object,
     armature: str = "",
     target: str = "",
-    frames: Frames | None = None,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
     bone_count: int = 4,
     bone_kind: str = "RIGID",
     max_influences: int = 8,
@@ -56,7 +57,7 @@ def add_helper_bones(
     """
     from ...core.decomposition.helper_bones import add_helper_bones as solve
 
-    begin, frames = time.perf_counter(), frames or Frames()
+    begin, frames = time.perf_counter(), (frame_start, frame_end, frame_step)
     parts = parts_of(context, object, armature, target, weighted=True)
     check_armature(parts.armature)
     check_keyable(parts.armature, ())

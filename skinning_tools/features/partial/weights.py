@@ -14,9 +14,9 @@ from ...blender.skin_reader import armature_of, rest_positions
 from ...blender.weight_tools import check_unchanged, forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadSettings, BadWeights
-from .partial_notes import target_notes
-from .partial_parts import Parts, parts_of, plain_copy
-from .partial_steps import Frames, Reading, error_of, finished, locked_by_group, part_of, read_parts
+from .notes import target_notes
+from .parts import Parts, parts_of, plain_copy
+from .steps import Reading, error_of, finished, locked_by_group, part_of, read_parts
 
 
 def solve_weights(
@@ -24,7 +24,9 @@ def solve_weights(
     object,
     armature: str = "",
     target: str = "",
-    frames: Frames | None = None,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
     max_influences: int = 4,
     smoothness: float = 0.0,
     locked_vertices: str = "",
@@ -38,7 +40,7 @@ def solve_weights(
     from ...core.decomposition.partial import Given
     from ...core.decomposition.partial import solve_weights as solve
 
-    begin, frames = time.perf_counter(), frames or Frames()
+    begin, frames = time.perf_counter(), (frame_start, frame_end, frame_step)
     parts = parts_of(context, object, armature, target, weighted=False)
     if max_influences < 1:
         raise BadSettings(f"Max influences must be at least 1, not {max_influences}")

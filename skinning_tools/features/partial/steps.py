@@ -21,8 +21,8 @@ from ...blender.vertex_groups import read_weights
 from ...core.errors import BadSettings
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses, transform_paths, write_poses
-from .partial_notes import scene_notes
-from .partial_parts import Parts, check_range, measured, plain_copy, read_motion, read_target
+from .notes import scene_notes
+from .parts import Parts, check_range, measured, plain_copy, read_motion, read_target
 
 # The figures of the last partial solve, a custom property of the mesh object.
 FIGURES_PROPERTY = "skinning_partial_solve"
@@ -54,13 +54,18 @@ class PartialFigures:
 
 @dataclass(frozen=True)
 class PartialResult:
-    """A finished solve: what was done, in words; its figures; what the user ought to know."""
+    """A finished solve: what was done, in words; its figures; remarks: what the user ought to know besides."""
 
     object_name: str
     done: str
     figures: PartialFigures
     seconds: float
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that the user ought to know."""
+        return (*filter(None, [self.figures.warning]), *self.remarks)
 
     def summary(self) -> str:
         """The result in one line."""
@@ -71,16 +76,7 @@ class PartialResult:
             f"{self.object_name}: {warning}{self.done}, E_RMS {figures.e_rms:.3g}{before}, largest error "
             f"{figures.max_error:.3g}, {self.seconds:.1f} s"
         ]
-        return "; ".join([*parts, *self.notes])
-
-
-@dataclass(frozen=True)
-class Frames:
-    """Which frames count: None stands for the scene's start and end."""
-
-    start: int | None = None
-    end: int | None = None
-    step: int = 1
+        return "; ".join([*parts, *self.remarks])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +91,13 @@ class Reading:
     notes: tuple[str, ...]
 
 
-def read_parts(context, parts: Parts, frames: Frames, names, weights=None) -> background.Steps:
-    """Generator: everything that a solve needs of the scene."""
-    check_range(context, frames.start, frames.end, frames.step, object_label(parts.target))
-    numbers = frame_range(context.scene, frames.start, frames.end, frames.step)
+def read_parts(context, parts: Parts, frames: tuple, names, weights=None) -> background.Steps:
+    """Generator: everything that a solve needs of the scene. frames: first, last and step; None is the scene's."""
+    check_range(context, *frames, object_label(parts.target))
+    numbers = frame_range(context.scene, *frames)
     # Before the mesh's own Armature modifier is off for a while.
     omissions = Omissions(context, [parts.target], numbers, [parts.armature], same_vertices=True)
-    reading = read_target(context, parts, frames.start, frames.end, frames.step, omissions)
+    reading = read_target(context, parts, frames, omissions)
     animation = yield from part_of(reading, 0.0, 0.25, "Reading the target")
     with plain_copy(parts) as probe:
         moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers, omissions)

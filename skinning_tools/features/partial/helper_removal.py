@@ -19,9 +19,9 @@ from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadWeights
 from .added_bones import added_helpers, added_parents, remove_empty_collections
 from .bone_references import BoneReferences, find_references, remove_references
-from .partial_helpers import weights_beside
-from .partial_parts import armature_meant
-from .partial_steps import FIGURES_PROPERTY
+from .helpers import weights_beside
+from .parts import armature_meant
+from .steps import FIGURES_PROPERTY
 
 
 @dataclass(frozen=True)

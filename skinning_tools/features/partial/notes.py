@@ -10,7 +10,7 @@ from ...blender.bone_weights import BoneWeights
 from ...blender.object_checks import object_label
 from ...blender.skin_reader import rest_positions, uses_envelopes
 from ...blender.wording import counted, vertices_text
-from .partial_parts import Parts
+from .parts import Parts
 
 # Of the size of what moves: less is rounding. And the steps of a standstill that is too short to tell of.
 _STILL, _LONGEST_REST = 1e-5, 2
@@ -70,7 +70,7 @@ def bare_notes(mesh, weights: BoneWeights) -> list[str]:
 
 def target_notes(parts: Parts, reading) -> list[str]:
     """What the user ought to know of a target that armature and mesh can hardly follow. reading: the
-    partial_steps.Reading."""
+    steps.Reading."""
     return [*_standstill_notes(parts, reading), *_aside_notes(parts, reading)]
 
 

@@ -16,10 +16,9 @@ from ...core.errors import BadScene, BadWeights
 from .added_bones import chain_parents, missing_chains, moved_otherwise
 from .bone_keys import WantedPoses
 from .keyable_bones import check_followed, check_keyable
-from .partial_notes import bare_notes
-from .partial_parts import Parts, parts_of, plain_copy
-from .partial_steps import (
-    Frames,
+from .notes import bare_notes
+from .parts import Parts, parts_of, plain_copy
+from .steps import (
     Reading,
     apply_motion,
     error_of,
@@ -39,7 +38,9 @@ def solve_transforms(
     object,
     armature: str = "",
     target: str = "",
-    frames: Frames | None = None,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
     bone_kind: str = "RIGID",
     rotation_only: bool = False,
 ) -> background.Steps:
@@ -52,7 +53,7 @@ def solve_transforms(
     """
     from ...core.decomposition.partial_transforms import solve_transforms as solve
 
-    begin, frames = time.perf_counter(), frames or Frames()
+    begin, frames = time.perf_counter(), (frame_start, frame_end, frame_step)
     parts = parts_of(context, object, armature, target, weighted=True, writes_weights=False)
     _check_target(parts)
     weights = read_bone_weights(parts.mesh, parts.armature)

@@ -254,7 +254,7 @@ def plain_copy(parts: Parts, armature=None) -> Iterator[bpy.types.Object]:
             bpy.data.meshes.remove(mesh)
 
 
-def read_target(context, parts: Parts, frame_start, frame_end, frame_step, omissions) -> Iterator[float]:
+def read_target(context, parts: Parts, span: tuple, omissions) -> Iterator[float]:
     """Generator: where the mesh's vertices should be, in its object's own space; returns an Animation, yields
     fractions.
 
@@ -263,8 +263,7 @@ def read_target(context, parts: Parts, frame_start, frame_end, frame_step, omiss
     nothing moves.
     """
     with _without_armature(parts):
-        frames = frame_start, frame_end, frame_step
-        source = yield from read_animation(context, parts.target, *frames, omissions=omissions)
+        source = yield from read_animation(context, parts.target, *span, omissions=omissions)
     bpy.data.meshes.remove(source.mesh)
     animation, mesh = source.animation, parts.mesh.data
     if animation.vertex_count != len(mesh.vertices):
