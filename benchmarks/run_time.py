@@ -175,7 +175,7 @@ def convert(name: str, variant: dict) -> dict:
 
     import skinning_tools
     from skinning_tools.features.convert import conversion, estimate
-    from skinning_tools.features.convert.conversion_settings import ConversionOptions
+    from skinning_tools.features.convert.settings import ConversionOptions
 
     bpy.ops.wm.read_factory_settings(use_empty=True)
     skinning_tools.register()

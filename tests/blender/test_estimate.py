@@ -12,8 +12,8 @@ from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import NotEnoughMemory
 from skinning_tools.core.run_time import Work, forget_pace, learn_pace, stage_seconds
 from skinning_tools.features.convert import estimate
-from skinning_tools.features.convert.conversion_settings import ConversionOptions
 from skinning_tools.features.convert.estimate import spread, work_of, work_of_settings
+from skinning_tools.features.convert.settings import ConversionOptions
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

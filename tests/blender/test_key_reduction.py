@@ -9,7 +9,7 @@ from skinning_tools.blender import actions
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.features.convert import conversion
-from skinning_tools.features.convert.conversion_settings import ConversionOptions
+from skinning_tools.features.convert.settings import ConversionOptions
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

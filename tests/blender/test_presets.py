@@ -11,14 +11,13 @@ from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
 from skinning_tools.features.convert.presets import (
-    PRESET_NAMES,
     SHIPPED,
     SUBDIR,
     find_preset,
     preset_files,
     read_preset,
 )
-from skinning_tools.features.convert.settings import SETTING_NAMES
+from skinning_tools.features.convert.settings import PresetSettings, SolverSettings
 from skinning_tools.features.shots.convert_shots import convert_arguments
 from skinning_tools.ui.command_line.common import UsageError
 from tests.blender import moving_meshes, panel_recorder
@@ -45,12 +44,12 @@ def test_the_extension_brings_some(scene):
 @pytest.mark.parametrize("name", SHIPPED_NAMES)
 def test_each_says_all_and_can_be_solved(scene, name):
     values = read_preset(find_preset(name))
-    assert set(values) == set(PRESET_NAMES)
+    assert set(values) == set(PresetSettings.declared)
     # Raises where a value makes no sense.
-    Settings(**{key: values[key] for key in SETTING_NAMES})
+    Settings(**{key: values[key] for key in SolverSettings.declared})
     chosen = scene.skinning_conversion
     assert bpy.ops.skinning.apply_conversion_preset(filepath=str(find_preset(name))) == {"FINISHED"}
-    assert {key: getattr(chosen, key) for key in PRESET_NAMES} == values
+    assert {key: getattr(chosen, key) for key in PresetSettings.declared} == values
 
 
 def test_presets_differ(scene):
@@ -201,7 +200,7 @@ def written(folder, **values) -> str:
 
 def chosen_values() -> dict:
     chosen = bpy.context.scene.skinning_conversion
-    return {name: getattr(chosen, name) for name in PRESET_NAMES}
+    return {name: getattr(chosen, name) for name in PresetSettings.declared}
 
 
 @pytest.mark.parametrize("name", SHIPPED_NAMES)

@@ -15,7 +15,7 @@ from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadScene
 from skinning_tools.features.convert import conversion
 from skinning_tools.features.convert.chosen_sources import reason_not_to_convert
-from skinning_tools.features.convert.conversion_settings import ConversionOptions
+from skinning_tools.features.convert.settings import ConversionOptions
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.several_scenes import FRAMES, add, character, convert, measured, played, select, skinned_of
 

@@ -18,9 +18,7 @@ from ...blender.visibility import make_active, shown_for_good
 from ...core.errors import BadScene
 from . import conversion
 from .result import check_deletable, delete_result, notes_on_deleting, sources_to_convert
-
-# Of settings.ON_RESULT_ITEMS.
-KEEP, REPLACE, CONVERT = "KEEP", "REPLACE", "CONVERT"
+from .settings import CONVERT, KEEP, REPLACE, for_pipeline, settings_of
 
 
 @dataclass(frozen=True)
@@ -107,6 +105,25 @@ def reason_not_to_convert(context, selected_objects: bool = False, on_result: st
         context,
         lambda context, object: check_chosen(context, chosen_sources(context, object, selected_objects, on_result)),
     )
+
+
+def convert_active(context, object, selected_objects: bool, on_result: str, **values) -> background.Steps:
+    """Generator: convert what the active object, and with ``selected_objects`` the selected ones, stand for; returns
+    the Conversion. values: of the other settings of a conversion. Raises SkinningError."""
+    chosen = chosen_sources(context, object, selected_objects, on_result)
+    check_chosen(context, chosen)
+    return (yield from convert_chosen(context, chosen, *for_pipeline(values), on_result == REPLACE))
+
+
+def convert_again(context, object, replace: bool) -> background.Steps:
+    """Generator: convert the sources of an object's conversion as it was, also where one is a result itself: that was
+    asked for then. Returns the new Conversion. replace: delete the earlier one then. Raises SkinningError."""
+    earlier = result_of(object)
+    if earlier is None:
+        raise BadScene("The active object is not part of a conversion. Select one of its objects")
+    chosen = Chosen(tuple(sources_to_convert(earlier)), earlier=(earlier,))
+    check_chosen(context, chosen)
+    return (yield from convert_chosen(context, chosen, *for_pipeline(settings_of(earlier.figures)), replace))
 
 
 def convert_chosen(context, chosen: Chosen, settings, options, replace: bool = False) -> background.Steps:

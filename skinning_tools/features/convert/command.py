@@ -2,8 +2,6 @@
 """`convert`: a mesh animation to bones, weights and keyframes."""
 
 import argparse
-from dataclasses import fields
-from types import MappingProxyType
 
 import bpy
 
@@ -17,10 +15,9 @@ from ...ui.command_line import arguments
 from ...ui.command_line.common import UsageError, find_objects, progress_of
 from ...ui.command_line.outcome import Outcome, Row
 from . import conversion
-from .chosen_sources import REPLACE, convert_chosen, sources_of
-from .conversion_settings import ConversionOptions
+from .chosen_sources import convert_chosen, sources_of
 from .presets import find_preset, read_preset
-from .settings import ON_RESULT_ITEMS
+from .settings import REPLACE, ConvertSettings, PresetSettings, for_pipeline
 
 PICTURE = Kind("picture of the curve", lambda path: begins_with(path, png_beginning(WIDTH, HEIGHT)))
 
@@ -46,19 +43,19 @@ def add(commands) -> None:
 class _Preset(argparse.Action):
     """Sets the options that a preset has values for, where the command line has not set them before."""
 
-    _options = MappingProxyType({"bone_count": "bones", "bone_kind": "kind", "max_influences": "influences"})
-
     def __call__(self, parser, namespace, name, option_string=None):
         try:
             values = read_preset(find_preset(name))
         except SkinningError as error:
             raise UsageError(f"--preset: {error}") from error
-        values["no_rest_pose"] = not values.pop("optimize_rest_pose", True)
-        for setting, value in values.items():
-            option = self._options.get(setting, setting)
+        for each, value in values.items():
+            setting = PresetSettings.declared[each]
+            if setting.kind == "Bool":
+                # --no-rest-pose
+                value = bool(value) != setting.default
             # Defaults are texts, which argparse reads at the end: what was given is another object, even where equal.
-            if getattr(namespace, option) is parser.get_default(option):
-                setattr(namespace, option, value)
+            if getattr(namespace, setting.dest) is parser.get_default(setting.dest):
+                setattr(namespace, setting.dest, value)
         setattr(namespace, self.dest, name)
 
 
@@ -72,14 +69,6 @@ def add_settings(command) -> None:
         help="the mesh object that moves, or a pattern such as 'Flag*'; given several times, or where a pattern fits "
         "several: all of them to one armature, at the place of the first",
     )
-    arguments.add_enumeration(
-        command,
-        "--on-result",
-        ON_RESULT_ITEMS,
-        "KEEP",
-        "where --object names a result of an earlier conversion: KEEP it and convert its source anew, REPLACE it by "
-        "that, or CONVERT the result itself (default: %(default)s)",
-    )
     # Before all that it stands for, so that what is given besides wins when convert-shots hands all of it on.
     command.add_argument(
         "--preset",
@@ -88,79 +77,17 @@ def add_settings(command) -> None:
         help="settings to start from: Cloth, Creature, Face, 'Game Rigid', or one saved in the panel; other options "
         "change them",
     )
-    command.add_argument(
-        "--bones", type=arguments.whole_number, default="20", metavar="N", help="number of bones (default: %(default)s)"
-    )
-    arguments.add_bone_kind(command, "AFFINE", "SCALED", "RIGID")
-    arguments.add_influences(command)
-    command.add_argument(
-        "--iterations",
-        type=arguments.whole_number,
-        default="15",
-        metavar="N",
-        help="rounds of improvement (default: %(default)s)",
-    )
-    command.add_argument(
-        "--target-error",
-        type=arguments.number,
-        default="0.0",
-        metavar="E",
-        help="E_RMS to reach with as few bones as possible, at most --bones (default: not used)",
-    )
-    command.add_argument(
-        "--residual-shapes",
-        type=arguments.whole_number,
-        default="0",
-        metavar="N",
-        help="number of keyed shape keys that correct what the bones leave over (default: %(default)s)",
-    )
-    command.add_argument(
-        "--key-tolerance",
-        type=arguments.number,
-        default="0.0",
-        metavar="T",
-        help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",
-    )
-    arguments.add_enumeration(
-        command,
-        "--method",
-        (("STANDARD",), ("KAVAN2010",)),
-        "STANDARD",
-        "KAVAN2010 is the published algorithm as it is written, to compare with (default: %(default)s)",
-    )
-    arguments.add_smoothness(command)
-    command.add_argument("--root-bone", action="store_true", help="put all bones under one at the object's origin")
-    command.add_argument(
-        "--joint-hierarchy",
-        action="store_true",
-        help="parent bones to those that they turn about, to pose them by hand",
-    )
-    command.add_argument("--no-rest-pose", action="store_true", help="keep the first frame as the rest pose")
-    arguments.add_frames(command, "convert")
-    arguments.add_incomplete(command)
+    ConvertSettings.add_options(command)
 
 
 def _run(options) -> Outcome:
     picture = _picture_target(options)
-    from ...core.decomposition import Settings
-
     context = bpy.context
-    settings = Settings(
-        bone_count=options.bones,
-        bone_kind=options.kind,
-        max_influences=options.influences,
-        iterations=options.iterations,
-        optimize_rest_pose=not options.no_rest_pose,
-        target_error=options.target_error,
-        residual_shapes=options.residual_shapes,
-        method=options.method,
-        smoothness=options.smoothness,
-    )
-    chosen = ConversionOptions(**{field.name: getattr(options, field.name) for field in fields(ConversionOptions)})
+    settings = for_pipeline(ConvertSettings.of_options(options))
     sources = sources_of(find_objects(context.scene, options.object), options.on_result)
     # A file that was saved with only an earlier result shown has them hidden.
     with shown_for_good(context, sources.sources):
-        steps = convert_chosen(context, sources, settings, chosen, options.on_result == REPLACE)
+        steps = convert_chosen(context, sources, *settings, options.on_result == REPLACE)
         result = background.drain(steps, progress_of(options))
     return Outcome(
         _rows(result),

@@ -17,9 +17,9 @@ from ...blender.data_blocks import is_alive
 from ...core.animation import ErrorMeter, check_animation
 from ...core.errors import BadScene
 from ...core.run_time import Work, learn_pace, stage_seconds
-from .conversion_settings import ConversionOptions
 from .estimate import check_memory, spread, work_of
 from .scene_state import SceneState
+from .settings import ConversionOptions
 
 
 @dataclass(frozen=True)

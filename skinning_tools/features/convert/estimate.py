@@ -15,7 +15,7 @@ from ...blender.wording import duration_text
 from ...core.errors import NotEnoughMemory
 from ...core.run_time import Work, stage_seconds
 from ...core.solve_memory import memory_estimate
-from .conversion_settings import ConversionOptions
+from .settings import ConversionOptions
 
 # From this part of a stage on its own pace alone says what is left of it.
 _TRUSTED = 0.1

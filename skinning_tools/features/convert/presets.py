@@ -13,12 +13,10 @@ from bpy.app.translations import pgettext_iface as iface_
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...core.errors import BadSettings
-from .settings import RIG_OPTION_NAMES, SETTING_NAMES
+from .settings import PresetSettings
 
 SUBDIR = "skinning/convert_animation"
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / SUBDIR
-# What a preset says. The frames and the objects are the shot's.
-PRESET_NAMES = (*SETTING_NAMES, *RIG_OPTION_NAMES)
 _OWNER = "settings"
 # What ast raises of damaged text, of null bytes, and of what is nested too deep.
 _NO_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)
@@ -75,7 +73,7 @@ def read_preset(path: Path) -> dict:
             raise _unreadable(path, f"line {node.value.lineno} is not a plain value") from error
     if not values:
         raise BadSettings(f"The preset {path} has no settings of a conversion. Save it again, or delete it")
-    unknown = sorted(values.keys() - set(PRESET_NAMES))
+    unknown = sorted(values.keys() - PresetSettings.declared.keys())
     if unknown:
         raise BadSettings(f"The preset {path} sets {unknown[0]}, which is no setting of a conversion's presets")
     return values

@@ -1,34 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings that an artist keeps per scene, and the definitions they share with the operator.
+"""The settings of a conversion: declared, kept with the scene, and read back from the figures of a result."""
 
-The panel shows the scene's settings; the operator takes from them whatever its caller did not give when it is invoked
-from the interface. From Python (`EXEC_DEFAULT`) only the arguments and the defaults below count.
-"""
+from dataclasses import dataclass, fields
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty
+from bpy.props import PointerProperty
 
-from ...ui.common_settings import frame_annotations, influences_property, scene_range_property, smoothness_property
+from ...ui.settings import Settings, choice, count, influences, number, smoothness, switch
 
-BONE_KIND_ITEMS = (
+BONE_KINDS = (
     (
         "AFFINE",
         "Affine",
         "Bones that may shear: the closest result. Each is a chain of two bones, since one alone cannot shear",
     ),
-    (
-        "SCALED",
-        "Scaled",
-        "Bones that move, rotate and scale: for engines whose transforms cannot shear",
-    ),
+    ("SCALED", "Scaled", "Bones that move, rotate and scale: for engines whose transforms cannot shear"),
     (
         "RIGID",
         "Rigid",
         "Bones that move and rotate only: works everywhere, and needs more bones for the same error",
     ),
 )
-
-METHOD_ITEMS = (
+METHODS = (
     ("STANDARD", "Standard", "The closest result"),
     (
         "KAVAN2010",
@@ -36,135 +29,199 @@ METHOD_ITEMS = (
         "The published algorithm as it is written, to compare with. Affine bones only",
     ),
 )
-
-ON_RESULT_ITEMS = (
-    ("KEEP", "Keep", "Convert the source of the result anew, beside the earlier result"),
-    ("REPLACE", "Replace", "Convert the source of the result anew, and delete the earlier result"),
+KEEP, REPLACE, CONVERT = "KEEP", "REPLACE", "CONVERT"
+ON_RESULT = (
+    (KEEP, "Keep", "Convert the source of the result anew, beside the earlier result"),
+    (REPLACE, "Replace", "Convert the source of the result anew, and delete the earlier result"),
     (
-        "CONVERT",
+        CONVERT,
         "Convert It",
         "Convert the result itself, as any other mesh: errors are those against it, not against its source",
     ),
 )
 
-# Where a function of these settings is named in the contract, so is its default: scripts rely on them.
-SETTING_NAMES = (
-    *("bone_count", "bone_kind", "max_influences", "iterations", "target_error", "optimize_rest_pose"),
-    *("residual_shapes", "method", "smoothness"),
-)
-# What the panel has beside them that is not of the shot, of features.convert.conversion_settings.ConversionOptions.
-RIG_OPTION_NAMES = "root_bone", "joint_hierarchy", "key_tolerance"
-# What is converted.
-CHOICE_NAMES = "selected_objects", "on_result"
+
+class SolverSettings(Settings):
+    """Those of core.decomposition.Settings. Their defaults are the contract's: scripts rely on them."""
+
+    bone_count = count(
+        "Bones",
+        20,
+        least=1,
+        soft_most=200,
+        tip="Number of bones. Start with 20, and double it until the error is small enough",
+        flag="--bones",
+        help="number of bones",
+    )
+    bone_kind = choice(
+        "Bone Kind", BONE_KINDS, "AFFINE", tip="What the bones may do", flag="--kind", help="what the bones may do"
+    )
+    max_influences = influences()
+    iterations = count(
+        "Iterations",
+        15,
+        least=1,
+        soft_most=200,
+        tip="Rounds of improving bones, rest pose and weights in turn. More take longer and come closer",
+        flag="--iterations",
+        help="rounds of improvement",
+    )
+    target_error = number(
+        "Target Error",
+        0.0,
+        least=0.0,
+        soft_max=20.0,
+        tip="Error (E_RMS, per mille of the mesh's size) to reach with as few bones as possible, at most as many as "
+        "are given. 0 always uses that number. Residual shapes come on top",
+        flag="--target-error",
+        metavar="E",
+        help="E_RMS to reach with as few bones as possible, at most --bones (default: not used)",
+    )
+    optimize_rest_pose = switch(
+        "Optimize Rest Pose",
+        True,
+        tip="Let the rest pose differ from the first frame where that lowers the error",
+        flag="--no-rest-pose",
+        help="keep the first frame as the rest pose",
+    )
+    residual_shapes = count(
+        "Residual Shapes",
+        0,
+        least=0,
+        soft_most=20,
+        tip="Number of keyed shape keys that correct what the bones leave over. Each takes as much memory as the mesh; "
+        "10 often halve the error",
+        flag="--residual-shapes",
+        help="number of keyed shape keys that correct what the bones leave over",
+    )
+    method = choice(
+        "Method",
+        METHODS,
+        "STANDARD",
+        tip="How the bones are found",
+        flag="--method",
+        help="KAVAN2010 is the published algorithm as it is written, to compare with",
+    )
+    smoothness = smoothness()
 
 
-def setting_annotations(limit: str) -> dict:
-    """The properties of a conversion's settings.
+class PresetSettings(SolverSettings):
+    """What a preset says: all but what is of the shot, its frames and objects."""
 
-    limit: see ``common_settings``.
+    root_bone = switch(
+        "Root Bone",
+        False,
+        tip="Put all bones under one at the object's origin, to move the result as a whole",
+        flag="--root-bone",
+        help="put all bones under one at the object's origin",
+    )
+    joint_hierarchy = switch(
+        "Joint Hierarchy",
+        False,
+        tip="Parent bones to those that they turn about, so that the result can be posed by hand. It plays the same. "
+        "Bones that turn about no other stay free",
+        flag="--joint-hierarchy",
+        help="parent bones to those that they turn about, to pose them by hand",
+    )
+    key_tolerance = number(
+        "Key Tolerance",
+        0.0,
+        least=0.0,
+        soft_max=10.0,
+        tip="Leave out keyframes as long as no vertex moves by more than this, in per mille of the mesh's size as the "
+        "errors are. 0 keeps a key at every frame",
+        flag="--key-tolerance",
+        metavar="T",
+        help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",
+    )
+
+
+class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="convert"):
+    selected_objects = switch(
+        "Selected Objects",
+        False,
+        tip="Convert all selected meshes to one armature, at the place of the active one",
+    )
+    on_result = choice(
+        "Earlier Result",
+        ON_RESULT,
+        KEEP,
+        tip="What to do with an earlier result that is chosen in place of the mesh it was made from",
+        flag="--on-result",
+        help="where --object names a result of an earlier conversion: KEEP it and convert its source anew, REPLACE it "
+        "by that, or CONVERT the result itself",
+    )
+
+
+class ConvertAgainSettings(Settings):
+    replace = switch("Replace", False, tip="Delete the earlier result once the new one is there")
+
+
+@dataclass(frozen=True)
+class ConversionOptions:
+    """What a conversion is told beside core.decomposition.Settings.
+
+    Frames: the scene's range where None. key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them
+    all. root_bone: all bones are under one that stands still. joint_hierarchy: bones hang from those that they turn
+    about.
     """
-    return {
-        "bone_count": IntProperty(
-            name="Bones",
-            description="Number of bones. Start with 20, and double it until the error is small enough",
-            default=20,
-            soft_max=200,
-            options={"SKIP_SAVE"},
-            **{limit: 1},
-        ),
-        "bone_kind": EnumProperty(
-            name="Bone Kind",
-            description="What the bones may do",
-            items=BONE_KIND_ITEMS,
-            default="AFFINE",
-            options={"SKIP_SAVE"},
-        ),
-        "max_influences": influences_property(limit),
-        "iterations": IntProperty(
-            name="Iterations",
-            description="Rounds of improving bones, rest pose and weights in turn. More take longer and come closer",
-            default=15,
-            soft_max=200,
-            options={"SKIP_SAVE"},
-            **{limit: 1},
-        ),
-        "target_error": FloatProperty(
-            name="Target Error",
-            description="Error (E_RMS, per mille of the mesh's size) to reach with as few bones as possible, at "
-            "most as many as are given. 0 always uses that number. Residual shapes come on top",
-            default=0.0,
-            soft_max=20.0,
-            options={"SKIP_SAVE"},
-            **{limit: 0.0},
-        ),
-        "optimize_rest_pose": BoolProperty(
-            name="Optimize Rest Pose",
-            description="Let the rest pose differ from the first frame where that lowers the error",
-            default=True,
-            options={"SKIP_SAVE"},
-        ),
-        "residual_shapes": IntProperty(
-            name="Residual Shapes",
-            description="Number of keyed shape keys that correct what the bones leave over. "
-            "Each takes as much memory as the mesh; 10 often halve the error",
-            default=0,
-            soft_max=20,
-            options={"SKIP_SAVE"},
-            **{limit: 0},
-        ),
-        "method": EnumProperty(
-            name="Method",
-            description="How the bones are found",
-            items=METHOD_ITEMS,
-            default="STANDARD",
-            options={"SKIP_SAVE"},
-        ),
-        "smoothness": smoothness_property(limit),
-        "selected_objects": BoolProperty(
-            name="Selected Objects",
-            description="Convert all selected meshes to one armature, at the place of the active one",
-            default=False,
-            options={"SKIP_SAVE"},
-        ),
-        "on_result": EnumProperty(
-            name="Earlier Result",
-            description="What to do with an earlier result that is chosen in place of the mesh it was made from",
-            items=ON_RESULT_ITEMS,
-            default="KEEP",
-            options={"SKIP_SAVE"},
-        ),
-        "root_bone": BoolProperty(
-            name="Root Bone",
-            description="Put all bones under one at the object's origin, to move the result as a whole",
-            default=False,
-            options={"SKIP_SAVE"},
-        ),
-        "joint_hierarchy": BoolProperty(
-            name="Joint Hierarchy",
-            description="Parent bones to those that they turn about, so that the result can be posed by hand. "
-            "It plays the same. Bones that turn about no other stay free",
-            default=False,
-            options={"SKIP_SAVE"},
-        ),
-        "key_tolerance": FloatProperty(
-            name="Key Tolerance",
-            description="Leave out keyframes as long as no vertex moves by more than this, in per mille of the mesh's "
-            "size as the errors are. 0 keeps a key at every frame",
-            default=0.0,
-            soft_max=10.0,
-            options={"SKIP_SAVE"},
-            **{limit: 0.0},
-        ),
-        **frame_annotations("convert", limit),
+
+    frame_start: int | None = None
+    frame_end: int | None = None
+    frame_step: int = 1
+    key_tolerance: float = 0.0
+    root_bone: bool = False
+    joint_hierarchy: bool = False
+
+
+def for_pipeline(values: dict) -> tuple[object, ConversionOptions]:
+    """The core.decomposition.Settings and the options among values of ``ConvertSettings``. Raises BadSettings."""
+    from ...core.decomposition import Settings
+
+    return tuple(
+        kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})
+        for kind in (Settings, ConversionOptions)
+    )
+
+
+def settings_of(figures: dict) -> dict:
+    """The values that ``figures`` were reached with: presets' and those of the frames. Earlier versions have not noted
+    all of them."""
+    defaults = {name: setting.default for name, setting in PresetSettings.declared.items()}
+    noted = {name: value for name, value in figures["settings"].items() if name in defaults}
+    values = {
+        **defaults,
+        **noted,
+        "frame_start": round(figures["frame_start"]),
+        "frame_end": round(figures["frame_end"]),
+        "frame_step": figures["frame_step"],
+        "key_tolerance": figures["keys"]["tolerance"] if "keys" in figures else figures.get("key_tolerance", 0.0),
+        "root_bone": bool(figures.get("root_bone", False)),
+        "joint_hierarchy": "joint_count" in figures or bool(figures.get("joint_hierarchy", False)),
     }
+    return values | {"optimize_rest_pose": bool(values["optimize_rest_pose"])}
+
+
+def take_settings(scene, figures: dict) -> None:
+    """Set the scene's settings to those of a conversion; its range is set where it is not the scene's.
+
+    Raises BadSettings where no conversion can have had them; then nothing is changed.
+    """
+    values = settings_of(figures)
+    for_pipeline(values)
+    chosen = scene.skinning_conversion
+    for name, value in values.items():
+        setattr(chosen, name, value)
+    chosen.selected_objects = len(figures.get("parts", ())) > 1
+    last = range(scene.frame_start, scene.frame_end + 1, chosen.frame_step)[-1:]
+    frames = values["frame_start"], [values["frame_end"]]
+    chosen.use_scene_range = frames == (scene.frame_start, list(last))
 
 
 class SkinningConversionSettings(bpy.types.PropertyGroup):
     """How the panel's button converts an animation, kept with the scene."""
 
-    __annotations__ = setting_annotations("min") | {
-        "use_scene_range": scene_range_property("convert"),
-    }
+    __annotations__ = ConvertSettings.group_annotations()
 
 
 registry = [SkinningConversionSettings]

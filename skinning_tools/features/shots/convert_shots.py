@@ -24,7 +24,7 @@ from ...ui.command_line.saving import reason
 from ...ui.command_line.stopping import held
 from ...ui.command_line.terminal import say, shown
 from ..convert import command as convert
-from ..convert.chosen_sources import CONVERT
+from ..convert.settings import CONVERT
 from .blender_child import LOG, Child, end, end_text
 from .shot_table import aligned, shot_row
 from .shots import Shot, add_shots, find_shots, numbered

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Convert Animation to Skinning, its presets, and what can be done with a finished conversion: look at it, convert
+again, compare it with its source, take over its settings, delete it."""
+
+import os
+from pathlib import Path
+
+import bpy
+import numpy as np
+from bl_operators.presets import AddPresetBase
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import EnumProperty, StringProperty
+from bpy_extras.view3d_utils import location_3d_to_region_2d
+
+from ...blender import background, dependencies, error_display
+from ...blender.areas import redraw_views
+from ...blender.conversions import result_of
+from ...blender.job_checks import active_object
+from ...blender.lengths import length_text
+from ...blender.look_ups import shares
+from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden, show_again
+from ...core.errors import BadScene
+from ...ui.boundary import reported
+from ...ui.jobs import SkinningJob
+from . import worst_mark
+from .chosen_sources import chosen_sources, convert_active, convert_again, reason_not_to_convert
+from .presets import DEFINES, SHIPPED, SUBDIR, apply_preset, preset_name
+from .result import delete_result, in_its_place, notes_on_deleting, objects_made, other_results, worst_frame
+from .settings import CONVERT, KEEP, ConvertAgainSettings, ConvertSettings, PresetSettings, take_settings
+from .suggestion import suggest_bones
+
+PARTS = (
+    ("SOURCE", "Source", "The mesh that was converted"),
+    ("MESH", "Skinned Mesh", "The mesh that the bones move"),
+    ("RIG", "Rig", "The armature"),
+)
+SHOWN = (
+    ("OTHER", "Other", "The source where the result is shown, else the result"),
+    ("SOURCE", "Source", "The source alone"),
+    ("RESULT", "Result", "The result alone"),
+    ("BOTH", "Both", "Source and result, one in the other"),
+)
+
+
+class _Converting(SkinningJob):
+    """Mix-in of what ends with a Conversion."""
+
+    def finish(self, context, result):
+        for note in result.notes:
+            self.report({"INFO"}, note)
+        return result.summary()
+
+
+class SKINNING_OT_convert_animation(_Converting, bpy.types.Operator):
+    """Turn the active mesh's animation into a skinned copy with an armature, weights and keyframes. On the result of \
+an earlier conversion: its source's animation"""
+
+    bl_idname = "skinning.convert_animation"
+    bl_label = "Convert Animation to Skinning"
+
+    settings = ConvertSettings
+    work = staticmethod(convert_active)
+
+    @classmethod
+    def poll(cls, context):
+        # Which of the two is meant, the caller's own settings say.
+        reasons = [reason_not_to_convert(context, on_result=meant) for meant in (KEEP, CONVERT)]
+        if all(reasons):
+            cls.poll_message_set(reasons[0])
+            return False
+        return True
+
+
+class SKINNING_OT_suggest_bones(bpy.types.Operator):
+    """Set the number of bones from how many independent motions a few frames have, \
+so that an E_RMS of about 2 is left"""
+
+    bl_idname = "skinning.suggest_bones"
+    bl_label = "Suggest Bones"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        chosen = context.scene.skinning_conversion
+        reason = reason_not_to_convert(context, chosen.selected_objects, chosen.on_result)
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    def execute(self, context):
+        with reported(self):
+            dependencies.require_dependencies()
+            chosen, scene = context.scene.skinning_conversion, context.scene
+            sources = chosen_sources(context, active_object(context), chosen.selected_objects, chosen.on_result).sources
+            frames = scene if chosen.use_scene_range else chosen
+            found = suggest_bones(context, sources, chosen.bone_kind, frames.frame_start, frames.frame_end)
+            chosen.bone_count = found.bone_count
+            text = rpt_("{name}: {count} bones, from {reason}")
+            self.report({"INFO"}, text.format(name=sources[0].name, count=found.bone_count, reason=found.reason))
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
+    """Save the settings of Convert Animation as a preset, or remove one"""
+
+    bl_idname = "skinning.add_conversion_preset"
+    bl_label = "Add Conversion Preset"
+    preset_menu = "SKINNING_PT_conversion_presets"
+
+    preset_defines = DEFINES
+    preset_values = tuple(f"settings.{name}" for name in PresetSettings.declared)
+    preset_subdir = SUBDIR
+
+    def remove(self, context, filepath):
+        # Blender spares only files that it may not write.
+        if Path(filepath).parent == SHIPPED:
+            raise PermissionError("it belongs to the extension")
+        os.remove(filepath)
+
+
+class SKINNING_OT_apply_conversion_preset(bpy.types.Operator):
+    """Take the settings of this preset over into the panel"""
+
+    bl_idname = "skinning.apply_conversion_preset"
+    bl_label = "Apply Conversion Preset"
+    # Blender's own operator for presets is no undo step.
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: StringProperty(name="File", description="The preset's file", subtype="FILE_PATH", options={"SKIP_SAVE"})
+
+    def execute(self, context):
+        with reported(self):
+            path = Path(self.filepath)
+            for note in apply_preset(context.scene.skinning_conversion, path):
+                self.report({"INFO"}, note)
+            self.report({"INFO"}, rpt_("Settings of the preset {name}").format(name=preset_name(path)))
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class _OnResult:
+    """Mix-in of what works on the conversion of the active object. ``act`` does it."""
+
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    @shares
+    def poll(cls, context):
+        reason = cls.reason(context, result_of(context.view_layer.objects.active))
+        if reason:
+            cls.poll_message_set(reason)
+        return not reason
+
+    @classmethod
+    def reason(cls, context, result) -> str:
+        """Why it cannot work now, or ""."""
+        job = background.running_job()
+        if job is not None:
+            return f"{job.title} is still running. Wait for it to end, or press Esc to cancel it"
+        if context.mode not in {"OBJECT", "POSE"}:
+            return "Go to Object Mode first"
+        return "" if result is not None else "The active object is not part of a conversion"
+
+    def execute(self, context):
+        with reported(self):
+            self.act(context, result_of(context.view_layer.objects.active))
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+
+class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
+    """Select one of the objects of this conversion and make it active"""
+
+    bl_idname = "skinning.select_result"
+    bl_label = "Select Result"
+
+    part: EnumProperty(name="Part", items=PARTS, default="RIG")
+
+    @classmethod
+    def reason(cls, context, result) -> str:
+        if context.mode != "OBJECT":
+            return "Go to Object Mode first"
+        return "" if result is not None else "The active object is not part of a conversion"
+
+    def act(self, context, result) -> None:
+        part = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[self.part]
+        label = next(label for part, label, _ in PARTS if part == self.part).lower()
+        if part is None or part.name not in context.view_layer.objects:
+            raise BadScene(
+                f"The {label} of this conversion is not in the view layer: it was renamed, deleted or excluded"
+            )
+        if not part.visible_get():
+            raise BadScene(f'The {label} of this conversion, object "{part.name}", is hidden. Show it first')
+        make_active(context, part)
+
+
+class SKINNING_OT_show_error(_OnResult, bpy.types.Operator):
+    """Show the largest error of each vertex in color, blue for none and red for the worst one in a hundred of the \
+vertices that have any. What else lies in its place, the source and its other results, is hidden meanwhile"""
+
+    bl_idname = "skinning.show_error"
+    bl_label = "Show Error"
+
+    @classmethod
+    def reason(cls, context, result) -> str:
+        if result is None or not _with_error(result):
+            return "The active object is not part of a conversion that has its error stored"
+        return "Go to Object Mode first" if any(mesh.data.is_editmode for mesh in _with_error(result)) else ""
+
+    def act(self, context, result) -> None:
+        if any(error_display.shows_error(mesh) for mesh in _with_error(result)):
+            self._show_materials(context, result)
+        else:
+            self._show_colors(context, result)
+
+    def _show_colors(self, context, result) -> None:
+        meshes = _with_error(result)
+        # The same color is the same error on all.
+        scale = error_display.Scale.of(np.concatenate([error_display.read_errors(mesh.data) for mesh in meshes]))
+        for mesh in meshes:
+            error_display.add_error_colors(mesh, scale=scale)
+        hide_for(context, meshes[0].data, error_display.HIDDEN, in_its_place(result), result.mesh or meshes[0])
+        error_display.show_colors(context, True)
+        self.report({"INFO"}, f"{', '.join(mesh.name for mesh in meshes)}: {scale.meaning(context)}")
+
+    def _show_materials(self, context, result) -> None:
+        meshes, others = _with_error(result), in_its_place(result)
+        noted = [show_again(context, mesh.data, error_display.HIDDEN, others) for mesh in meshes]
+        if not any(noted):
+            # Earlier versions have hidden the sources without a note.
+            for source in result.sources:
+                set_hidden(context, source, False)
+        for mesh in meshes:
+            error_display.remove_error_colors(mesh)
+        error_display.show_colors(context, False)
+
+
+class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
+    """Go to the frame with the largest error and mark the vertex that has it. Press again to remove the mark"""
+
+    bl_idname = "skinning.show_worst_frame"
+    bl_label = "Go to Worst Frame"
+
+    @classmethod
+    def reason(cls, context, result) -> str:
+        if result is None or worst_frame(result.figures) is None:
+            return "The active object is not part of a conversion that has its errors over time stored"
+        return ""
+
+    def act(self, context, result) -> None:
+        if worst_mark.marked(context, result):
+            worst_mark.clear_mark()
+            # Nothing of the scene changes, by which the views would be drawn anew.
+            redraw_views()
+            return
+        frame = round(worst_frame(result.figures))
+        context.scene.frame_set(frame)
+        mark = worst_mark.set_mark(result)
+        self._show(context, result)
+        if mark is None:
+            text = rpt_("Frame {frame}. Which vertex it was is not known any more: Convert Again marks it")
+            self.report({"INFO"}, text.format(frame=frame))
+            return
+        distance = length_text(context.scene, result.figures["largest_distance"], 3)
+        text = rpt_("Frame {frame}: vertex {vertex} of {name} is farthest off. Largest error: {distance}")
+        self.report({"INFO"}, text.format(frame=frame, vertex=mark.vertex, name=mark.name, distance=distance))
+        if not bpy.data.objects[mark.name].visible_get(view_layer=context.view_layer):
+            text = rpt_("{name} is hidden: the vertex is marked once it is shown, as Result in Conversions does it")
+            self.report({"INFO"}, text.format(name=mark.name))
+
+    def _show(self, context, result) -> None:
+        """Turn the views that do not have the marked vertex in them to it; the view through a camera stays."""
+        found = worst_mark.marked(context, result)
+        if found is None:
+            return
+        place = worst_mark.place_of(context, *found)
+        for area in context.screen.areas if context.screen is not None else ():
+            if area.type == "VIEW_3D":
+                bring_into_view(area, place)
+
+
+def bring_into_view(area, place) -> None:
+    """Move the area's view so that ``place`` is in its middle, where it does not show it."""
+    region = next(region for region in area.regions if region.type == "WINDOW")
+    view = area.spaces.active.region_3d
+    if view.view_perspective == "CAMERA":
+        return
+    at = location_3d_to_region_2d(region, view, place)
+    covered = sum(other.width for other in area.regions if other.type == "UI")
+    if at is None or not (0 < at.x < region.width - covered and 0 < at.y < region.height):
+        view.view_location = place
+
+
+def _with_error(result) -> list:
+    return [mesh for mesh in result.meshes if error_display.has_error(mesh)]
+
+
+class SKINNING_OT_convert_again(_Converting, _OnResult, bpy.types.Operator):
+    """Convert the source of this conversion again, as it moves now, with the same settings"""
+
+    bl_idname = "skinning.convert_again"
+    bl_label = "Convert Again"
+
+    settings = ConvertAgainSettings
+    work = staticmethod(convert_again)
+
+    @classmethod
+    def reason(cls, context, result) -> str:
+        return dependencies.missing_dependency() or super().reason(context, result)
+
+
+class SKINNING_OT_use_result_settings(_OnResult, bpy.types.Operator):
+    """Take the settings of this conversion over into the panel, to change them and convert anew"""
+
+    bl_idname = "skinning.use_result_settings"
+    bl_label = "Use Settings"
+
+    def act(self, context, result) -> None:
+        take_settings(context.scene, result.figures)
+
+
+class SKINNING_OT_compare_result(_OnResult, bpy.types.Operator):
+    """Show the source or the result alone, in the same place, to see what differs; other results of the source are \
+hidden. From a shortcut: one after the other"""
+
+    bl_idname = "skinning.compare_result"
+    bl_label = "Compare with Source"
+
+    show: EnumProperty(name="Show", description="Which of the two is shown", items=SHOWN, default="OTHER")
+
+    def act(self, context, result) -> None:
+        if not result.sources or not result.meshes:
+            gone = "source" if not result.sources else "skinned mesh"
+            raise BadScene(f"The {gone} of this conversion was renamed or deleted, so there is nothing to compare")
+        show = self.show
+        if show == "OTHER":
+            show = "SOURCE" if any(mesh.visible_get() for mesh in result.meshes) else "RESULT"
+        active = context.view_layer.objects.active
+        if show == "SOURCE" and active in result.meshes:
+            make_active(context, next(part.source for part in result.parts if part.mesh == active) or active)
+        if show == "RESULT" and active in result.sources:
+            make_active(context, next(part.mesh for part in result.parts if part.source == active) or active)
+        for source in result.sources:
+            set_hidden(context, source, show == "RESULT")
+        for mesh in result.meshes:
+            set_hidden(context, mesh, show == "SOURCE")
+        for other in other_results(result):
+            for mesh in other.meshes:
+                set_hidden(context, mesh, True)
+
+
+class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
+    """Delete the skinned meshes, armature and action of this conversion. The source stays, and is shown again"""
+
+    bl_idname = "skinning.delete_result"
+    bl_label = "Delete Result"
+
+    def act(self, context, result) -> None:
+        objects = context.view_layer.objects
+        active = objects.active
+        stand_in = next((part.source for part in result.parts if part.mesh == active), None)
+        goes, selected = active in objects_made(result), active.select_get()
+        if goes:
+            leave_mode(context)
+        notes = notes_on_deleting([result])
+        names = delete_result(context, result)
+        for source in result.sources:
+            set_hidden(context, source, False)
+        # In the place of the one that is gone; what else is selected stays so.
+        stand_in = stand_in or next(iter(result.sources), None)
+        if goes and stand_in is not None and stand_in in objects.values():
+            stand_in.select_set(selected or stand_in.select_get())
+            objects.active = stand_in
+        for note in notes:
+            self.report({"INFO"}, note)
+        self.report({"INFO"}, rpt_("Deleted {names}").format(names=", ".join(names)))
+
+
+registry = [
+    SKINNING_OT_convert_animation,
+    SKINNING_OT_suggest_bones,
+    SKINNING_OT_add_conversion_preset,
+    SKINNING_OT_apply_conversion_preset,
+    SKINNING_OT_select_result,
+    SKINNING_OT_show_error,
+    SKINNING_OT_show_worst_frame,
+    SKINNING_OT_convert_again,
+    SKINNING_OT_use_result_settings,
+    SKINNING_OT_compare_result,
+    SKINNING_OT_delete_result,
+]
