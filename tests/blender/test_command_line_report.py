@@ -16,6 +16,7 @@ import pytest
 
 import skinning_tools
 from skinning_tools import command_line
+from skinning_tools.features import FEATURES
 from skinning_tools.ui.command_line import report as reports
 from skinning_tools.ui.command_line import running
 from tests.blender import moving_meshes, scenes
@@ -223,7 +224,7 @@ def test_reports_may_be_read_as_other_new_files(tmp_path):
 
 def test_every_command_has_the_common_options():
     commands = command_line.parser()._subparsers._group_actions[0].choices
-    assert len(commands) == len(command_line.COMMANDS)
+    assert len(commands) == sum(len(feature.commands) for feature in FEATURES)
     for command in commands.values():
         text = command.format_help()
         for option in ("--report FILE.json", "--progress", "--quiet"):
