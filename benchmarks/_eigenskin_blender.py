@@ -13,10 +13,10 @@ import skinning_tools
 from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors
-from skinning_tools.features.eigenskin.eigenskin_drivers import drivers_of
-from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_examples, read_rig, store_example
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.features.eigenskin.eigenskin_writer import mute_eigenskin, write_eigenskin
+from skinning_tools.features.eigenskin.drivers import drivers_of
+from skinning_tools.features.eigenskin.examples import current_pose, read_examples, read_rig, store_example
+from skinning_tools.features.eigenskin.record import eigenskin_record
+from skinning_tools.features.eigenskin.writer import mute_eigenskin, write_eigenskin
 from tests.blender import scenes
 
 UNSEEN = 25

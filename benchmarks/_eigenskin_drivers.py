@@ -17,8 +17,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
 from skinning_tools.core.eigenskin import EigenSkin, PoseSpace, Support, hinge_angles
-from skinning_tools.features.eigenskin import eigenskin_drivers
-from skinning_tools.features.eigenskin.eigenskin_drivers import Element, Expression, Network, Rotation, Term
+from skinning_tools.features.eigenskin import drivers as eigenskin_drivers
+from skinning_tools.features.eigenskin.drivers import Element, Expression, Network, Rotation, Term
 
 JOINTS, COMPONENTS, EXAMPLES = 20, 3, 6
 SHAPE_KEY_VERTICES = 10_000

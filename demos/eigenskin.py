@@ -39,7 +39,7 @@ from rendering import (
 import skinning_tools
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
+from skinning_tools.features.eigenskin.record import eigenskin_record
 
 COMPONENTS, MOST = 3, 6
 

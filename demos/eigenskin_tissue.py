@@ -15,7 +15,7 @@ from mathutils import Quaternion, Vector
 
 from demos.objects import armature, triangles
 from skinning_tools.blender.vertex_groups import write_weights
-from skinning_tools.features.eigenskin.eigenskin_writer import mute_eigenskin
+from skinning_tools.features.eigenskin.writer import mute_eigenskin
 from tests.blender import scenes
 
 HALF, CAP = 2.0, 0.4

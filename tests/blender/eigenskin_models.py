@@ -17,9 +17,9 @@ from skinning_tools.core.eigenskin import (
     Support,
     build_eigenskin,
 )
-from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.features.eigenskin.eigenskin_writer import Written, write_eigenskin
+from skinning_tools.features.eigenskin.examples import current_pose, read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record
+from skinning_tools.features.eigenskin.writer import Written, write_eigenskin
 from tests.blender.binding_scenes import dense
 from tests.blender.eigenskin_scenes import POSES, pose
 

@@ -7,7 +7,7 @@ from mathutils import Quaternion
 
 from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.eigenskin.eigenskin_examples import current_channels, current_pose, read_rig, store_example
+from skinning_tools.features.eigenskin.examples import current_channels, current_pose, read_rig, store_example
 from tests.blender import scenes
 
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}

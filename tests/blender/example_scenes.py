@@ -6,7 +6,7 @@ from functools import partial
 import bpy
 import numpy as np
 
-from skinning_tools.features.eigenskin.eigenskin_examples import read_examples, read_rig
+from skinning_tools.features.eigenskin.examples import read_examples, read_rig
 from tests.blender import moving_meshes, refusals
 from tests.blender.skinned_meshes import diagonal
 

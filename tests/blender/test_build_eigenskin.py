@@ -10,10 +10,10 @@ import pytest
 from skinning_tools.blender import background
 from skinning_tools.blender.error_display import COLOR_ATTRIBUTE
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.eigenskin import eigenskin
-from skinning_tools.features.eigenskin.eigenskin import ERROR_AFTER, ERROR_BEFORE
-from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record, own_keys
+from skinning_tools.features.eigenskin import build as build_module
+from skinning_tools.features.eigenskin.build import ERROR_AFTER, ERROR_BEFORE
+from skinning_tools.features.eigenskin.examples import current_pose, read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record, own_keys
 from tests.blender import eigenskin_scenes, refusals, scenes
 from tests.blender.snapshots import snapshot
 
@@ -199,7 +199,7 @@ def test_one_undo_step(limb):
 def test_cancelling_leaves_nothing(limb):
     ob, _ = limb
     before = snapshot(ob)
-    steps = eigenskin.build(bpy.context, ob, {"components": 3})
+    steps = build_module.build(bpy.context, ob, components=3)
     next(steps)
     steps.close()
     assert snapshot(ob) == before
@@ -208,10 +208,10 @@ def test_cancelling_leaves_nothing(limb):
 
 def test_the_mesh_must_not_change_meanwhile(limb):
     ob, _ = limb
-    steps = eigenskin.build(bpy.context, ob, {"components": 3})
+    steps = build_module.build(bpy.context, ob, components=3)
     next(steps)
     ob.data.vertices.add(1)
-    with pytest.raises(eigenskin.BadScene, match="edited"):
+    with pytest.raises(build_module.BadScene, match="edited"):
         background.drain(steps)
     assert ob.data.shape_keys is None
 
@@ -219,7 +219,7 @@ def test_the_mesh_must_not_change_meanwhile(limb):
 def test_other_deformers_are_named(limb):
     ob, _ = limb
     ob.modifiers.new("Smoother", "CORRECTIVE_SMOOTH")
-    built = background.drain(eigenskin.build(bpy.context, ob, {}))
+    built = background.drain(build_module.build(bpy.context, ob))
     assert any('"Smoother" still deforms the mesh' in note for note in built.notes)
     assert "Smoother" in built.summary(bpy.context.scene)
 
@@ -228,7 +228,7 @@ def test_keyframes_that_go_are_named(limb):
     ob, _ = limb
     build()
     bpy.ops.skinning.bake_eigenskin(frame_start=1, frame_end=3)
-    built = background.drain(eigenskin.build(bpy.context, ob, {}))
+    built = background.drain(build_module.build(bpy.context, ob))
     assert any("bake again" in note for note in built.notes)
 
 
@@ -287,7 +287,7 @@ def test_two_examples_with_one_pose_do_not_crash(limb):
     items = rig.skinning_eigenskin.examples
     first = items[0].storage[items[0].uid]
     items[1].storage[items[1].uid] = first.to_dict()
-    built = background.drain(eigenskin.build(bpy.context, ob, {}))
+    built = background.drain(build_module.build(bpy.context, ob))
     assert any("same pose" in note for note in built.notes)
 
 

@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
+from skinning_tools.features.eigenskin.record import eigenskin_record
 from tests.blender import command_runs, eigenskin_scenes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -9,11 +9,11 @@ import pytest
 
 from skinning_tools.blender import actions, background
 from skinning_tools.core.errors import BadScene, BadSettings
-from skinning_tools.features.eigenskin import eigenskin_bake
-from skinning_tools.features.eigenskin.eigenskin_bake import bake_to_keyframes, check_bakeable, unbake
-from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.features.eigenskin.eigenskin_writer import remove_eigenskin, write_eigenskin
+from skinning_tools.features.eigenskin import bake as bake_module
+from skinning_tools.features.eigenskin.bake import bake_to_keyframes, check_bakeable, unbake
+from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record
+from skinning_tools.features.eigenskin.writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import limb
@@ -194,7 +194,7 @@ def test_a_failure_leaves_all_as_it_was(moving, monkeypatch, again):
         bake(ob, frame_step=2)
         rig.pose.bones["lower"].keyframe_insert("rotation_quaternion", frame=7)
     before, values, baked = snapshot(ob), played(ob), eigenskin_record(ob)
-    write, left = eigenskin_bake.actions.write_channels, [2]
+    write, left = bake_module.actions.write_channels, [2]
 
     def failing(*args):
         left[0] -= 1
@@ -202,7 +202,7 @@ def test_a_failure_leaves_all_as_it_was(moving, monkeypatch, again):
             raise MemoryError
         write(*args)
 
-    monkeypatch.setattr(eigenskin_bake.actions, "write_channels", failing)
+    monkeypatch.setattr(bake_module.actions, "write_channels", failing)
     with pytest.raises(MemoryError):
         bake(ob)
     bpy.context.view_layer.update()

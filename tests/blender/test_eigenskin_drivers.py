@@ -15,10 +15,10 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.eigenskin import PoseSpace
 from skinning_tools.core.eigenskin.interpolation import basis_weights
 from skinning_tools.core.eigenskin.pose_space import SAME_ROTATION
-from skinning_tools.features.eigenskin import eigenskin_drivers
-from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.features.eigenskin.eigenskin_writer import write_eigenskin
+from skinning_tools.features.eigenskin import drivers
+from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record
+from skinning_tools.features.eigenskin.writer import write_eigenskin
 from tests.blender import another_process, scenes
 from tests.blender import eigenskin_models as models
 from tests.blender.eigenskin_scenes import limb
@@ -105,7 +105,7 @@ def test_values_are_those_of_core(rigged, kind):
 def test_expressions_need_no_python_and_are_not_cut(rigged, kind):
     ob, rig, joints = rigged
     model = MODELS[kind](joints)
-    network = eigenskin_drivers.plan(model)
+    network = drivers.plan(model)
     written = write_eigenskin(ob, rig, joints, model)
     curves = list(ob.data.shape_keys.animation_data.drivers)
     assert len(curves) == written.driver_count == network.driver_count
@@ -122,7 +122,7 @@ def test_expressions_need_no_python_and_are_not_cut(rigged, kind):
 def test_driver_counts(rigged):
     """What the benchmark has found to be the fastest."""
     _, _, joints = rigged
-    counts = {kind: eigenskin_drivers.plan(MODELS[kind](joints)).driver_count for kind in ("hinge", "ball")}
+    counts = {kind: drivers.plan(MODELS[kind](joints)).driver_count for kind in ("hinge", "ball")}
     # An angle, and two for each of three shape keys; seven distances, and three.
     assert counts == {"hinge": 1 + 3 * 2, "ball": 7 + 3}
 
@@ -134,12 +134,12 @@ def test_either_quaternion_of_a_rotation_will_do(rigged):
     """Blender gives one of them. Python understands the expressions, too."""
     _, _, joints = rigged
     model = MODELS["both"](joints)
-    network = eigenskin_drivers.plan(model)
+    network = drivers.plan(model)
     known = {"abs": abs, "min": min, "round": round} | {name: getattr(math, name) for name in FUNCTIONS}
     rotations = np.roll(Rotation.random(len(joints.joint_names), random_state=5).as_quat(), 1, axis=1)
     for signed in (rotations, -rotations):
         channels = {
-            eigenskin_drivers.Rotation(name, channel): value
+            drivers.Rotation(name, channel): value
             for name, rotation in zip(joints.joint_names, signed, strict=True)
             for channel, value in zip("WXYZ", rotation, strict=True)
         }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.deform import skin_frame, vertex_normals
-from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_examples, read_rig
+from skinning_tools.features.eigenskin.examples import current_pose, read_examples, read_rig
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose, posed_limb
 from tests.blender.example_scenes import add, examples_of, near, read

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene
-from skinning_tools.features.eigenskin import eigenskin_drivers, eigenskin_removal, eigenskin_writer
-from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record, painted_masks
-from skinning_tools.features.eigenskin.eigenskin_writer import mute_eigenskin, remove_eigenskin, write_eigenskin
+from skinning_tools.features.eigenskin import drivers, removal, writer
+from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record, painted_masks
+from skinning_tools.features.eigenskin.writer import mute_eigenskin, remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import scenes
 from tests.blender.eigenskin_models import any_model
@@ -103,25 +103,25 @@ def test_meshes_that_cannot_be_written_to_are_refused(rigged, prepare):
 
 
 STEPS = {
-    "keys": (eigenskin_writer, "SupportRecord", 1),
-    "drivers": (eigenskin_drivers, "_fill", 5),
-    "groups": (eigenskin_writer, "write_weights", 0),
-    "fingerprints": (eigenskin_writer, "fingerprint", 1),
-    "preserve volume": (eigenskin_writer, "_turn_preserve_volume_off", 0),
+    "keys": (writer, "SupportRecord", 1),
+    "drivers": (drivers, "_fill", 5),
+    "groups": (writer, "write_weights", 0),
+    "fingerprints": (writer, "fingerprint", 1),
+    "preserve volume": (writer, "_turn_preserve_volume_off", 0),
 }
 
 # Of these a rebuild has begun to take the old one away.
 LATE_STEPS = {
-    "first name": (eigenskin_writer, "_free_name", 0),
-    "a key's name": (eigenskin_writer, "_free_name", 1),
-    "a normal's name": (eigenskin_writer, "_free_name", 5),
-    "all names": (eigenskin_writer, "_name_all", 0),
+    "first name": (writer, "_free_name", 0),
+    "a key's name": (writer, "_free_name", 1),
+    "a normal's name": (writer, "_free_name", 5),
+    "all names": (writer, "_name_all", 0),
 }
 
 REPLACING_STEPS = {
-    "kept settings": (eigenskin_writer, "KeptOfKeys", 0),
-    "keyframes": (eigenskin_removal, "take_keyframes_away", 0),
-    "taking away": (eigenskin_writer, "take_away", 0),
+    "kept settings": (writer, "KeptOfKeys", 0),
+    "keyframes": (removal, "take_keyframes_away", 0),
+    "taking away": (writer, "take_away", 0),
     **LATE_STEPS,
 }
 

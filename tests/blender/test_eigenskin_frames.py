@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.features.eigenskin import example_sources
-from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
+from skinning_tools.features.eigenskin.examples import read_rig
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import limb, pose
 from tests.blender.example_scenes import near, read

@@ -5,9 +5,9 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record, painted_masks
-from skinning_tools.features.eigenskin.eigenskin_writer import remove_eigenskin, write_eigenskin
+from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record, painted_masks
+from skinning_tools.features.eigenskin.writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender.eigenskin_models import UPPER, any_model, weights_of
 from tests.blender.eigenskin_scenes import limb

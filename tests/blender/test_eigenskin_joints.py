@@ -7,7 +7,7 @@ import pytest
 
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.eigenskin import BadExamples
-from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, new_bones, read_rig
+from skinning_tools.features.eigenskin.examples import current_pose, new_bones, read_rig
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import add_example, limb, limb_with_examples, pose
 from tests.blender.example_scenes import add, add_bone, copy_rotation, limit, near, read

@@ -9,8 +9,8 @@ import pytest
 from mathutils import Quaternion
 
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_rig
 from skinning_tools.features.eigenskin.example_mirror import mirrored_name, side_of
+from skinning_tools.features.eigenskin.examples import current_pose, read_rig
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import add_example, arms, pose
 from tests.blender.example_scenes import read

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene
-from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record, painted_masks
-from skinning_tools.features.eigenskin.eigenskin_writer import mute_eigenskin, remove_eigenskin, write_eigenskin
+from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record, painted_masks
+from skinning_tools.features.eigenskin.writer import mute_eigenskin, remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import scenes
 from tests.blender.eigenskin_models import any_model

@@ -10,9 +10,9 @@ import pytest
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadScene
-from skinning_tools.features.eigenskin.eigenskin_examples import read_rig
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
-from skinning_tools.features.eigenskin.eigenskin_writer import remove_eigenskin, write_eigenskin
+from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import eigenskin_record
+from skinning_tools.features.eigenskin.writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import scenes
 from tests.blender.eigenskin_models import any_model, weights_of

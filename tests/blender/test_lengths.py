@@ -13,8 +13,8 @@ from skinning_tools.blender.error_display import shown_scale
 from skinning_tools.blender.lengths import length_text
 from skinning_tools.blender.records import EIGENSKIN
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.eigenskin.eigenskin import ERROR_BEFORE
-from skinning_tools.features.eigenskin.eigenskin_examples import current_pose, read_rig
+from skinning_tools.features.eigenskin.build import ERROR_BEFORE
+from skinning_tools.features.eigenskin.examples import current_pose, read_rig
 from skinning_tools.features.eigenskin.panel import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
 from tests.blender import eigenskin_scenes, fit_scenes, panel_recorder, scenes
 

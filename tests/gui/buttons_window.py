@@ -20,8 +20,8 @@ from driver import (
 from skinning_tools.features.centers.baking import FRESH
 from skinning_tools.features.centers.export import export_state
 from skinning_tools.features.centers.panel import SKINNING_PT_export_centers, SKINNING_PT_rotation_centers
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record
 from skinning_tools.features.eigenskin.panel import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
+from skinning_tools.features.eigenskin.record import eigenskin_record
 from tests.blender import eigenskin_scenes, skinned_meshes
 
 

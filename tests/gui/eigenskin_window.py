@@ -16,8 +16,8 @@ from driver import (
     undo,
 )
 
-from skinning_tools.features.eigenskin.eigenskin_record import eigenskin_record, own_keys
 from skinning_tools.features.eigenskin.panel import SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result
+from skinning_tools.features.eigenskin.record import eigenskin_record, own_keys
 from tests.blender import eigenskin_scenes, scenes
 
 

@@ -2,13 +2,14 @@
 """EigenSkin: examples, corrective shape keys and their drivers."""
 
 from ...ui.feature import Feature
-from . import command, eigenskin_settings, operators, panel
+from . import operators, panel, settings
+from .command import COMMANDS
 
 FEATURE = Feature(
     group="EigenSkin",
     guide="eigenskin.md",
-    settings=(eigenskin_settings,),
-    operators=operators.MODULES,
+    settings=(settings,),
+    operators=(operators,),
     panels=(panel,),
-    commands=(command,),
+    commands=COMMANDS,
 )

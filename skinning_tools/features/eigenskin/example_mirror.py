@@ -10,9 +10,9 @@ import numpy as np
 from ...blender.skin_reader import Skin
 from ...blender.wording import counted
 from ...core.errors import BadScene
-from .eigenskin_examples import (
+from .example_sources import POSE_MARKER, check_addable, pose_name
+from .examples import (
     all_or_none,
-    check_storable,
     example_items,
     read_examples,
     read_rig,
@@ -20,7 +20,6 @@ from .eigenskin_examples import (
     same_poses,
     store_example,
 )
-from .example_sources import POSE_MARKER, pose_name
 from .stored_pose import stored_pose
 
 DIRECTIONS = (
@@ -68,9 +67,9 @@ def mirror_examples(context, object, direction: str) -> Mirrored:
     from ...core.eigenskin.pose_space import SAME_ROTATION
     from ...core.rotation_centers import mirror_pairs
 
+    object = check_addable(context, object)
     skin, rig = read_rig(context, object)
     armature = skin.armature
-    check_storable(armature)
     examples = read_examples(object, rig, armature)
     sides = np.array([side_of(name) for name in rig.joint_names])
     posed = rotation_angles(examples.rotations) > SAME_ROTATION

@@ -6,7 +6,7 @@ from mathutils import Matrix, Quaternion
 
 from ...core import quaternions
 from ...core.errors import BadScene
-from .eigenskin_examples import local_rotations
+from .examples import local_rotations
 from .stored_pose import StoredPose, stored_pose
 
 

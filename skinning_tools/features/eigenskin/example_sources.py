@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -21,16 +22,6 @@ from ...blender.skin_reader import Skin, armature_of
 from ...blender.wording import counted
 from ...core.errors import BadScene, BadSettings
 from ...core.memory import check_available
-from .eigenskin_examples import (
-    all_or_none,
-    check_storable,
-    current_channels,
-    current_pose,
-    read_rig,
-    replace_examples,
-    same_poses,
-    store_example,
-)
 from .example_shapes import (
     check_frame,
     check_place,
@@ -39,6 +30,16 @@ from .example_shapes import (
     other_mesh,
     other_meshes,
     shape_of_key,
+)
+from .examples import (
+    all_or_none,
+    check_storable,
+    current_channels,
+    current_pose,
+    read_rig,
+    replace_examples,
+    same_poses,
+    store_example,
 )
 from .uncorrected import note_keys, uncorrected
 
@@ -49,11 +50,13 @@ POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
 _NOTICEABLE = 1e-5
 
 
-def check_addable(context, object) -> None:
-    """Raises BadScene with the reason why no example can be added with ``object`` active. Cheap enough for a panel."""
+def check_addable(context, object) -> bpy.types.Object:
+    """The mesh that is meant by ``object``. Raises BadScene with the reason why no example of it can be added. Cheap
+    enough for a panel."""
     character = character_of(context, object)
     check_storable(armature_of(character))
     check_attributes_writable(character)
+    return character
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,8 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
     name: the example's; empty names it by what is posed. shape_key: empty stands for the active one.
     Raises BadScene, BadMesh, BadAnimation.
     """
+    object = check_addable(context, object)
     skin, rig = read_rig(context, object)
-    check_storable(skin.armature)
-    check_attributes_writable(object)
     depsgraph = context.evaluated_depsgraph_get()
     rotations, matrices = current_pose(skin, rig, depsgraph)
     if not _moves(rotations):
@@ -138,9 +140,8 @@ def add_frames(
     All or nothing; the scene's frame is restored. Raises BadScene, BadSettings, BadMesh, BadAnimation.
     """
     scene, view_layer = context.scene, context.view_layer
+    object = check_addable(context, object)
     skin, rig = read_rig(context, object)
-    check_storable(skin.armature)
-    check_attributes_writable(object)
     marks = pose_marks(scene) if use_markers else {}
     numbers = _frame_numbers(scene, marks, frame_start, frame_end, frame_step)
     depsgraph = context.evaluated_depsgraph_get()

@@ -20,8 +20,8 @@ from ...ui.drawing import (
     idle_column,
     split_layout,
 )
-from .eigenskin import check_buildable, length_of_unit, notes_on_modifiers
-from .eigenskin_record import eigenskin_record
+from .build import check_buildable, length_of_unit, notes_on_modifiers
+from .record import eigenskin_record
 
 # Supports with their own plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
@@ -84,7 +84,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         button.operator(
             "skinning.build_eigenskin", text="Rebuild" if record else "Build EigenSkin", icon="SHAPEKEY_DATA"
         )
-        reason = reason_not_to_work(context, lambda context, _: check_buildable(context, object))
+        reason = reason_not_to_work(context, check_buildable)
         if reason:
             draw_text(layout, context, reason, "INFO")
         draw_failure(layout, context, SKINNING_PT_eigenskin)

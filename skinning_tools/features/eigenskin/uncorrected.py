@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...blender.data_blocks import is_alive
-from .eigenskin_record import eigenskin_record, own_keys
+from .record import eigenskin_record, own_keys
 
 # A value that moves nothing.
 _OFF = 1e-4

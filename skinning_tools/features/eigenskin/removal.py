@@ -5,8 +5,8 @@ import numpy as np
 
 from ...blender.data_blocks import clear_shape_keys
 from ...blender.look_ups import users_of
-from .eigenskin_bake import take_keyframes_away
-from .eigenskin_record import Record, own_drivers, own_keys
+from .bake import take_keyframes_away
+from .record import Record, own_drivers, own_keys
 
 # What the artist may have set on a shape key, carried over to the one of the same name.
 _KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")

@@ -3,20 +3,26 @@
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 
 from ...blender import background, error_display
 from ...blender.bodies import stretch_of
 from ...blender.center_records import native_modifier
+from ...blender.character import character_of
 from ...blender.lengths import length_text
 from ...blender.object_checks import object_label
-from ...blender.skin_reader import armature_of, check_skinned
+from ...blender.skin_reader import armature_of
 from ...blender.wording import counted
 from ...core.errors import BadScene
-from .eigenskin_examples import example_items, new_bones, read_examples, read_rig
-from .eigenskin_record import eigenskin_record, painted_masks
-from .eigenskin_writer import Written, check_writable, remove_eigenskin, write_eigenskin
+from .examples import example_items, new_bones, read_examples, read_rig
+from .record import eigenskin_record, painted_masks
+from .writer import Written, check_writable, remove_eigenskin, write_eigenskin
+
+if TYPE_CHECKING:
+    from ...core.eigenskin import EigenSkinSettings
 
 # Point attributes: each vertex' largest distance from the examples' shapes, in the world; see ``length_of_unit``.
 ERROR_BEFORE, ERROR_AFTER = "skinning_eigenskin_before", "skinning_eigenskin_after"
@@ -25,7 +31,7 @@ ERROR_BEFORE, ERROR_AFTER = "skinning_eigenskin_before", "skinning_eigenskin_aft
 @dataclass(frozen=True)
 class Built:
     """A finished build, and the seconds that the user waited for it. worst: (example's name, vertex, distance in the
-    world)."""
+    world). added_count: how many examples were read before it."""
 
     object_name: str
     example_count: int
@@ -34,6 +40,7 @@ class Built:
     worst: tuple[str, int, float]
     notes: tuple[str, ...]
     seconds: float
+    added_count: int = 0
 
     def summary(self, scene) -> str:
         """The result in one line."""
@@ -49,9 +56,10 @@ class Built:
         return ". ".join(parts)
 
 
-def check_buildable(context, object) -> None:
-    """Raises BadScene with the reason why corrections cannot be built for ``object``. Cheap enough for a panel."""
-    check_skinned(context, object)
+def check_buildable(context, object) -> bpy.types.Object:
+    """The mesh that is meant by ``object``. Raises BadScene with the reason why corrections cannot be built for it.
+    Cheap enough for a panel."""
+    object = character_of(context, object)
     if native_modifier(object) is not None:
         raise BadScene(
             f"The {object_label(object)} is deformed about centers of rotation. EigenSkin corrects linear blending: "
@@ -66,22 +74,31 @@ def check_buildable(context, object) -> None:
         )
     if not any(item.enabled for item in items):
         raise BadScene(f"All {len(items)} examples of {object_label(object)} are disabled. Enable some in the list")
+    return object
 
 
-def build(context, object, settings: dict, normals: bool = False) -> background.Steps:
-    """Generator: build the corrections of ``object`` from its examples, in place of those it has; yields
-    (fraction, stage), returns a Built.
+def checked_settings(**settings) -> "EigenSkinSettings":
+    """Raises BadSettings."""
+    from ...core.eigenskin import EigenSkinSettings
 
-    settings: of core.eigenskin.EigenSkinSettings, by name. The computation runs in a worker; the mesh is written at
-    the end, all or nothing. Raises SkinningError for all that the user can mend.
+    chosen = EigenSkinSettings(**settings)
+    chosen.check()
+    return chosen
+
+
+def build(context, object, normals: bool = False, **settings) -> background.Steps:
+    """Generator: build the corrections of the mesh that is meant by ``object`` from its examples, in place of those it
+    has; yields (fraction, stage), returns a Built.
+
+    settings: of core.eigenskin.EigenSkinSettings. The computation runs in a worker; the mesh is written at the end, all
+    or nothing. Raises SkinningError for all that the user can mend.
     """
     from ...core import eigenskin as core
     from ...core.deform import vertex_normals
 
     begin = time.perf_counter()
-    check_buildable(context, object)
-    chosen = core.EigenSkinSettings(**settings)
-    chosen.check()
+    object = check_buildable(context, object)
+    chosen = checked_settings(**settings)
     skin, rig = read_rig(context, object)
     examples = read_examples(object, rig, skin.armature, normals=normals)
     painted, stretch = painted_masks(object), stretch_of(object)

@@ -13,7 +13,7 @@ from ...blender.records import EIGENSKIN, has_eigenskin, record_of, write_record
 from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import read_weights
 from ...core.errors import BadScene
-from .eigenskin_drivers import PREFIX, VALUE_BEGINNING, drivers_of
+from .drivers import PREFIX, VALUE_BEGINNING, drivers_of
 
 
 @dataclass

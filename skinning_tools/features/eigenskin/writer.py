@@ -15,9 +15,9 @@ from ...blender.records import EIGENSKIN, has_eigenskin
 from ...blender.skin_reader import armature_of, rest_positions
 from ...blender.vertex_groups import write_weights
 from ...core.errors import BadScene
-from . import eigenskin_drivers
-from .eigenskin_examples import check_correctable
-from .eigenskin_record import (
+from . import drivers
+from .examples import check_correctable
+from .record import (
     Record,
     SupportRecord,
     eigenskin_record,
@@ -31,7 +31,7 @@ from .eigenskin_record import (
     store_record,
     unknown_keys,
 )
-from .eigenskin_removal import KeptOfKeys, Shown, take_away
+from .removal import KeptOfKeys, Shown, take_away
 
 if TYPE_CHECKING:
     from ...core.eigenskin import EigenSkin, Rig
@@ -131,7 +131,7 @@ def write_eigenskin(object, armature, rig: "Rig", model: "EigenSkin", normals: b
     if old:
         # What an earlier one made was not there before.
         record.made_basis, record.made_animation = old.made_basis, old.made_animation
-    network = eigenskin_drivers.plan(model)
+    network = drivers.plan(model)
     with ExitStack() as end, ExitStack() as undo:
         end.callback(Shown(object).restore)
         undo.callback(take_away, object, record, painted.values())
@@ -223,10 +223,10 @@ def _make_drivers(mesh, armature, network, record: Record, old: Record | None) -
     if key.animation_data is None:
         record.made_animation = True
     # What is left of the old ones is told by its properties' names, even where these are gone.
-    properties = eigenskin_drivers.free_properties(key, network, old.properties if old else ())
+    properties = drivers.free_properties(key, network, old.properties if old else ())
     record.properties = tuple(properties.values())
     paths = [value_path(name) for support in record.supports for name in support.keys]
-    eigenskin_drivers.write_drivers(key, armature, network, properties, paths)
+    drivers.write_drivers(key, armature, network, properties, paths)
 
 
 def _make_groups(object, model: "EigenSkin", record: Record, painted: dict[str, str]) -> None:

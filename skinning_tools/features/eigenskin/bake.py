@@ -11,11 +11,11 @@ from ...blender import actions, background
 from ...blender.actions import value_path
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.character import character_of
 from ...blender.object_checks import object_label
-from ...blender.skin_reader import check_skinned
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadScene
-from .eigenskin_record import Record, own_drivers, own_keys, present_record, store_record
+from .record import Record, own_drivers, own_keys, present_record, store_record
 
 # Of the curves, in their action.
 CURVE_GROUP = "EigenSkin"
@@ -43,26 +43,27 @@ class Baked:
         return "; ".join([text, *self.notes])
 
 
-def check_bakeable(context, object) -> None:
-    """Raises BadScene with the reason why keyframes cannot be made. Cheap enough for a panel."""
+def check_bakeable(context, object) -> bpy.types.Object:
+    """The mesh that is meant by ``object``. Raises BadScene with the reason why keyframes cannot be made. Cheap enough
+    for a panel."""
+    object = character_of(context, object)
     record = present_record(object)
-    check_skinned(context, object)
     key = object.data.shape_keys
     animation = key.animation_data if key is not None else None
     if animation is None:
-        return
+        return object
     label = f"the shape keys of {object_label(object)}"
     if animation.use_tweak_mode:
         raise BadScene(f"A strip of {label} is being edited. Leave its Tweak Mode in the Nonlinear Animation editor")
     action = animation.action
     if action is None:
-        return
+        return object
     if action.library is not None or action.override_library is not None:
         raise BadScene(f'The action "{action.name}" of {label} is linked. Make it local')
     if hasattr(action, "slots") and animation.action_slot is None:
         raise BadScene(f'The action "{action.name}" of {label} has no slot for them. Choose one, or unlink the action')
     if record.baked:
-        return
+        return object
     taken = {value_path(block.name) for block in own_keys(object.data, record)}
     found = next((curve.data_path for curve in actions.existing_curves(key) if curve.data_path in taken), None)
     if found is not None:
@@ -70,6 +71,7 @@ def check_bakeable(context, object) -> None:
             f'The action "{action.name}" of {label} has keyframes of {found} already. Delete that channel: so far the '
             "driver kept it from playing"
         )
+    return object
 
 
 def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
@@ -78,7 +80,7 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
     Yields (fraction, stage), returns Baked. Frames: the scene's range where None, the last one included. Keyframes of
     an earlier bake are replaced. All or nothing. Raises BadScene, BadSettings.
     """
-    check_bakeable(context, object)
+    object = check_bakeable(context, object)
     numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
     mesh = object.data
     key, record = mesh.shape_keys, present_record(object)
