@@ -62,7 +62,7 @@ def overlay(repeats: int):
         renderer = gpu.platform.renderer_get()
     except (AttributeError, SystemError, RuntimeError, ImportError):
         return None
-    from skinning_tools.features.preview import drawing
+    from skinning_tools.features.preview import drawing, session
     from skinning_tools.features.preview.buffers import bone_texels
 
     skinning_tools.register()
@@ -70,7 +70,7 @@ def overlay(repeats: int):
     bpy.ops.skinning.bake_rotation_centers()
     bpy.context.scene.frame_set(4)
     bpy.ops.skinning.preview(mode="CRS")
-    data = bpy.context.window_manager.skinning_preview.shown.data
+    data = session.running().data
     matrices = bone_matrices(read_skin(bpy.context, ob), bpy.context.evaluated_depsgraph_get())
     expected = skinned_meshes.expected(ob)
     # The whole tube, rolled up as it is, from above.

@@ -30,7 +30,7 @@ def tube():
 
 def shown():
     """The preview that runs."""
-    return bpy.context.window_manager.skinning_preview.shown
+    return session.running()
 
 
 def app_handler_count() -> int:
@@ -107,7 +107,7 @@ def test_deleted_object_ends_it(tube):
     assert bpy.app.timers.is_registered(session._end)
     session._end()
     assert shown() is None
-    assert '"Arm" was deleted' in bpy.context.window_manager.skinning_preview.failure
+    assert '"Arm" was deleted' in session.failure()
     assert not session._draw_handlers
 
 
@@ -176,7 +176,7 @@ def test_lost_armature_ends_it_with_the_reason(tube):
     bpy.data.objects.remove(bpy.data.objects["Rig"])
     session._refresh()
     assert shown() is None
-    assert "No armature deforms" in bpy.context.window_manager.skinning_preview.failure
+    assert "No armature deforms" in session.failure()
 
 
 def test_armature_stands_for_its_mesh(tube):
@@ -203,7 +203,7 @@ def test_empty_mesh_ends_it_with_the_reason(tube):
     assert shown().stale
     session._refresh()
     assert shown() is None
-    assert '"Arm" has no vertices' in bpy.context.window_manager.skinning_preview.failure
+    assert '"Arm" has no vertices' in session.failure()
 
 
 @pytest.mark.parametrize("stage", ["refresh", "draw"])
@@ -225,7 +225,7 @@ def test_a_fault_of_its_own_ends_it_and_nothing_else(tube, monkeypatch, stage):
         assert shown() is view, "not while drawing"
         session._end()
     assert shown() is None
-    failure = bpy.context.window_manager.skinning_preview.failure
+    failure = session.failure()
     assert "fault of its own (ZeroDivisionError: so it is)" in failure
 
 
@@ -252,7 +252,7 @@ def test_crs_ends_where_the_bake_is_gone(tube):
     tube.data.attributes.remove(tube.data.attributes["rotation_center"])
     session._refresh()
     assert shown() is None
-    assert "baked centers of rotation are gone" in bpy.context.window_manager.skinning_preview.failure
+    assert "baked centers of rotation are gone" in session.failure()
 
 
 def view_context() -> SimpleNamespace:
@@ -338,7 +338,7 @@ def test_uneven_scale_is_refused_and_ends_it(tube):
     bpy.context.view_layer.update()
     session._refresh()
     assert shown() is None
-    assert "scaled unevenly" in bpy.context.window_manager.skinning_preview.failure
+    assert "scaled unevenly" in session.failure()
     with pytest.raises(RuntimeError, match="scaled unevenly"):
         bpy.ops.skinning.preview(mode="DQS")
 

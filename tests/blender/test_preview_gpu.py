@@ -24,7 +24,7 @@ if bpy.app.version < (5, 1, 0):
         allow_module_level=True,
     )
 
-from skinning_tools.features.preview import drawing, legend
+from skinning_tools.features.preview import drawing, legend, session
 from skinning_tools.features.preview.buffers import MOST_INFLUENCES, VertexData
 from skinning_tools.features.preview.shaders import centers_shader, surface_shader
 from skinning_tools.ui.view_drawing import View
@@ -60,7 +60,7 @@ def tube():
 
 def shown():
     """The preview that runs."""
-    return bpy.context.window_manager.skinning_preview.shown
+    return session.running()
 
 
 # What the GPU computes

@@ -67,7 +67,7 @@ def preview(**given) -> None:
 
 
 def shown():
-    return bpy.context.window_manager.skinning_preview.shown
+    return session.running()
 
 
 def new_scene():

@@ -2,12 +2,12 @@
 """Skinning on the GPU, drawn over the 3D views: linear blend, dual quaternion, centers of rotation."""
 
 from ...ui.feature import Feature
-from . import operators, panel, settings
+from . import operators, panel, session, settings
 
 FEATURE = Feature(
     group="Centers of Rotation",
     guide="centers_of_rotation.md",
-    settings=(settings,),
+    settings=(settings, session),
     operators=(operators,),
     panels=(panel,),
 )

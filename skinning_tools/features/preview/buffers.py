@@ -85,10 +85,6 @@ class VertexData:
         points = gpu.types.GPUBatch(type="POINTS", buf=vertices, elem=gpu.types.GPUIndexBuf(type="POINTS", seq=ends))
         return points, gpu.types.GPUBatch(type="LINES", buf=vertices)
 
-    @property
-    def bytes_per_vertex(self) -> int:
-        return sum(array[0].nbytes for array in self.attributes().values())
-
 
 def packed(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """bones (N, K) uint32, weights (N, K) float32 with K a multiple of four, MOST_INFLUENCES at most."""

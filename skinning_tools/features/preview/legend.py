@@ -6,7 +6,7 @@ import numpy as np
 from ...blender.lengths import length_text
 from ...ui.view_drawing import LINE_HEIGHT, View, draw_scale, legible, write
 from .drawing import Look, column_matrices, rest_box, scale_end
-from .methods import LABELS
+from .settings import LABELS
 
 
 def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Preview Skinning: the operator in front of the preview package, which it reaches through the window manager."""
+"""Preview Skinning: start the preview, change its method, end it."""
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty
@@ -10,7 +10,8 @@ from ...blender.job_checks import active_object
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
 from ...ui.boundary import reported
-from .methods import METHOD_ITEMS
+from . import session
+from .settings import METHOD_ITEMS
 
 MODES = (*METHOD_ITEMS, ("OFF", "Off", "End the preview"))
 
@@ -31,24 +32,22 @@ class SKINNING_OT_preview(bpy.types.Operator):
     )
 
     def execute(self, context):
-        preview = context.window_manager.skinning_preview
         with reported(self):
             if self.mode == "OFF":
-                preview.stop()
+                session.stop()
                 return {"FINISHED"}
             dependencies.require_dependencies()
-            object = previewed_object(context, preview.shown)
-            preview.show(context, object, self.mode)
+            session.start(context, previewed_object(context), self.mode)
             if self.properties.is_property_set("side_by_side"):
-                preview.side_by_side = self.side_by_side
-            self.report({"INFO"}, preview.shown.summary())
+                context.window_manager.skinning_preview.side_by_side = self.side_by_side
+            self.report({"INFO"}, session.running().summary())
             return {"FINISHED"}
         return {"CANCELLED"}
 
 
-def previewed_object(context, shown):
+def previewed_object(context):
     """The mesh that is meant; where that cannot be told, the one that is shown. Raises BadScene."""
-    active = active_object(context)
+    active, shown = active_object(context), session.running()
     try:
         return mesh_meant(context, active)
     except BadScene:

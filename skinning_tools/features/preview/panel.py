@@ -9,6 +9,7 @@ from ...blender.skin_reader import check_turning
 from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
 from ..centers.bake_state import shown_bake_state
 from ..centers.baking import MISSING, STALE
+from . import session
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
 
@@ -21,7 +22,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
     def draw(self, context):
         layout = self.layout
         settings = context.window_manager.skinning_preview
-        shown = settings.shown
+        shown = session.running()
         draw_mesh(layout, context)
         reason = "" if shown is not None else reason_not_to_work(context, on_mesh_meant(check_turning))
         row = layout.row(align=True)
@@ -31,8 +32,8 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
             row.operator("skinning.preview", text=label, depress=depress).mode = mode
         if shown is not None:
             layout.operator("skinning.preview", text="Switch Off", icon="X").mode = "OFF"
-        elif settings.failure or reason:
-            draw_text(layout, context, settings.failure or reason, "INFO")
+        elif session.failure() or reason:
+            draw_text(layout, context, session.failure() or reason, "INFO")
         self._draw_bake(context, shown)
         if shown is not None:
             draw_settings(layout, settings, shown)

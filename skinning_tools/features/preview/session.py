@@ -114,10 +114,7 @@ def _refresh() -> None:
     """Timer."""
     try:
         _running.refresh()
-    except SkinningError as error:
-        stop(str(error))
-    except Exception as error:
-        logger.exception(_FAULT)
+    except Exception as error:  # noqa: BLE001 - its traceback is logged
         stop(_told(error))
     redraw_views()
 
@@ -137,21 +134,20 @@ def _draw(stage: str) -> None:
         return
     try:
         getattr(_running, stage)(bpy.context)
-    except SkinningError as error:
-        _failure = str(error)
-    except Exception as error:
-        logger.exception(_FAULT)
+    except Exception as error:  # noqa: BLE001 - its traceback is logged
         _failure = _told(error)
-    else:
-        if _running.stale and not _running.is_edited():
-            _read_again_soon()
+        bpy.app.timers.register(_end, first_interval=0.0)
         return
-    bpy.app.timers.register(_end, first_interval=0.0)
+    if _running.stale and not _running.is_edited():
+        _read_again_soon()
 
 
-def _told(fault: Exception) -> str:
-    """What the user is told; the traceback goes to the terminal."""
-    return f"{_FAULT} ({type(fault).__name__}: {fault}). The system console has the details to report"
+def _told(error: Exception) -> str:
+    """What the user is told; the traceback of a fault goes to the terminal."""
+    if isinstance(error, SkinningError):
+        return str(error)
+    logger.error(_FAULT, exc_info=error)
+    return f"{_FAULT} ({type(error).__name__}: {error}). The system console has the details to report"
 
 
 def _end() -> None:

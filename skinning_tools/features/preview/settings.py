@@ -1,16 +1,64 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The preview's settings, and its front door.
+"""The preview's settings, on the window manager: that is neither undone nor what a file is about, as is right for
+something that only looks."""
 
-Operators and panels do not import this package: they reach it through `window_manager.skinning_preview`. The window
-manager is neither undone nor what a file is about, as is right for something that only looks.
-"""
+from dataclasses import replace
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, PointerProperty
+from bpy.props import PointerProperty
 
 from ...blender.areas import redraw_views
-from . import session
-from .methods import METHOD_ITEMS
+from ...ui.settings import HARD, Settings, choice, factor, number, switch
+
+METHOD_ITEMS = (
+    ("LBS", "Linear Blend", "Blended matrices, as the Armature modifier does"),
+    ("DQS", "Dual Quaternion", "Blended dual quaternions, as the Armature modifier does with Preserve Volume"),
+    ("CRS", "Centers of Rotation", "Blended rotations about the baked centers"),
+)
+LABELS = {method: label for method, label, _ in METHOD_ITEMS}
+
+COLOR_ITEMS = (
+    ("METHOD", "Method", "A color for each method"),
+    ("DISTANCE", "Distance", "How far each vertex is from where another method has it"),
+)
+
+
+class PreviewSettings(Settings):
+    side_by_side = switch("Side by Side", False, tip="Show all methods next to each other, around the mesh")
+    spacing = number(
+        "Spacing",
+        1.2,
+        least=0.0,
+        soft_max=5.0,
+        tip="Distance from one method to the next, in widths of the mesh at rest",
+    )
+    offset = number(
+        "Offset",
+        0.0,
+        soft_min=-5.0,
+        soft_max=5.0,
+        tip="Distance of what is shown from the mesh itself, to the right, in widths of the mesh at rest",
+    )
+    colors = choice("Color", COLOR_ITEMS, "METHOD", tip="What the color of the preview tells")
+    compared = choice("Distance To", METHOD_ITEMS, "LBS", tip="The method to compare with")
+    color_range = number(
+        "Range",
+        5.0,
+        least=0.001,
+        soft_min=0.1,
+        most=1000.0,
+        soft_max=25.0,
+        subtype="PERCENTAGE",
+        precision=2,
+        tip="Distance that is shown in red, in percent of the diagonal of the mesh at rest",
+    )
+    opacity = factor("Opacity", 1.0, most=1.0, tip="Lower it to see bones through the preview")
+    in_front = switch(
+        "In Front", True, tip="Draw the preview in front of everything, so that the mesh itself does not cover it"
+    )
+    show_centers = switch(
+        "Show Centers", False, tip="Draw the centers of rotation, and lines from them to their vertices"
+    )
 
 
 def _redraw(settings, context) -> None:
@@ -18,97 +66,12 @@ def _redraw(settings, context) -> None:
 
 
 class SkinningPreviewSettings(bpy.types.PropertyGroup):
-    """Settings of the preview, and the way to start and stop it"""
+    """What the window manager remembers."""
 
-    side_by_side: BoolProperty(
-        name="Side by Side",
-        description="Show all methods next to each other, around the mesh",
-        default=False,
-        update=_redraw,
-    )
-    spacing: FloatProperty(
-        name="Spacing",
-        description="Distance from one method to the next, in widths of the mesh at rest",
-        default=1.2,
-        min=0.0,
-        soft_max=5.0,
-        update=_redraw,
-    )
-    offset: FloatProperty(
-        name="Offset",
-        description="Distance of what is shown from the mesh itself, to the right, in widths of the mesh at rest",
-        default=0.0,
-        soft_min=-5.0,
-        soft_max=5.0,
-        update=_redraw,
-    )
-    colors: EnumProperty(
-        name="Color",
-        description="What the color of the preview tells",
-        items=(
-            ("METHOD", "Method", "A color for each method"),
-            ("DISTANCE", "Distance", "How far each vertex is from where another method has it"),
-        ),
-        default="METHOD",
-        update=_redraw,
-    )
-    compared: EnumProperty(
-        name="Distance To",
-        description="The method to compare with",
-        items=METHOD_ITEMS,
-        default="LBS",
-        update=_redraw,
-    )
-    color_range: FloatProperty(
-        name="Range",
-        description="Distance that is shown in red, in percent of the diagonal of the mesh at rest",
-        subtype="PERCENTAGE",
-        default=5.0,
-        min=0.001,
-        soft_min=0.1,
-        max=1000.0,
-        soft_max=25.0,
-        precision=2,
-        update=_redraw,
-    )
-    opacity: FloatProperty(
-        name="Opacity",
-        description="Lower it to see bones through the preview",
-        subtype="FACTOR",
-        default=1.0,
-        min=0.0,
-        max=1.0,
-        update=_redraw,
-    )
-    in_front: BoolProperty(
-        name="In Front",
-        description="Draw the preview in front of everything, so that the mesh itself does not cover it",
-        default=True,
-        update=_redraw,
-    )
-    show_centers: BoolProperty(
-        name="Show Centers",
-        description="Draw the centers of rotation, and lines from them to their vertices",
-        default=False,
-        update=_redraw,
-    )
-
-    def show(self, context, object, mode: str) -> None:
-        """Start the preview, or change its mode. Raises SkinningError."""
-        session.start(context, object, mode)
-
-    def stop(self) -> None:
-        session.stop()
-
-    @property
-    def shown(self):
-        """The preview that runs (a skin_view.SkinView), or None."""
-        return session.running()
-
-    @property
-    def failure(self) -> str:
-        """Why the last preview ended by itself, or an empty text."""
-        return session.failure()
+    __annotations__ = {
+        name: replace(setting, more=setting.more | {"update": _redraw}).as_property(HARD)
+        for name, setting in PreviewSettings.declared.items()
+    }
 
 
 registry = [SkinningPreviewSettings]
@@ -116,9 +79,7 @@ registry = [SkinningPreviewSettings]
 
 def register() -> None:
     bpy.types.WindowManager.skinning_preview = PointerProperty(type=SkinningPreviewSettings)
-    session.register()
 
 
 def unregister() -> None:
-    session.unregister()
     del bpy.types.WindowManager.skinning_preview

@@ -33,28 +33,26 @@ MOST_GROUPS = 6
 @lru_cache(maxsize=1)
 def surface_shader(groups: int) -> gpu.types.GPUShader:
     """Shaded triangles, colored by one method or by the distance between two. groups: of four influences."""
-    interface = gpu.types.GPUStageInterfaceInfo("skinning_surface")
-    interface.smooth("VEC3", "view_position")
-    interface.smooth("VEC3", "view_normal")
-    interface.smooth("FLOAT", "difference")
-    info = skinning_info(groups, surface_inputs(groups))
-    info.vertex_out(interface)
-    info.fragment_out(0, "VEC4", "shaded")
-    info.vertex_source(source("skinning.glsl") + source("surface_vert.glsl"))
-    info.fragment_source(source("surface_frag.glsl"))
-    return gpu.shader.create_from_info(info)
+    outputs = {"view_position": "VEC3", "view_normal": "VEC3", "difference": "FLOAT"}
+    return _shader("surface", groups, surface_inputs(groups), outputs)
 
 
 @lru_cache(maxsize=1)
 def centers_shader(groups: int) -> gpu.types.GPUShader:
     """Centers as points, and lines from them to their vertices. groups: of four influences."""
-    interface = gpu.types.GPUStageInterfaceInfo("skinning_centers")
-    interface.smooth("FLOAT", "nearness")
-    info = skinning_info(groups, centers_inputs(groups))
+    return _shader("centers", groups, centers_inputs(groups), {"nearness": "FLOAT"})
+
+
+def _shader(name: str, groups: int, inputs: list[tuple[str, str]], outputs: dict[str, str]) -> gpu.types.GPUShader:
+    """The shader of the files ``name``. inputs: of each vertex; outputs: what is interpolated between vertices."""
+    interface = gpu.types.GPUStageInterfaceInfo(f"skinning_{name}")
+    for output, kind in outputs.items():
+        interface.smooth(kind, output)
+    info = skinning_info(groups, inputs)
     info.vertex_out(interface)
     info.fragment_out(0, "VEC4", "shaded")
-    info.vertex_source(source("skinning.glsl") + source("centers_vert.glsl"))
-    info.fragment_source(source("centers_frag.glsl"))
+    info.vertex_source(source("skinning.glsl") + source(f"{name}_vert.glsl"))
+    info.fragment_source(source(f"{name}_frag.glsl"))
     return gpu.shader.create_from_info(info)
 
 

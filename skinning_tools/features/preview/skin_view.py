@@ -26,7 +26,7 @@ from ...ui.view_drawing import View
 from ..centers.baking import bake_record, read_centers
 from . import drawing, legend
 from .buffers import VertexData
-from .methods import LABELS
+from .settings import LABELS
 
 # Least time between two readings of the mesh, and how many times that of a reading itself.
 REFRESH_SECONDS = 0.15
@@ -60,14 +60,6 @@ class SkinView:
             )
         self.mode = mode
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def bone_names(self) -> tuple[str, ...]:
-        return self._skin.bone_names
-
     def summary(self) -> str:
         """What is shown, in one line."""
         count, bones = len(self.data.rest), len(self.bone_names)
@@ -75,11 +67,11 @@ class SkinView:
 
     def target(self):
         """The mesh object, whatever it is called by now; None where it is gone."""
-        object = bpy.data.objects.get(self._name)
+        object = bpy.data.objects.get(self.name)
         if object is None or object.session_uid != self._uid:
             object = next((candidate for candidate in bpy.data.objects if candidate.session_uid == self._uid), None)
         if object is not None:
-            self._name = object.name
+            self.name = object.name
         return object
 
     def is_changed_by(self, depsgraph) -> bool:
@@ -164,10 +156,11 @@ class SkinView:
         self.data = VertexData.of(skin.rest, normals, skin.triangles, skin.bones, skin.weights, centers, valid)
         self.has_centers = centers is not None
         self.stale = False
-        self._name, self._label = skin.object.name, skin.label
+        self.name, self._label = skin.object.name, skin.label
         self._flat = _mostly_flat(skin.object.data)
         # Of the skin only the names of the bones are asked for from here on: the buffers have the arrays.
         nothing = np.empty(0)
+        self.bone_names = skin.bone_names
         self._skin = dataclasses.replace(
             skin, object=None, armature=None, rest=nothing, triangles=nothing, bones=nothing, weights=nothing
         )
@@ -176,7 +169,7 @@ class SkinView:
     def _existing_target(self):
         object = self.target()
         if object is None:
-            raise BadScene(f'The preview has ended: its object "{self._name}" was deleted')
+            raise BadScene(f'The preview has ended: its object "{self.name}" was deleted')
         return object
 
     def _shown_in(self, context):
