@@ -6,11 +6,11 @@ import re
 
 import bpy
 import pytest
-from skinning_tools.ui.menus import MENUS
 
 import skinning_tools
 from skinning_tools.blender import background
 from skinning_tools.blender.wording import in_two_lines
+from skinning_tools.features import FEATURES
 from skinning_tools.ui.jobs import SkinningJob
 from tests.blender import moving_meshes, panel_recorder
 from tests.blender.binding_scenes import tube
@@ -144,6 +144,9 @@ def test_panels_show_the_failures_of_their_operators():
             assert "It does not work" in panel_recorder.drawn(panel).texts, title
             shown.append(panel)
     assert len(set(shown)) == 8
+
+
+MENUS = {name for feature in FEATURES for name in feature.menus}
 
 
 def drawn(menu: str) -> int:
