@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one vertex that the user means, and what a mesh has stored for it, in any mode. Cheap enough for a redraw."""
+"""The vertices that the user means: the one, with what a mesh has stored for it in any mode, or the selected ones.
+Cheap enough for a redraw."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,11 +43,17 @@ def active_vertex(object, vectors=(), numbers=()) -> ActiveVertex | None:
                 {name: vertex[layers.int[name]] for name in numbers if name in layers.int},
                 {names[group]: weight for group, weight in weights if group in names},
             )
-    selected = np.empty(len(mesh.vertices), bool)
-    mesh.vertices.foreach_get("select", selected)
+    selected = selected_vertices(mesh)
     if np.count_nonzero(selected) != 1:
         return None
     return stored_vertex(object, int(np.argmax(selected)), vectors, numbers)
+
+
+def selected_vertices(mesh) -> np.ndarray:
+    """(N,) bool, outside of Edit Mode."""
+    selected = np.empty(len(mesh.vertices), bool)
+    mesh.vertices.foreach_get("select", selected)
+    return selected
 
 
 def stored_vertex(object, index: int, vectors=(), numbers=()) -> ActiveVertex:

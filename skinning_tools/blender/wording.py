@@ -29,6 +29,13 @@ def names_text(objects) -> str:
     return f"{names} and others" if len(objects) > MOST_NAMED else names
 
 
+def listed(names, most: int = 4) -> str:
+    """Such as "hand, foot and 3 more"."""
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def sentence(text: str) -> str:
     """With a capital at its beginning, which is all that changes."""
     return text[:1].upper() + text[1:]

@@ -30,7 +30,7 @@ def by_bone(rig):
 
 
 def read(ob, rig):
-    return read_volumes(ob, rig, deforming_bones(rig), stretch_of(ob))
+    return read_volumes(ob, rig, deforming_bones(rig))
 
 
 @every_kind

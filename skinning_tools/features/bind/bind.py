@@ -19,7 +19,7 @@ from ...blender.vertex_groups import read_weights
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadMesh, BadScene
 from ...core.progress import span
-from .rigid_objects import parent_to_bones
+from .rigid_objects import check_parentable, parent_to_bones
 from .settings import BindSettings, binds_objects
 from .targets import (
     Targets,
@@ -92,13 +92,10 @@ class Bound:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What one mesh is bound by. names: of all deforming bones (P); skeleton: of those whose groups are not locked.
-
-    before: what the groups of ``names`` hold, as it is stored; fresh (N,) bool: the vertices to bind.
-    """
+    """What one mesh is bound by. before: what the groups of all deforming bones (P) hold, as it is stored; fresh (N,)
+    bool: the vertices to bind; skeleton: of the bones whose groups are not locked."""
 
     object: bpy.types.Object
-    names: tuple[str, ...]
     before: BoneWeights
     fresh: np.ndarray
     body: "Body"
@@ -107,16 +104,11 @@ class _Task:
     volumes: list
     notes: list[str]
 
-    @property
-    def locked(self) -> np.ndarray:
-        """(P,) bool: the bones whose groups are."""
-        return self.before.locked
 
-
-def check_bindable(context, armature_name: str = "") -> Targets:
+def check_bindable(context, armature_name: str = "", as_objects: bool = False) -> Targets:
     """What ``bind`` would bind. Raises BadScene with the reason why it cannot. Cheap enough for a panel."""
-    targets = find_targets(context, armature_name)
-    check_skinnable(context, targets)
+    targets = find_targets(context, armature_name, as_objects)
+    (check_parentable if as_objects else check_skinnable)(context, targets)
     return targets
 
 
@@ -181,7 +173,7 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
         own = [*task.notes, *_attach(task.object, targets.armature)]
         _write(task, targets.armature, bones, weights)
         notes += [f"{task.object.name}: {note}" if len(tasks) > 1 else note for note in own]
-        moving = {task.names[bone] for bone in np.unique(bones[weights > 0])}
+        moving = {task.before.names[bone] for bone in np.unique(bones[weights > 0])}
         used |= moving
         count = int(task.fresh.sum())
         records[task.object.name] = BindRecord(
@@ -230,7 +222,7 @@ def generate_volumes(context, object, kind: str, armature: str) -> background.St
         return fitted_volumes(body, BoneDistances(body, skeleton, progress), skeleton, kind)
 
     volumes = yield from background.run_in_worker(work)
-    count = write_volumes(context, targets.meshes, targets.armature, skeleton, volumes, stretch_of(first))
+    count = write_volumes(context, targets.meshes, targets.armature, skeleton, volumes)
     return targets.armature.name, count
 
 
@@ -238,10 +230,8 @@ def _all_complete(objects, armature) -> BadScene:
     """What is said where no mesh has a vertex to bind."""
     count = sum(len(object.data.vertices) for object in objects)
     place = object_label(objects[0]) if len(objects) == 1 else f"the {len(objects)} meshes"
-    return BadScene(
-        f'All {count:,} vertices of {place} have weights of bones of "{armature.name}". Enable Replace to make them '
-        "anew"
-    )
+    where = f'All {count:,} vertices of {place} have weights of bones of "{armature.name}"'
+    return BadScene(f"{where}. Enable Replace to make them anew")
 
 
 def _read(object, armature, settings: BindSettings) -> _Task | None:
@@ -270,19 +260,10 @@ def _read(object, armature, settings: BindSettings) -> _Task | None:
     skeleton = read_skeleton(object, armature, free)
     volumes = []
     if settings.method == "CONTAINMENT":
-        volumes, found = read_volumes(object, armature, free, stretch_of(object))
+        volumes, found = read_volumes(object, armature, free)
         notes += found
-    return _Task(
-        object,
-        names,
-        before,
-        fresh,
-        _body(object),
-        skeleton,
-        _limits(armature, free, settings),
-        volumes,
-        notes,
-    )
+    limits = _limits(armature, free, settings)
+    return _Task(object, before, fresh, _body(object), skeleton, limits, volumes, notes)
 
 
 def _body(object) -> "Body":
@@ -323,22 +304,23 @@ def _limits(armature, names, settings: BindSettings) -> np.ndarray | None:
 
 
 def _with_locked(task: _Task, bones, weights, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, K) of ``task.names`` for the vertices to bind, beside the weights of their locked groups."""
+    """Rows (n, K) of all deforming bones for the vertices to bind, beside the weights of their locked groups."""
     from ...core.binding.influence_rows import tidy_influences
 
-    bones, weights = np.flatnonzero(~task.locked)[bones[task.fresh]], weights[task.fresh]
-    if not task.locked.any():
+    locked = task.before.locked
+    bones, weights = np.flatnonzero(~locked)[bones[task.fresh]], weights[task.fresh]
+    if not locked.any():
         return bones, weights
     stored_bones, stored_weights = task.before.bones[task.fresh], task.before.weights[task.fresh]
-    held = np.where(task.locked[stored_bones], stored_weights, 0.0)
-    return tidy_influences(np.hstack([bones, stored_bones]), np.hstack([weights, held]), most, task.locked)
+    held = np.where(locked[stored_bones], stored_weights, 0.0)
+    return tidy_influences(np.hstack([bones, stored_bones]), np.hstack([weights, held]), most, locked)
 
 
 def _write(task: _Task, armature, bones, weights) -> None:
     """Store the weights, with groups of all deforming bones. The active group stays the active one."""
     groups = task.object.vertex_groups
-    active = groups.active.name if groups.active is not None else _first_name(armature, task.names)
-    for name in task.names:
+    active = groups.active.name if groups.active is not None else _first_name(armature, task.before.names)
+    for name in task.before.names:
         if name not in groups:
             groups.new(name=name)
     write_bone_weights(task.object, task.before, bones, weights, np.flatnonzero(task.fresh))

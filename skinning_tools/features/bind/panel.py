@@ -8,9 +8,8 @@ from ...blender.job_checks import active_object, reason_not_to_work
 from ...core.errors import SkinningError
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_rows, draw_text, idle_column, split_layout
 from .bind import bind_record, check_bindable
-from .rigid_objects import check_parentable
 from .settings import METHODS, binds_objects, chosen_armature
-from .targets import find_armature, find_targets
+from .targets import find_armature
 from .volumes import volume_summary, volumes_of
 
 _METHOD_NAMES = {identifier: name for identifier, name, _ in METHODS}
@@ -33,8 +32,8 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
             return
         if settings.method == "CONTAINMENT":
             _draw_volumes(layout, context, settings)
-        targets = []
-        reason = reason_not_to_work(context, lambda context, _: targets.append(_targets(context, settings)))
+        targets, given = [], (chosen_armature(context.scene), binds_objects(settings))
+        reason = reason_not_to_work(context, lambda context, _: targets.append(check_bindable(context, *given)))
         if not reason:
             layout.label(text=_what_is_bound(targets[0]), icon="MOD_ARMATURE")
         button = layout.row()
@@ -46,15 +45,6 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
             draw_text(layout, context, reason, "INFO")
         draw_failure(layout, context, SKINNING_PT_bind)
         _draw_figures(layout, context, targets)
-
-
-def _targets(context, settings):
-    """What the button works on. Raises SkinningError."""
-    if binds_objects(settings):
-        targets = find_targets(context, chosen_armature(context.scene), as_objects=True)
-        check_parentable(context, targets)
-        return targets
-    return check_bindable(context, chosen_armature(context.scene))
 
 
 def _what_is_bound(targets) -> str:

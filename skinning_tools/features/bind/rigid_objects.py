@@ -3,8 +3,8 @@
 
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 
-import bpy
 from mathutils import Matrix
 
 from ...blender import background
@@ -57,10 +57,8 @@ def check_parentable(context, targets: Targets) -> None:
         moved = [f'the modifier "{m.name}"' for m in deforming_modifiers(object) if m.object == armature]
         moved += ["its parent of type Armature"] * (deforming_parent(object) == armature)
         if moved:
-            raise BadScene(
-                f'The {label} is deformed by "{armature.name}" already: by {moved[0]}. Remove that first, or it would '
-                "move twice"
-            )
+            what = f'The {label} is deformed by "{armature.name}" already: by {moved[0]}'
+            raise BadScene(f"{what}. Remove that first, or it would move twice")
         if object in ancestors(armature):
             raise BadScene(
                 f'The armature "{armature.name}" is a child of {label}. Clear the armature\'s parent (Alt P)'
@@ -81,7 +79,11 @@ def parent_to_bones(context, targets: Targets) -> background.Steps:
     place_hidden(context, armature)
     check_parentable(context, targets)
     worlds = [_rest_world(ob, armature) for ob in targets.meshes]
-    standing = [_Standing(ob.name, ob.data, world) for ob, world in zip(targets.meshes, worlds, strict=True)]
+    # What is read of an object, at another place.
+    standing = [
+        SimpleNamespace(name=ob.name, data=ob.data, matrix_world=world)
+        for ob, world in zip(targets.meshes, worlds, strict=True)
+    ]
     skeletons = [read_skeleton(ob, armature) for ob in standing]
     bodies = [read_body(ob) for ob in standing]
 
@@ -97,15 +99,6 @@ def parent_to_bones(context, targets: Targets) -> background.Steps:
         parent_to_bone(ob, armature, armature.data.bones[name], world)
     objects = [ob.name for ob in targets.meshes]
     return Parented(armature.name, dict(zip(objects, names, strict=True)), time.perf_counter() - begin)
-
-
-@dataclass(frozen=True, eq=False)
-class _Standing:
-    """What ``bodies`` asks an object for, at another place."""
-
-    name: str
-    data: bpy.types.Mesh
-    matrix_world: Matrix
 
 
 def _nearest_bone(body, skeleton) -> int:

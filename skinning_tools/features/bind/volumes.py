@@ -13,9 +13,10 @@ import numpy as np
 from mathutils import Matrix
 
 from ...blender import look_ups
+from ...blender.bodies import stretch_of
 from ...blender.local_collections import collections_beside
 from ...blender.records import read_record, write_record
-from ...blender.wording import counted
+from ...blender.wording import counted, listed
 from ...core.errors import BadScene
 
 # A custom property of a volume's object: a VolumeRecord.
@@ -103,13 +104,13 @@ def meshes_of_volume(context, object) -> list:
     return [ob for ob in found if ob is not None and ob.type == "MESH"]
 
 
-def write_volumes(context, objects, armature, skeleton, volumes, stretch) -> int:
+def write_volumes(context, objects, armature, skeleton, volumes) -> int:
     """Put ``volumes`` of a ``skeleton`` into the scene, in place of those that the armature has; returns their number.
 
-    They are in the space of ``bodies.stretch_of`` the first of the mesh ``objects``, which ``stretch`` (3, 3) is.
+    They are in the space of ``bodies.stretch_of`` the first of the mesh ``objects``.
     """
     remove_volumes(armature)
-    to_armature = np.linalg.solve(_world(armature), _world(objects[0]) @ np.linalg.inv(_squared(stretch)))
+    to_armature = np.linalg.solve(_world(armature), _world(objects[0]) @ np.linalg.inv(_stretch(objects[0])))
     meshes = tuple(ob.name for ob in objects)
     collection = _new_collection(context, armature)
     for volume in volumes:
@@ -125,18 +126,15 @@ def remove_volumes(armature) -> int:
     """Delete the volumes of an armature with what was made for them; returns their number. Raises BadScene."""
     objects = volumes_of(armature)
     for ob in objects:
-        if ob.data.is_editmode:
-            raise BadScene(f'The volume "{ob.name}" is in Edit Mode. Switch to Object Mode')
+        _check_mode(ob)
     collections = {c for ob in objects for c in ob.users_collection if _COLLECTION_MARK in c}
-    meshes = {ob.data for ob in objects}
-    bpy.data.batch_remove(objects)
-    bpy.data.batch_remove([mesh for mesh in meshes if not mesh.users])
+    _delete(objects)
     bpy.data.batch_remove([c for c in collections if not c.objects and not c.children])
     return len(objects)
 
 
-def read_volumes(object, armature, names, stretch) -> tuple[list, list[str]]:
-    """The armature's volumes of the bones ``names`` in the space of ``bodies.stretch_of`` the mesh, ``stretch`` (3, 3).
+def read_volumes(object, armature, names) -> tuple[list, list[str]]:
+    """The armature's volumes of the bones ``names`` in the space of ``bodies.stretch_of`` the mesh.
 
     As they are now: moved, rotated and scaled, as objects or as whole meshes. Also notes for the user: on bones that
     have none and so get no weights, and on volumes that count for nothing. Both empty where the armature has no
@@ -146,7 +144,7 @@ def read_volumes(object, armature, names, stretch) -> tuple[list, list[str]]:
 
     objects = volumes_of(armature)
     order = {name: index for index, name in enumerate(names)}
-    to_binding = _squared(stretch) @ np.linalg.inv(_world(object))
+    to_binding = _stretch(object) @ np.linalg.inv(_world(object))
     volumes, others = [], []
     for ob in objects:
         record = _record_of(ob)
@@ -159,10 +157,12 @@ def read_volumes(object, armature, names, stretch) -> tuple[list, list[str]]:
             others.append(record.bone)
     notes = []
     if others:
-        notes.append(f"{_listed(others)}: volumes of bones that are gone or do not deform count for nothing")
+        notes.append(
+            f"{listed(dict.fromkeys(others))}: volumes of bones that are gone or do not deform count for nothing"
+        )
     bare = sorted(set(order) - {names[volume.bone] for volume in volumes}, key=order.get)
     if objects and bare:
-        notes.append(f"{_listed(bare)}: no volume, so no weights")
+        notes.append(f"{listed(bare)}: no volume, so no weights")
     return volumes, notes
 
 
@@ -182,16 +182,12 @@ def mirror_volumes(armature, objects) -> tuple[int, int]:
         )
     both = sorted(set(sides) & set(sides.values()))
     if both:
-        raise BadScene(f"Volumes of both sides are selected: {_listed(both)}. Select those of one side")
+        raise BadScene(f"Volumes of both sides are selected: {listed(both)}. Select those of one side")
     present = [(ob, _record_of(ob)) for ob in volumes_of(armature)]
     sources = [(ob, record) for ob, record in present if record.bone in sides]
     for ob, _ in sources:
-        if ob.data.is_editmode:
-            raise BadScene(f'The volume "{ob.name}" is in Edit Mode. Switch to Object Mode')
-    old = [ob for ob, record in present if record.bone in sides.values()]
-    meshes = {ob.data for ob in old}
-    bpy.data.batch_remove(old)
-    bpy.data.batch_remove([mesh for mesh in meshes if not mesh.users])
+        _check_mode(ob)
+    _delete([ob for ob, record in present if record.bone in sides.values()])
     flip = np.diag([-1.0, 1.0, 1.0, 1.0])
     for ob, record in sources:
         points, edges = _mesh_arrays(ob.data)
@@ -206,6 +202,19 @@ def volume_summary(armature) -> str:
     """For the panel: how many volumes there are."""
     count = len(volumes_of(armature))
     return f"{counted(count, 'volume')}, which Bind uses" if count else "No volumes: Bind makes capsules for itself"
+
+
+def _check_mode(ob) -> None:
+    """Raises BadScene where a volume's mesh cannot be read."""
+    if ob.data.is_editmode:
+        raise BadScene(f'The volume "{ob.name}" is in Edit Mode. Switch to Object Mode')
+
+
+def _delete(objects) -> None:
+    """With the meshes that nothing else uses."""
+    meshes = {ob.data for ob in objects}
+    bpy.data.batch_remove(objects)
+    bpy.data.batch_remove([mesh for mesh in meshes if not mesh.users])
 
 
 def _new_collection(context, armature):
@@ -256,8 +265,7 @@ def _edits(ob, record: VolumeRecord) -> np.ndarray:
     made, made_edges = wire_shape(record.kind, record.radii)
     points, edges = _mesh_arrays(ob.data)
     size = max(record.radii)
-    if ob.data.is_editmode:
-        raise BadScene(f'The volume "{ob.name}" is in Edit Mode. Switch to Object Mode')
+    _check_mode(ob)
     if points.shape == made.shape and np.array_equal(np.sort(edges), np.sort(made_edges)):
         known = np.column_stack([made / size, np.ones(len(made))])
         found = np.linalg.lstsq(known, points, rcond=None)[0]
@@ -297,13 +305,7 @@ def _world(object) -> np.ndarray:
     return np.array(object.matrix_world, dtype=np.float64)
 
 
-def _squared(linear: np.ndarray) -> np.ndarray:
+def _stretch(object) -> np.ndarray:
     matrix = np.eye(4)
-    matrix[:3, :3] = linear
+    matrix[:3, :3] = stretch_of(object)
     return matrix
-
-
-def _listed(names) -> str:
-    names = list(dict.fromkeys(names))
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more

@@ -17,7 +17,7 @@ from ...blender.lengths import length_text
 from ...blender.object_checks import check_object, object_label
 from ...blender.shapes import shape_key_block
 from ...blender.skin_reader import armature_of
-from ...blender.wording import vertices_text
+from ...blender.wording import listed, vertices_text
 from ...core.errors import BadScene
 from . import posed_copies
 from .posed_copies import copies_of, fit_target
@@ -168,7 +168,8 @@ def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copi
         return chosen
     least = length_text(context.scene, threshold)
     if settings.source == "COPIES":
-        what = f"No vertex of {_names(copies)} was moved by more than"
+        names = listed(f'"{copy.name}"' for copy in copies)
+        what = f"No vertex of {names} was moved by more than"
         advice = "Move some in Edit Mode or Sculpt Mode"
     else:
         what, advice = "No vertex has to go farther than", "The weights give what is asked for already"
@@ -180,33 +181,37 @@ def _candidates(
 ) -> np.ndarray | None:
     """Indices of the bones that may get weights; None leaves each vertex to its own. Raises BadScene."""
     armature = armature_of(original)
-    order = {name: index for index, name in enumerate(before.names)}
     if bones:
-        unknown = [name for name in bones if name not in order]
+        unknown = [name for name in bones if name not in before.names]
         if unknown:
             raise BadScene(f'The armature "{armature.name}" has no deforming bone "{unknown[0]}"')
-        return np.unique([order[name] for name in bones])
+        return np.unique([before.names.index(name) for name in bones])
+    moving = np.unique(before.bones[chosen][before.weights[chosen] > 0])
+    found = candidate_bones(armature, before.names, moving, which)
+    if found is not None and not len(found):
+        raise BadScene(
+            f'No bone of "{armature.name}" that deforms is selected. Select bones in Pose Mode, or choose other Bones '
+            "to fit"
+        )
+    return found
+
+
+def candidate_bones(armature, names, moving: np.ndarray, which: str) -> np.ndarray | None:
+    """Indices into the deforming bones ``names`` of those that may get weights; None for each vertex's own.
+
+    moving: the bones that move the vertices. NEAR adds those next to them: their nearest deforming ancestors, and the
+    bones that these are of.
+    """
     if which == "OWN":
         return None
     if which == "ALL":
-        return np.arange(len(order))
+        return np.arange(len(names))
     if which == "SELECTED":
-        found = [order[name] for name in selected_bones(armature) if name in order]
-        if not found:
-            raise BadScene(
-                f'No bone of "{armature.name}" that deforms is selected. Select bones in Pose Mode, or choose other '
-                "Bones to fit"
-            )
-        return np.unique(found)
-    return near_bones(armature, before.names, np.unique(before.bones[chosen][before.weights[chosen] > 0]))
-
-
-def near_bones(armature, names, bones: np.ndarray) -> np.ndarray:
-    """``bones``, indices into the deforming bones ``names``, and those next to them: their nearest deforming ancestors
-    and the bones that these are of."""
+        return np.flatnonzero(np.isin(names, selected_bones(armature)))
     above = named_parents(armature, names)
-    parents = above[bones]
-    return np.unique(np.concatenate([bones, parents[parents >= 0], np.flatnonzero(np.isin(above, bones))]).astype(int))
+    parents = above[moving]
+    found = [moving, parents[parents >= 0], np.flatnonzero(np.isin(above, moving))]
+    return np.unique(np.concatenate(found).astype(int))
 
 
 def _check_poses(original, wanted: list[Wanted], chosen: np.ndarray) -> None:
@@ -250,10 +255,9 @@ def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidate
         )
     bones = np.unique(bones[weights > 0]) if candidates is None else candidates
     if not any(differ(frame[bones], rest) for frame in matrices):
-        names = ", ".join(f'"{before.names[bone]}"' for bone in bones[:4])
-        more = f" and {len(bones) - 4} more" if len(bones) > 4 else ""
+        names = listed(f'"{before.names[bone]}"' for bone in bones)
         raise BadScene(
-            f"The bones that may be fitted, {names}{more}, put the vertices of {object_label(original)} in the same "
+            f"The bones that may be fitted, {names}, put the vertices of {object_label(original)} in the same "
             "place in this pose, so that weights among them change nothing. Choose other Bones, or another pose"
         )
 
@@ -288,8 +292,3 @@ def _store_errors(original, chosen: np.ndarray, residuals: np.ndarray) -> None:
     errors[chosen] = residuals.max(axis=0)
     attribute = mesh.attributes.get(ERROR_ATTRIBUTE) or mesh.attributes.new(ERROR_ATTRIBUTE, "FLOAT", "POINT")
     attribute.data.foreach_set("value", errors)
-
-
-def _names(objects, most: int = 4) -> str:
-    more = f" and {len(objects) - most} more" if len(objects) > most else ""
-    return ", ".join(f'"{ob.name}"' for ob in objects[:most]) + more

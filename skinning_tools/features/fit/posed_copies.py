@@ -15,6 +15,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
+from ...blender.active_vertex import selected_vertices
 from ...blender.character import character_of, chosen_mesh
 from ...blender.fit_poses import MeshPose, check_bent, check_fittable, check_shown, read_pose
 from ...blender.local_collections import collections_beside
@@ -154,12 +155,12 @@ def _read(copy, mesh, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
             f'The copy "{copy.name}" has {count:,} vertices and {object_label(original)} {expected:,}: vertices of '
             f"one of them were added or removed. {again}"
         )
-    stored = read_record(copy, _POSE, _StoredPose)
+    bones, matrices = stored_bones(copy)
     order = np.empty(count, np.int32)
-    whole = stored is not None and all(name in mesh.attributes for name in ATTRIBUTES)
+    whole = bool(bones) and all(name in mesh.attributes for name in ATTRIBUTES)
     if whole:
         mesh.attributes[INDEX_ATTRIBUTE].data.foreach_get("value", order)
-        whole = np.array_equal(order, np.arange(count)) and len(stored.matrices) == 12 * len(stored.bones)
+        whole = np.array_equal(order, np.arange(count))
     if not whole:
         raise BadMesh(f'The vertices of the copy "{copy.name}" are not those it was made with. {again}')
     if group.fingerprint != _fingerprint(original):
@@ -167,16 +168,9 @@ def _read(copy, mesh, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
             f'The mesh of {object_label(original)} was edited after "{copy.name}" was copied from it. '
             "Press Cancel and start again"
         )
-    pose = MeshPose(
-        stored.bones,
-        np.reshape(stored.matrices, (-1, 3, 4)),
-        _vectors(mesh, REST_ATTRIBUTE),
-        _vectors(mesh, SHAPE_ATTRIBUTE),
-    )
+    pose = MeshPose(bones, matrices, _vectors(mesh, REST_ATTRIBUTE), _vectors(mesh, SHAPE_ATTRIBUTE))
     to_mesh = np.array(group.to_mesh, dtype=np.float64)
-    selected = np.empty(count, bool)
-    mesh.vertices.foreach_get("select", selected)
-    return pose, _vectors(mesh, "position") @ to_mesh[:3, :3].T + to_mesh[:3, 3], selected
+    return pose, _vectors(mesh, "position") @ to_mesh[:3, :3].T + to_mesh[:3, 3], selected_vertices(mesh)
 
 
 @contextmanager

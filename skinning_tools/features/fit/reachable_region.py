@@ -7,13 +7,12 @@ import numpy as np
 
 from ...blender.active_vertex import active_vertex, stored_vertex
 from ...blender.bodies import colors_of_bones, deforming_bones
-from ...blender.bone_selection import selected_bones
 from ...blender.bone_weights import locked_bones
 from ...blender.character import armature_at
 from ...blender.fit_poses import bare_skin
 from ...blender.skin_reader import armature_of, bone_matrices, meshes_of
 from ...core.bone_channels import square
-from .fit import near_bones
+from .fit import candidate_bones
 from .posed_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, copies_in, is_copy, original_of, stored_bones
 from .settings import FitSettings
 
@@ -56,10 +55,7 @@ def read_region(context, settings: FitSettings) -> Region | None:
     if object is None or object.type != "MESH":
         return None
     found = _of_copy(object) if is_copy(object) else _of_mesh(context, object)
-    if found is None:
-        return None
-    original, names, matrices, rest, groups, to_world, place = found
-    return _region(original, names, matrices, rest, groups, to_world, place, settings)
+    return _region(*found, settings) if found is not None else None
 
 
 def _of_copy(copy):
@@ -110,7 +106,8 @@ def _region(original, names, matrices, rest, groups, to_world, place, settings: 
     weights = weights / total if total > LEAST_TOTAL_WEIGHT else np.zeros(len(names))
     locked = locked_bones(original, names)
     own = np.flatnonzero(weights)
-    candidates = _candidates(armature, names, own, settings)
+    candidates = candidate_bones(armature, names, own, settings.candidates)
+    candidates = own if candidates is None else candidates
     arrays = (matrices, rest, to_world, () if place is None else place, weights, locked, candidates)
     key = (names, settings.max_influences, *(np.asarray(array).tobytes() for array in arrays))
     if key != _latest[0]:
@@ -151,14 +148,3 @@ def _found(names, matrices, rest, weights, locked, own, candidates, to_world, pl
         ).positions[0, 0]
     bones = tuple(names[bone] for bone in free_bones)
     return Region(bones, np.zeros((len(bones), 3)), predictions, corners, edges, place, landing)
-
-
-def _candidates(armature, names, own: np.ndarray, settings: FitSettings) -> np.ndarray:
-    if settings.candidates == "ALL":
-        return np.arange(len(names))
-    if settings.candidates == "NEAR":
-        return near_bones(armature, names, own)
-    if settings.candidates == "SELECTED":
-        selected = set(selected_bones(armature))
-        return np.array([index for index, name in enumerate(names) if name in selected], int)
-    return own

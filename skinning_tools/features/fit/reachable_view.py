@@ -61,7 +61,7 @@ def stop(reason: str = "") -> None:
 
 
 class SkinningReachable(bpy.types.PropertyGroup):
-    """The front door: operators and panels do not import this package"""
+    """The drawing as operators and panels reach it"""
 
     def start(self) -> None:
         start()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...blender.active_vertex import selected_vertices
 from ...blender.animation.frame_guard import frame_kept
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.bone_weights import BoneWeights
@@ -66,7 +67,7 @@ def _of_object(context, original, settings: FitSettings) -> Wanted:
     pose = read_pose(context, original)
     skin = replace(bare_skin(original, armature_of(original), ()), rest=pose.rest)
     shape = evaluated_shape(skin, target, context.evaluated_depsgraph_get(), context.scene.frame_current)
-    return Wanted(pose, shape.astype(np.float64), _selected(original))
+    return Wanted(pose, shape.astype(np.float64), selected_vertices(original.data))
 
 
 def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> Wanted:
@@ -82,14 +83,12 @@ def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> Wa
         block.mute = muted
         context.view_layer.update()
     moved = pose.rest + key_displacements(original, block)
-    return Wanted(pose, skin_frame(moved, before.bones, before.weights, pose.matrices), _selected(original), block.name)
-
-
-def _selected(object) -> np.ndarray:
-    """(N,) bool."""
-    selected = np.empty(len(object.data.vertices), bool)
-    object.data.vertices.foreach_get("select", selected)
-    return selected
+    return Wanted(
+        pose,
+        skin_frame(moved, before.bones, before.weights, pose.matrices),
+        selected_vertices(original.data),
+        block.name,
+    )
 
 
 def target_object(context, settings: FitSettings):
