@@ -16,7 +16,7 @@ def _check(options) -> None:
         raise UsageError("Frames are read with --examples-from only: name the object that has the right shape")
 
 
-def _build(context, object, examples_from: str, normals: bool, **settings):
+def _build(context, object, normals: bool, examples_from: str = "", **settings):
     """Generator: ``build.build``, after reading examples from the object of that name, if any."""
     frames = {each: settings.pop(each) for each in FrameSettings.declared}
     build.checked_settings(**settings)

@@ -7,14 +7,14 @@ from dataclasses import fields
 import bpy
 from bpy.props import BoolProperty, BoolVectorProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
-from ...blender import dependencies, error_display
+from ...blender import error_display
 from ...blender.bone_selection import named_bones
 from ...blender.character import armature_at, character_of, target_mesh
 from ...blender.job_checks import active_object
 from ...blender.object_checks import check_mode
 from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
-from ...ui.boundary import Checked, reported
+from ...ui.boundary import Checked, Immediate
 from ...ui.jobs import SkinningJob
 from ...ui.settings import RANGE_NAMES
 from . import bake, build, example_mirror, example_pose, example_sources, joint_poses, writer
@@ -30,22 +30,7 @@ HEAT_MAPS = (
 )
 
 
-class _Immediate(Checked):
-    """Mix-in of what is done at once. Subclasses define ``act(context)``, which returns the line to report, if any."""
-
-    bl_options = {"REGISTER", "UNDO"}
-
-    def execute(self, context):
-        with reported(self):
-            dependencies.require_dependencies()
-            text = self.act(context)
-            if text:
-                self.report({"INFO"}, text)
-            return {"FINISHED"}
-        return {"CANCELLED"}
-
-
-class SKINNING_OT_eigenskin_add_example(_Immediate, bpy.types.Operator):
+class SKINNING_OT_eigenskin_add_example(Immediate, bpy.types.Operator):
     """Store the present pose together with its right shape"""
 
     bl_idname = "skinning.eigenskin_add_example"
@@ -73,8 +58,8 @@ class SKINNING_OT_eigenskin_add_example(_Immediate, bpy.types.Operator):
         if self.source == "SHAPE_KEY" and keys is not None:
             layout.prop_search(self, "shape_key", keys, "key_blocks")
 
-    def act(self, context):
-        added = example_sources.add_example(context, active_object(context), self.source, self.name, self.shape_key)
+    def act(self, context, object):
+        added = example_sources.add_example(context, object, self.source, self.name, self.shape_key)
         return added.summary(context.scene)
 
 
@@ -89,10 +74,10 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
     work = staticmethod(example_sources.add_frames)
 
     def prepare(self, context):
-        """As ``Settings.fill``, but in place of the scene's range the poses that are marked."""
-        kept = armature_at(active_object(context)).skinning_eigenskin
-        names = self.settings.declared.keys() - (RANGE_NAMES if kept.use_scene_range else ())
-        self.fill(names, kept)
+        """In place of the scene's range, fill that of the poses that are marked."""
+        armature = armature_at(active_object(context))
+        marked = armature.skinning_eigenskin.use_scene_range
+        self.settings.fill(self, context.scene, armature, but=RANGE_NAMES if marked else ())
         whole = example_sources.default_range(context.scene, self.use_markers)
         for name, value in zip(RANGE_NAMES, whole, strict=True):
             if not self.properties.is_property_set(name):
@@ -102,7 +87,7 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
         return result.summary(context.scene)
 
 
-class _TakesExample(_Immediate):
+class _TakesExample(Immediate):
     """Mix-in of what works on an example of the active armature, and which one that is."""
 
     __annotations__ = {
@@ -144,8 +129,8 @@ class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
         )
     }
 
-    def act(self, context):
-        armature = self.require(context, active_object(context))
+    def act(self, context, object):
+        armature = self.require(context, object)
         check_storable(armature)
         examples = armature.skinning_eigenskin.examples
         if self.remove_all:
@@ -167,8 +152,8 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
 
     __annotations__ = dict(_TakesExample.__annotations__)
 
-    def act(self, context):
-        armature = self.require(context, active_object(context))
+    def act(self, context, object):
+        armature = self.require(context, object)
         item = armature.skinning_eigenskin.examples[self.example_index(armature)]
         strayed = example_pose.apply_pose(context, armature, item)
         if not strayed:
@@ -182,7 +167,7 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
         return ""
 
 
-class SKINNING_OT_eigenskin_mirror(_Immediate, bpy.types.Operator):
+class SKINNING_OT_eigenskin_mirror(Immediate, bpy.types.Operator):
     """Make examples of one side of the body from those of the other. Older ones of the same poses are replaced"""
 
     bl_idname = "skinning.eigenskin_mirror"
@@ -197,11 +182,11 @@ class SKINNING_OT_eigenskin_mirror(_Immediate, bpy.types.Operator):
 
     require = staticmethod(example_sources.check_addable)
 
-    def act(self, context):
-        return example_mirror.mirror_examples(context, active_object(context), self.direction).summary()
+    def act(self, context, object):
+        return example_mirror.mirror_examples(context, object, self.direction).summary()
 
 
-class SKINNING_OT_eigenskin_pose_joints(_Immediate, bpy.types.Operator):
+class SKINNING_OT_eigenskin_pose_joints(Immediate, bpy.types.Operator):
     """Key each selected bone through its range, one at a time, for a simulation or a sculptor to fill in the shapes"""
 
     bl_idname = "skinning.eigenskin_pose_joints"
@@ -267,17 +252,17 @@ class SKINNING_OT_eigenskin_pose_joints(_Immediate, bpy.types.Operator):
     def outcome(self, context) -> str:
         """What the present settings make, for the dialog: where each pose ends up on the timeline is hard to guess."""
         try:
-            count, last = joint_poses.planned_poses(*self._chosen(context))
+            count, last = joint_poses.planned_poses(*self._chosen(active_object(context)))
         except SkinningError as error:
             return str(error)
         return f"{counted(count, 'pose')}, the last frame is {last}"
 
-    def act(self, context):
-        return joint_poses.pose_joints(context, *self._chosen(context)).summary()
+    def act(self, context, object):
+        return joint_poses.pose_joints(context, *self._chosen(object)).summary()
 
-    def _chosen(self, context) -> tuple:
+    def _chosen(self, object) -> tuple:
         """The armature, the names of its bones, and how to turn them."""
-        armature = armature_at(active_object(context))
+        armature = armature_at(object)
         given = {each.name: getattr(self, each.name) for each in fields(joint_poses.PoseRange)}
         return armature, named_bones(armature, self.bone_names), joint_poses.PoseRange(**given)
 
@@ -299,9 +284,9 @@ class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
         return result.summary(context.scene)
 
 
-class _OnCorrectedMesh(_Immediate):
-    """Mix-in of what works on a mesh that has corrections. Subclasses define ``change(context, object)``, which
-    returns what to tell, if anything."""
+class _OnCorrectedMesh(Immediate):
+    """Mix-in of what works on a mesh that has corrections. Subclasses define ``change(context, object)``, which takes
+    that mesh and returns what to tell, if anything."""
 
     @staticmethod
     def require(context, object):
@@ -310,7 +295,7 @@ class _OnCorrectedMesh(_Immediate):
         check_present(object)
         check_mode(object)
 
-    def act(self, context):
+    def act(self, context, object):
         object = target_mesh(context)
         text = self.change(context, object)
         return f"{object.name}: {text}" if text else ""

@@ -108,6 +108,7 @@ class CommandSettings(BuildSettings, frames="read"):
         tip="First read examples from this object, frame by frame: another mesh with the same vertices, or the mesh "
         "itself with all its modifiers (default: use the examples that the file has)",
         flag="--examples-from",
+        optional=True,
     )
     use_markers = FrameSettings.use_markers
 
