@@ -26,13 +26,14 @@ SOFT = "SOFT"
 RANGE_NAMES = "frame_start", "frame_end"
 
 # Of a setting's keywords, those that are none of Blender's property.
-_OWN = "flag", "metavar", "help", "most", "required", "optional", "kept"
+_OWN = "flag", "dest", "metavar", "help", "most", "required", "optional", "kept"
 
 
 @dataclass(frozen=True)
 class Setting:
     """One setting. kind: of Blender's property, such as "Float"; least and most: what is allowed; flag: its option on
-    the command line, "" for none, with its metavar and, where that is not its tooltip, its help.
+    the command line, "" for none, with its metavar and, where that is not its tooltip, its help; dest: the name of that
+    among the options that are read.
 
     required: the command line must have the option; optional: the work gets it only where it was given, and decides
     itself elsewhere; kept: panels show it and store it.
@@ -45,6 +46,7 @@ class Setting:
     least: float | None = None
     most: float | None = None
     flag: str = ""
+    dest: str = ""
     metavar: str = ""
     help: str = ""
     required: bool = False
@@ -85,11 +87,11 @@ class Setting:
         """The option of the command line."""
         help = self.help or self.tip[:1].lower() + self.tip[1:]
         if self.kind == "Bool":
-            command.add_argument(self.flag, action="store_true", help=help)
+            command.add_argument(self.flag, dest=self.dest, action="store_true", help=help)
             return
         if "(default" not in help and self.default != "":
             help += " (default: %(default)s)"
-        keywords = {"default": self.default, "help": help, "required": self.required}
+        keywords = {"dest": self.dest, "default": self.default, "help": help, "required": self.required}
         if self.kind == "Enum":
             keywords["choices"] = tuple(item[0] for item in self.more["items"])
             keywords["type"] = lambda text: text.upper().replace("-", "_")
@@ -104,11 +106,6 @@ class Setting:
         if self.optional:
             keywords["default"] = None
         command.add_argument(self.flag, **keywords)
-
-    @property
-    def dest(self) -> str:
-        """The name of its option among those that are read."""
-        return self.flag.lstrip("-").replace("-", "_")
 
     def of_options(self, options: argparse.Namespace):
         """Its value on a command line."""
@@ -199,6 +196,7 @@ def _frames(verb: str) -> dict[str, Setting]:
 def _setting(kind: str, label: str, tip: str, default, least, given: dict, **usual) -> Setting:
     keywords = {each: value for each, value in {**usual, **given}.items() if value is not None}
     own = {each: keywords.pop(each) for each in _OWN if each in keywords}
+    own.setdefault("dest", own.get("flag", "").lstrip("-").replace("-", "_"))
     return Setting(kind, label, tip, default, least, more=keywords, **own)
 
 

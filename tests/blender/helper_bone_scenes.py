@@ -4,7 +4,7 @@
 import bpy
 import numpy as np
 
-from skinning_tools.features.helpers.joint_helper_weights import read_columns
+from skinning_tools.features.helpers.weights import read_columns
 from tests.blender import refusals, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, keys_of, moving_copy, select, tube, weights_of
 

@@ -10,7 +10,7 @@ from mathutils import Matrix, Quaternion
 
 from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.smooth_step import smooth_step
-from skinning_tools.features.helpers.joint_helper_rig import find_helpers
+from skinning_tools.features.helpers.rig import find_helpers
 from tests.blender import another_process, scenes
 from tests.core.skinned_shapes import chain_weights, cuboid
 

@@ -12,7 +12,7 @@ from skinning_tools.core import quaternions
 from skinning_tools.core.binding.links import largest_turn, link_matrices, link_shares, twist_matrices
 from skinning_tools.core.deform.polar import polar_decomposition
 from skinning_tools.features.helpers import bone_links
-from skinning_tools.features.helpers.joint_helper_rig import find_helpers
+from skinning_tools.features.helpers.rig import find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.blender.gltf_file import GltfFile
@@ -260,7 +260,7 @@ def test_what_the_user_should_know_besides():
     for each in (ob, rig):
         each.scale = (1, 2, 1)
     bpy.context.view_layer.update()
-    added, _ = scenes.drain(bone_links.add_links(bpy.context, rig, ["fore.L"], bone_links.LinkSettings()))
+    added, _ = scenes.drain(bone_links.add_links(bpy.context, rig, joints="fore.L"))
     assert "EigenSkin of Bar" in added.summary()
     assert "scaled unevenly" in added.summary()
 

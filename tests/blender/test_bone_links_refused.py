@@ -5,8 +5,8 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.features.helpers.joint_helper_rig import find_helpers, helper_name
-from skinning_tools.features.helpers.joint_helper_weights import read_columns
+from skinning_tools.features.helpers.rig import find_helpers, helper_name
+from skinning_tools.features.helpers.weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import refusals, scenes
 from tests.blender.joint_helper_scenes import add_links, remove_links

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.bone_selection import selectable, selected_bones
-from skinning_tools.features.helpers import bone_links, joint_helper_rig
-from skinning_tools.features.helpers.joint_helper_rig import COLLECTION, find_helpers
-from skinning_tools.features.helpers.joint_helper_weights import read_columns
+from skinning_tools.features.helpers import bone_links
+from skinning_tools.features.helpers.rig import COLLECTION, BoneSpec, add_bones, find_helpers
+from skinning_tools.features.helpers.weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes, skinned_meshes
 from tests.blender.joint_helper_scenes import add_links, animate, remove_links
@@ -224,9 +224,9 @@ def test_mode_and_selection_stay_where_bones_cannot_be_made():
     _ob, rig = limbs.bar()
     bpy.ops.object.mode_set(mode="POSE")
     selectable(rig)["fore.L"].select, selectable(rig)["upper.L"].select = True, False
-    spec = joint_helper_rig.BoneSpec("link", "gone", rig.data.bones["fore.L"].matrix_local, 1.0, None)
+    spec = BoneSpec("link", "gone", rig.data.bones["fore.L"].matrix_local, 1.0, None)
     with pytest.raises(KeyError):
-        joint_helper_rig.add_bones(bpy.context, rig, [spec])
+        add_bones(bpy.context, rig, [spec])
     assert rig.mode == "POSE"
     assert selected_bones(rig) == ["fore.L"]
 
@@ -237,7 +237,7 @@ def test_a_cancelled_job_leaves_nothing():
     before = limbs.state(rig, [ob])
     # While weights are read, and at some of the twenty frames.
     for stop in (1, 3, 15):
-        steps = bone_links.add_links(bpy.context, rig, ["fore.L"], bone_links.LinkSettings())
+        steps = bone_links.add_links(bpy.context, rig, joints="fore.L")
         for _ in range(stop):
             next(steps)
         steps.close()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from mathutils import Matrix, Vector
 
-from skinning_tools.features.helpers.joint_helper_rig import find_helpers
-from skinning_tools.features.helpers.joint_helper_weights import read_columns
+from skinning_tools.features.helpers.rig import find_helpers
+from skinning_tools.features.helpers.weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.blender.joint_helper_scenes import BULGE_START, add_bulge, bulge_of, bulge_share, evaluated_bone

@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.features.helpers.joint_helper_rig import find_helpers
+from skinning_tools.features.helpers.rig import find_helpers
 from tests.blender import command_runs, scenes
 from tests.blender import joint_helper_scenes as limbs
 

@@ -18,12 +18,12 @@ from driver import (
 )
 from mathutils import Quaternion, Vector
 
-from skinning_tools.features.helpers.joint_helper_rig import COLLECTION, find_helpers
 from skinning_tools.features.helpers.panel import (
     SKINNING_PT_bone_links,
     SKINNING_PT_bulge_bones,
     SKINNING_PT_joint_helpers,
 )
+from skinning_tools.features.helpers.rig import COLLECTION, find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.conftest import SHARED

@@ -2,13 +2,14 @@
 """Bone links and bulge bones: helpers that keep twisted and bent joints in shape."""
 
 from ...ui.feature import Feature
-from . import commands, joint_helper_settings, operators, panel
+from . import operators, panel, settings
+from .command import COMMANDS
 
 FEATURE = Feature(
     group="Binding and weights",
     guide="binding.md",
-    settings=(joint_helper_settings,),
-    operators=operators.MODULES,
+    settings=(settings,),
+    operators=(operators,),
     panels=(panel,),
-    commands=commands.MODULES,
+    commands=COMMANDS,
 )

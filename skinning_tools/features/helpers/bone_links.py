@@ -7,65 +7,39 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...blender import background
-from ...blender.armatures import check_armature, deformed_meshes
+from ...blender.armatures import deformed_meshes
 from ...blender.bodies import read_skeleton, stretch_of
+from ...blender.bone_selection import named_bones
 from ...blender.records import has_eigenskin
 from ...blender.skin_reader import rest_positions
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...blender.wording import counted
-from ...core.errors import BadScene, BadSettings
+from ...core.errors import BadScene
 from ...core.progress import checkpoint
-from .joint_helper_removal import Removed, remove_helpers, removed_on_failure
-from .joint_helper_rig import (
+from .joint_range import Joint, animated_turns, limited_turn
+from .link_rig import LinkPlan, constrain_links, link_specs
+from .removal import Removed, remove_helpers, removed_on_failure
+from .rig import (
     LINKS,
     TWIST,
     add_bones,
     bone_record,
+    bones_to_clear,
     deforming_parent,
     end_bone,
     find_helpers,
     free_names,
+    helped_armature,
     mirrored_names,
     next_number,
 )
-from .joint_helper_weights import RECORD, SharedWeights
-from .joint_range import Joint, animated_turns, limited_turn
-from .link_rig import LinkPlan, constrain_links, link_specs
+from .settings import LinkSettings
+from .weights import RECORD, SharedWeights
 
 # A joint that turns less does not move in the animation: its range is not known.
 _STILL = np.radians(1.0)
 
-# Far above what a joint can use; each one is a bone, a constraint and a vertex group.
-_MOST_AT_A_JOINT = 100
-
 _WORDS = {LINKS: "link", TWIST: "twist"}
-
-
-@dataclass(frozen=True)
-class LinkSettings:
-    """How links are added; angles in radians.
-
-    count: 0 takes it from the joint's range, at most ``most``. reach: how far from the joint the blend runs, in the
-    scene's units; 0 keeps the one that is there. mirror: the other side too.
-    """
-
-    kind: str = LINKS
-    threshold: float = np.pi / 3
-    most: int = 3
-    count: int = 0
-    reach: float = 0.0
-    mirror: bool = False
-    all_joints: bool = False
-
-    def check(self) -> None:
-        """Raises BadSettings."""
-        if not 0 < self.threshold <= np.pi:
-            raise BadSettings(f"The threshold must be above 0° and at most 180°, not {np.degrees(self.threshold):g}°")
-        for name, value, least in (("Most Bones", self.most, 1), ("Count", self.count, 0)):
-            if not least <= value <= _MOST_AT_A_JOINT:
-                raise BadSettings(f"{name} must be from {least} to {_MOST_AT_A_JOINT}, not {value}")
-        if not (self.reach >= 0 and np.isfinite(self.reach)):
-            raise BadSettings(f"The reach must not be negative, not {self.reach:g}")
 
 
 @dataclass(frozen=True)
@@ -94,14 +68,15 @@ class AddedLinks:
         return "; ".join([text, *self.notes])
 
 
-def add_links(context, armature, names: Iterable[str], given: LinkSettings) -> background.Steps[AddedLinks]:
-    """Generator: add links at the joints of the bones ``names``, or of all that turn enough with ``all_joints``.
+def add_links(context, object, **given) -> background.Steps[AddedLinks]:
+    """Generator: add links, as the LinkSettings ``given`` say, to the armature, or the one that deforms ``object``.
 
     All meshes that the armature deforms share their weights with them. All or nothing. Raises BadScene, BadSettings,
     BadWeights.
     """
+    armature, given = helped_armature(context, object), LinkSettings(**given)
+    names = [] if given.all_joints else named_bones(armature, given.joints or "")
     given.check()
-    check_armature(armature)
     joints = _joints(armature, names, given)
     meshes = deformed_meshes(armature)
     if not meshes:
@@ -167,12 +142,10 @@ def _notes(armature, touched: list[SharedWeights]) -> Iterable[str]:
         yield "the armature is scaled unevenly, so turns are not shared evenly: apply its scale"
 
 
-def remove_links(context, armature, names: Iterable[str] | None) -> Removed:
-    """Remove the links of the joints of the bones ``names`` (all of them if None), and give the weights back.
-
-    Raises BadScene.
-    """
-    check_armature(armature)
+def remove_links(context, object, joints: str = "", all_joints: bool = False, mirror: bool = False) -> Removed:
+    """Remove the links of the ``joints``, or of all, and give the weights back. Raises BadScene."""
+    armature = helped_armature(context, object)
+    names = bones_to_clear(armature, joints, all_joints, mirror)
     helpers = find_helpers(armature, (LINKS, TWIST))
     if not helpers:
         raise BadScene(f'The armature "{armature.name}" has no bone links')

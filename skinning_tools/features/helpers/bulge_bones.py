@@ -16,30 +16,33 @@ import numpy as np
 from mathutils import Matrix, Vector
 
 from ...blender import actions, background
-from ...blender.armatures import check_armature, deformed_meshes
+from ...blender.armatures import deformed_meshes
 from ...blender.bodies import armature_to_mesh, read_body, stretch_of
 from ...blender.records import has_eigenskin
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...blender.wording import counted
-from ...core.errors import BadScene, BadSettings
+from ...core.errors import BadScene
 from ...core.progress import checkpoint
 from .bulge_places import along_bone, carried_skin, on_axis, perpendicular, search_place, unit
 from .bulge_presets import PRESETS
-from .joint_helper_removal import Removed, remove_helpers, removed_on_failure
-from .joint_helper_rig import (
+from .removal import Removed, remove_helpers, removed_on_failure
+from .rig import (
     BULGE,
     SKIN,
     BoneRecord,
     BoneSpec,
     add_bones,
     bone_record,
+    bones_to_clear,
     end_bone,
     find_helpers,
     free_names,
+    helped_armature,
     mark_made_animation,
     next_number,
 )
-from .joint_helper_weights import RECORD, SharedWeights
+from .settings import BulgeSettings
+from .weights import RECORD, SharedWeights
 
 AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
 
@@ -60,33 +63,6 @@ _DESCRIPTIONS = {
     END: ("Angle at which the bulge is full", -math.pi, math.pi),
     SLIDER: ("How much of the bulge there is", 0.0, 1.0),
 }
-
-
-@dataclass(frozen=True)
-class BulgeSettings:
-    """A bulge bone to add; see bulge_presets for what it stands for. Angles in radians, radius in the scene's
-    units, amount as a share of the radius; radius and amount 0: the preset's. around: the center is turned about the
-    bone by this angle. center: 'BONE' or 'CURSOR'."""
-
-    preset: str = "BICEPS"
-    driver_bone: str = ""
-    motion: str = "MOVE"
-    measure: str = "BEND"
-    angle_start: float = PRESETS["BICEPS"].angle_start
-    angle_end: float = PRESETS["BICEPS"].angle_end
-    amount: float = 0.0
-    radius: float = 0.0
-    center: str = "BONE"
-    around: float = 0.0
-    along_surface: bool = True
-    mirror: bool = False
-
-    def check(self) -> None:
-        """Raises BadSettings."""
-        if abs(self.angle_end - self.angle_start) < 1e-4:
-            raise BadSettings("The bulge begins and ends at the same angle. Set From and To apart")
-        if not (self.radius >= 0 and math.isfinite(self.radius)):
-            raise BadSettings(f"The radius must not be negative, not {self.radius:g}")
 
 
 @dataclass(frozen=True)
@@ -125,20 +101,17 @@ class _Plan:
     amount: float
 
 
-def active_bone(armature) -> str:
-    """The armature's active bone, "" for none."""
-    active = armature.data.bones.active
-    return active.name if active is not None else ""
-
-
-def add_bulges(context, armature, carrier: str, given: BulgeSettings) -> background.Steps[AddedBulges]:
-    """Generator: add a bulge bone that the bone ``carrier`` carries; with ``mirror`` one on the other side, too.
+def add_bulges(context, object, **given) -> background.Steps[AddedBulges]:
+    """Generator: add a bulge bone, as the BulgeSettings ``given`` say, to the armature, or the one that deforms
+    ``object``; with ``mirror`` one on the other side, too.
 
     All meshes that the armature deforms share their weights with it where it reaches. All or nothing. Raises BadScene,
     BadSettings, BadMesh, BadWeights.
     """
+    armature, given = helped_armature(context, object), BulgeSettings(**given)
+    active = armature.data.bones.active
+    carrier = given.bone or (active.name if active is not None else "")
     given.check()
-    check_armature(armature)
     pairs = _pairs(armature, carrier, given)
     meshes = deformed_meshes(armature)
     if not meshes:
@@ -183,12 +156,13 @@ def add_bulges(context, armature, carrier: str, given: BulgeSettings) -> backgro
     )
 
 
-def remove_bulges(context, armature, names) -> Removed:
-    """Remove the bulge bones that are among the bones ``names``, or carried by one (all if None); weights go back.
+def remove_bulges(context, object, bones: str = "", all_bones: bool = False, mirror: bool = False) -> Removed:
+    """Remove the bulge bones that are among the ``bones``, or carried by one, or all; weights go back.
 
     Raises BadScene.
     """
-    check_armature(armature)
+    armature = helped_armature(context, object)
+    names = bones_to_clear(armature, bones, all_bones, mirror)
     helpers = find_helpers(armature, (BULGE,))
     if not helpers:
         raise BadScene(f'The armature "{armature.name}" has no bulge bones')

@@ -2,7 +2,6 @@
 """Where bulges are: places on the skin beside a bone, and which way is outward there."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from mathutils import Matrix, Vector
@@ -13,15 +12,13 @@ from ...blender.skin_reader import mesh_triangles, rest_positions
 from ...blender.vertex_groups import read_weights
 from ...core.errors import BadScene
 from .bulge_presets import PRESETS
-
-if TYPE_CHECKING:
-    from .bulge_bones import BulgeSettings
+from .settings import BulgeSettings
 
 # A bend that is smaller does not tell where the inside of a joint is.
 _STRAIGHT = math.radians(3)
 
 
-def search_place(context, armature, carrier: str, driver: str, given: "BulgeSettings") -> tuple[np.ndarray, np.ndarray]:
+def search_place(context, armature, carrier: str, driver: str, given: BulgeSettings) -> tuple[np.ndarray, np.ndarray]:
     """A point in the armature's space from which the skin is looked for, and the unit vector outward there."""
     preset = PRESETS[given.preset]
     bone = armature.data.bones[carrier]

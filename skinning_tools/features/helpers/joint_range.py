@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
-from .joint_helper_rig import LINKS, TWIST, find_helpers
+from .rig import LINKS, TWIST, find_helpers
 
 # Frames at most at which a joint's range is looked for.
 _MOST_FRAMES = 500

@@ -14,8 +14,8 @@ the twist. Neither needs a driver, and both follow what constraints such as IK m
 
 from dataclasses import dataclass
 
-from .joint_helper_rig import AIM, LINKS, SKIN, TURN, BoneRecord, BoneSpec, placed
 from .joint_range import Joint
+from .rig import AIM, LINKS, SKIN, TURN, BoneRecord, BoneSpec, placed
 
 # Of the bone that carries a link: long enough to be picked.
 _LENGTH = 0.2

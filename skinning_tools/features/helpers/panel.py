@@ -10,7 +10,7 @@ from ...blender.wording import counted
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_text, split_layout
 from .bulge_bones import slider_names
 from .bulge_presets import PRESETS
-from .joint_helper_rig import BULGE, LINKS, find_helpers, helped_armature
+from .rig import BULGE, LINKS, find_helpers, helped_armature
 
 # More would fill the sidebar.
 _SHOWN = 24

@@ -138,15 +138,6 @@ def add_rig_object(command) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
 
 
-def add_joints(command, everything: str) -> None:
-    """--joints or --all-joints, the latter for ``everything``."""
-    joints = command.add_mutually_exclusive_group(required=True)
-    joints.add_argument(
-        "--joints", metavar="BONE,BONE", help="child bones of the joints; of twist bones, the bones that twist"
-    )
-    joints.add_argument("--all-joints", action="store_true", help=everything)
-
-
 def add_enumeration(command, name: str, items, default, help: str) -> None:
     """One of an enumeration's items, written in small letters and with hyphens as well."""
     command.add_argument(

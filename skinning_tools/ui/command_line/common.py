@@ -11,7 +11,6 @@ from ...blender.character import armature_at
 from ...blender.written_files import Target, WrittenFiles, identity
 from ...core.errors import BadScene
 from .blend_mark import BACKUP, RESULT
-from .outcome import Row
 from .saving import backup_of, reason
 from .stopping import check_stopped
 from .terminal import say, shown
@@ -142,12 +141,3 @@ class OpenJobProgress:
         if percent >= self._percent + 1.0 or (percent == 100.0 and percent > self._percent):
             self._percent = percent
             say(f"openjd_progress: {percent:.1f}")
-
-
-def rows_removed(removed) -> list[Row]:
-    """The lines of a ``features.helpers.joint_helper_removal.Removed``."""
-    return [
-        Row("Armature", removed.armature_name),
-        Row("Removed", list(removed.joints), ", ".join(removed.joints)),
-        Row("Vertices painted since", removed.painted),
-    ]

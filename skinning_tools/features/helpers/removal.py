@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...blender.armatures import deformed_meshes
 from ...blender.weight_tools import check_meshes, check_unlocked
-from .joint_helper_rig import BULGE, LINKS, Helper, find_helpers, mark_made_animation, remove_helper_bones
-from .joint_helper_weights import concerned_meshes, give_back
+from .rig import BULGE, LINKS, Helper, find_helpers, mark_made_animation, remove_helper_bones
+from .weights import concerned_meshes, give_back
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import read_bone_weights
 from ...blender.records import read_record, write_record
 from ...blender.vertex_groups import active_group_kept, put_weights
-from .joint_helper_rig import LINKS, Helper
+from .rig import LINKS, Helper
 
 # On the mesh: a record for each helper, by its number.
 RECORD = "skinning_helpers"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bone links, twist bones and bulge bones: add and remove."""
+
+import bpy
+
+from ...blender.job_checks import active_object
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
+from . import bone_links, bulge_bones
+from .rig import helped_armature
+from .settings import OF_PRESET, BulgeRemovalSettings, BulgeSettings, LinkRemovalSettings, LinkSettings
+
+
+class _OnArmature(Checked):
+    """Mix-in of all operators here."""
+
+    require = staticmethod(helped_armature)
+
+
+class _Adds(_OnArmature, SkinningJob):
+    """Mix-in of those that add bones, as the armature's settings say."""
+
+    def own(self) -> tuple[str, ...]:
+        """Settings that the panel shows for something else than what the caller has asked for."""
+        return ()
+
+    def prepare(self, context):
+        self.settings.fill(self, context.scene, helped_armature(context, active_object(context)), self.own())
+
+
+class SKINNING_OT_add_bone_links(_Adds, bpy.types.Operator):
+    """Add bones at joints that share their turn, so that the skin keeps its volume. They follow by constraints \
+and take weights of all meshes that the armature deforms"""
+
+    bl_idname = "skinning.add_bone_links"
+    bl_label = "Add Bone Links"
+
+    settings = LinkSettings
+    work = staticmethod(bone_links.add_links)
+
+    def own(self):
+        return ("all_joints",) if self.joints else ()
+
+
+class SKINNING_OT_remove_bone_links(_OnArmature, AtOnce, bpy.types.Operator):
+    """Remove links and twist bones with all that they added, and give their weights back"""
+
+    bl_idname = "skinning.remove_bone_links"
+    bl_label = "Remove Bone Links"
+
+    settings = LinkRemovalSettings
+    work = staticmethod(bone_links.remove_links)
+
+
+class SKINNING_OT_add_bulge_bone(_Adds, bpy.types.Operator):
+    """Add a bone that makes the skin bulge as another bone bends, by a driver that needs no script"""
+
+    bl_idname = "skinning.add_bulge_bone"
+    bl_label = "Add Bulge Bone"
+
+    settings = BulgeSettings
+    work = staticmethod(bulge_bones.add_bulges)
+
+    def own(self):
+        return OF_PRESET if self.properties.is_property_set("preset") else ()
+
+
+class SKINNING_OT_remove_bulge_bone(_OnArmature, AtOnce, bpy.types.Operator):
+    """Remove bulge bones with all that they added, and give their weights back"""
+
+    bl_idname = "skinning.remove_bulge_bone"
+    bl_label = "Remove Bulge Bone"
+
+    settings = BulgeRemovalSettings
+    work = staticmethod(bulge_bones.remove_bulges)
+
+
+registry = [
+    SKINNING_OT_add_bone_links,
+    SKINNING_OT_remove_bone_links,
+    SKINNING_OT_add_bulge_bone,
+    SKINNING_OT_remove_bulge_bone,
+]
