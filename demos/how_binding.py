@@ -25,7 +25,7 @@ from matplotlib.colors import to_rgb
 from scipy.spatial import cKDTree
 
 from skinning_tools.core.binding import containment, delaunay, point_to_line
-from skinning_tools.core.binding.assignment import Limits
+from skinning_tools.core.binding.assignment import Limits, Request
 from skinning_tools.core.binding.bind import bind
 from skinning_tools.core.binding.diffusion import STIFFNESS
 from skinning_tools.core.binding.distances import BoneDistances
@@ -86,13 +86,8 @@ def hand() -> tuple[Body, Skeleton]:
 def assigned(method: str, body: Body, distances: BoneDistances, skeleton, volumes) -> np.ndarray:
     """(W, P) what a method says before anything is smoothed."""
     free = Limits(distances, np.full(len(skeleton), np.inf))
-    if method == "CONTAINMENT":
-        found = containment.assign(body, distances, skeleton, volumes, free)
-    elif method == "POINT_TO_LINE":
-        found = point_to_line.assign(distances, skeleton, free)
-    else:
-        found = delaunay.assign(body, distances, skeleton, free)
-    return found.shares.toarray()
+    module = {"CONTAINMENT": containment, "POINT_TO_LINE": point_to_line, "DELAUNAY": delaunay}[method]
+    return module.assign(Request(body, skeleton, distances, free, volumes)).shares.toarray()
 
 
 def draw_field(axes, body: Body, skeleton, colors, volumes, resolution: int) -> None:

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which bones the places of a body belong to, before anything is smoothed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from ..progress import Progress, checkpoint
 from .distances import TIE, BoneDistances
+from .types import Body, Skeleton
+
+if TYPE_CHECKING:
+    from .containment import Volume
 
 # Weights fade out over this share of a limit.
 _FADE = 0.2
@@ -20,6 +25,19 @@ class Assignment:
 
     shares: sparse.csr_matrix
     distances: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a method works on. volumes: of CONTAINMENT, None for those that it generates. whole_parts: of RIGID, one
+    bone for each connected part."""
+
+    body: Body
+    skeleton: Skeleton
+    distances: BoneDistances
+    limits: "Limits"
+    volumes: Sequence["Volume"] | None = None
+    whole_parts: bool = False
 
 
 class Limits:

@@ -6,21 +6,23 @@ surface and makes smooth weights of that. Sources: the smooth skinning chapter, 
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import numpy as np
 
 from ..errors import BadSettings
 from ..progress import Progress, ignore, span
-from . import containment, delaunay, point_to_line
-from .assignment import Limits
-from .containment import Volume
+from . import methods
+from .assignment import Assignment, Limits, Request
+from .containment import Volume, check_volumes
 from .diffusion import SPARE, diffuse, strongest
 from .distances import BoneDistances
-from .rigid import nearest_bones, nearest_bones_of_parts
+from .rigid import nearest_bones
 from .skeleton import hops
 from .types import Body, Skeleton
 
-METHODS = ("CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")
+METHODS = tuple(method.identifier for method in methods.METHODS)
+_MODULES = {method.identifier: method.module for method in methods.METHODS}
 
 
 def bind(
@@ -51,25 +53,15 @@ def bind(
         raise BadSettings(f"Max influences must be at least 1, not {max_influences}")
     reach = _reach(distance_limits, skeleton)
     if method == "CONTAINMENT" and volumes is not None:
-        containment.check_volumes(volumes, skeleton)
+        check_volumes(volumes, skeleton)
     distances = BoneDistances(body, skeleton, span(progress, 0.0, 0.2))
-    if method == "RIGID":
-        if whole_parts:
-            bones = nearest_bones_of_parts(body, distances, skeleton, span(progress, 0.2, 1.0))
-        else:
-            bones = nearest_bones(distances, skeleton, span(progress, 0.2, 1.0))
-        return bones[body.place][:, None], np.ones((len(body.rest), 1))
-
     limits = Limits(distances, reach)
     finding, flowing = span(progress, 0.2, 0.6), span(progress, 0.6, 1.0)
-    if method == "CONTAINMENT":
-        if volumes is None:
-            volumes = containment.fitted_volumes(body, distances, skeleton, "CAPSULE")
-        assignment = containment.assign(body, distances, skeleton, volumes, limits, finding)
-    elif method == "POINT_TO_LINE":
-        assignment = point_to_line.assign(distances, skeleton, limits, finding)
-    else:
-        assignment = delaunay.assign(body, distances, skeleton, limits, finding)
+    module = import_module(f".{_MODULES[method]}", __package__)
+    assignment = module.assign(Request(body, skeleton, distances, limits, volumes, whole_parts), finding)
+    if not isinstance(assignment, Assignment):
+        return assignment[body.place][:, None], np.ones((len(body.rest), 1))
+
     bones, weights = diffuse(body, assignment, max_influences + SPARE, flowing)
     weights = limits.faded(bones, weights)
     order = np.argsort(-weights, axis=1, kind="stable")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import BadSettings
 from ..progress import Progress, ignore
-from .assignment import Assignment, Limits, assigned, nearly_best
+from .assignment import Assignment, Request, assigned, nearly_best
 from .distances import BoneDistances
 from .types import Body, Skeleton
 
@@ -99,18 +99,15 @@ def check_volumes(volumes: Sequence[Volume], skeleton: Skeleton) -> None:
             raise BadSettings(f"The volume of bone {skeleton.names[volume.bone]} has no extent. Give it a size")
 
 
-def assign(
-    body: Body,
-    distances: BoneDistances,
-    skeleton: Skeleton,
-    volumes: Sequence[Volume],
-    limits: Limits,
-    progress: Progress = ignore,
-) -> Assignment:
+def assign(request: Request, progress: Progress = ignore) -> Assignment:
     """Shares by how deep places are inside of the volumes. A bone may have several volumes.
 
     Raises BadSettings on unusable volumes.
     """
+    body, distances, skeleton, limits = request.body, request.distances, request.skeleton, request.limits
+    volumes = request.volumes
+    if volumes is None:
+        volumes = fitted_volumes(body, distances, skeleton, "CAPSULE")
     check_volumes(volumes, skeleton)
     widths = np.array([volume.width for volume in volumes])
     owners = np.array([volume.bone for volume in volumes])

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import Delaunay, QhullError, cKDTree
 
 from ..progress import Progress, checkpoint, ignore, span
-from .assignment import Assignment, Limits, assigned, nearly_best
+from .assignment import Assignment, Request, assigned, nearly_best
 from .distances import TIE, BoneDistances
 from .types import Body, Skeleton, weld
 
@@ -53,11 +53,10 @@ _MOST_NEAREST = 8
 _STAGE = "Traversing tetrahedra"
 
 
-def assign(
-    body: Body, distances: BoneDistances, skeleton: Skeleton, limits: Limits, progress: Progress = ignore
-) -> Assignment:
+def assign(request: Request, progress: Progress = ignore) -> Assignment:
     """Shares by distance to the bones that are topological neighbors."""
-    near = topological_neighbors(body, distances, skeleton, span(progress, 0.0, 0.7))
+    distances, limits = request.distances, request.limits
+    near = topological_neighbors(request.body, distances, request.skeleton, span(progress, 0.0, 0.7))
 
     def block(rows: slice):
         scores = np.where(near[rows].toarray(), distances.facing(rows), np.inf)

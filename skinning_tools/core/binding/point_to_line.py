@@ -5,8 +5,7 @@ import numpy as np
 
 from ..progress import Progress, ignore
 from ..smooth_step import smooth_step
-from .assignment import Assignment, Limits, assigned, nearly_best
-from .distances import BoneDistances
+from .assignment import Assignment, Request, assigned, nearly_best
 from .types import Skeleton
 
 # Bones up to this share further than the nearest one take part: enough that planes, not distances, divide a limb.
@@ -22,8 +21,9 @@ _JOINED = 0.1
 _FOLDED = 0.2
 
 
-def assign(distances: BoneDistances, skeleton: Skeleton, limits: Limits, progress: Progress = ignore) -> Assignment:
+def assign(request: Request, progress: Progress = ignore) -> Assignment:
     """Shares by distance to the segments, divided at the joints."""
+    skeleton, distances, limits = request.skeleton, request.distances, request.limits
     children, normals = joint_planes(skeleton)
     parents, joints = skeleton.parents[children], skeleton.heads[children] - distances.middle
 

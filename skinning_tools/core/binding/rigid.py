@@ -4,12 +4,20 @@
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore
+from .assignment import Request
 from .distances import TIE, BoneDistances
 from .laplacian import laplacian
 from .skeleton import common_ancestors
 from .types import Body, Skeleton
 
 _STAGE = "Finding the nearest bones"
+
+
+def assign(request: Request, progress: Progress = ignore) -> np.ndarray:
+    """(W,) the one bone of each place."""
+    if request.whole_parts:
+        return nearest_bones_of_parts(request.body, request.distances, request.skeleton, progress)
+    return nearest_bones(request.distances, request.skeleton, progress)
 
 
 def nearest_bones(distances: BoneDistances, skeleton: Skeleton, progress: Progress = ignore) -> np.ndarray:

@@ -4,27 +4,11 @@
 import bpy
 from bpy.props import PointerProperty
 
+from ...core.binding import methods
 from ...core.errors import BadSettings
 from ...ui.settings import HARD, Settings, choice, influences, name, number, switch
 
-METHODS = (
-    (
-        "DELAUNAY",
-        "Delaunay",
-        "Ways through the inside of the body: for characters, above all where parts lie close, such as fingers",
-    ),
-    (
-        "POINT_TO_LINE",
-        "Point to Line",
-        "Planes at the joints divide the body: for limbs apart from each other. The fastest of the smooth ones",
-    ),
-    (
-        "CONTAINMENT",
-        "Containment",
-        "Volumes around the bones, which you can edit: for parts that other methods give to the wrong bone",
-    ),
-    ("RIGID", "Rigid", "One bone a vertex: for robots, machines and armor"),
-)
+METHODS = tuple((each.identifier, each.label, each.tip) for each in methods.METHODS)
 
 VOLUME_KINDS = (
     ("CAPSULE", "Capsule", "A tube with round ends: for limbs"),
