@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.vertex_groups import put_weights
-from skinning_tools.features.weights.weight_compression import compression_figures
+from skinning_tools.features.weights.compression import compression_figures
 from tests.blender import binding_scenes, scenes, skinned_meshes
 from tests.blender.snapshots import refused, snapshot
 

@@ -20,6 +20,7 @@ from driver import (
     undo,
 )
 
+from skinning_tools.features.weights.compression import compression_figures
 from skinning_tools.features.weights.panel import (
     SKINNING_PT_compress_weights,
     SKINNING_PT_partition_rigid,
@@ -29,7 +30,6 @@ from skinning_tools.features.weights.panel import (
 )
 from skinning_tools.features.weights.rigid_parts import partition_figures
 from skinning_tools.features.weights.rogue_weights import indices
-from skinning_tools.features.weights.weight_compression import compression_figures
 from tests.blender import binding_scenes, skinned_meshes
 
 ROGUE = {70: 4, 130: 4, 131: 4, 490: 0}

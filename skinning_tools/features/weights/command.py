@@ -3,7 +3,7 @@
 
 from ...ui.command_line.command import Command, goes_with
 from ...ui.command_line.outcome import Row, each
-from . import rigid_parts, rogue_weights, weight_compression, weight_smoothing
+from . import compression, rigid_parts, rogue_weights, smoothing
 from .settings import CompressSettings, PartitionSettings, RemoveRogueSettings, SmoothSettings
 
 
@@ -74,7 +74,7 @@ COMMANDS = (
         "Smooth the weights of all bones over the surface of a skinned mesh, and save the file. Borders, creases, sums "
         "and locked vertex groups stay.",
         settings=SmoothSettings,
-        work=weight_smoothing.smooth,
+        work=smoothing.smooth,
         rows=_smoothed,
         check=goes_with("--invert", "--vertex-group"),
     ),
@@ -84,7 +84,7 @@ COMMANDS = (
         "Round the weights of a skinned mesh to whole steps of 8 or 16 bits with sums of exactly 1, measure how far "
         "that moves vertices over the animation, and save the file.",
         settings=CompressSettings,
-        work=weight_compression.compress,
+        work=compression.compress,
         rows=_compressed,
     ),
     Command(

@@ -13,7 +13,7 @@ from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ...core.errors import BadScene, BadSettings
 from ...ui.boundary import Checked, reported
 from ...ui.jobs import SkinningJob
-from . import rigid_parts, rogue_weights, unweighted, weight_compression, weight_smoothing, weight_view
+from . import compression, rigid_parts, rogue_weights, smoothing, unweighted, weight_view
 from .settings import CompressSettings, PartitionSettings, RemoveRogueSettings, SmoothSettings
 
 
@@ -111,7 +111,7 @@ class SKINNING_OT_smooth_weights(Checked, SkinningJob, bpy.types.Operator):
 
     settings = SmoothSettings
     require = staticmethod(weighted_or_edited_mesh)
-    work = staticmethod(weight_smoothing.smooth)
+    work = staticmethod(smoothing.smooth)
 
 
 class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
@@ -122,7 +122,7 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
 
     settings = CompressSettings
     require = staticmethod(weighted_mesh)
-    work = staticmethod(weight_compression.compress)
+    work = staticmethod(compression.compress)
 
     def finish(self, context, result):
         return result.summary(context.scene)

@@ -19,8 +19,8 @@ from ...ui.drawing import (
     draw_text,
     split_layout,
 )
+from .compression import compression_figures
 from .rigid_parts import check_partitionable, partition_figures, share_rows
-from .weight_compression import compression_figures
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
