@@ -11,7 +11,7 @@ from mathutils import Quaternion
 from skinning_tools.blender import actions
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.features.eigenskin import joint_poses
-from skinning_tools.features.eigenskin.examples import local_rotations
+from skinning_tools.features.eigenskin.example_pose import local_rotations
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.eigenskin_scenes import limb, pose
 

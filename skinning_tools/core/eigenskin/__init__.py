@@ -6,7 +6,7 @@ from .checks import check_examples
 from .displacements import rest_displacements
 from .mirror import mirrored_examples
 from .model import EigenSkin, ExampleErrors, Support, example_errors
-from .pose_space import PoseSpace, hinge_angles, hinge_middle, rotation_angles, rotation_distances
+from .pose_space import PoseSpace, hinge_angles, hinge_middle, is_turned, rotation_angles, rotation_distances
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "example_errors",
     "hinge_angles",
     "hinge_middle",
+    "is_turned",
     "mirrored_examples",
     "rest_displacements",
     "rotation_angles",

@@ -14,7 +14,7 @@ from .drafts import Draft
 from .interpolation import automatic_radius, usable_radius
 from .model import EigenSkin
 from .pairs import candidate_pairs, pair_trial
-from .pose_space import REST, SAME_ROTATION, PoseSpace, hinge_axis, rotation_angles, rotation_distances
+from .pose_space import REST, SAME_ROTATION, PoseSpace, hinge_axis, is_turned, rotation_distances
 from .supports import limited_masks, strengths, support_mask
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
@@ -86,7 +86,7 @@ class _Observations:
 def _observations(rig, examples: Examples, surface_normals, progress) -> tuple[_Observations, list[str]]:
     """What the examples say, each pose once, and what the user should know of them."""
     notes: list[str] = []
-    moving = rotation_angles(examples.rotations) > SAME_ROTATION
+    moving = is_turned(examples.rotations)
     chosen = np.flatnonzero(moving.any(axis=1)).tolist()
     if not chosen:
         raise BadExamples(

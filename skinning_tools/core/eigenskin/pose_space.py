@@ -67,6 +67,11 @@ def rotation_angles(rotations: np.ndarray) -> np.ndarray:
     return 2 * np.arctan2(np.linalg.norm(rotations[..., 1:], axis=-1), np.abs(rotations[..., 0]))
 
 
+def is_turned(rotations: np.ndarray) -> np.ndarray:
+    """(…) bool: which of ``rotations`` (…, 4) are not the rest pose."""
+    return rotation_angles(rotations) > SAME_ROTATION
+
+
 def hinge_angles(rotations: np.ndarray, axis: np.ndarray, middle: float = 0.0) -> np.ndarray:
     """(F,) radians, up to half a turn from ``middle``, that ``rotations`` (F, 4) turn about ``axis`` (3,): the twist
     about it."""

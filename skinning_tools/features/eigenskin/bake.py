@@ -43,27 +43,26 @@ class Baked:
         return "; ".join([text, *self.notes])
 
 
-def check_bakeable(context, object) -> bpy.types.Object:
-    """The mesh that is meant by ``object``. Raises BadScene with the reason why keyframes cannot be made. Cheap enough
-    for a panel."""
+def check_bakeable(context, object) -> None:
+    """Raises BadScene with the reason why keyframes cannot be made. Cheap enough for a panel."""
     object = character_of(context, object)
     record = present_record(object)
     key = object.data.shape_keys
     animation = key.animation_data if key is not None else None
     if animation is None:
-        return object
+        return
     label = f"the shape keys of {object_label(object)}"
     if animation.use_tweak_mode:
         raise BadScene(f"A strip of {label} is being edited. Leave its Tweak Mode in the Nonlinear Animation editor")
     action = animation.action
     if action is None:
-        return object
+        return
     if action.library is not None or action.override_library is not None:
         raise BadScene(f'The action "{action.name}" of {label} is linked. Make it local')
     if hasattr(action, "slots") and animation.action_slot is None:
         raise BadScene(f'The action "{action.name}" of {label} has no slot for them. Choose one, or unlink the action')
     if record.baked:
-        return object
+        return
     taken = {value_path(block.name) for block in own_keys(object.data, record)}
     found = next((curve.data_path for curve in actions.existing_curves(key) if curve.data_path in taken), None)
     if found is not None:
@@ -71,7 +70,6 @@ def check_bakeable(context, object) -> bpy.types.Object:
             f'The action "{action.name}" of {label} has keyframes of {found} already. Delete that channel: so far the '
             "driver kept it from playing"
         )
-    return object
 
 
 def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
@@ -80,7 +78,8 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
     Yields (fraction, stage), returns Baked. Frames: the scene's range where None, the last one included. Keyframes of
     an earlier bake are replaced. All or nothing. Raises BadScene, BadSettings.
     """
-    object = check_bakeable(context, object)
+    check_bakeable(context, object)
+    object = character_of(context, object)
     numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
     mesh = object.data
     key, record = mesh.shape_keys, present_record(object)

@@ -10,6 +10,7 @@ import numpy as np
 from ...blender.skin_reader import Skin
 from ...blender.wording import counted
 from ...core.errors import BadScene
+from .example_pose import stored_pose
 from .example_sources import POSE_MARKER, check_addable, pose_name
 from .examples import (
     all_or_none,
@@ -20,7 +21,6 @@ from .examples import (
     same_poses,
     store_example,
 )
-from .stored_pose import stored_pose
 
 DIRECTIONS = (
     ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
@@ -62,9 +62,7 @@ def mirror_examples(context, object, direction: str) -> Mirrored:
 
     Examples of the other side with one of the new poses are replaced. All or nothing. Raises BadScene, BadExamples.
     """
-    from ...core.eigenskin import rotation_angles
-    from ...core.eigenskin.mirror import mirrored_examples
-    from ...core.eigenskin.pose_space import SAME_ROTATION
+    from ...core.eigenskin import is_turned, mirrored_examples
     from ...core.rotation_centers import mirror_pairs
 
     object = check_addable(context, object)
@@ -72,7 +70,7 @@ def mirror_examples(context, object, direction: str) -> Mirrored:
     armature = skin.armature
     examples = read_examples(object, rig, armature)
     sides = np.array([side_of(name) for name in rig.joint_names])
-    posed = rotation_angles(examples.rotations) > SAME_ROTATION
+    posed = is_turned(examples.rotations)
     left, right = (posed[:, sides == side].any(axis=1) for side in ("LEFT", "RIGHT"))
     source, target = (left, right) if direction == "LEFT_TO_RIGHT" else (right, left)
     chosen = np.flatnonzero(source & ~target)

@@ -27,9 +27,11 @@ from .example_shapes import (
     check_place,
     check_simulated,
     check_source,
+    note_keys,
     other_mesh,
     other_meshes,
     shape_of_key,
+    uncorrected,
 )
 from .examples import (
     all_or_none,
@@ -41,7 +43,6 @@ from .examples import (
     same_poses,
     store_example,
 )
-from .uncorrected import note_keys, uncorrected
 
 # As Pose Joints names its timeline markers.
 POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
@@ -205,8 +206,7 @@ def default_range(scene, use_markers: bool) -> tuple[int, int]:
 
 def pose_name(rig, rotations: np.ndarray) -> str:
     """What a pose is called: the joint that turns most, how far, and how many others do."""
-    from ...core.eigenskin import rotation_angles
-    from ...core.eigenskin.pose_space import SAME_ROTATION
+    from ...core.eigenskin import is_turned, rotation_angles
 
     angles = rotation_angles(rotations)
     joint = int(np.argmax(angles))
@@ -215,7 +215,7 @@ def pose_name(rig, rotations: np.ndarray) -> str:
     degrees = round(float(np.degrees(angles[joint])))
     along = abs(vector[axis]) >= 0.999 * np.linalg.norm(vector)
     turn = f"{'XYZ'[axis]} {degrees if vector[axis] > 0 else -degrees:+d}°" if along else f"{degrees}°"
-    others = int((angles > SAME_ROTATION).sum()) - 1
+    others = int(is_turned(rotations).sum()) - 1
     return f"{rig.joint_names[joint]} {turn}" + (f" and {others} more" if others else "")
 
 
@@ -312,10 +312,9 @@ def _played(scene, view_layer, source, numbers: list[int]) -> Iterator[tuple[int
 
 
 def _moves(rotations: np.ndarray) -> bool:
-    from ...core.eigenskin import rotation_angles
-    from ...core.eigenskin.pose_space import SAME_ROTATION
+    from ...core.eigenskin import is_turned
 
-    return bool((rotation_angles(rotations) > SAME_ROTATION).any())
+    return bool(is_turned(rotations).any())
 
 
 def _is_same(first: np.ndarray, second: np.ndarray) -> bool:

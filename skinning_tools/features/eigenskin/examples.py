@@ -20,7 +20,7 @@ from ...blender.object_checks import object_label
 from ...blender.skin_reader import Skin, armature_of, bone_matrices, bone_names, mesh_triangles, read_skin
 from ...core import quaternions
 from ...core.errors import BadScene
-from .stored_pose import check_posed_bones, for_bones, is_stored, stored_pose
+from .example_pose import check_posed_bones, for_bones, is_stored, local_rotations, stored_pose
 
 if TYPE_CHECKING:
     from ...core.eigenskin import Examples, Rig
@@ -97,18 +97,6 @@ def current_pose(skin: Skin, rig: "Rig", depsgraph) -> tuple[np.ndarray, np.ndar
     """
     matrices = bone_matrices(skin, depsgraph)
     return local_rotations(skin.armature.evaluated_get(depsgraph), rig.joint_names), matrices
-
-
-def local_rotations(armature, names) -> np.ndarray:
-    """(J, 4) of the bones ``names`` of an evaluated armature, as in ``current_pose``."""
-    rotations = np.empty((len(names), 4))
-    for index, name in enumerate(names):
-        bone = armature.pose.bones.get(name)
-        if bone is None:
-            raise BadScene(f'The armature "{armature.name}" has no bone "{name}" any more. Start again')
-        local = armature.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
-        rotations[index] = local.to_quaternion()
-    return quaternions.normalized(rotations)
 
 
 def current_channels(skin: Skin, depsgraph) -> dict[str, list[float]]:
@@ -198,8 +186,7 @@ def example_items(armature, object) -> list:
 
 def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> dict[str, np.ndarray]:
     """The mesh's examples that have one of the poses ``rotations`` (F, J, 4): by their uid, which of these."""
-    from ...core.eigenskin import rotation_angles
-    from ...core.eigenskin.pose_space import SAME_ROTATION
+    from ...core.eigenskin import is_turned
 
     found = {}
     for item in example_items(armature, object):
@@ -209,7 +196,7 @@ def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> dict[str,
         known = [joint for joint, name in enumerate(rig.joint_names) if name in pose.joints]
         own = pose.rotations[[pose.joints.index(rig.joint_names[joint]) for joint in known]]
         between = quaternions.product(quaternions.conjugate(own), rotations[:, known])
-        rows = np.flatnonzero(rotation_angles(between).max(axis=1, initial=0.0) <= SAME_ROTATION)
+        rows = np.flatnonzero(~is_turned(between).any(axis=1))
         if len(rows):
             found[item.uid] = rows
     return found

@@ -175,11 +175,8 @@ def _draw_settings(layout, group) -> None:
     header, body = layout.panel("skinning_eigenskin_advanced", default_closed=True)
     header.label(text="Advanced")
     if body is not None:
-        body.prop(group, "max_per_vertex")
-        body.prop(group, "budget")
-        body.prop(group, "radius")
-        body.prop(group, "joint_pairs")
-        body.prop(group, "normals")
+        for name in ("max_per_vertex", "budget", "radius", "joint_pairs", "normals"):
+            body.prop(group, name)
 
 
 def _draw_figures(layout, context, object, record, group) -> None:
