@@ -173,7 +173,6 @@ def smoothness(**more) -> Setting:
         "noise at next to no cost",
         flag="--smoothness",
         metavar="S",
-        help="from 0 to 1: how much of the error may be given for smooth weights",
         **more,
     )
 

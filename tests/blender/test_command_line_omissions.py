@@ -10,7 +10,7 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.blender.vertex_groups import put_weights
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result
+from skinning_tools.features.convert.panel import SKINNING_PT_conversion_result
 from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
 from tests.blender import binding_scenes, command_runs, eigenskin_scenes, omission_scenes, panel_recorder, scenes
 

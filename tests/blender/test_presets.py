@@ -9,7 +9,7 @@ import pytest
 from skinning_tools import command_line
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
 from skinning_tools.features.convert.presets import (
     SHIPPED,
     SUBDIR,

@@ -11,7 +11,7 @@ from skinning_tools.blender import actions
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.features.convert import conversion, residual_keys, rig_writer
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_convert_animation
 from tests.blender import moving_meshes, panel_recorder
 
 pytestmark = pytest.mark.usefixtures("extension")

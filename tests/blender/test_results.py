@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.conversions import result_of, stands_for_conversion
-from skinning_tools.features.convert.panels.results import conversion_cells, shown_of
+from skinning_tools.features.convert.panel import conversion_cells, shown_of
 from tests.blender import moving_meshes, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

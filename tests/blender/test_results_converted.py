@@ -7,7 +7,7 @@ import bpy
 import pytest
 
 from skinning_tools.blender.conversions import result_of, stands_for_conversion
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_convert_animation
 from tests.blender import command_runs, moving_meshes, panel_recorder, refusals, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -14,7 +14,7 @@ from skinning_tools import command_line
 from skinning_tools.blender import actions, error_display
 from skinning_tools.blender.animation.animation_reader import read_animation
 from skinning_tools.blender.conversions import result_of
-from skinning_tools.features.convert.panels.convert import figure_rows, part_rows
+from skinning_tools.features.convert.panel import figure_rows, part_rows
 from tests.blender import moving_meshes, scenes
 from tests.blender.several_scenes import FRAMES, character, convert, measured, played, select, skinned_of
 

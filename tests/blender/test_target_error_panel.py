@@ -14,7 +14,7 @@ from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.curve_picture import HEIGHT, WIDTH, curve_picture
 from skinning_tools.core.decomposition.target_error import CurvePoint
 from skinning_tools.features.convert import conversion
-from skinning_tools.features.convert.panels.convert import curve_rows, figure_rows
+from skinning_tools.features.convert.panel import curve_rows, figure_rows
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")

@@ -23,8 +23,11 @@ from driver import (
     views,
 )
 
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
-from skinning_tools.features.convert.panels.results import SKINNING_PT_conversions
+from skinning_tools.features.convert.panel import (
+    SKINNING_PT_conversion_result,
+    SKINNING_PT_conversions,
+    SKINNING_PT_convert_animation,
+)
 
 
 def converted(count: int):

@@ -26,7 +26,7 @@ from driver import (
 from mathutils import Matrix
 
 from skinning_tools.blender import background
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
 from tests.blender import scenes
 
 # Screens and the like are the window's, not the job's.

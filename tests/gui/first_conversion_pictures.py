@@ -21,8 +21,11 @@ from driver import (
 from mathutils import Vector
 
 from skinning_tools.blender import background
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
-from skinning_tools.features.convert.panels.results import SKINNING_PT_conversions
+from skinning_tools.features.convert.panel import (
+    SKINNING_PT_conversion_result,
+    SKINNING_PT_conversions,
+    SKINNING_PT_convert_animation,
+)
 
 FRAMES = 60
 SHOWN_FRAME = 30

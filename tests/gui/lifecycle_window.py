@@ -29,7 +29,7 @@ from driver import (
 
 import skinning_tools
 from skinning_tools.blender import background
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_convert_animation
 from tests.blender import moving_meshes, preview_samples, scenes
 
 TIMES = 20

@@ -22,7 +22,7 @@ from driver import (
 )
 
 from skinning_tools.features.convert import worst_mark
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
 from skinning_tools.features.convert.presets import find_preset
 
 

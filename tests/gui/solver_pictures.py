@@ -20,7 +20,7 @@ from driver import (
 )
 
 from demos import creature
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
 from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
 from tests.blender.partial_scenes import select
 

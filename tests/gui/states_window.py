@@ -23,7 +23,7 @@ from driver import (
     window,
 )
 
-from skinning_tools.features.convert.panels.convert import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
+from skinning_tools.features.convert.panel import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
 from tests.blender import scenes
 
 

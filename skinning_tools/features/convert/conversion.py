@@ -103,12 +103,9 @@ def convert(context, objects, settings, options: ConversionOptions | None = None
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
     dependencies.require_dependencies()
-    from .key_reduction import check_tolerance
-
     options = options or ConversionOptions()
     objects = tuple(dict.fromkeys(objects))
     check_sources(context, objects)
-    check_tolerance(options.key_tolerance)
     # What the panel has not waited for, as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
     work = work_of(context, objects, settings, options)
@@ -116,16 +113,18 @@ def convert(context, objects, settings, options: ConversionOptions | None = None
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
-    made = _Made()
+    # Data-blocks, which are removed again unless all succeeds.
+    made: list[bpy.types.ID] = []
     try:
         stages = _convert(context, objects, settings, options, notes, made)
         expected = stage_seconds(work)
         conversion = yield from _while_there(spread(stages, expected), objects)
-        made.keep()
+        made.clear()
         learn_pace(expected, conversion.seconds)
         return conversion
     finally:
-        made.discard()
+        # What an undo or another file has removed meanwhile is passed over.
+        bpy.data.batch_remove([block for block in made if is_alive(block)])
         state.restore()
 
 
@@ -158,7 +157,7 @@ def _convert(context, objects, settings, options: ConversionOptions, notes, made
     with _timed(seconds, "read"):
         reading = read_animation(context, object, *frames, tuple(others))
         source = yield from _stage("read", reading, "Reading the animation")
-    made.add_meshes(source)
+    made += [part.mesh for part in source.parts]
 
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(
@@ -169,7 +168,7 @@ def _convert(context, objects, settings, options: ConversionOptions, notes, made
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
         rig = write_rig(context, source, decomposition, options.root_bone, hierarchy)
-        made.add_rig(rig)
+        made += [block for block in rig.data_blocks if block not in made]
 
     keys = None
     if options.key_tolerance:
@@ -318,25 +317,3 @@ def _timed(seconds: dict[str, float], name: str):
     begin = time.perf_counter()
     yield
     seconds[name] = time.perf_counter() - begin
-
-
-class _Made:
-    """The data-blocks that a conversion has made so far, removed again unless it succeeds."""
-
-    def __init__(self):
-        self._blocks: list[bpy.types.ID] = []
-
-    def add_meshes(self, source) -> None:
-        self._blocks += [part.mesh for part in source.parts]
-
-    def add_rig(self, rig) -> None:
-        self._blocks += [block for block in rig.data_blocks if block not in self._blocks]
-
-    def keep(self) -> None:
-        self._blocks.clear()
-
-    def discard(self) -> None:
-        """What an undo or another file has removed meanwhile is passed over."""
-        alive = [block for block in self._blocks if is_alive(block)]
-        self._blocks.clear()
-        bpy.data.batch_remove(alive)

@@ -38,9 +38,6 @@ def _picture(figures: dict):
     return preview
 
 
-registry: list = []
-
-
 def unregister() -> None:
     global _previews, _shown
     if _previews is not None:

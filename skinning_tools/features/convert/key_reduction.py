@@ -7,7 +7,6 @@ import numpy as np
 
 from ...blender import actions, background
 from ...core.animation import unit_scale
-from ...core.errors import BadSettings
 from .residual_keys import value_curves
 from .rig_bones import rest_matrices
 from .rig_motion import channel_path, keyed_on, rig_channels
@@ -18,12 +17,6 @@ class KeyCounts(NamedTuple):
 
     before: int
     after: int
-
-
-def check_tolerance(tolerance: float) -> None:
-    """Raises BadSettings on a tolerance that makes no sense."""
-    if not 0 <= tolerance < np.inf:
-        raise BadSettings(f"Key tolerance must be a number from 0 on, not {tolerance:g}")
 
 
 def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.Steps:

@@ -8,13 +8,21 @@ import bpy
 import numpy as np
 
 from ...blender import actions
+from ...blender.data_blocks import with_ending
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.object_transform import inherit_transform
 from ...blender.vertex_groups import put_weights, write_weights
 from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values
-from .result_names import free_names
 from .rig_bones import RigBones, make_bones
 from .rig_motion import write_motion
+
+# What a conversion makes, by the end of its name.
+_KINDS = {
+    "skinned": ("objects",),
+    "rig": ("objects", "armatures"),
+    "skinning": ("actions", "collections"),
+    "shapes": ("actions",),
+}
 
 # Weights up to this are left out, as Blender's glTF exporter leaves them out: what plays elsewhere is then what is
 # measured here. The other weights share them, so a vertex moves by no more than the sum of those left out times how far
@@ -69,7 +77,7 @@ def write_rig(context, source, decomposition, root_bone: bool = False, hierarchy
     frame stay as they are. All or nothing: where it raises, nothing but the source's meshes is left. Raises BadScene
     where the transform of the source cannot be followed.
     """
-    names, other_names = free_names(source.object.name, [part.object.name for part in source.others])
+    names, other_names = _free_names(source.object.name, [part.object.name for part in source.others])
     with ExitStack() as undo:
         made: list[bpy.types.ID] = []
         undo.callback(bpy.data.batch_remove, made)
@@ -120,6 +128,24 @@ def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
         own = vertex_error[start : start + len(ob.data.vertices)]
         attribute.data.foreach_set("value", np.ascontiguousarray(own, dtype=np.float32))
         start += len(own)
+
+
+def _free_names(name: str, others=()) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Names of what a conversion of the object ``name`` makes, and those of the skinned objects of ``others``.
+
+    All have the same number where one is in use already. Too long a name is shortened at its end, so that what tells
+    the new ones apart stays.
+    """
+    for number in range(1000):
+        suffix = f".{number:03}" if number else ""
+        names = {ending: f"{with_ending(name, ending)}{suffix}" for ending in _KINDS}
+        skinned = tuple(f"{with_ending(other, 'skinned')}{suffix}" for other in others)
+        wanted = [(kind, names[ending]) for ending, kinds in _KINDS.items() for kind in kinds]
+        wanted += [("objects", each) for each in skinned]
+        if not any(getattr(bpy.data, kind).get((each, None)) for kind, each in wanted):
+            return names, skinned
+    names = {ending: with_ending(name, ending) for ending in _KINDS}
+    return names, tuple(with_ending(other, "skinned") for other in others)
 
 
 def _new_object(name: str, data, made: list) -> bpy.types.Object:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The settings of a conversion: declared, kept with the scene, and read back from the figures of a result."""
 
+import math
 from dataclasses import dataclass, fields
 
 import bpy
 from bpy.props import PointerProperty
 
+from ...core.errors import BadSettings
 from ...ui.settings import Settings, choice, count, influences, number, smoothness, switch
 
 BONE_KINDS = (
@@ -15,19 +17,11 @@ BONE_KINDS = (
         "Bones that may shear: the closest result. Each is a chain of two bones, since one alone cannot shear",
     ),
     ("SCALED", "Scaled", "Bones that move, rotate and scale: for engines whose transforms cannot shear"),
-    (
-        "RIGID",
-        "Rigid",
-        "Bones that move and rotate only: works everywhere, and needs more bones for the same error",
-    ),
+    ("RIGID", "Rigid", "Bones that move and rotate only: works everywhere, and needs more bones for the same error"),
 )
 METHODS = (
     ("STANDARD", "Standard", "The closest result"),
-    (
-        "KAVAN2010",
-        "Kavan et al. 2010",
-        "The published algorithm as it is written, to compare with. Affine bones only",
-    ),
+    ("KAVAN2010", "Kavan et al. 2010", "The published algorithm as it is written, to compare with. Affine bones only"),
 )
 KEEP, REPLACE, CONVERT = "KEEP", "REPLACE", "CONVERT"
 ON_RESULT = (
@@ -51,11 +45,8 @@ class SolverSettings(Settings):
         soft_most=200,
         tip="Number of bones. Start with 20, and double it until the error is small enough",
         flag="--bones",
-        help="number of bones",
     )
-    bone_kind = choice(
-        "Bone Kind", BONE_KINDS, "AFFINE", tip="What the bones may do", flag="--kind", help="what the bones may do"
-    )
+    bone_kind = choice("Bone Kind", BONE_KINDS, "AFFINE", tip="What the bones may do", flag="--kind")
     max_influences = influences()
     iterations = count(
         "Iterations",
@@ -64,7 +55,6 @@ class SolverSettings(Settings):
         soft_most=200,
         tip="Rounds of improving bones, rest pose and weights in turn. More take longer and come closer",
         flag="--iterations",
-        help="rounds of improvement",
     )
     target_error = number(
         "Target Error",
@@ -75,7 +65,6 @@ class SolverSettings(Settings):
         "are given. 0 always uses that number. Residual shapes come on top",
         flag="--target-error",
         metavar="E",
-        help="E_RMS to reach with as few bones as possible, at most --bones (default: not used)",
     )
     optimize_rest_pose = switch(
         "Optimize Rest Pose",
@@ -92,7 +81,6 @@ class SolverSettings(Settings):
         tip="Number of keyed shape keys that correct what the bones leave over. Each takes as much memory as the mesh; "
         "10 often halve the error",
         flag="--residual-shapes",
-        help="number of keyed shape keys that correct what the bones leave over",
     )
     method = choice(
         "Method",
@@ -113,7 +101,6 @@ class PresetSettings(SolverSettings):
         False,
         tip="Put all bones under one at the object's origin, to move the result as a whole",
         flag="--root-bone",
-        help="put all bones under one at the object's origin",
     )
     joint_hierarchy = switch(
         "Joint Hierarchy",
@@ -121,7 +108,6 @@ class PresetSettings(SolverSettings):
         tip="Parent bones to those that they turn about, so that the result can be posed by hand. It plays the same. "
         "Bones that turn about no other stay free",
         flag="--joint-hierarchy",
-        help="parent bones to those that they turn about, to pose them by hand",
     )
     key_tolerance = number(
         "Key Tolerance",
@@ -132,15 +118,12 @@ class PresetSettings(SolverSettings):
         "errors are. 0 keeps a key at every frame",
         flag="--key-tolerance",
         metavar="T",
-        help="leave out keys as long as no vertex moves by more than T per mille of the mesh's size (default: 0)",
     )
 
 
 class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="convert"):
     selected_objects = switch(
-        "Selected Objects",
-        False,
-        tip="Convert all selected meshes to one armature, at the place of the active one",
+        "Selected Objects", False, tip="Convert all selected meshes to one armature, at the place of the active one"
     )
     on_result = choice(
         "Earlier Result",
@@ -163,7 +146,7 @@ class ConversionOptions:
 
     Frames: the scene's range where None. key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them
     all. root_bone: all bones are under one that stands still. joint_hierarchy: bones hang from those that they turn
-    about.
+    about. Raises BadSettings on a tolerance that makes no sense.
     """
 
     frame_start: int | None = None
@@ -172,6 +155,10 @@ class ConversionOptions:
     key_tolerance: float = 0.0
     root_bone: bool = False
     joint_hierarchy: bool = False
+
+    def __post_init__(self):
+        if not 0 <= self.key_tolerance < math.inf:
+            raise BadSettings(f"Key tolerance must be a number from 0 on, not {self.key_tolerance:g}")
 
 
 def for_pipeline(values: dict) -> tuple[object, ConversionOptions]:

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panel of Convert Animation to Skinning: settings, button, progress, and the figures of the result."""
+"""The panels of Convert Animation to Skinning: settings, button and progress; the figures of the result; the list of
+all conversions of the file."""
 
 from typing import NamedTuple
 
 import bpy
 from bl_ui.utils import PresetPanel
 from bpy.app.translations import pgettext_iface as iface_
+from bpy.props import IntProperty
 
-from ....blender import background, error_display
-from ....blender.conversion_figures import has_figures
-from ....blender.conversions import result_of
-from ....blender.job_checks import active_object
-from ....blender.lengths import length_text
-from ....blender.wording import sentence
-from ....ui.drawing import (
+from ...blender import background, error_display
+from ...blender.conversion_figures import REPORT_PROPERTY, has_figures
+from ...blender.conversions import conversions, index_of_conversion, places_of_conversions, result_of
+from ...blender.job_checks import active_object
+from ...blender.lengths import length_text
+from ...blender.visibility import make_active
+from ...blender.wording import sentence
+from ...ui.drawing import (
     SidebarPanel,
     draw_failure,
     draw_frame_range,
@@ -24,13 +27,13 @@ from ....ui.drawing import (
     named_row,
     split_layout,
 )
-from ..chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stands_for_source
-from ..conversion import shapes_note
-from ..error_plot import draw_error_plot
-from ..estimate import amount_text, estimate, work_of_settings
-from ..presets import SHIPPED, SUBDIR, user_folders
-from ..result import worst_frame
-from ..worst_mark import marked
+from .chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stands_for_source
+from .conversion import shapes_note
+from .error_plot import draw_error_plot
+from .estimate import amount_text, estimate, work_of_settings
+from .presets import SHIPPED, SUBDIR, user_folders
+from .result import worst_frame
+from .worst_mark import marked
 
 
 class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
@@ -116,42 +119,29 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         draw_rows(layout, figure_rows(figures, context.scene))
         for note in figures.get("notes", ()):
             draw_text(layout, context, sentence(note), "INFO")
-        parts = part_rows(figures)
-        if parts:
-            header, body = layout.panel("skinning_conversion_parts", default_closed=False)
-            header.label(text="E_RMS of the Objects")
-            if body is not None:
-                draw_rows(body, parts)
-        curve = curve_rows(figures)
-        if curve:
-            header, body = layout.panel("skinning_conversion_curve", default_closed=False)
-            header.label(text="Error over Bones")
-            if body is not None:
-                draw_curve(body, curve)
-        worst = worst_frame(figures)
-        if worst is not None:
-            header, body = layout.panel("skinning_conversion_frames", default_closed=False)
-            header.label(text="Error over Time")
-            if body is not None:
-                draw_error_plot(body, figures)
-                body.operator(
-                    "skinning.show_worst_frame",
-                    text=iface_("Go to Worst Frame, {frame:g}").format(frame=worst),
-                    icon="TIME",
-                    depress=marked(context, result) is not None,
-                )
-        header, body = layout.panel("skinning_conversion_time", default_closed=True)
-        header.label(text=iface_("Time: {seconds:.1f} s").format(seconds=sum(figures["seconds"].values())))
-        if body is not None:
+        parts, curve, worst = part_rows(figures), curve_rows(figures), worst_frame(figures)
+        if parts and (body := _section(layout, "parts", "E_RMS of the Objects")) is not None:
+            draw_rows(body, parts)
+        if curve and (body := _section(layout, "curve", "Error over Bones")) is not None:
+            draw_curve(body, curve)
+        if worst is not None and (body := _section(layout, "frames", "Error over Time")) is not None:
+            draw_error_plot(body, figures)
+            body.operator(
+                "skinning.show_worst_frame",
+                text=iface_("Go to Worst Frame, {frame:g}").format(frame=worst),
+                icon="TIME",
+                depress=marked(context, result) is not None,
+            )
+        text = iface_("Time: {seconds:.1f} s").format(seconds=sum(figures["seconds"].values()))
+        if (body := _section(layout, "time", text, closed=True)) is not None:
             draw_rows(body, [(iface_(name.title()), f"{value:.2f} s") for name, value in figures["seconds"].items()])
 
         row = named_row(layout, "Select")
-        for part, label in (
-            ("SOURCE", "Source"),
-            ("MESH", "Mesh"),
-            ("RIG", "Rig"),
+        for part, label, target in (
+            ("SOURCE", "Source", result.source),
+            ("MESH", "Mesh", result.mesh),
+            ("RIG", "Rig", result.rig),
         ):
-            target = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[part]
             cell = row.row(align=True)
             cell.enabled = target is not None
             cell.operator(
@@ -172,21 +162,19 @@ def draw_settings(layout, scene) -> None:
     row = column.row(align=True)
     row.prop(settings, "bone_count")
     row.operator("skinning.suggest_bones", text="", icon="LIGHT")
-    column.prop(settings, "target_error")
-    column.prop(settings, "bone_kind")
-    column.prop(settings, "max_influences")
-    column.prop(settings, "smoothness")
-    column.prop(settings, "joint_hierarchy")
+    for name in ("target_error", "bone_kind", "max_influences", "smoothness", "joint_hierarchy"):
+        column.prop(settings, name)
     draw_frame_range(layout, scene, settings)
-    header, body = layout.panel("skinning_conversion_advanced", default_closed=True)
-    header.label(text="Advanced")
-    if body is not None:
-        body.prop(settings, "iterations")
-        body.prop(settings, "optimize_rest_pose")
-        body.prop(settings, "residual_shapes")
-        body.prop(settings, "root_bone")
-        body.prop(settings, "key_tolerance")
-        body.prop(settings, "method")
+    if (body := _section(layout, "advanced", "Advanced", closed=True)) is not None:
+        for name in ("iterations", "optimize_rest_pose", "residual_shapes", "root_bone", "key_tolerance", "method"):
+            body.prop(settings, name)
+
+
+def _section(layout, name: str, label: str, closed: bool = False):
+    """The layout of a part that can be folded, None while it is."""
+    header, body = layout.panel(f"skinning_conversion_{name}", default_closed=closed)
+    header.label(text=label)
+    return body
 
 
 def objects_text(read: Chosen) -> str:
@@ -275,4 +263,113 @@ def draw_curve(layout, rows: list[CurveRow]) -> None:
         split.progress(factor=row.length, text=row.text)
 
 
-registry = [SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation, SKINNING_PT_conversion_result]
+class SKINNING_UL_conversions(bpy.types.UIList):
+    """Of all objects of the file, those that stand for a conversion"""
+
+    bl_idname = "SKINNING_UL_conversions"
+
+    def draw_item(self, context, layout, data, item, icon, active_data, active_property):
+        figures = item[REPORT_PROPERTY]
+        columns = layout.row()
+        columns.active = item.visible_get()
+        name = columns.split(factor=0.4)
+        name.label(text=item.name)
+        for text in conversion_cells(figures):
+            name.label(text=text)
+
+    def filter_items(self, context, data, property):
+        objects = getattr(data, property)
+        places, bit = places_of_conversions(), self.bitflag_filter_item
+        found = [objects[place] for place in places]
+        named = self.filter_name and bpy.types.UI_UL_list.filter_items_by_name(self.filter_name, bit, found, "name")
+        shown = [0] * len(objects)
+        for place, flag in zip(places, named or [bit] * len(places), strict=True):
+            shown[place] = flag
+        return shown, []
+
+
+def conversion_cells(figures) -> tuple[str, str, str]:
+    """E_RMS, bones and seconds of a conversion in a row of the list."""
+    seconds = sum(figures["seconds"].values())
+    return (
+        f"{figures['e_rms']:.2f}",
+        f"{figures['bone_count']}",
+        f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s",
+    )
+
+
+class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
+    bl_label = "Conversions"
+    bl_idname = "SKINNING_PT_conversions"
+
+    @classmethod
+    def poll(cls, context):
+        return bool(conversions())
+
+    def draw(self, context):
+        layout = self.layout
+        layout.enabled = background.running_job() is None
+        heads = layout.split(factor=0.4)
+        heads.label(text="Armature")
+        for text in ("E_RMS", "Bones", "Time"):
+            heads.label(text=text)
+        layout.template_list(
+            SKINNING_UL_conversions.bl_idname,
+            "",
+            bpy.data,
+            "objects",
+            context.scene,
+            "skinning_conversion_index",
+            rows=3,
+        )
+        result = result_of(context.view_layer.objects.active)
+        if result is None:
+            return
+        row = named_row(layout, "Show")
+        for show, label in (("SOURCE", "Source"), ("RESULT", "Result"), ("BOTH", "Both")):
+            row.operator("skinning.compare_result", text=label, depress=shown_of(result) == show).show = show
+        column = layout.column(align=True)
+        row = column.row(align=True).split(factor=0.65, align=True)
+        row.operator("skinning.convert_again", icon="FILE_REFRESH")
+        row.operator("skinning.convert_again", text="Replace").replace = True
+        column.operator("skinning.use_result_settings", icon="COPYDOWN")
+        column.operator("skinning.delete_result", icon="TRASH")
+
+
+def shown_of(result) -> str:
+    """Which of operators.SHOWN is what the view layer shows, "" where none is."""
+    sources, meshes = (any(ob.visible_get() for ob in objects) for objects in (result.sources, result.meshes))
+    return {(True, True): "BOTH", (True, False): "SOURCE", (False, True): "RESULT"}.get((sources, meshes), "")
+
+
+def _chosen(scene) -> int:
+    return index_of_conversion(bpy.context.view_layer.objects.active)
+
+
+def _choose(scene, index: int) -> None:
+    """Make the conversion's object the active one, as its row was clicked."""
+    if bpy.context.mode in {"OBJECT", "POSE"} and 0 <= index < len(bpy.data.objects):
+        make_active(bpy.context, bpy.data.objects[index])
+
+
+registry = [
+    SKINNING_PT_conversion_presets,
+    SKINNING_PT_convert_animation,
+    SKINNING_PT_conversion_result,
+    SKINNING_UL_conversions,
+    SKINNING_PT_conversions,
+]
+
+
+def register() -> None:
+    bpy.types.Scene.skinning_conversion_index = IntProperty(
+        name="Conversion",
+        description="The conversion whose object is the active one",
+        get=_chosen,
+        set=_choose,
+        options={"SKIP_SAVE"},
+    )
+
+
+def unregister() -> None:
+    del bpy.types.Scene.skinning_conversion_index
