@@ -6,8 +6,8 @@ import contextlib
 import shlex
 import time
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ...blender.animation.omissions import KINDS
 from ...blender.written_files import Target, identity, remove_halves
@@ -26,8 +26,8 @@ from ...ui.command_line.terminal import say, shown
 from ..convert import command as convert
 from ..convert.settings import CONVERT
 from .blender_child import LOG, Child, end, end_text
-from .shot_table import aligned, shot_row
 from .shots import Shot, add_shots, find_shots, numbered
+from .table import aligned, shot_row
 
 POLL_SECONDS = 0.05
 SKIPPED = "skipped"
@@ -40,7 +40,7 @@ _LATER = {"run_scripts": False}
 
 
 def add(commands) -> None:
-    convert_shots = commands.add_parser(
+    command = commands.add_parser(
         "convert-shots",
         help="turn the animations of many files into bones, weights and keyframes",
         description="Convert the same objects of many .blend files with the same settings, each in a Blender of its "
@@ -48,37 +48,29 @@ def add(commands) -> None:
         "done, with the same settings and from the same file, are skipped, so that the same command goes on where it "
         "was stopped.",
     )
-    add_shots(convert_shots)
-    convert_shots.add_argument(
-        "--output", type=WRITTEN, metavar="FOLDER", required=True, help="where to save the results"
+    add_shots(command)
+    command.add_argument("--output", type=WRITTEN, metavar="FOLDER", required=True, help="where to save the results")
+    command.add_argument("--overwrite", action="store_true", help="save over files in that folder, whoever wrote them")
+    command.add_argument(
+        "--jobs", type=whole_number, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
     )
-    convert_shots.add_argument(
-        "--overwrite", action="store_true", help="save over files in that folder, whoever wrote them"
-    )
-    convert_shots.add_argument(
-        "--jobs",
-        type=whole_number,
-        default=1,
-        metavar="N",
-        help="how many to convert at once (default: %(default)s)",
-    )
-    convert_shots.add_argument("--list", action="store_true", help="only print the shots with their numbers")
-    convert_shots.add_argument("--again", action="store_true", help="convert finished shots, too")
-    convert_shots.add_argument(
+    command.add_argument("--list", action="store_true", help="only print the shots with their numbers")
+    command.add_argument("--again", action="store_true", help="convert finished shots, too")
+    command.add_argument(
         "--on-failure",
         choices=("fail", "report"),
         default="fail",
         help="where shots fail: end with exit code 1 after the others, or with 0, as the reports say it "
         "(default: %(default)s)",
     )
-    convert_shots.add_argument(
+    command.add_argument(
         "--settings",
         default="",
         metavar="TEXT",
         help="more options of convert in one text, for render managers that cannot leave an option out",
     )
-    convert.add_settings(convert_shots.add_argument_group("what is made, as of convert"))
-    convert_shots.set_defaults(run=_run)
+    convert.add_settings(command.add_argument_group("what is made, as of convert"))
+    command.set_defaults(run=_run)
 
 
 def _run(options) -> Outcome:
@@ -92,8 +84,10 @@ def _run(options) -> Outcome:
         return Outcome([Row(f"{number}", str(shot.path)) for number, shot in shots.items()])
     for shot in shots.values():
         options.files.keep(shot.path, "a shot that is converted")
-    with _told_as_usage():
+    try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"The folder for the results cannot be made: {error}") from error
     places = {shot: _places(options, shot) for shot in shots.values()}
 
     rows = {}
@@ -182,8 +176,7 @@ def _is_earlier_failure(shot: Shot, report: dict) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Places:
+class _Places(NamedTuple):
     """Where the files of a shot go."""
 
     output: Target
@@ -255,7 +248,7 @@ class _Converting:
                 # Whatever else is in the way, the report that comes next cannot tell of it any more.
                 places.log.remove()
         shot.report.parent.mkdir(parents=True, exist_ok=True)
-        for place in (places.output, places.report, places.log):
+        for place in places:
             place.check()
         if places.output.allowed:
             arguments.append("--overwrite")
@@ -327,11 +320,3 @@ def _outcome(options, rows: dict[Shot, dict]) -> Outcome:
         exit_code=1 if failed and options.on_failure == "fail" else 0,
         message=f"{failed} of {len(rows)} shots failed" if failed else "",
     )
-
-
-@contextlib.contextmanager
-def _told_as_usage():
-    try:
-        yield
-    except OSError as error:
-        raise UsageError(f"The folder for the results cannot be made: {error}") from error

@@ -12,8 +12,8 @@ from ...ui.command_line.outcome import Outcome, Row
 from ...ui.command_line.report import DONE, text_bytes
 from ...ui.command_line.report_reading import UnreadableReport, read_report
 from ...ui.command_line.terminal import say
-from .shot_table import MISSING, TABLE, UNREADABLE, aligned, comma_separated, row_without_report, shot_row
 from .shots import add_choice, find_shots, numbered
+from .table import MISSING, TABLE, UNREADABLE, aligned, comma_separated, row_without_report, shot_row
 
 
 def add(commands) -> None:
