@@ -74,13 +74,13 @@ class Setting:
         value = getattr(owner, name)
         return int(value) if self.of_numbers else value
 
-    def as_property(self, limit: str, **more):
+    def as_property(self, limit: str, remembered: bool = False, **more):
         """The property for Blender; ``more``: of its keywords."""
         keywords = {"name": self.label, "description": self.tip, "default": self.default, **self.more, **more}
         for end, value in (("min", self.least), ("max", self.most)):
             if value is not None:
                 keywords[end if limit == HARD else f"soft_{end}"] = value
-        keywords["options"] = {"SKIP_SAVE"} | self.more.get("options", set())
+        keywords["options"] = (set() if remembered else {"SKIP_SAVE"}) | self.more.get("options", set())
         return getattr(bpy.props, f"{self.kind}Property")(**keywords)
 
     def add_option(self, command: argparse.ArgumentParser) -> None:
@@ -204,7 +204,8 @@ class Settings:
 
     stored: where they are kept, a path below the scene or what ``fill`` is told, "" for nowhere; what is inherited
     stays where it is. frames: what is done with a range of frames, as in "measure", "" where there is none. one_of:
-    settings of which the command line must have one and only one.
+    settings of which the command line must have one and only one. remembered: an operator has those that it was called
+    with last, as a dialog's should be.
     """
 
     declared: dict[str, Setting] = {}
@@ -212,6 +213,7 @@ class Settings:
     stored = ""
     frames = ""
     one_of: tuple[str, ...] = ()
+    remembered = False
 
     def __init_subclass__(cls, stored: str = "", frames: str = "", one_of: tuple[str, ...] = (), **given):
         super().__init_subclass__(**given)
@@ -244,7 +246,7 @@ class Settings:
     @classmethod
     def operator_annotations(cls) -> dict:
         """The properties of an operator."""
-        return {each: setting.as_property(SOFT) for each, setting in cls.declared.items()}
+        return {each: setting.as_property(SOFT, cls.remembered) for each, setting in cls.declared.items()}
 
     @classmethod
     def fill(

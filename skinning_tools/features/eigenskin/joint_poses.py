@@ -13,7 +13,8 @@ from ...blender import actions
 from ...blender.animation.simulations import ShortCache, short_caches_behind
 from ...blender.records import read_record, write_record
 from ...blender.wording import counted
-from ...core.errors import BadScene, BadSettings
+from ...core.errors import BadScene
+from .settings import PoseRange
 
 ENDING = "example poses"
 
@@ -26,38 +27,6 @@ _ROTATION_PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_
 
 # Blender cuts longer names of markers.
 _LONGEST_NAME = 63
-
-
-@dataclass(frozen=True)
-class PoseRange:
-    """How far joints turn and how fast. Angles in radians.
-
-    axes: of the bone's own space. steps: poses from rest to each end of the range. frames_per_pose: from one pose to
-    the next. hold_frames: how long each pose is held. use_limits: the bone's own limits instead of the angles.
-    """
-
-    axes: tuple[bool, bool, bool] = (True, False, False)
-    angle_min: float = -math.pi / 2
-    angle_max: float = math.pi / 2
-    use_limits: bool = False
-    steps: int = 3
-    frames_per_pose: int = 10
-    hold_frames: int = 0
-    frame_start: int = 1
-
-    def check(self) -> None:
-        """Raises BadSettings."""
-        if not any(self.axes):
-            raise BadSettings("No axis is chosen. Choose the axes about which the bones are to turn")
-        if self.angle_max < self.angle_min:
-            raise BadSettings(
-                f"The range is inside out: from {math.degrees(self.angle_min):g}° to {math.degrees(self.angle_max):g}°"
-            )
-        for name, value in (("Steps", self.steps), ("Frames per Pose", self.frames_per_pose)):
-            if value < 1:
-                raise BadSettings(f"{name} must be at least 1, not {value}")
-        if self.hold_frames < 0:
-            raise BadSettings(f"The frames to hold a pose must not be negative, not {self.hold_frames}")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The examples of an EigenSkin, Pose Joints, the build, and what is done with the corrections afterwards."""
 
-import math
-from dataclasses import fields
-
 import bpy
-from bpy.props import BoolProperty, BoolVectorProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 
 from ...blender import error_display
 from ...blender.bone_selection import named_bones
@@ -15,12 +12,12 @@ from ...blender.object_checks import check_mode
 from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
 from ...ui.boundary import Checked, Immediate
-from ...ui.jobs import SkinningJob
+from ...ui.jobs import SkinningJob, WithSettings
 from ...ui.settings import RANGE_NAMES
 from . import bake, build, example_mirror, example_pose, example_sources, joint_poses, writer
 from .examples import check_storable, remove_example
 from .record import check_present
-from .settings import KIND_ITEMS, BakeSettings, BuildSettings, FrameSettings
+from .settings import KIND_ITEMS, BakeSettings, BuildSettings, FrameSettings, PoseRange
 
 SOURCES = tuple(item for item in KIND_ITEMS if item[0] != "FRAMES")
 HEAT_MAPS = (
@@ -186,49 +183,19 @@ class SKINNING_OT_eigenskin_mirror(Immediate, bpy.types.Operator):
         return example_mirror.mirror_examples(context, object, self.direction).summary()
 
 
-class SKINNING_OT_eigenskin_pose_joints(Immediate, bpy.types.Operator):
+class SKINNING_OT_eigenskin_pose_joints(WithSettings, Immediate, bpy.types.Operator):
     """Key each selected bone through its range, one at a time, for a simulation or a sculptor to fill in the shapes"""
 
     bl_idname = "skinning.eigenskin_pose_joints"
     bl_label = "Pose Joints"
+
+    settings = PoseRange
 
     bone_names: StringProperty(
         name="Bones",
         description="Names of the bones, separated by commas. Empty stands for the selected ones",
         options={"SKIP_SAVE", "HIDDEN"},
     )
-    axes: BoolVectorProperty(
-        name="Axes",
-        description="Axes of the bone's own space to turn about. Axes whose rotation is locked are left out",
-        size=3,
-        subtype="XYZ",
-        default=(True, False, False),
-    )
-    angle_min: FloatProperty(name="From", description="Smallest angle", default=-math.pi / 2, subtype="ANGLE")
-    angle_max: FloatProperty(name="To", description="Largest angle", default=math.pi / 2, subtype="ANGLE")
-    use_limits: BoolProperty(
-        name="Use Limits",
-        description="Where a bone has a Limit Rotation constraint or limits for IK, turn it so far instead",
-        default=False,
-    )
-    steps: IntProperty(
-        name="Steps", description="Poses from rest to each end of the range", default=3, soft_min=1, soft_max=10
-    )
-    frames_per_pose: IntProperty(
-        name="Frames per Pose",
-        description="Frames from one pose to the next",
-        default=10,
-        soft_min=1,
-        soft_max=100,
-    )
-    hold_frames: IntProperty(
-        name="Hold",
-        description="Frames that each pose is held, so that a simulation settles",
-        default=0,
-        soft_min=0,
-        soft_max=100,
-    )
-    frame_start: IntProperty(name="Frame Start", description="First frame, in the rest pose", default=1)
 
     @staticmethod
     def require(context, object):
@@ -263,8 +230,7 @@ class SKINNING_OT_eigenskin_pose_joints(Immediate, bpy.types.Operator):
     def _chosen(self, object) -> tuple:
         """The armature, the names of its bones, and how to turn them."""
         armature = armature_at(object)
-        given = {each.name: getattr(self, each.name) for each in fields(joint_poses.PoseRange)}
-        return armature, named_bones(armature, self.bone_names), joint_poses.PoseRange(**given)
+        return armature, named_bones(armature, self.bone_names), PoseRange(**self.settings.of_operator(self))
 
 
 class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):

@@ -14,7 +14,8 @@ from bpy.props import (
     StringProperty,
 )
 
-from ...ui.settings import Settings, angle, count, name, number, switch
+from ...core.errors import BadSettings
+from ...ui.settings import Setting, Settings, angle, count, name, number, switch
 
 KIND_ITEMS = (
     ("EVALUATED", "This Mesh", "The mesh as all its modifiers show it", "MOD_ARMATURE", 0),
@@ -115,6 +116,47 @@ class CommandSettings(BuildSettings, frames="read"):
 
 class BakeSettings(Settings, frames="key"):
     """The scene's range where nothing else is said."""
+
+
+class PoseRange(Settings):
+    """How far joints turn and how fast."""
+
+    remembered = True
+
+    axes = Setting(
+        "BoolVector",
+        "Axes",
+        "Axes of the bone's own space to turn about. Axes whose rotation is locked are left out",
+        (True, False, False),
+        more={"size": 3, "subtype": "XYZ"},
+    )
+    angle_min = angle("From", -math.pi / 2, tip="Smallest angle")
+    angle_max = angle("To", math.pi / 2, tip="Largest angle")
+    use_limits = switch(
+        "Use Limits",
+        False,
+        tip="Where a bone has a Limit Rotation constraint or limits for IK, turn it so far instead",
+    )
+    steps = count("Steps", 3, least=1, soft_most=10, tip="Poses from rest to each end of the range")
+    frames_per_pose = count("Frames per Pose", 10, least=1, soft_most=100, tip="Frames from one pose to the next")
+    hold_frames = count(
+        "Hold", 0, least=0, soft_most=100, tip="Frames that each pose is held, so that a simulation settles"
+    )
+    frame_start = count("Frame Start", 1, soft_most=None, tip="First frame, in the rest pose")
+
+    def check(self) -> None:
+        """Raises BadSettings."""
+        if not any(self.axes):
+            raise BadSettings("No axis is chosen. Choose the axes about which the bones are to turn")
+        if self.angle_max < self.angle_min:
+            raise BadSettings(
+                f"The range is inside out: from {math.degrees(self.angle_min):g}° to {math.degrees(self.angle_max):g}°"
+            )
+        for label, value in (("Steps", self.steps), ("Frames per Pose", self.frames_per_pose)):
+            if value < 1:
+                raise BadSettings(f"{label} must be at least 1, not {value}")
+        if self.hold_frames < 0:
+            raise BadSettings(f"The frames to hold a pose must not be negative, not {self.hold_frames}")
 
 
 class SkinningEigenskinExample(bpy.types.PropertyGroup):
