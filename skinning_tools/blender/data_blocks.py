@@ -35,6 +35,11 @@ def clear_shape_keys(object) -> None:
         bpy.data.batch_remove([keys])
 
 
+def joined_name(stem: str, ending: str) -> str:
+    """``stem`` and ``ending``, where Blender has room for 63 bytes. Too long a stem is cut."""
+    return stem.encode()[: 63 - len(ending.encode())].decode(errors="ignore") + ending
+
+
 def with_ending(name: str, ending: str) -> str:
     """``name``, an underscore and ``ending``, cut so that Blender's number and the longest ending fit after it."""
     # One byte is the C string's end, and Blender's numbers want room too.

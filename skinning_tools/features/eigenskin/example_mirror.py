@@ -22,11 +22,6 @@ from .examples import (
     store_example,
 )
 
-DIRECTIONS = (
-    ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
-    ("RIGHT_TO_LEFT", "Right to Left", "Make examples of the left side from those of the right side"),
-)
-
 # Across X, as Blender mirrors poses.
 _FLIP = np.diag([-1.0, 1.0, 1.0])
 

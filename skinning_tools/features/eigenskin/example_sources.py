@@ -244,16 +244,7 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: 
     differences = []
     with all_or_none(skin.armature):
         for reading in readings:
-            store_example(
-                skin,
-                reading.name,
-                kind,
-                reading.rotations,
-                reading.matrices,
-                reading.shape,
-                reading.frame,
-                channels=reading.channels,
-            )
+            store_example(skin, kind=kind, **vars(reading))
             plain = skin_frame(skin.rest, skin.bones, skin.weights, reading.matrices)
             differences.append(float(np.linalg.norm((reading.shape - plain) @ stretch.T, axis=1).max()))
     names = replace_examples(skin.armature, older, [reading.name for reading in readings])

@@ -11,6 +11,7 @@ from mathutils import Matrix
 
 from ...blender import actions
 from ...blender.animation.simulations import ShortCache, short_caches_behind
+from ...blender.data_blocks import joined_name
 from ...blender.records import read_record, write_record
 from ...blender.wording import counted
 from ...core.errors import BadScene
@@ -24,9 +25,6 @@ _RECORD = "skinning_example_poses"
 _AXES = "XYZ"
 _NEARLY_REST = math.radians(0.25)
 _ROTATION_PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
-
-# Blender cuts longer names of markers.
-_LONGEST_NAME = 63
 
 
 @dataclass(frozen=True)
@@ -258,6 +256,4 @@ def _put_aside(scene, armature) -> str:
 
 
 def _marker_name(bone_name: str, turn: _Turn) -> str:
-    ending = f" {_AXES[turn.axis]} {round(math.degrees(turn.angle)):+d}°"
-    room = _LONGEST_NAME - len(ending.encode())
-    return bone_name.encode()[:room].decode(errors="ignore") + ending
+    return joined_name(bone_name, f" {_AXES[turn.axis]} {round(math.degrees(turn.angle)):+d}°")

@@ -12,12 +12,12 @@ from ...blender.object_checks import check_mode
 from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
 from ...ui.boundary import Checked, Immediate
-from ...ui.jobs import SkinningJob, WithSettings
+from ...ui.jobs import AtOnce, SkinningJob, WithSettings
 from ...ui.settings import RANGE_NAMES
 from . import bake, build, example_mirror, example_pose, example_sources, joint_poses, writer
 from .examples import check_storable, remove_example
 from .record import check_present
-from .settings import KIND_ITEMS, BakeSettings, BuildSettings, FrameSettings, PoseRange
+from .settings import KIND_ITEMS, BakeSettings, BuildSettings, FrameSettings, MirrorSettings, PoseRange
 
 SOURCES = tuple(item for item in KIND_ITEMS if item[0] != "FRAMES")
 HEAT_MAPS = (
@@ -164,23 +164,15 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
         return ""
 
 
-class SKINNING_OT_eigenskin_mirror(Immediate, bpy.types.Operator):
+class SKINNING_OT_eigenskin_mirror(AtOnce, bpy.types.Operator):
     """Make examples of one side of the body from those of the other. Older ones of the same poses are replaced"""
 
     bl_idname = "skinning.eigenskin_mirror"
     bl_label = "Mirror Examples"
 
-    direction: EnumProperty(
-        name="Direction",
-        description="From which side to which, by the names of bones",
-        items=example_mirror.DIRECTIONS,
-        default="LEFT_TO_RIGHT",
-    )
-
+    settings = MirrorSettings
     require = staticmethod(example_sources.check_addable)
-
-    def act(self, context, object):
-        return example_mirror.mirror_examples(context, object, self.direction).summary()
+    work = staticmethod(example_mirror.mirror_examples)
 
 
 class SKINNING_OT_eigenskin_pose_joints(WithSettings, Immediate, bpy.types.Operator):

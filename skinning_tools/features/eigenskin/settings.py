@@ -15,13 +15,17 @@ from bpy.props import (
 )
 
 from ...core.errors import BadSettings
-from ...ui.settings import Setting, Settings, angle, count, name, number, switch
+from ...ui.settings import Setting, Settings, angle, choice, count, name, number, switch
 
 KIND_ITEMS = (
     ("EVALUATED", "This Mesh", "The mesh as all its modifiers show it", "MOD_ARMATURE", 0),
     ("MESH", "Other Mesh", "Another selected mesh with the same vertices, where it is in the scene", "MESH_DATA", 1),
     ("SHAPE_KEY", "Shape Key", "A shape key of the mesh, moved by the bones as they are", "SHAPEKEY_DATA", 2),
     ("FRAMES", "Frame", "A frame of an animation or a simulation", "TIME", 3),
+)
+DIRECTIONS = (
+    ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
+    ("RIGHT_TO_LEFT", "Right to Left", "Make examples of the left side from those of the right side"),
 )
 
 
@@ -116,6 +120,12 @@ class CommandSettings(BuildSettings, frames="read"):
 
 class BakeSettings(Settings, frames="key"):
     """The scene's range where nothing else is said."""
+
+
+class MirrorSettings(Settings):
+    remembered = True
+
+    direction = choice("Direction", DIRECTIONS, "LEFT_TO_RIGHT", tip="From which side to which, by the names of bones")
 
 
 class PoseRange(Settings):

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ...blender.actions import value_path
+from ...blender.data_blocks import joined_name
 from ...blender.look_ups import users_of
 from ...blender.object_checks import check_mode, check_own_mesh, object_label
 from ...blender.records import EIGENSKIN, has_eigenskin
@@ -41,9 +42,6 @@ NORMAL_ENDING = " normal"
 
 # What new things are called until those that they replace are gone.
 _TEMPORARY = "skinning_eigenskin"
-
-# Bytes of names of shape keys, vertex groups and attributes.
-_LONGEST_NAME = 63
 
 # Singular values that the record has beyond those of the components: a panel reads it at each redraw.
 _FURTHER_VALUES = 12
@@ -331,8 +329,7 @@ def _free_name(stem: str, ending: str, taken: set[str]) -> str:
     """``stem`` and ``ending``, with a number between them where that name is taken. Too long a stem is cut."""
     number = ""
     while True:
-        room = _LONGEST_NAME - len((number + ending).encode())
-        name = stem.encode()[:room].decode(errors="ignore") + number + ending
+        name = joined_name(stem, number + ending)
         if name not in taken:
             return name
         number = f".{int(number[1:] or 0) + 1:03}"

@@ -11,6 +11,7 @@ import bpy
 from ...blender.armatures import bones_edited, check_armature, drivers_of, remove_bones
 from ...blender.bone_selection import named_bones
 from ...blender.character import armature_at
+from ...blender.data_blocks import joined_name
 from ...blender.records import read_record, write_record
 
 LINKS, TWIST, BULGE = "LINKS", "TWIST", "BULGE"
@@ -23,7 +24,6 @@ PALETTE = "THEME09"
 
 # On helper bones and on their bone collection.
 _KEY = "skinning_helper"
-_LONGEST_NAME = 63
 _SEPARATORS = " ._-"
 
 
@@ -174,9 +174,7 @@ def helper_name(bone: str, word: str) -> str:
     head = bone[:same].rstrip(_SEPARATORS) if flipped != bone else bone
     side = bone[len(head) :] if head and head != bone else ""
     head = head if side else bone
-    ending = f"_{word}{side}"
-    room = _LONGEST_NAME - len(ending.encode())
-    return head.encode()[:room].decode(errors="ignore") + ending
+    return joined_name(head, f"_{word}{side}")
 
 
 def free_names(armature, meshes, bone: str, word: str, count: int, taken) -> list[str]:
