@@ -68,16 +68,6 @@ class SkinningJob(WithSettings):
         """The line to report."""
         return result.summary()
 
-    def fill(self, names, source) -> None:
-        """Take the properties ``names`` from ``source`` where the caller has not set them."""
-        for name in names:
-            if not self.properties.is_property_set(name):
-                setattr(self, name, getattr(source, name))
-
-    def given(self, names) -> dict:
-        """Those of the properties ``names`` that the caller has set, or ``prepare``, with their values."""
-        return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
-
     def execute(self, context):
         with reported(self):
             result = background.drain(self.steps(context))

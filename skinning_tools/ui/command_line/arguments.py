@@ -149,32 +149,6 @@ def add_enumeration(command, name: str, items, default, help: str) -> None:
     )
 
 
-def add_bone_kind(command, *kinds: str) -> None:
-    """One of ``kinds``; the first where nothing is said."""
-    items = [(kind,) for kind in kinds]
-    add_enumeration(command, "--kind", items, kinds[0], "what the bones may do (default: %(default)s)")
-
-
-def add_influences(command) -> None:
-    command.add_argument(
-        "--influences",
-        type=whole_number,
-        default="4",
-        metavar="N",
-        help="most bones that may move one vertex (default: %(default)s)",
-    )
-
-
-def add_smoothness(command) -> None:
-    command.add_argument(
-        "--smoothness",
-        type=number,
-        default="0.0",
-        metavar="S",
-        help="from 0 to 1: how much of the error may be given for smooth weights (default: %(default)s)",
-    )
-
-
 def add_range(command, of: str = "") -> None:
     """First and last frame; ``of``, what they are frames of."""
     command.add_argument(
