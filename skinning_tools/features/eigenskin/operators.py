@@ -2,7 +2,7 @@
 """The examples of an EigenSkin, Pose Joints, the build, and what is done with the corrections afterwards."""
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ...blender import error_display
 from ...blender.bone_selection import named_bones
@@ -17,7 +17,16 @@ from ...ui.settings import RANGE_NAMES
 from . import bake, build, example_mirror, example_pose, example_sources, joint_poses, writer
 from .examples import check_storable, remove_example
 from .record import check_present
-from .settings import KIND_ITEMS, BakeSettings, BuildSettings, FrameSettings, MirrorSettings, PoseRange
+from .settings import (
+    KIND_ITEMS,
+    BakeSettings,
+    BuildSettings,
+    ExampleSettings,
+    FrameSettings,
+    MirrorSettings,
+    PoseRange,
+    RemovalSettings,
+)
 
 SOURCES = tuple(item for item in KIND_ITEMS if item[0] != "FRAMES")
 HEAT_MAPS = (
@@ -71,10 +80,10 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
     work = staticmethod(example_sources.add_frames)
 
     def prepare(self, context):
-        """In place of the scene's range, fill that of the poses that are marked."""
+        """As for any job, but the range of the marked poses takes the place of the scene's."""
         armature = armature_at(active_object(context))
-        marked = armature.skinning_eigenskin.use_scene_range
-        self.settings.fill(self, context.scene, armature, but=RANGE_NAMES if marked else ())
+        of_scene = armature.skinning_eigenskin.use_scene_range
+        self.settings.fill(self, context.scene, armature, but=RANGE_NAMES if of_scene else ())
         whole = example_sources.default_range(context.scene, self.use_markers)
         for name, value in zip(RANGE_NAMES, whole, strict=True):
             if not self.properties.is_property_set(name):
@@ -84,14 +93,8 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
         return result.summary(context.scene)
 
 
-class _TakesExample(Immediate):
-    """Mix-in of what works on an example of the active armature, and which one that is."""
-
-    __annotations__ = {
-        "index": IntProperty(
-            name="Index", description="Place in the list, -1 for the active example", default=-1, options={"SKIP_SAVE"}
-        )
-    }
+class _TakesExample(WithSettings, Immediate):
+    """Mix-in of what works on an example of the active armature."""
 
     @staticmethod
     def require(context, object):
@@ -120,11 +123,7 @@ class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
     bl_idname = "skinning.eigenskin_remove_example"
     bl_label = "Remove Example"
 
-    __annotations__ = _TakesExample.__annotations__ | {
-        "remove_all": BoolProperty(
-            name="All", description="Remove all examples of the list", default=False, options={"SKIP_SAVE"}
-        )
-    }
+    settings = RemovalSettings
 
     def act(self, context, object):
         armature = self.require(context, object)
@@ -147,7 +146,7 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
     bl_idname = "skinning.eigenskin_apply_pose"
     bl_label = "Show Pose"
 
-    __annotations__ = dict(_TakesExample.__annotations__)
+    settings = ExampleSettings
 
     def act(self, context, object):
         armature = self.require(context, object)

@@ -122,6 +122,14 @@ class BakeSettings(Settings, frames="key"):
     """The scene's range where nothing else is said."""
 
 
+class ExampleSettings(Settings):
+    index = count("Index", -1, soft_most=None, tip="Place in the list, -1 for the active example")
+
+
+class RemovalSettings(ExampleSettings):
+    remove_all = switch("All", False, tip="Remove all examples of the list")
+
+
 class MirrorSettings(Settings):
     remembered = True
 
