@@ -175,17 +175,16 @@ def convert(name: str, variant: dict) -> dict:
 
     import skinning_tools
     from skinning_tools.features.convert import conversion, estimate
-    from skinning_tools.features.convert.settings import ConversionOptions
+    from skinning_tools.features.convert.settings import ConvertSettings
 
     bpy.ops.wm.read_factory_settings(use_empty=True)
     skinning_tools.register()
     with tempfile.TemporaryDirectory() as folder:
         source = _cloth(int(name.split()[1])) if name.startswith("cloth") else _cached(name, Path(folder))
         bpy.context.view_layer.update()
-        settings = Settings(**without_keys(variant))
-        options = ConversionOptions(key_tolerance=variant.get("key_tolerance", 0.0))
-        work = estimate.work_of(bpy.context, [source], settings, options)
-        steps = conversion.convert(bpy.context, [source], settings, options)
+        settings = ConvertSettings(**variant)
+        work = estimate.work_of(bpy.context, [source], settings)
+        steps = conversion.convert(bpy.context, [source], settings)
         seconds, before, stage = dict.fromkeys(STAGES.values(), 0.0), time.process_time(), "read"
         begin = time.perf_counter()
         for _, text in steps:

@@ -144,14 +144,14 @@ def test_hidden_object(scene):
 
 def test_excluded_object(scene):
     """An excluded object cannot be the active one, so it is refused where a script names it."""
-    from skinning_tools.core.decomposition import Settings
     from skinning_tools.core.errors import BadScene
     from skinning_tools.features.convert.conversion import convert as pipeline
+    from skinning_tools.features.convert.settings import ConvertSettings
 
     ob = moving_meshes.waving_grid()
     scenes.moved_to("Away", ob)
     bpy.context.view_layer.layer_collection.children["Away"].exclude = True
-    refusals.refused(lambda: next(pipeline(bpy.context, [ob], Settings())), '"Flag" is excluded', error=BadScene)
+    refusals.refused(lambda: next(pipeline(bpy.context, [ob], ConvertSettings())), '"Flag" is excluded', error=BadScene)
 
 
 def test_zero_scale(scene):

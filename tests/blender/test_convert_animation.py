@@ -16,6 +16,7 @@ from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.errors import BadScene
 from skinning_tools.features.convert import conversion, rig_writer
 from skinning_tools.features.convert.chosen_sources import reason_not_to_convert
+from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -27,9 +28,7 @@ def scene():
 
 
 def settings(**given):
-    from skinning_tools.core.decomposition import Settings
-
-    return Settings(**{"bone_count": 5, "iterations": 3} | given)
+    return ConvertSettings(**{"bone_count": 5, "iterations": 3} | given)
 
 
 def conversion_steps(ob, **given):

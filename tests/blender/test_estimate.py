@@ -13,7 +13,7 @@ from skinning_tools.core.errors import NotEnoughMemory
 from skinning_tools.core.run_time import Work, forget_pace, learn_pace, stage_seconds
 from skinning_tools.features.convert import estimate
 from skinning_tools.features.convert.estimate import spread, work_of, work_of_settings
-from skinning_tools.features.convert.settings import ConversionOptions
+from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -55,24 +55,24 @@ def test_the_session_learns_how_fast_the_machine_is(scene):
 
 def test_what_there_is_to_do(scene):
     flag = moving_meshes.waving_grid()
-    work = work_of(bpy.context, [flag], Settings(), ConversionOptions(1, 20, 2))
+    work = work_of(bpy.context, [flag], ConvertSettings(frame_start=1, frame_end=20, frame_step=2))
     # Shape keys are read at once.
     assert (work.frame_count, work.vertex_count, work.played, work.simulated) == (10, 63, 0, 0)
     subdivided = flag.modifiers.new("Subdivision", "SUBSURF")
     bpy.context.view_layer.update()
-    work = work_of(bpy.context, [flag], Settings(), ConversionOptions())
+    work = work_of(bpy.context, [flag], ConvertSettings())
     assert work.played == work.frame_count == 8
     assert work.vertex_count == len(scenes.evaluated_positions(flag)) > 63
     subdivided.show_viewport = False
     bar = moving_meshes.twisting_bar()
     bpy.context.view_layer.update()
-    assert work_of(bpy.context, [flag, bar], Settings(), ConversionOptions()).vertex_count == 126
+    assert work_of(bpy.context, [flag, bar], ConvertSettings()).vertex_count == 126
 
 
 def test_a_simulation_is_played_from_its_start(scene):
     cloth = scenes.grid()
     scenes.cloth(cloth)
-    work = work_of(bpy.context, [cloth], Settings(), ConversionOptions(101, 110))
+    work = work_of(bpy.context, [cloth], ConvertSettings(frame_start=101, frame_end=110))
     assert (work.frame_count, work.played) == (10, 110)
     assert work.simulated == 110 * len(cloth.data.vertices)
     without = Work(work.frame_count, work.vertex_count, work.settings, work.played)

@@ -7,9 +7,8 @@ import pytest
 
 from skinning_tools.blender import actions
 from skinning_tools.core.animation import ErrorMeter, unit_scale
-from skinning_tools.core.decomposition import Settings
 from skinning_tools.features.convert import conversion
-from skinning_tools.features.convert.settings import ConversionOptions
+from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -132,7 +131,7 @@ def test_tolerances_that_make_no_sense(scene, tolerance):
 def test_cancelled_it_leaves_nothing(scene):
     source = moving_meshes.waving_grid()
     before = moving_meshes.state()
-    steps = conversion.convert(bpy.context, [source], Settings(4, iterations=2), ConversionOptions(key_tolerance=1.0))
+    steps = conversion.convert(bpy.context, [source], ConvertSettings(bone_count=4, iterations=2, key_tolerance=1.0))
     assert any(text.startswith("Reducing keys") for _, text in steps)
     steps.close()
     assert moving_meshes.state() == before
@@ -140,8 +139,8 @@ def test_cancelled_it_leaves_nothing(scene):
 
 def test_progress_never_goes_back(scene):
     source = moving_meshes.waving_grid()
-    settings = Settings(8, iterations=2, target_error=5.0, residual_shapes=2)
-    steps = conversion.convert(bpy.context, [source], settings, ConversionOptions(key_tolerance=1.0))
+    settings = ConvertSettings(bone_count=8, iterations=2, target_error=5.0, residual_shapes=2, key_tolerance=1.0)
+    steps = conversion.convert(bpy.context, [source], settings)
     fractions = [fraction for fraction, _ in steps]
     assert fractions == sorted(fractions)
     assert fractions[-1] <= 1
@@ -149,7 +148,7 @@ def test_progress_never_goes_back(scene):
 
 def test_the_report_counts_keys(scene):
     source = moving_meshes.waving_grid()
-    steps = conversion.convert(bpy.context, [source], Settings(4, iterations=2), ConversionOptions(key_tolerance=5.0))
+    steps = conversion.convert(bpy.context, [source], ConvertSettings(bone_count=4, iterations=2, key_tolerance=5.0))
     result, _ = scenes.drain(steps)
     assert f"{result.keys.after:,} of {result.keys.before:,} keys" in result.summary()
     assert result.keys.after < result.keys.before

@@ -12,6 +12,7 @@ from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.features.convert import conversion, residual_keys, rig_writer
 from skinning_tools.features.convert.panel import SKINNING_PT_convert_animation
+from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, panel_recorder
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -133,11 +134,9 @@ def test_the_result_is_converted_again(scene):
 
 @pytest.mark.parametrize("stage", ["Solving", "Writing", "Measuring"])
 def test_cancelled_it_leaves_nothing(scene, stage):
-    from skinning_tools.core.decomposition import Settings
-
     source = moving_meshes.waving_grid()
     before = moving_meshes.state()
-    steps = conversion.convert(bpy.context, [source], Settings(4, iterations=3, residual_shapes=3))
+    steps = conversion.convert(bpy.context, [source], ConvertSettings(bone_count=4, iterations=3, residual_shapes=3))
     assert any(text.startswith(stage) for _, text in steps)
     steps.close()
     assert moving_meshes.state() == before

@@ -11,11 +11,10 @@ from skinning_tools import command_line
 from skinning_tools.blender import background
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.core import memory
-from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadScene
 from skinning_tools.features.convert import conversion
 from skinning_tools.features.convert.chosen_sources import reason_not_to_convert
-from skinning_tools.features.convert.settings import ConversionOptions
+from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.several_scenes import FRAMES, add, character, convert, measured, played, select, skinned_of
 
@@ -95,7 +94,7 @@ def test_hidden(scene):
     body, clothes, eye = character()
     eye.hide_viewport = True
     with pytest.raises(BadScene, match='"Eye" is hidden'):
-        background.drain(conversion.convert(bpy.context, (body, clothes, eye), Settings()))
+        background.drain(conversion.convert(bpy.context, (body, clothes, eye), ConvertSettings()))
     # What is hidden is not selected.
     convert()
     assert [part["source"] for part in bpy.data.objects["Body_rig"]["skinning_report"]["parts"]] == ["Body", "Clothes"]
@@ -224,8 +223,8 @@ def test_cancelled_in_any_stage_leaves_nothing(scene, stage):
     body, *others = character()
     scene.frame_set(3, subframe=0.5)
     before = moving_meshes.state()
-    settings = Settings(bone_count=5, iterations=3, residual_shapes=2)
-    steps = conversion.convert(bpy.context, (body, *others), settings, ConversionOptions(key_tolerance=1.0))
+    settings = ConvertSettings(bone_count=5, iterations=3, residual_shapes=2, key_tolerance=1.0)
+    steps = conversion.convert(bpy.context, (body, *others), settings)
     assert any(text.startswith(stage) for _, text in steps)
     steps.close()
     assert moving_meshes.state() == before
@@ -233,7 +232,7 @@ def test_cancelled_in_any_stage_leaves_nothing(scene, stage):
 
 def test_one_of_them_deleted_is_said(scene):
     body, clothes, eye = character()
-    steps = conversion.convert(bpy.context, (body, clothes, eye), Settings(bone_count=5))
+    steps = conversion.convert(bpy.context, (body, clothes, eye), ConvertSettings(bone_count=5))
     assert any(text.startswith("Solving") for _, text in steps)
     bpy.data.objects.remove(eye)
     left = scenes.data_blocks()

@@ -15,6 +15,7 @@ from skinning_tools.core.curve_picture import HEIGHT, WIDTH, curve_picture
 from skinning_tools.core.decomposition.target_error import CurvePoint
 from skinning_tools.features.convert import conversion
 from skinning_tools.features.convert.panel import curve_rows, figure_rows
+from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -254,6 +255,4 @@ def test_any_curve_can_be_drawn(points, target):
 
 
 def _settings(count, target):
-    from skinning_tools.core.decomposition import Settings
-
-    return Settings(count, iterations=5, target_error=target)
+    return ConvertSettings(bone_count=count, iterations=5, target_error=target)

@@ -71,8 +71,8 @@ def undone(count: int, folder: Path) -> dict:
 
 def refused(count: int, folder: Path) -> dict:
     """None comes to an end: the object is deleted, or the solver cannot, in the midst of the work."""
-    from skinning_tools.core.decomposition import Settings
     from skinning_tools.features.convert.conversion import convert
+    from skinning_tools.features.convert.settings import ConvertSettings
 
     source = _source()
     before = _numbers()
@@ -81,7 +81,7 @@ def refused(count: int, folder: Path) -> dict:
     def once() -> None:
         nonlocal number
         number += 1
-        steps = convert(bpy.context, (source,), Settings(**CONVERT))
+        steps = convert(bpy.context, (source,), ConvertSettings(**CONVERT))
         for _ in range(number % 40):
             if next(steps, None) is None:
                 # It has come to its end, which is no failure.

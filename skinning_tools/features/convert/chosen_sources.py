@@ -18,7 +18,7 @@ from ...blender.visibility import make_active, shown_for_good
 from ...core.errors import BadScene
 from . import conversion
 from .result import check_deletable, delete_result, notes_on_deleting, sources_to_convert
-from .settings import CONVERT, KEEP, REPLACE, for_pipeline, settings_of
+from .settings import CONVERT, KEEP, REPLACE, ConvertSettings, settings_of
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,13 @@ def reason_not_to_convert(context, selected_objects: bool = False, on_result: st
     )
 
 
-def convert_active(context, object, selected_objects: bool, on_result: str, **values) -> background.Steps:
-    """Generator: convert what the active object, and with ``selected_objects`` the selected ones, stand for; returns
-    the Conversion. values: of the other settings of a conversion. Raises SkinningError."""
-    chosen = chosen_sources(context, object, selected_objects, on_result)
+def convert_active(context, object, **values) -> background.Steps:
+    """Generator: convert what the active object, or the selected ones, stand for; returns the Conversion. values: of
+    ``ConvertSettings``. Raises SkinningError."""
+    settings = ConvertSettings(**values)
+    chosen = chosen_sources(context, object, settings.selected_objects, settings.on_result)
     check_chosen(context, chosen)
-    return (yield from convert_chosen(context, chosen, *for_pipeline(values), on_result == REPLACE))
+    return (yield from convert_chosen(context, chosen, settings, settings.on_result == REPLACE))
 
 
 def convert_again(context, object, replace: bool) -> background.Steps:
@@ -123,10 +124,10 @@ def convert_again(context, object, replace: bool) -> background.Steps:
         raise BadScene("The active object is not part of a conversion. Select one of its objects")
     chosen = Chosen(tuple(sources_to_convert(earlier)), earlier=(earlier,))
     check_chosen(context, chosen)
-    return (yield from convert_chosen(context, chosen, *for_pipeline(settings_of(earlier.figures)), replace))
+    return (yield from convert_chosen(context, chosen, settings_of(earlier.figures), replace))
 
 
-def convert_chosen(context, chosen: Chosen, settings, options, replace: bool = False) -> background.Steps:
+def convert_chosen(context, chosen: Chosen, settings: ConvertSettings, replace: bool = False) -> background.Steps:
     """Generator: ``conversion.convert`` of the sources; returns its Conversion.
 
     Where they stand for results, the new one is active at the end, and the sources are shown. replace: delete those
@@ -137,7 +138,7 @@ def convert_chosen(context, chosen: Chosen, settings, options, replace: bool = F
             check_deletable(result)
     note = chosen.note()
     with shown_for_good(context, chosen.sources if chosen.earlier else ()):
-        made = yield from conversion.convert(context, chosen.sources, settings, options)
+        made = yield from conversion.convert(context, chosen.sources, settings)
     if not chosen.earlier:
         return made
     made = dataclasses.replace(made, notes=(*filter(None, [note]), *made.notes))

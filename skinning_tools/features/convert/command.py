@@ -17,7 +17,7 @@ from ...ui.command_line.outcome import Outcome, Row
 from . import conversion
 from .chosen_sources import convert_chosen, sources_of
 from .presets import find_preset, read_preset
-from .settings import REPLACE, ConvertSettings, PresetSettings, for_pipeline
+from .settings import REPLACE, ConvertSettings, PresetSettings
 
 PICTURE = Kind("picture of the curve", lambda path: begins_with(path, png_beginning(WIDTH, HEIGHT)))
 
@@ -83,11 +83,11 @@ def add_settings(command) -> None:
 def _run(options) -> Outcome:
     picture = _picture_target(options)
     context = bpy.context
-    settings = for_pipeline(ConvertSettings.of_options(options))
-    sources = sources_of(find_objects(context.scene, options.object), options.on_result)
+    settings = ConvertSettings(**ConvertSettings.of_options(options))
+    sources = sources_of(find_objects(context.scene, options.object), settings.on_result)
     # A file that was saved with only an earlier result shown has them hidden.
     with shown_for_good(context, sources.sources):
-        steps = convert_chosen(context, sources, *settings, options.on_result == REPLACE)
+        steps = convert_chosen(context, sources, settings, settings.on_result == REPLACE)
         result = background.drain(steps, progress_of(options))
     return Outcome(
         _rows(result),

@@ -19,7 +19,7 @@ from ...core.errors import BadScene
 from ...core.run_time import Work, learn_pace, stage_seconds
 from .estimate import check_memory, spread, work_of
 from .scene_state import SceneState
-from .settings import ConversionOptions
+from .settings import ConvertSettings
 
 
 @dataclass(frozen=True)
@@ -94,29 +94,28 @@ class Conversion:
         )
 
 
-def convert(context, objects, settings, options: ConversionOptions | None = None) -> background.Steps:
+def convert(context, objects, settings: ConvertSettings) -> background.Steps:
     """Generator: turn the animation of mesh objects into skinned meshes and their one armature; returns a Conversion.
 
-    objects: the first is the one that the result is named after; once each counts. Yields (fraction, stage). settings:
-    core.decomposition.Settings.
+    objects: the first is the one that the result is named after; once each counts. Yields (fraction, stage).
     Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
     nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
     """
     dependencies.require_dependencies()
-    options = options or ConversionOptions()
+    solver = settings.for_solver()
     objects = tuple(dict.fromkeys(objects))
     check_sources(context, objects)
     # What the panel has not waited for, as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
-    work = work_of(context, objects, settings, options)
-    settings, notes = _allowed(settings, work)
+    work = work_of(context, objects, settings)
+    solver, notes = _allowed(solver, work)
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
     # Data-blocks, which are removed again unless all succeeds.
     made: list[bpy.types.ID] = []
     try:
-        stages = _convert(context, objects, settings, options, notes, made)
+        stages = _convert(context, objects, settings, solver, notes, made)
         expected = stage_seconds(work)
         conversion = yield from _while_there(spread(stages, expected), objects)
         made.clear()
@@ -128,10 +127,10 @@ def convert(context, objects, settings, options: ConversionOptions | None = None
         state.restore()
 
 
-def _allowed(settings, work: Work) -> tuple[object, tuple[str, ...]]:
-    """The settings as far as the frames allow them, and what to say where that is less than was asked for."""
+def _allowed(solver, work: Work) -> tuple[object, tuple[str, ...]]:
+    """The solver's settings as far as the frames allow them, and what to say where that is less than was asked for."""
     note = shapes_note(work)
-    return (replace(settings, residual_shapes=work.frame_count), (note,)) if note else (settings, ())
+    return (replace(solver, residual_shapes=work.frame_count), (note,)) if note else (solver, ())
 
 
 def shapes_note(work: Work) -> str:
@@ -143,8 +142,9 @@ def shapes_note(work: Work) -> str:
     return text.format(count=count, asked=asked)
 
 
-def _convert(context, objects, settings, options: ConversionOptions, notes, made) -> background.Steps:
-    """Generator: the stages of ``convert``; yields (stage name, fraction, text)."""
+def _convert(context, objects, settings: ConvertSettings, solver, notes, made) -> background.Steps:
+    """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings,
+    which may be less than was asked for."""
     from ...blender.animation.animation_reader import read_animation
     from ...blender.measure import measure_rig
     from .key_reduction import reduce_rig_keys
@@ -152,7 +152,7 @@ def _convert(context, objects, settings, options: ConversionOptions, notes, made
 
     seconds: dict[str, float] = {}
     object, *others = objects
-    frames = options.frame_start, options.frame_end, options.frame_step
+    frames = settings.frame_start, settings.frame_end, settings.frame_step
 
     with _timed(seconds, "read"):
         reading = read_animation(context, object, *frames, tuple(others))
@@ -161,19 +161,19 @@ def _convert(context, objects, settings, options: ConversionOptions, notes, made
 
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(
-            lambda progress: _solve(source.animation, settings, options.joint_hierarchy, progress)
+            lambda progress: _solve(source.animation, solver, settings.joint_hierarchy, progress)
         )
         decomposition, hierarchy = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
-        rig = write_rig(context, source, decomposition, options.root_bone, hierarchy)
+        rig = write_rig(context, source, decomposition, settings.root_bone, hierarchy)
         made += [block for block in rig.data_blocks if block not in made]
 
     keys = None
-    if options.key_tolerance:
+    if settings.key_tolerance:
         with _timed(seconds, "reduce"):
-            reducing = reduce_rig_keys(rig, source, decomposition, options.key_tolerance)
+            reducing = reduce_rig_keys(rig, source, decomposition, settings.key_tolerance)
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
     with _timed(seconds, "measure"):
@@ -197,24 +197,24 @@ def _convert(context, objects, settings, options: ConversionOptions, notes, made
         source_data=tuple(ob.data.name for ob in objects),
         notes=(*notes, *texts_of(source.omissions)),
     )
-    write_figures(conversion, settings, options)
+    write_figures(conversion, settings, solver)
     return conversion
 
 
-def _solve(animation, settings, joint_hierarchy: bool, progress):
+def _solve(animation, solver, joint_hierarchy: bool, progress):
     """The decomposition, and the hierarchy of its joints or None."""
     from ...core.decomposition import decompose
     from ...core.joint_search import find_joint_hierarchy
 
     # What stands still could be solved, but is not what anyone wants.
     check_animation(animation)
-    found = decompose(animation, settings, progress)
+    found = decompose(animation, solver, progress)
     if not joint_hierarchy:
         return found, None
     return found, find_joint_hierarchy(found.rest, found.bones, found.weights, found.transforms)
 
 
-def write_figures(conversion: Conversion, settings, options: ConversionOptions) -> None:
+def write_figures(conversion: Conversion, settings: ConvertSettings, solver) -> None:
     """Leave the figures on each skinned object (the contract's properties) and, for the panel, on the armature, too."""
     rig, meter = conversion.rig, conversion.meter
     for ob in rig.objects:
@@ -235,16 +235,16 @@ def write_figures(conversion: Conversion, settings, options: ConversionOptions) 
         "frame_count": len(conversion.frame_numbers),
         "frame_start": conversion.frame_numbers[0],
         "frame_end": conversion.frame_numbers[-1],
-        "frame_step": options.frame_step,
+        "frame_step": settings.frame_step,
         "e_rms": meter.e_rms,
         "max_error": meter.max_error,
         "largest_distance": conversion.largest_distance,
         "seconds": conversion.seconds,
         "solver_seconds": conversion.solver_seconds,
-        "settings": asdict(settings),
-        "root_bone": options.root_bone,
+        "settings": asdict(solver),
+        "root_bone": settings.root_bone,
         "joint_hierarchy": rig.bones.hierarchy is not None,
-        "key_tolerance": options.key_tolerance,
+        "key_tolerance": settings.key_tolerance,
         "frame_e_rms": meter.frame_e_rms.tolist(),
         "frame_max_error": meter.frame_max_error.tolist(),
         "worst_frame": conversion.frame_numbers[meter.worst_row],
@@ -253,7 +253,7 @@ def write_figures(conversion: Conversion, settings, options: ConversionOptions) 
     if rig.bones.hierarchy is not None:
         report["joint_count"] = int((rig.bones.hierarchy.parents >= 0).sum())
     if conversion.keys is not None:
-        report["keys"] = {**conversion.keys._asdict(), "tolerance": options.key_tolerance}
+        report["keys"] = {**conversion.keys._asdict(), "tolerance": settings.key_tolerance}
     if conversion.curve:
         # Columns, as a custom property has no rows of several types.
         report["curve"] = {

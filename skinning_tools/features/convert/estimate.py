@@ -15,7 +15,8 @@ from ...blender.wording import duration_text
 from ...core.errors import NotEnoughMemory
 from ...core.run_time import Work, stage_seconds
 from ...core.solve_memory import memory_estimate
-from .settings import ConversionOptions
+from ...ui.settings import RANGE_NAMES
+from .settings import ConvertSettings
 
 # From this part of a stage on its own pace alone says what is left of it.
 _TRUSTED = 0.1
@@ -24,13 +25,13 @@ _LEAST = 1e-9
 _FREE_SECONDS = 20.0
 
 
-def work_of(context, objects, settings, options: ConversionOptions) -> Work:
+def work_of(context, objects, settings: ConvertSettings) -> Work:
     """What converting ``objects`` has to do, as far as it can be told without evaluating anything; cheap enough for a
     panel's draw."""
-    scene = context.scene
-    start = scene.frame_start if options.frame_start is None else options.frame_start
-    end = scene.frame_end if options.frame_end is None else options.frame_end
-    count = len(range(start, end + 1, options.frame_step)) if options.frame_step > 0 else 0
+    scene, step = context.scene, settings.frame_step
+    start = scene.frame_start if settings.frame_start is None else settings.frame_start
+    end = scene.frame_end if settings.frame_end is None else settings.frame_end
+    count = len(range(start, end + 1, step)) if step > 0 else 0
     counts = [vertex_count(context.view_layer, ob) for ob in objects]
     first = [own_simulation_start(scene, ob) for ob in objects]
     starts = [each for each in first if each is not None]
@@ -40,14 +41,13 @@ def work_of(context, objects, settings, options: ConversionOptions) -> Work:
     elif len(objects) == 1 and objects[0].data.shape_keys is not None and not visible_modifiers(objects[0]):
         played = 0
     simulated = played * sum(own for own, each in zip(counts, first, strict=True) if each is not None)
-    return Work(count, sum(counts), settings, played, simulated, options.key_tolerance)
+    return Work(count, sum(counts), settings, played, simulated, settings.key_tolerance)
 
 
 def work_of_settings(context, objects, chosen) -> Work:
     """``work_of`` the scene's settings, features.convert.settings.SkinningConversionSettings."""
-    frames = (None, None) if chosen.use_scene_range else (chosen.frame_start, chosen.frame_end)
-    options = ConversionOptions(*frames, chosen.frame_step, key_tolerance=chosen.key_tolerance)
-    return work_of(context, objects, chosen, options)
+    names = ConvertSettings.declared.keys() - (RANGE_NAMES if chosen.use_scene_range else ())
+    return work_of(context, objects, ConvertSettings(**{name: getattr(chosen, name) for name in names}))
 
 
 def vertex_count(view_layer, object) -> int:

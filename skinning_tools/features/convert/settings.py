@@ -2,13 +2,12 @@
 """The settings of a conversion: declared, kept with the scene, and read back from the figures of a result."""
 
 import math
-from dataclasses import dataclass, fields
 
 import bpy
 from bpy.props import PointerProperty
 
 from ...core.errors import BadSettings
-from ...ui.settings import Settings, choice, count, influences, number, smoothness, switch
+from ...ui.settings import RANGE_NAMES, Settings, choice, count, influences, number, smoothness, switch
 
 BONE_KINDS = (
     (
@@ -135,58 +134,34 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
         "by that, or CONVERT the result itself",
     )
 
+    def for_solver(self):
+        """The core.decomposition.Settings. Raises BadSettings where these or the others make no sense."""
+        from ...core import decomposition
+
+        if not 0 <= self.key_tolerance < math.inf:
+            raise BadSettings(f"Key tolerance must be a number from 0 on, not {self.key_tolerance:g}")
+        return decomposition.Settings(**{name: getattr(self, name) for name in SolverSettings.declared})
+
 
 class ConvertAgainSettings(Settings):
     replace = switch("Replace", False, tip="Delete the earlier result once the new one is there")
 
 
-@dataclass(frozen=True)
-class ConversionOptions:
-    """What a conversion is told beside core.decomposition.Settings.
-
-    Frames: the scene's range where None. key_tolerance: how far fewer keys may move a vertex, per mille; 0 keeps them
-    all. root_bone: all bones are under one that stands still. joint_hierarchy: bones hang from those that they turn
-    about. Raises BadSettings on a tolerance that makes no sense.
-    """
-
-    frame_start: int | None = None
-    frame_end: int | None = None
-    frame_step: int = 1
-    key_tolerance: float = 0.0
-    root_bone: bool = False
-    joint_hierarchy: bool = False
-
-    def __post_init__(self):
-        if not 0 <= self.key_tolerance < math.inf:
-            raise BadSettings(f"Key tolerance must be a number from 0 on, not {self.key_tolerance:g}")
-
-
-def for_pipeline(values: dict) -> tuple[object, ConversionOptions]:
-    """The core.decomposition.Settings and the options among values of ``ConvertSettings``. Raises BadSettings."""
-    from ...core.decomposition import Settings
-
-    return tuple(
-        kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})
-        for kind in (Settings, ConversionOptions)
-    )
-
-
-def settings_of(figures: dict) -> dict:
-    """The values that ``figures`` were reached with: presets' and those of the frames. Earlier versions have not noted
-    all of them."""
-    defaults = {name: setting.default for name, setting in PresetSettings.declared.items()}
-    noted = {name: value for name, value in figures["settings"].items() if name in defaults}
+def settings_of(figures: dict) -> ConvertSettings:
+    """Those that ``figures`` were reached with. Earlier versions have not noted all of them."""
+    noted = {name: value for name, value in figures["settings"].items() if name in SolverSettings.declared}
     values = {
-        **defaults,
         **noted,
+        "optimize_rest_pose": bool(noted.get("optimize_rest_pose", True)),
         "frame_start": round(figures["frame_start"]),
         "frame_end": round(figures["frame_end"]),
         "frame_step": figures["frame_step"],
         "key_tolerance": figures["keys"]["tolerance"] if "keys" in figures else figures.get("key_tolerance", 0.0),
         "root_bone": bool(figures.get("root_bone", False)),
         "joint_hierarchy": "joint_count" in figures or bool(figures.get("joint_hierarchy", False)),
+        "selected_objects": len(figures.get("parts", ())) > 1,
     }
-    return values | {"optimize_rest_pose": bool(values["optimize_rest_pose"])}
+    return ConvertSettings(**values)
 
 
 def take_settings(scene, figures: dict) -> None:
@@ -194,14 +169,13 @@ def take_settings(scene, figures: dict) -> None:
 
     Raises BadSettings where no conversion can have had them; then nothing is changed.
     """
-    values = settings_of(figures)
-    for_pipeline(values)
+    settings = settings_of(figures)
+    settings.for_solver()
     chosen = scene.skinning_conversion
-    for name, value in values.items():
-        setattr(chosen, name, value)
-    chosen.selected_objects = len(figures.get("parts", ())) > 1
-    last = range(scene.frame_start, scene.frame_end + 1, chosen.frame_step)[-1:]
-    frames = values["frame_start"], [values["frame_end"]]
+    for name in (*PresetSettings.declared, *RANGE_NAMES, "frame_step", "selected_objects"):
+        setattr(chosen, name, getattr(settings, name))
+    last = range(scene.frame_start, scene.frame_end + 1, settings.frame_step)[-1:]
+    frames = settings.frame_start, [settings.frame_end]
     chosen.use_scene_range = frames == (scene.frame_start, list(last))
 
 
