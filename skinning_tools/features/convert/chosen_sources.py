@@ -141,7 +141,6 @@ def convert_chosen(context, chosen: Chosen, settings: ConvertSettings, replace: 
         made = yield from conversion.convert(context, chosen.sources, settings)
     if not chosen.earlier:
         return made
-    made = dataclasses.replace(made, notes=(*filter(None, [note]), *made.notes))
     # Those that it replaces may be the active one; and the user may have deleted them meanwhile.
     make_active(context, made.rig.object)
     replaced = [
@@ -149,7 +148,7 @@ def convert_chosen(context, chosen: Chosen, settings: ConvertSettings, replace: 
         for result in chosen.earlier
         if replace and all(map(is_alive, (*result.meshes, *filter(None, [result.rig]))))
     ]
-    made = dataclasses.replace(made, notes=(*made.notes, *notes_on_deleting(replaced)))
+    notes = *filter(None, [note]), *made.notes, *notes_on_deleting(replaced)
     for result in replaced:
         delete_result(context, result)
-    return made
+    return dataclasses.replace(made, notes=notes)

@@ -266,13 +266,7 @@ def write_figures(conversion: Conversion, settings: ConvertSettings, solver) -> 
     sources = list(zip(conversion.source_names, conversion.source_data, rig.objects, strict=True))
     if conversion.other_names:
         report["parts"] = [
-            {
-                "source": name,
-                "source_data": data,
-                "object": ob.name,
-                "e_rms": part.e_rms,
-                "max_error": part.max_error,
-            }
+            {"source": name, "source_data": data, "object": ob.name, "e_rms": part.e_rms, "max_error": part.max_error}
             for (name, data, ob), part in zip(sources, meter.parts, strict=True)
         ]
     for name, data, ob in sources:

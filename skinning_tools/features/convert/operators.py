@@ -2,7 +2,6 @@
 """Convert Animation to Skinning, its presets, and what can be done with a finished conversion: look at it, convert
 again, compare it with its source, take over its settings, delete it."""
 
-import os
 from pathlib import Path
 
 import bpy
@@ -116,7 +115,7 @@ class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
         # Blender spares only files that it may not write.
         if Path(filepath).parent == SHIPPED:
             raise PermissionError("it belongs to the extension")
-        os.remove(filepath)
+        Path(filepath).unlink()
 
 
 class SKINNING_OT_apply_conversion_preset(bpy.types.Operator):
