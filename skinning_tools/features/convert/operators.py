@@ -14,15 +14,14 @@ from bpy_extras.view3d_utils import location_3d_to_region_2d
 from ...blender import background, dependencies, error_display
 from ...blender.areas import redraw_views
 from ...blender.conversions import result_of
-from ...blender.job_checks import active_object
 from ...blender.lengths import length_text
 from ...blender.look_ups import shares
 from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden, show_again
 from ...core.errors import BadScene
-from ...ui.boundary import reported
+from ...ui.boundary import Immediate, reported
 from ...ui.jobs import SkinningJob
 from . import worst_mark
-from .chosen_sources import chosen_sources, convert_active, convert_again, reason_not_to_convert
+from .chosen_sources import check_chosen, chosen_sources, convert_active, convert_again, reason_not_to_convert
 from .presets import DEFINES, SHIPPED, SUBDIR, apply_preset, preset_name
 from .result import delete_result, in_its_place, notes_on_deleting, objects_made, other_results, worst_frame
 from .settings import CONVERT, KEEP, ConvertAgainSettings, ConvertSettings, PresetSettings, take_settings
@@ -70,34 +69,27 @@ an earlier conversion: its source's animation"""
         return True
 
 
-class SKINNING_OT_suggest_bones(bpy.types.Operator):
+class SKINNING_OT_suggest_bones(Immediate, bpy.types.Operator):
     """Set the number of bones from how many independent motions a few frames have, \
 so that an E_RMS of about 2 is left"""
 
     bl_idname = "skinning.suggest_bones"
     bl_label = "Suggest Bones"
-    bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context):
+    @staticmethod
+    def require(context, object):
         chosen = context.scene.skinning_conversion
-        reason = reason_not_to_convert(context, chosen.selected_objects, chosen.on_result)
-        if reason:
-            cls.poll_message_set(reason)
-        return not reason
+        check_chosen(context, chosen_sources(context, object, chosen.selected_objects, chosen.on_result))
 
-    def execute(self, context):
-        with reported(self):
-            dependencies.require_dependencies()
-            chosen, scene = context.scene.skinning_conversion, context.scene
-            sources = chosen_sources(context, active_object(context), chosen.selected_objects, chosen.on_result).sources
-            frames = scene if chosen.use_scene_range else chosen
-            found = suggest_bones(context, sources, chosen.bone_kind, frames.frame_start, frames.frame_end)
-            chosen.bone_count = found.bone_count
-            text = rpt_("{name}: {count} bones, from {reason}")
-            self.report({"INFO"}, text.format(name=sources[0].name, count=found.bone_count, reason=found.reason))
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object) -> str:
+        dependencies.require_dependencies()
+        chosen, scene = context.scene.skinning_conversion, context.scene
+        sources = chosen_sources(context, object, chosen.selected_objects, chosen.on_result).sources
+        frames = scene if chosen.use_scene_range else chosen
+        found = suggest_bones(context, sources, chosen.bone_kind, frames.frame_start, frames.frame_end)
+        chosen.bone_count = found.bone_count
+        text = rpt_("{name}: {count} bones, from {reason}")
+        return text.format(name=sources[0].name, count=found.bone_count, reason=found.reason)
 
 
 class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
@@ -138,10 +130,8 @@ class SKINNING_OT_apply_conversion_preset(bpy.types.Operator):
         return {"CANCELLED"}
 
 
-class _OnResult:
-    """Mix-in of what works on the conversion of the active object. ``act`` does it."""
-
-    bl_options = {"REGISTER", "UNDO"}
+class _OnResult(Immediate):
+    """Mix-in of what works on the conversion of the active object: ``act_on`` does it. SciPy is not needed for that."""
 
     @classmethod
     @shares
@@ -161,11 +151,8 @@ class _OnResult:
             return "Go to Object Mode first"
         return "" if result is not None else "The active object is not part of a conversion"
 
-    def execute(self, context):
-        with reported(self):
-            self.act(context, result_of(context.view_layer.objects.active))
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object) -> str | None:
+        return self.act_on(context, result_of(object))
 
 
 class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
@@ -182,7 +169,7 @@ class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
             return "Go to Object Mode first"
         return "" if result is not None else "The active object is not part of a conversion"
 
-    def act(self, context, result) -> None:
+    def act_on(self, context, result) -> None:
         part = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[self.part]
         label = next(label for part, label, _ in PARTS if part == self.part).lower()
         if part is None or part.name not in context.view_layer.objects:
@@ -207,13 +194,12 @@ vertices that have any. What else lies in its place, the source and its other re
             return "The active object is not part of a conversion that has its error stored"
         return "Go to Object Mode first" if any(mesh.data.is_editmode for mesh in _with_error(result)) else ""
 
-    def act(self, context, result) -> None:
+    def act_on(self, context, result) -> str | None:
         if any(error_display.shows_error(mesh) for mesh in _with_error(result)):
-            self._show_materials(context, result)
-        else:
-            self._show_colors(context, result)
+            return self._show_materials(context, result)
+        return self._show_colors(context, result)
 
-    def _show_colors(self, context, result) -> None:
+    def _show_colors(self, context, result) -> str:
         meshes = _with_error(result)
         # The same color is the same error on all.
         scale = error_display.Scale.of(np.concatenate([error_display.read_errors(mesh.data) for mesh in meshes]))
@@ -221,7 +207,7 @@ vertices that have any. What else lies in its place, the source and its other re
             error_display.add_error_colors(mesh, scale=scale)
         hide_for(context, meshes[0].data, error_display.HIDDEN, in_its_place(result), result.mesh or meshes[0])
         error_display.show_colors(context, True)
-        self.report({"INFO"}, f"{', '.join(mesh.name for mesh in meshes)}: {scale.meaning(context)}")
+        return f"{', '.join(mesh.name for mesh in meshes)}: {scale.meaning(context)}"
 
     def _show_materials(self, context, result) -> None:
         meshes, others = _with_error(result), in_its_place(result)
@@ -247,26 +233,27 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
             return "The active object is not part of a conversion that has its errors over time stored"
         return ""
 
-    def act(self, context, result) -> None:
+    def act_on(self, context, result) -> str | None:
         if worst_mark.marked(context, result):
             worst_mark.clear_mark()
             # Nothing of the scene changes, by which the views would be drawn anew.
             redraw_views()
-            return
+            return None
         frame = round(worst_frame(result.figures))
         context.scene.frame_set(frame)
         mark = worst_mark.set_mark(result)
         self._show(context, result)
         if mark is None:
             text = rpt_("Frame {frame}. Which vertex it was is not known any more: Convert Again marks it")
-            self.report({"INFO"}, text.format(frame=frame))
-            return
+            return text.format(frame=frame)
         distance = length_text(context.scene, result.figures["largest_distance"], 3)
         text = rpt_("Frame {frame}: vertex {vertex} of {name} is farthest off. Largest error: {distance}")
-        self.report({"INFO"}, text.format(frame=frame, vertex=mark.vertex, name=mark.name, distance=distance))
-        if not bpy.data.objects[mark.name].visible_get(view_layer=context.view_layer):
-            text = rpt_("{name} is hidden: the vertex is marked once it is shown, as Result in Conversions does it")
-            self.report({"INFO"}, text.format(name=mark.name))
+        line = text.format(frame=frame, vertex=mark.vertex, name=mark.name, distance=distance)
+        if bpy.data.objects[mark.name].visible_get(view_layer=context.view_layer):
+            return line
+        self.report({"INFO"}, line)
+        text = rpt_("{name} is hidden: the vertex is marked once it is shown, as Result in Conversions does it")
+        return text.format(name=mark.name)
 
     def _show(self, context, result) -> None:
         """Turn the views that do not have the marked vertex in them to it; the view through a camera stays."""
@@ -315,7 +302,7 @@ class SKINNING_OT_use_result_settings(_OnResult, bpy.types.Operator):
     bl_idname = "skinning.use_result_settings"
     bl_label = "Use Settings"
 
-    def act(self, context, result) -> None:
+    def act_on(self, context, result) -> None:
         take_settings(context.scene, result.figures)
 
 
@@ -328,7 +315,7 @@ hidden. From a shortcut: one after the other"""
 
     show: EnumProperty(name="Show", description="Which of the two is shown", items=SHOWN, default="OTHER")
 
-    def act(self, context, result) -> None:
+    def act_on(self, context, result) -> None:
         if not result.sources or not result.meshes:
             gone = "source" if not result.sources else "skinned mesh"
             raise BadScene(f"The {gone} of this conversion was renamed or deleted, so there is nothing to compare")
@@ -355,7 +342,7 @@ class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
     bl_idname = "skinning.delete_result"
     bl_label = "Delete Result"
 
-    def act(self, context, result) -> None:
+    def act_on(self, context, result) -> str:
         objects = context.view_layer.objects
         active = objects.active
         stand_in = next((part.source for part in result.parts if part.mesh == active), None)
@@ -373,7 +360,7 @@ class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
             objects.active = stand_in
         for note in notes:
             self.report({"INFO"}, note)
-        self.report({"INFO"}, rpt_("Deleted {names}").format(names=", ".join(names)))
+        return rpt_("Deleted {names}").format(names=", ".join(names))
 
 
 registry = [
