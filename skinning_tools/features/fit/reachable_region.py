@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where the selected vertex can get to by weights alone, in the world."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -111,17 +111,16 @@ def _region(original, names, matrices, rest, groups, to_world, place, settings: 
     arrays = (matrices, rest, to_world, () if place is None else place, weights, locked, candidates)
     key = (names, settings.max_influences, *(np.asarray(array).tobytes() for array in arrays))
     if key != _latest[0]:
-        found = _found(names, matrices, rest, weights, locked, own, candidates, to_world, place, settings)
-        if found is not None:
-            found = replace(found, colors=colors_of_bones(armature, names)[[names.index(bone) for bone in found.bones]])
-        _latest[:] = key, found
+        colors = colors_of_bones(armature, names)
+        _latest[:] = key, _found(names, colors, matrices, rest, weights, locked, candidates, to_world, place, settings)
     return _latest[1]
 
 
-def _found(names, matrices, rest, weights, locked, own, candidates, to_world, place, settings) -> Region | None:
-    """``_region`` from arrays, without colors."""
+def _found(names, colors, matrices, rest, weights, locked, candidates, to_world, place, settings) -> Region | None:
+    """``_region`` from arrays."""
     from ...core.binding.fit import bone_predictions, fit_weights, reachable_hull
 
+    own = np.flatnonzero(weights)
     free_bones = candidates[~locked[candidates]]
     if not len(free_bones) or np.linalg.matrix_rank(to_world) < 4:
         return None
@@ -147,4 +146,4 @@ def _found(names, matrices, rest, weights, locked, own, candidates, to_world, pl
             locked=locked,
         ).positions[0, 0]
     bones = tuple(names[bone] for bone in free_bones)
-    return Region(bones, np.zeros((len(bones), 3)), predictions, corners, edges, place, landing)
+    return Region(bones, colors[free_bones], predictions, corners, edges, place, landing)
