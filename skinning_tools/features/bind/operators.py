@@ -6,7 +6,7 @@ import bpy
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...ui.boundary import Checked, Immediate
-from ...ui.jobs import SkinningJob
+from ...ui.jobs import SkinningJob, WithSettings
 from . import bind, volumes
 from .settings import ArmatureSettings, BindSettings, VolumeSettings
 from .targets import check_active, find_armature
@@ -40,14 +40,14 @@ class SKINNING_OT_generate_volumes(Checked, SkinningJob, bpy.types.Operator):
         return f"{name}: {counted(count, 'volume')}. Move, rotate and scale them, then bind with Containment"
 
 
-class _OnVolumes(Immediate):
+class _OnVolumes(WithSettings, Immediate):
     """Mix-in of what works on the volumes of the armature that the user means."""
 
-    __annotations__ = ArmatureSettings.operator_annotations()
+    settings = ArmatureSettings
     require = staticmethod(check_active)
 
     def invoke(self, context, event):
-        ArmatureSettings.fill(self, context.scene)
+        self.settings.fill(self, context.scene)
         return self.execute(context)
 
     def act(self, context, object):
