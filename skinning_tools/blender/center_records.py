@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from .attributes import remove_attributes
 from .records import read_record
 
 # On the node group of the modifier: a ModifierRecord.
@@ -42,9 +43,7 @@ def remove_centers(mesh) -> None:
     """Take the centers off a mesh, where it has any."""
     record = read_record(mesh, BAKE_PROPERTY, BakeRecord)
     if record is not None:
-        for name in (record.attribute, record.attribute + VALID_ENDING):
-            if name in mesh.attributes:
-                mesh.attributes.remove(mesh.attributes[name])
+        remove_attributes(mesh, (record.attribute, record.attribute + VALID_ENDING))
     if BAKE_PROPERTY in mesh:
         del mesh[BAKE_PROPERTY]
 

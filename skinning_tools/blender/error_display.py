@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 
+from .attributes import remove_attributes
 from .lengths import length_text
 
 ERROR_ATTRIBUTE = "skinning_error"
@@ -139,9 +140,8 @@ def remove_error_colors(object) -> None:
 
 def _remove_views(mesh, but: str = "") -> None:
     for name, others in _VIEWS.items():
-        for each in (name, *others) if name != but else ():
-            if each in mesh.attributes:
-                mesh.attributes.remove(mesh.attributes[each])
+        if name != but:
+            remove_attributes(mesh, (name, *others))
 
 
 def show_colors(context, shown: bool) -> None:

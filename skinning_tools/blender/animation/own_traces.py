@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the extension keeps on objects and meshes, taken off copies for which it no longer holds."""
 
+from ..attributes import remove_attributes
 from ..center_records import remove_centers
 from ..records import RESERVED
 
@@ -8,9 +9,8 @@ from ..records import RESERVED
 def remove_from_mesh(mesh) -> None:
     """Take attributes and notes off a mesh that is another thing than what it was copied from."""
     remove_centers(mesh)
-    # By name: removing one moves the others.
-    for name in [each.name for each in mesh.attributes if each.name.removeprefix(".").startswith(RESERVED)]:
-        mesh.attributes.remove(mesh.attributes[name])
+    own = [each.name for each in mesh.attributes if each.name.removeprefix(".").startswith(RESERVED)]
+    remove_attributes(mesh, own)
     remove_notes(mesh)
 
 

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ...blender import background
+from ...blender.attributes import has_attribute, read_attribute, write_attribute
 from ...blender.center_records import BAKE_PROPERTY, VALID_ENDING, BakeRecord
 from ...blender.object_checks import check_attributes_writable, object_label
 from ...blender.records import RESERVED, read_record, write_record
@@ -21,8 +22,6 @@ MISSING, FRESH, STALE, UNKNOWN = "MISSING", "FRESH", "STALE", "UNKNOWN"
 
 # Finer pieces than those of this threshold cost memory and time, and change nothing that can be seen.
 LEAST_EPSILON = 0.001
-
-_UNBAKED = "The {} has no centers of rotation. Bake them first"
 
 # Blender cuts longer names of attributes.
 _LONGEST_NAME = 63
@@ -100,27 +99,16 @@ def fingerprint(skin: Skin) -> str:
 def write_centers(object, centers: np.ndarray, valid: np.ndarray, record: BakeRecord) -> None:
     """Store centers (N, 3), valid (N,) and the record in the mesh, in place of those that it has."""
     mesh = object.data
-    name = record.attribute
-    for wanted, data_type in ((name, "FLOAT_VECTOR"), (name + VALID_ENDING, "BOOLEAN")):
-        if not _has(mesh, wanted, data_type):
-            mesh.attributes.new(wanted, data_type, "POINT")
-    mesh.attributes[name].data.foreach_set("vector", np.ascontiguousarray(centers, np.float32).ravel())
-    mesh.attributes[name + VALID_ENDING].data.foreach_set("value", np.ascontiguousarray(valid, bool))
+    write_attribute(mesh, record.attribute, "FLOAT_VECTOR", centers)
+    write_attribute(mesh, record.attribute + VALID_ENDING, "BOOLEAN", valid)
     write_record(mesh, BAKE_PROPERTY, record)
     mesh.update()
 
 
 def read_centers(object) -> tuple[np.ndarray, np.ndarray]:
     """The baked centers (N, 3) float32 and valid (N,) bool. Raises BadScene where there are none."""
-    record = bake_record(object)
-    if record is None:
-        raise BadScene(_UNBAKED.format(object_label(object)))
-    attributes = object.data.attributes
-    centers = np.empty((len(object.data.vertices), 3), np.float32)
-    valid = np.empty(len(centers), bool)
-    attributes[record.attribute].data.foreach_get("vector", centers.ravel())
-    attributes[record.attribute + VALID_ENDING].data.foreach_get("value", valid)
-    return centers, valid
+    name = _existing_record(object).attribute
+    return read_attribute(object.data, name), read_attribute(object.data, name + VALID_ENDING)
 
 
 def bake_record(object) -> BakeRecord | None:
@@ -128,9 +116,8 @@ def bake_record(object) -> BakeRecord | None:
     record = read_record(object.data, BAKE_PROPERTY, BakeRecord)
     if record is None:
         return None
-    name = record.attribute
-    present = _has(object.data, name, "FLOAT_VECTOR") and _has(object.data, name + VALID_ENDING, "BOOLEAN")
-    return record if present else None
+    kinds = _data_types(record.attribute).items()
+    return record if all(has_attribute(object.data, name, data_type) for name, data_type in kinds) else None
 
 
 def bake_state(object) -> str:
@@ -158,8 +145,7 @@ def bake_state_in_parts(object) -> Generator[object, None, str]:
 def check_baked(context, object) -> None:
     """Raises BadScene where the object is no skinned mesh with centers; cheap, so an old bake passes."""
     check_turning(context, object)
-    if bake_record(object) is None:
-        raise BadScene(_UNBAKED.format(object_label(object)))
+    _existing_record(object)
 
 
 def check_fresh(object) -> BakeRecord:
@@ -167,18 +153,24 @@ def check_fresh(object) -> BakeRecord:
 
     Raises as ``read_arrays`` where these cannot be read.
     """
-    record = bake_record(object)
-    if record is None:
-        raise BadScene(_UNBAKED.format(object_label(object)))
-    if not _fits(object, record):
+    record = _existing_record(object)
+    if fingerprint(read_arrays(object)) != record.fingerprint:
         raise BadScene(
             f"The centers of rotation of {object_label(object)} are older than its mesh or weights. Bake them again"
         )
     return record
 
 
-def _fits(object, record: BakeRecord) -> bool:
-    return fingerprint(read_arrays(object)) == record.fingerprint
+def _existing_record(object) -> BakeRecord:
+    record = bake_record(object)
+    if record is None:
+        raise BadScene(f"The {object_label(object)} has no centers of rotation. Bake them first")
+    return record
+
+
+def _data_types(name: str) -> dict[str, str]:
+    """The attributes in which centers are stored under ``name``."""
+    return {name: "FLOAT_VECTOR", name + VALID_ENDING: "BOOLEAN"}
 
 
 def _check_name(object, name: str) -> None:
@@ -191,20 +183,14 @@ def _check_name(object, name: str) -> None:
     room = _LONGEST_NAME - len(VALID_ENDING)
     if not name or len(name.encode()) > room:
         raise BadSettings(f'The attribute\'s name must have 1 to {room} letters, "{name}" has {len(name.encode())}')
-    wanted = {name: "FLOAT_VECTOR", name + VALID_ENDING: "BOOLEAN"}
-    for given, data_type in wanted.items():
+    for given, data_type in _data_types(name).items():
         attribute = object.data.attributes.get(given)
         # Vertex groups are attributes to Blender, and must not share their names.
         foreign = given in object.vertex_groups
         if attribute is not None:
-            foreign |= attribute.is_required or not _has(object.data, given, data_type)
+            foreign |= attribute.is_required or not has_attribute(object.data, given, data_type)
         if foreign or given.startswith("."):
             raise BadSettings(
                 f'The {object_label(object)} uses the name "{given}" for something else. '
                 "Choose another name for the attribute"
             )
-
-
-def _has(mesh, name: str, data_type: str) -> bool:
-    attribute = mesh.attributes.get(name)
-    return attribute is not None and (attribute.domain, attribute.data_type) == ("POINT", data_type)

@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions
+from ...blender.attributes import read_attribute, write_attribute
 from ...blender.data_blocks import is_alive
 from ...blender.written_files import identity
 from .point_cache import cache_owner
@@ -57,9 +58,7 @@ def play_anew(scene, players: list, copy, path: Path, numbers: range) -> list:
             if old.users == 0:
                 bpy.data.meshes.remove(old)
         elif old.shape_keys is None:
-            positions = np.empty(3 * len(old.vertices), np.float32)
-            copy.data.attributes["position"].data.foreach_get("vector", positions)
-            old.attributes["position"].data.foreach_set("vector", positions)
+            write_attribute(old, "position", "FLOAT_VECTOR", read_attribute(copy.data, "position"))
             old.update()
         for modifier in _cache_modifiers(player):
             if identity(bpy.path.abspath(modifier.filepath)) == identity(path):

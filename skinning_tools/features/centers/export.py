@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...blender.attributes import has_attribute, write_attribute
 from ...blender.center_records import BakeRecord
 from ...blender.object_checks import check_attributes_writable, object_label
 from ...blender.records import read_record, write_record
@@ -40,16 +41,13 @@ def write_export_attribute(object, y_up: bool = True) -> int:
     check_attributes_writable(object)
     record = check_fresh(object)
     mesh = object.data
-    present = mesh.attributes.get(GLTF_ATTRIBUTE)
-    if present is not None and (present.domain, present.data_type) != ("POINT", "FLOAT_VECTOR"):
+    if GLTF_ATTRIBUTE in mesh.attributes and not has_attribute(mesh, GLTF_ATTRIBUTE, "FLOAT_VECTOR"):
         raise BadScene(
             f'The {object_label(object)} has an attribute "{GLTF_ATTRIBUTE}" of another kind. Rename or remove it'
         )
     centers, valid = read_centers(object)
     points = in_gltf_space(centers, np.array(object.matrix_world, dtype=np.float64), y_up)
-    if present is None:
-        mesh.attributes.new(GLTF_ATTRIBUTE, "FLOAT_VECTOR", "POINT")
-    mesh.attributes[GLTF_ATTRIBUTE].data.foreach_set("vector", np.ascontiguousarray(points, np.float32).ravel())
+    write_attribute(mesh, GLTF_ATTRIBUTE, "FLOAT_VECTOR", points)
     write_record(mesh, EXPORT_PROPERTY, _export_record(object, record))
     mesh.update()
     return int(valid.sum())

@@ -27,21 +27,6 @@ _FLAT = 1e-10
 _MOST_LEFT = 0.05**2
 
 
-def write_rest(mesh) -> None:
-    """Keep the positions that the centers of a mesh belong to, which are its present ones."""
-    positions = np.empty(3 * len(mesh.vertices), np.float32)
-    mesh.attributes["position"].data.foreach_get("vector", positions)
-    if REST not in mesh.attributes:
-        mesh.attributes.new(REST, "FLOAT_VECTOR", "POINT")
-    mesh.attributes[REST].data.foreach_set("vector", positions)
-
-
-def remove_rest(mesh) -> None:
-    """Take them off a mesh, where it has any."""
-    if REST in mesh.attributes:
-        mesh.attributes.remove(mesh.attributes[REST])
-
-
 def followed(build: NodeBuilder, geometry, center, position):
     """The field ``center`` as the mesh is now; ``position``, of linear blending, where that cannot be told.
 

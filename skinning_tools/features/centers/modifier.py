@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ...blender import background
+from ...blender.attributes import read_attribute, remove_attributes, write_attribute
 from ...blender.before_armature import check_vertices
 from ...blender.center_records import (
     CRS_PROPERTY,
@@ -24,7 +25,7 @@ from ...blender.records import RESERVED, write_record
 from ...blender.skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 from ...core.errors import BadScene
 from . import baking
-from .following import remove_rest, write_rest
+from .following import REST
 from .nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
 
 LABEL = "Center of Rotation"
@@ -182,9 +183,8 @@ def remove(object):
 
 def remove_data(mesh) -> None:
     """Take what the modifier reads off a mesh, where it has any."""
-    for name in [attribute.name for attribute in mesh.attributes if attribute.name.startswith(INFLUENCES)]:
-        mesh.attributes.remove(mesh.attributes[name])
-    remove_rest(mesh)
+    names = [attribute.name for attribute in mesh.attributes if attribute.name.startswith(INFLUENCES)]
+    remove_attributes(mesh, [*names, REST])
 
 
 def _write(users: list, skin: Skin, centers: baking.BakeRecord) -> None:
@@ -202,7 +202,7 @@ def _write(users: list, skin: Skin, centers: baking.BakeRecord) -> None:
         raise
     leftovers = [is_leftover(user) for user in users]
     _write_influences(skin.object.data, bones, weights, names)
-    write_rest(skin.object.data)
+    write_attribute(skin.object.data, REST, "FLOAT_VECTOR", read_attribute(skin.object.data, "position"))
     for user, tree, leftover in zip(users, trees, leftovers, strict=True):
         _install(user, tree, skin.bone_names, leftover)
     skin.object.data.update()
@@ -271,7 +271,7 @@ def _write_influences(mesh, bones: np.ndarray, weights: np.ndarray, names: list[
         count = bones[:, slots].shape[1]
         values = np.zeros((len(bones), 2, SLOTS_PER_ATTRIBUTE), np.float32)
         values[:, 0, :count], values[:, 1, :count] = bones[:, slots], weights[:, slots]
-        mesh.attributes.new(name, "FLOAT4X4", "POINT").data.foreach_set("value", values.ravel())
+        write_attribute(mesh, name, "FLOAT4X4", values)
 
 
 def _own_armature_modifier(object):

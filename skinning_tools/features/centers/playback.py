@@ -21,6 +21,7 @@ import numpy as np
 from ...blender import actions, background
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.attributes import write_attribute
 from ...blender.before_armature import check_vertex_count, remove_modifiers, unskinned_copy
 from ...blender.center_records import remove_centers
 from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy, with_ending
@@ -35,7 +36,7 @@ from ...core.memory import check_available
 from . import baking
 from .cache_players import add_player, earlier_copies, play_anew
 from .modifier import remove_data
-from .point_cache import CACHE, PointCacheWriter, cache_owner
+from .point_cache import CACHE, cache_owner, point_cache
 
 ENDING = "crs"
 
@@ -110,11 +111,11 @@ def to_point_cache(
         target = _cache_target(path, with_ending(object.name, ENDING), owner, earlier)
         players = earlier.get(identity(target.real), [])
         with (
-            PointCacheWriter(target, owner, len(skin.rest), len(numbers)) as cache,
+            point_cache(target, owner, len(skin.rest), len(numbers)) as write,
             closing(_skinned_frames(context, skin, centers, numbers, omissions)) as skinned,
         ):
             for row, positions in enumerate(skinned):
-                cache.write(positions)
+                write(positions)
                 yield (row + 1) / len(numbers), f"Deforming frame {numbers[row]}"
         _write_rest(copy, skin.rest)
         players = play_anew(context.scene, players, copy, target.path, numbers)
@@ -189,7 +190,7 @@ def _remove_copy(copy) -> None:
 
 
 def _write_rest(copy, rest: np.ndarray) -> None:
-    copy.data.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
+    write_attribute(copy.data, "position", "FLOAT_VECTOR", rest)
     copy.data.update()
 
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,57 +20,24 @@ _MARK = b"\nskinning_tools.cache "
 _MOST_OF_OWNER = 10_000
 
 
-class PointCacheWriter:
-    """Writes a PC2 file frame by frame, as a context manager.
+@contextlib.contextmanager
+def point_cache(
+    target: Target, owner: dict, vertex_count: int, frame_count: int
+) -> Iterator[Callable[[np.ndarray], object]]:
+    """Gives the function that writes the next frame, (N, 3), to a PC2 file. owner: what ``cache_owner`` will read.
 
     The file appears under its name only when all is written; where the block ends by an exception, an older file of the
     same name stays and nothing new is left. Raises BadScene where the file cannot be written.
     """
-
-    def __init__(self, target: Target, owner: dict, vertex_count: int, frame_count: int):
-        """owner: what ``cache_owner`` will read."""
-        self.path = target.path
-        self._target, self._owner = target, owner
-        # Start and step of the samples only count for a modifier that goes by seconds; one by frames has its own.
-        self._head = _HEAD.pack(_MAGIC, 1, vertex_count, 0.0, 1.0, frame_count)
-        self._open = contextlib.ExitStack()
-
-    def __enter__(self):
-        try:
-            with contextlib.ExitStack() as entered:
-                part = entered.enter_context(self._target.part())
-                self._file = entered.enter_context(part.open("xb"))
-                self._file.write(self._head)
-                self._open = entered.pop_all()
-        except OSError as error:
-            raise self._failure(error) from error
-        return self
-
-    def write(self, positions: np.ndarray) -> None:
-        """One frame, (N, 3)."""
-        try:
-            self._file.write(np.ascontiguousarray(positions, dtype="<f4").tobytes())
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def __exit__(self, kind, error, traceback):
-        try:
-            with self._open:
-                if kind is not None:
-                    raise _Stopped
-                self._file.write(_MARK + json.dumps(self._owner).encode())
-        except _Stopped:
-            pass
-        except OSError as failure:
-            raise self._failure(failure) from failure
-
-    def _failure(self, error: OSError) -> BadScene:
+    try:
+        with target.part() as part, part.open("xb") as file:
+            # Start and step of the samples only count for a modifier that goes by seconds; one by frames has its own.
+            file.write(_HEAD.pack(_MAGIC, 1, vertex_count, 0.0, 1.0, frame_count))
+            yield lambda positions: file.write(np.ascontiguousarray(positions, dtype="<f4").tobytes())
+            file.write(_MARK + json.dumps(owner).encode())
+    except OSError as error:
         reason = error.strerror or str(error)
-        return BadScene(f"The point cache {self.path} cannot be written: {reason}. Choose another path")
-
-
-class _Stopped(Exception):
-    """The block has ended by an exception of its own."""
+        raise BadScene(f"The point cache {target.path} cannot be written: {reason}. Choose another path") from error
 
 
 def cache_owner(path: Path) -> dict | None:
