@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.errors import BadScene
 from .object_checks import object_label
-from .skin_reader import mesh_triangles, rest_positions
+from .skin_reader import face_corners, mesh_triangles, rest_positions
 
 if TYPE_CHECKING:
     from ..core.binding.types import Body, Skeleton
@@ -76,9 +76,7 @@ def other_triangles(mesh, triangles: np.ndarray, rest: np.ndarray) -> np.ndarray
     result = triangles.copy()
     if not len(pairs):
         return result
-    corners, starts = np.empty(len(mesh.loops), np.int32), np.empty(len(mesh.polygons), np.int32)
-    mesh.loops.foreach_get("vertex_index", corners)
-    mesh.polygons.foreach_get("loop_start", starts)
+    corners, starts = face_corners(mesh)
     quads = corners[starts[of_face[pairs[:, 0]]][:, None] + np.arange(4)]
     first = (triangles[pairs] == quads[:, :1, None]).any(axis=2).all(axis=1)  # cut at the first and the third corner
     cut = np.where(first[:, None, None], quads[:, [[0, 1, 3], [1, 2, 3]]], quads[:, [[0, 1, 2], [0, 2, 3]]])

@@ -227,6 +227,14 @@ def mesh_triangles(mesh) -> np.ndarray:
     return triangles
 
 
+def face_corners(mesh) -> tuple[np.ndarray, np.ndarray]:
+    """int32: the vertex at each corner of the faces, and where the corners of each face begin among them."""
+    corners, starts = np.empty(len(mesh.loops), np.int32), np.empty(len(mesh.polygons), np.int32)
+    mesh.loops.foreach_get("vertex_index", corners)
+    mesh.polygons.foreach_get("loop_start", starts)
+    return corners, starts
+
+
 def bone_matrices(skin: Skin, depsgraph) -> np.ndarray:
     """(P, 3, 4) float64: what each bone does to rest positions, in the mesh object's space, as the depsgraph is now.
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...blender import actions
 from ...blender.attributes import read_attribute, write_attribute
 from ...blender.data_blocks import is_alive
+from ...blender.skin_reader import face_corners
 from ...blender.written_files import identity
 from .point_cache import cache_owner
 
@@ -94,23 +95,14 @@ def _is_changeable(object) -> bool:
 
 
 def _same_topology(one, other) -> bool:
-    if len(one.vertices) != len(other.vertices) or len(one.loops) != len(other.loops):
+    if len(one.vertices) != len(other.vertices):
         return False
-    corners = np.empty((2, len(one.loops)), np.int32)
-    starts = np.empty((2, len(one.polygons)), np.int32)
-    if len(one.polygons) != len(other.polygons):
-        return False
-    for row, mesh in enumerate((one, other)):
-        mesh.loops.foreach_get("vertex_index", corners[row])
-        mesh.polygons.foreach_get("loop_start", starts[row])
-    return np.array_equal(*corners) and np.array_equal(*starts)
+    return all(map(np.array_equal, face_corners(one), face_corners(other)))
 
 
 def _relative(path: Path) -> str:
     """Relative to the .blend file, where there is one and no other drive lies between."""
-    if not bpy.data.filepath:
-        return str(path)
-    try:
-        return bpy.path.relpath(str(path))
-    except ValueError:
-        return str(path)
+    if bpy.data.filepath:
+        with suppress(ValueError):
+            return bpy.path.relpath(str(path))
+    return str(path)

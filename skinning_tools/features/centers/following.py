@@ -44,7 +44,7 @@ def followed(build: NodeBuilder, geometry, center, position):
 
     def mean_square(field):
         squares = build.xyz(build.dot(field, field), 0.0, 0.0)
-        return build.add("ShaderNodeSeparateXYZ", mean(squares)).outputs["X"]
+        return build.components(mean(squares))["X"]
 
     before = build.vector("SUBTRACT", baked, mean(baked))
     now = build.vector("SUBTRACT", present, mean(present))
@@ -54,48 +54,40 @@ def followed(build: NodeBuilder, geometry, center, position):
     per_size = build.math("DIVIDE", 1.0, build.math("SQRT", mean_square(before)))
     shape = build.scaled(before, per_size)
     axes = build.add("FunctionNodeMatrixSVD", _matrix(build, _columns(build, mean, shape, shape))).outputs["V"]
-    to_axes = build.add("FunctionNodeTransposeMatrix", axes).outputs["Matrix"]
-    along = _directed(build, shape, to_axes)
-    shares = build.add("ShaderNodeSeparateXYZ", mean(build.vector("MULTIPLY", along, along))).outputs
+    to_axes = build.transposed(axes)
+    along = build.directed(shape, to_axes)
+    shares = build.components(mean(build.vector("MULTIPLY", along, along)))
     known = [build.math("GREATER_THAN", share, _FLAT) for share in shares]
     units = [build.math("DIVIDE", has, build.math("SQRT", share)) for has, share in zip(known, shares, strict=True)]
     to_even = build.product(build.diagonal(build.scaled(build.xyz(*units), per_size)), to_axes)
-    evened = _directed(build, before, to_even)
+    evened = build.directed(before, to_even)
     squares = [
         # A lost axis has only zeros; with a one among them the others can be solved for.
         build.vector("ADD", column, build.scaled(unit, build.math("SUBTRACT", 1.0, has)))
         for column, unit, has in zip(_columns(build, mean, evened, evened), np.eye(3).tolist(), known, strict=True)
     ]
-    solved = build.add("FunctionNodeInvertMatrix", _matrix(build, squares)).outputs["Matrix"]
+    solved = build.inverse(_matrix(build, squares))
     linear = build.product(_matrix(build, _columns(build, mean, now, evened)), solved, to_even)
 
     def moved(field):
-        return _directed(build, field, linear)
+        return build.directed(field, linear)
 
     left = mean_square(build.vector("SUBTRACT", now, moved(before)))
     fits = build.math("LESS_THAN", left, build.math("MULTIPLY_ADD", size, _MOST_LEFT, 1e-30))
     carried = build.vector("ADD", present, moved(build.vector("SUBTRACT", center, baked)))
     # One number for the whole mesh, not a field: where nothing was edited Blender leaves out all of the above.
     edited = build.math("GREATER_THAN", mean_square(build.vector("SUBTRACT", present, baked)), 0.0)
-    return _switch(build, edited, center, _switch(build, fits, position, carried))
+    return build.switch(edited, center, build.switch(fits, position, carried))
 
 
 def _columns(build: NodeBuilder, mean, field, axes) -> list:
     """The means of ``field`` times each component of ``axes``."""
-    return [mean(build.scaled(field, axis)) for axis in build.add("ShaderNodeSeparateXYZ", axes).outputs]
+    return [mean(build.scaled(field, axis)) for axis in build.components(axes)]
 
 
 def _matrix(build: NodeBuilder, columns):
     """3 × 3 of the ``columns``."""
     values = []
     for column in columns:
-        values += [*build.add("ShaderNodeSeparateXYZ", column).outputs, 0.0]
+        values += [*build.components(column), 0.0]
     return build.add("FunctionNodeCombineMatrix", *values, 0.0, 0.0, 0.0, 1.0).outputs["Matrix"]
-
-
-def _directed(build: NodeBuilder, field, matrix):
-    return build.add("FunctionNodeTransformDirection", field, matrix).outputs["Direction"]
-
-
-def _switch(build: NodeBuilder, choice, otherwise, where):
-    return build.add("GeometryNodeSwitch", choice, otherwise, where, input_type="VECTOR").outputs["Output"]

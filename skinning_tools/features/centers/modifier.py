@@ -26,7 +26,8 @@ from ...blender.skin_reader import Skin, armature_modifier, armature_of, bone_na
 from ...core.errors import BadScene
 from . import baking
 from .following import REST
-from .nodes import SLOTS_PER_ATTRIBUTE, build_tree, remove_tree
+from .node_builder import remove_tree
+from .nodes import SLOTS_PER_ATTRIBUTE, build_tree
 
 LABEL = "Center of Rotation"
 

@@ -2,6 +2,8 @@
 """Geometry node trees written as expressions: a node per call, sockets or constants as its inputs."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import bpy
 
@@ -52,6 +54,14 @@ class NodeBuilder:
     def xyz(self, x, y, z) -> bpy.types.NodeSocket:
         return self.add("ShaderNodeCombineXYZ", x, y, z).outputs["Vector"]
 
+    def components(self, vector):
+        """x, y and z, also by the names "X", "Y" and "Z"."""
+        return self.add("ShaderNodeSeparateXYZ", vector).outputs
+
+    def switch(self, choice, otherwise, where) -> bpy.types.NodeSocket:
+        """The vector ``where`` the choice is true, else ``otherwise``."""
+        return self.add("GeometryNodeSwitch", choice, otherwise, where, input_type="VECTOR").outputs["Output"]
+
     def attribute(self, name: str, data_type: str) -> bpy.types.Node:
         """The named attribute, with its outputs "Attribute" and "Exists"."""
         return self.add("GeometryNodeInputNamedAttribute", name, data_type=data_type)
@@ -77,6 +87,16 @@ class NodeBuilder:
             result = self.add("FunctionNodeMatrixMultiply", result, matrix).outputs["Matrix"]
         return result
 
+    def transposed(self, matrix) -> bpy.types.NodeSocket:
+        return self.add("FunctionNodeTransposeMatrix", matrix).outputs["Matrix"]
+
+    def inverse(self, matrix) -> bpy.types.NodeSocket:
+        return self.add("FunctionNodeInvertMatrix", matrix).outputs["Matrix"]
+
+    def directed(self, vector, matrix) -> bpy.types.NodeSocket:
+        """The vector by the linear part of a matrix."""
+        return self.add("FunctionNodeTransformDirection", vector, matrix).outputs["Direction"]
+
     def diagonal(self, vector) -> bpy.types.NodeSocket:
         """The matrix that scales by a vector."""
         return self.add("FunctionNodeCombineTransform", named={"Scale": vector}).outputs["Transform"]
@@ -88,3 +108,26 @@ class NodeBuilder:
             column = self._column.get(node.name, 0)
             node.location = (column * _COLUMN_WIDTH, -rows[column] * _ROW_HEIGHT)
             rows[column] += 1
+
+
+@contextmanager
+def new_tree(name: str) -> Iterator[NodeBuilder]:
+    """Gives what builds a new Geometry Nodes group, which is removed again where the block ends by an exception."""
+    tree = bpy.data.node_groups.new(name, "GeometryNodeTree")
+    try:
+        build = NodeBuilder(tree)
+        yield build
+        build.arrange()
+    except BaseException:
+        remove_tree(tree)
+        raise
+
+
+def remove_tree(tree) -> None:
+    """Remove a group that nothing uses, with the groups in it that nothing else uses; others are left alone."""
+    if tree.users:
+        return
+    inner = {node.node_tree for node in tree.nodes if node.bl_idname == "GeometryNodeGroup"}
+    bpy.data.node_groups.remove(tree)
+    for group in inner - {None}:
+        remove_tree(group)

@@ -9,7 +9,7 @@ The rule is that of core.deform (Le & Hodgins 2016): rotations blend as quaterni
 import bpy
 
 from .following import followed
-from .node_builder import NodeBuilder
+from .node_builder import NodeBuilder, new_tree
 
 # A matrix attribute at each vertex has 16 numbers: this many bone indices, and as many weights.
 SLOTS_PER_ATTRIBUTE = 8
@@ -33,43 +33,21 @@ def build_tree(
 
     Vertices name bones by their place in ``bone_names``; the place after the last one is a bone that does nothing.
     """
-    tree = bpy.data.node_groups.new(name, "GeometryNodeTree")
-    try:
-        _add_interface(tree)
-        build = NodeBuilder(tree)
+    with new_tree(name) as build:
+        _add_interface(build.tree)
         entry = build.add("NodeGroupInput")
         position = build.add("GeometryNodeInputPosition").outputs["Position"]
         center = build.attribute(center_attribute, "FLOAT_VECTOR")
         present = followed(build, entry.outputs["Geometry"], center.outputs["Attribute"], position)
         # Without its attribute a vertex has no center: it then moves as by linear blending.
-        center = build.add(
-            "GeometryNodeSwitch",
-            center.outputs["Exists"],
-            position,
-            present,
-            input_type="VECTOR",
-        ).outputs["Output"]
+        center = build.switch(center.outputs["Exists"], position, present)
         points = _all_points(build, entry.outputs["Armature"], bone_names)
         slots, exist = _influences(build, influence_attributes, slot_count)
         deformed = _deformed(build, points, slots, position, center, entry.outputs["Factor"])
         followers = build.add("FunctionNodeBooleanMath", exist, _has_influences(build, slots), operation="AND")
         moved = build.add("GeometryNodeSetPosition", entry.outputs["Geometry"], followers.outputs["Boolean"], deformed)
         build.add("NodeGroupOutput", moved.outputs["Geometry"])
-        build.arrange()
-    except BaseException:
-        remove_tree(tree)
-        raise
-    return tree
-
-
-def remove_tree(tree) -> None:
-    """Remove a group that nothing uses, with the groups in it that nothing else uses; others are left alone."""
-    if tree.users:
-        return
-    inner = {node.node_tree for node in tree.nodes if node.bl_idname == "GeometryNodeGroup"}
-    bpy.data.node_groups.remove(tree)
-    for group in inner - {None}:
-        remove_tree(group)
+    return build.tree
 
 
 def _add_interface(tree) -> None:
@@ -111,11 +89,9 @@ def _all_points(build: NodeBuilder, armature, bone_names) -> bpy.types.NodeSocke
 
 def _bone_group(name: str, bone_names) -> bpy.types.NodeTree:
     """A group from an Armature to a point per bone with the first of its matrices."""
-    tree = bpy.data.node_groups.new(name, "GeometryNodeTree")
-    try:
-        tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
-        tree.interface.new_socket("Armature", in_out="INPUT", socket_type="NodeSocketObject")
-        build = NodeBuilder(tree)
+    with new_tree(name) as build:
+        build.tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
+        build.tree.interface.new_socket("Armature", in_out="INPUT", socket_type="NodeSocketObject")
         armature = build.add("NodeGroupInput").outputs["Armature"]
         bones = [
             build.add("GeometryNodeBoneInfo", armature, named={"Bone Name": bone}, transform_space="RELATIVE").outputs
@@ -123,14 +99,10 @@ def _bone_group(name: str, bone_names) -> bpy.types.NodeTree:
         ]
         index = build.add("GeometryNodeInputIndex").outputs["Index"]
         pose, rest = (_by_index(build, index, [bone[output] for bone in bones]) for output in ("Pose", "Rest Pose"))
-        inverse = build.add("FunctionNodeInvertMatrix", rest).outputs["Matrix"]
         points = build.add("GeometryNodePoints", len(bone_names)).outputs["Points"]
-        build.add("NodeGroupOutput", build.stored(points, _MATRIX, "FLOAT4X4", build.product(pose, inverse)))
-        build.arrange()
-    except BaseException:
-        bpy.data.node_groups.remove(tree)
-        raise
-    return tree
+        matrices = build.product(pose, build.inverse(rest))
+        build.add("NodeGroupOutput", build.stored(points, _MATRIX, "FLOAT4X4", matrices))
+    return build.tree
 
 
 def _by_index(build: NodeBuilder, index, matrices) -> bpy.types.NodeSocket:
@@ -150,8 +122,8 @@ def _turn(build: NodeBuilder, matrix) -> bpy.types.NodeSocket:
     axis that is lost anyway turns around.
     """
     parts = build.add("FunctionNodeMatrixSVD", matrix).outputs
-    left, right = parts["U"], build.add("FunctionNodeTransposeMatrix", parts["V"]).outputs["Matrix"]
-    sizes = build.add("ShaderNodeSeparateXYZ", parts["S"]).outputs
+    left, right = parts["U"], build.transposed(parts["V"])
+    sizes = build.components(parts["S"])
     determinant = build.add("FunctionNodeMatrixDeterminant", build.product(left, right)).outputs["Determinant"]
     mirrors = build.math("LESS_THAN", determinant, 0.0)
     solid = build.math("GREATER_THAN", sizes["Z"], build.math("MULTIPLY", sizes["X"], _FLAT))
@@ -213,9 +185,9 @@ def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bp
         turn = build.sampled(points, "FLOAT4X4", turn_field, index)
         at_center = build.add("FunctionNodeTransformPoint", center, matrix).outputs["Vector"]
         base = build.vector("MULTIPLY_ADD", at_center, weight, base)
-        along = build.add("FunctionNodeTransformDirection", offset, matrix).outputs["Direction"]
+        along = build.directed(offset, matrix)
         linear = build.vector("MULTIPLY_ADD", along, weight, linear)
-        stretch = build.add("FunctionNodeTransformDirection", offset, turn).outputs["Direction"]
+        stretch = build.directed(offset, turn)
         stretched = build.vector("MULTIPLY_ADD", stretch, weight, stretched)
         x, y, z, w = build.add("FunctionNodeSeparateMatrix", turn).outputs[12:16]
         own_axis = build.xyz(x, y, z)

@@ -4,11 +4,10 @@
 import bpy
 from bpy.props import BoolProperty
 
-from ...blender import dependencies
 from ...blender.center_records import modifier_record, native_modifier
-from ...blender.character import on_mesh_meant, target_mesh
+from ...blender.character import mesh_meant, on_mesh_meant
 from ...blender.skin_reader import check_turning
-from ...ui.boundary import Checked, reported
+from ...ui.boundary import Checked, Immediate
 from ...ui.jobs import SkinningJob
 from . import baking, export, modifier, playback
 from .settings import BakeSettings, PlaybackSettings, PointCacheSettings
@@ -25,47 +24,36 @@ class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator
     work = staticmethod(on_mesh_meant(modifier.bake))
 
 
-class SKINNING_OT_add_center_of_rotation_modifier(Checked, bpy.types.Operator):
+class SKINNING_OT_add_center_of_rotation_modifier(Immediate, bpy.types.Operator):
     """Deform about the baked centers of rotation by Geometry Nodes. The Armature modifier is turned off meanwhile"""
 
     bl_idname = "skinning.add_center_of_rotation_modifier"
     bl_label = "Add Center of Rotation Modifier"
-    bl_options = {"REGISTER", "UNDO"}
 
     require = staticmethod(on_mesh_meant(modifier.check_addable))
 
-    def execute(self, context):
-        with reported(self):
-            dependencies.require_dependencies()
-            object = target_mesh(context)
-            added = modifier.add(context, object)
-            record = modifier_record(added)
-            self.report(
-                {"INFO"},
-                f'{object.name}: modifier "{added.name}" deforms by {len(record.bones)} bones, '
-                f'modifier "{record.armature_modifier}" is turned off',
-            )
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object):
+        added = modifier.add(context, mesh_meant(context, object))
+        record = modifier_record(added)
+        return (
+            f'{added.id_data.name}: modifier "{added.name}" deforms by {len(record.bones)} bones, '
+            f'modifier "{record.armature_modifier}" is turned off'
+        )
 
 
-class SKINNING_OT_remove_center_of_rotation_modifier(Checked, bpy.types.Operator):
+class SKINNING_OT_remove_center_of_rotation_modifier(Immediate, bpy.types.Operator):
     """Remove the modifier, and turn the Armature modifier on again"""
 
     bl_idname = "skinning.remove_center_of_rotation_modifier"
     bl_label = "Remove Center of Rotation Modifier"
-    bl_options = {"REGISTER", "UNDO"}
 
     require = staticmethod(on_mesh_meant(modifier.check_removable))
 
-    def execute(self, context):
-        with reported(self):
-            object = target_mesh(context)
-            armature = modifier.remove(object)
-            left = f'modifier "{armature.name}" as before' if armature is not None else "no Armature modifier is left"
-            self.report({"INFO"}, f"{object.name}: {modifier.LABEL} modifier removed, {left}")
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, object):
+        object = mesh_meant(context, object)
+        armature = modifier.remove(object)
+        left = f'modifier "{armature.name}" as before' if armature is not None else "no Armature modifier is left"
+        return f"{object.name}: {modifier.LABEL} modifier removed, {left}"
 
 
 class SKINNING_OT_crs_to_shape_keys(Checked, SkinningJob, bpy.types.Operator):
@@ -90,12 +78,11 @@ class SKINNING_OT_crs_to_pc2(Checked, SkinningJob, bpy.types.Operator):
     work = staticmethod(on_mesh_meant(playback.to_point_cache))
 
 
-class SKINNING_OT_prepare_centers_for_export(Checked, bpy.types.Operator):
+class SKINNING_OT_prepare_centers_for_export(Immediate, bpy.types.Operator):
     """Copy the baked centers to the attribute _COR, which the glTF exporter writes with its option Attributes"""
 
     bl_idname = "skinning.prepare_centers_for_export"
     bl_label = "Prepare Centers for Export"
-    bl_options = {"REGISTER", "UNDO"}
 
     y_up: BoolProperty(
         name="+Y Up",
@@ -105,24 +92,20 @@ class SKINNING_OT_prepare_centers_for_export(Checked, bpy.types.Operator):
 
     require = staticmethod(on_mesh_meant(baking.check_baked))
 
-    def execute(self, context):
-        with reported(self):
-            dependencies.require_dependencies()
-            object = target_mesh(context)
-            count = export.write_export_attribute(object, self.y_up)
+    def act(self, context, object):
+        object = mesh_meant(context, object)
+        count = export.write_export_attribute(object, self.y_up)
+        self.report(
+            {"INFO"},
+            f"{object.name}: {count:,} centers in attribute {export.GLTF_ATTRIBUTE}. "
+            "Enable Data > Mesh > Attributes in the glTF exporter",
+        )
+        if native_modifier(object) is not None:
             self.report(
-                {"INFO"},
-                f"{object.name}: {count:,} centers in attribute {export.GLTF_ATTRIBUTE}. "
-                "Enable Data > Mesh > Attributes in the glTF exporter",
+                {"WARNING"},
+                f"{object.name}: remove the Center of Rotation modifier before the export, or export without Apply "
+                "Modifiers: else the pose is written into the mesh",
             )
-            if native_modifier(object) is not None:
-                self.report(
-                    {"WARNING"},
-                    f"{object.name}: remove the Center of Rotation modifier before the export, or export without Apply "
-                    "Modifiers: else the pose is written into the mesh",
-                )
-            return {"FINISHED"}
-        return {"CANCELLED"}
 
 
 registry = [

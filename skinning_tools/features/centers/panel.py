@@ -23,6 +23,7 @@ from . import modifier
 from .bake_state import is_being_checked, shown_bake_state
 from .baking import FRESH, MISSING, STALE, bake_record
 from .export import export_state
+from .settings import BakeSettings
 
 
 class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
@@ -42,7 +43,8 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         job = background.running_job()
         settings = idle_column(layout)
         draw_mesh(settings, context)
-        _draw_settings(settings, context.scene.skinning_rotation_centers)
+        for name in BakeSettings.declared:
+            settings.prop(context.scene.skinning_rotation_centers, name)
         if job is not None:
             draw_job(layout, job)
             return
@@ -65,13 +67,6 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         state = shown_bake_state(object)
         _draw_state(layout, context, object, state)
         _draw_playback(layout, context, object, state)
-
-
-def _draw_settings(layout, settings) -> None:
-    layout.prop(settings, "sigma")
-    layout.prop(settings, "subdivision_epsilon")
-    layout.prop(settings, "symmetrize")
-    layout.prop(settings, "attribute_name")
 
 
 def _draw_state(layout, context, object, state: str) -> None:

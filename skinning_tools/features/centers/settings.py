@@ -36,17 +36,14 @@ class BakeSettings(Settings, stored="skinning_rotation_centers"):
         flag="--subdivision-epsilon",
         metavar="E",
     )
-    attribute_name = name(
-        "Attribute",
-        DEFAULT_ATTRIBUTE,
-        tip="Name of the attribute that the centers are stored in",
-        flag="--attribute",
-    )
     symmetrize = switch(
         "Symmetrize",
         False,
         tip="Give vertices that mirror each other across X centers that do so too",
         flag="--symmetrize",
+    )
+    attribute_name = name(
+        "Attribute", DEFAULT_ATTRIBUTE, tip="Name of the attribute that the centers are stored in", flag="--attribute"
     )
 
 

@@ -12,7 +12,7 @@ from ...blender.bone_weights import read_bone_weights
 from ...blender.character import character_of
 from ...blender.object_checks import check_own_mesh, object_label
 from ...blender.records import read_record, write_record
-from ...blender.skin_reader import armature_of
+from ...blender.skin_reader import armature_of, face_corners
 from ...blender.weight_tools import PARTITION_PROPERTY
 from ...blender.wording import counted
 from ...core.errors import BadScene
@@ -103,7 +103,7 @@ def partition(
         tolerance = _ROUNDING
     mesh = object.data
     weights = read_bone_weights(object, armature_of(object))
-    corners, starts = _corners(mesh)
+    corners, starts = face_corners(mesh)
 
     def work(progress):
         checkpoint(progress, 0.1, "Finding rigid parts")
@@ -153,11 +153,3 @@ def write_part_attribute(mesh, numbers: np.ndarray, names: list[str]) -> None:
     write_face_attribute(mesh, PART_ATTRIBUTE, numbers)
     mesh[PART_ATTRIBUTE] = names
     mesh.update()
-
-
-def _corners(mesh) -> tuple[np.ndarray, np.ndarray]:
-    """The vertices (L,) of all faces one after the other, and where each face begins (M,)."""
-    corners, starts = np.empty(len(mesh.loops), np.int32), np.empty(len(mesh.polygons), np.int32)
-    mesh.loops.foreach_get("vertex_index", corners)
-    mesh.polygons.foreach_get("loop_start", starts)
-    return corners, starts
