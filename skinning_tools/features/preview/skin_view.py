@@ -11,6 +11,7 @@ import time
 import bpy
 import numpy as np
 
+from ...blender.attributes import has_attribute, read_attribute
 from ...blender.skin_reader import (
     Skin,
     armature_of,
@@ -137,17 +138,14 @@ class SkinView:
             # A bone was renamed or deleted; what that means, reading the mesh anew will tell.
             self.stale = True
             return
-        to_world = _world_matrix(object, depsgraph)
-        look = self.look(context.window_manager.skinning_preview)
-        drawing.draw(self.data, matrices, to_world, View.of(context.region_data), look)
+        drawing.draw(self.data, matrices, *self._seen(context, object, depsgraph))
 
     def draw_pixels(self, context) -> None:
         """Raises BadScene where the object is gone."""
         found = self._shown_in(context)
         if found is not None:
-            to_world = _world_matrix(found[0], found[2])
-            look = self.look(context.window_manager.skinning_preview)
-            legend.draw(context, self.data, to_world, View.of(context.region_data), look)
+            object, _, depsgraph = found
+            legend.draw(context, self.data, *self._seen(context, object, depsgraph))
 
     def _take(self, skin: Skin) -> None:
         start = time.perf_counter()
@@ -185,16 +183,14 @@ class SkinView:
             return None
         return object, armature, context.evaluated_depsgraph_get()
 
-
-def _world_matrix(object, depsgraph) -> np.ndarray:
-    return np.array(object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+    def _seen(self, context, object, depsgraph) -> tuple[np.ndarray, View, drawing.Look]:
+        """Where the mesh is in the world, from where it is seen, and what is drawn of it."""
+        to_world = np.array(object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+        return to_world, View.of(context.region_data), self.look(context.window_manager.skinning_preview)
 
 
 def _mostly_flat(mesh) -> bool:
     """Whether most faces are shaded flat."""
-    attribute = mesh.attributes.get("sharp_face")
-    if attribute is None or not len(attribute.data):
+    if not mesh.polygons or not has_attribute(mesh, "sharp_face", "BOOLEAN", "FACE"):
         return False
-    sharp = np.empty(len(attribute.data), bool)
-    attribute.data.foreach_get("value", sharp)
-    return bool(sharp.mean() > 0.5)
+    return bool(read_attribute(mesh, "sharp_face").mean() > 0.5)
