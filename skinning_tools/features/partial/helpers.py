@@ -19,6 +19,7 @@ from .bone_keys import WantedPoses
 from .keyable_bones import check_keyable
 from .notes import bare_notes, target_notes
 from .parts import Parts, parts_of, plain_copy
+from .settings import HelperSettings
 from .steps import (
     Reading,
     apply_motion,
@@ -35,36 +36,23 @@ from .steps import (
 _FLATTEST = 0.1
 
 
-def add_helper_bones(
-    context,
-    object,
-    armature: str = "",
-    target: str = "",
-    frame_start: int | None = None,
-    frame_end: int | None = None,
-    frame_step: int = 1,
-    bone_count: int = 4,
-    bone_kind: str = "RIGID",
-    max_influences: int = 8,
-    own_weights: str = "KEEP",
-    locked_vertices: str = "",
-) -> background.Steps:
-    """Generator: helper bones that bring the mesh closer to the target than the rig's own do; returns a PartialResult,
-    yields (fraction, stage).
+def add_helper_bones(context, object, **given) -> background.Steps:
+    """Generator: helper bones that bring the mesh closer to the target than the rig's own do, by the HelperSettings
+    ``given``; returns a PartialResult, yields (fraction, stage).
 
     The rig's own bones and their action stay as they are: helpers hang on those of them that share most vertices with
     them, and are keyed in a copy of the action. Raises SkinningError, and then has changed nothing.
     """
     from ...core.decomposition.helper_bones import add_helper_bones as solve
 
-    begin, frames = time.perf_counter(), (frame_start, frame_end, frame_step)
-    parts = parts_of(context, object, armature, target, weighted=True)
+    begin, given = time.perf_counter(), HelperSettings(**given)
+    parts = parts_of(context, object, given.armature, given.target, weighted=True)
     check_armature(parts.armature)
     check_keyable(parts.armature, ())
-    if bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
+    if given.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
         check_even_scale(parts.mesh)
-    locked = locked_by_group(parts.mesh, locked_vertices)
-    reading = yield from read_parts(context, parts, frames, deforming_bones(parts.armature))
+    locked = locked_by_group(parts.mesh, given.locked_vertices)
+    reading = yield from read_parts(context, parts, given, deforming_bones(parts.armature))
     before = reading.weights
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
     solving = background.run_in_worker(
@@ -74,10 +62,10 @@ def add_helper_bones(
             matrices,
             before.bones,
             before.weights,
-            bone_count,
-            bone_kind=bone_kind,
-            max_influences=max_influences,
-            own_weights=own_weights,
+            given.bone_count,
+            bone_kind=given.bone_kind,
+            max_influences=given.max_influences,
+            own_weights=given.own_weights,
             locked_bones=before.locked,
             locked_vertices=locked,
             progress=progress,
@@ -87,14 +75,14 @@ def add_helper_bones(
     if not helpers.e_rms < helpers.e_rms_before:
         raise _no_help(parts)
     own_count = len(before.names)
-    kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=own_count + bone_count)[own_count:])
-    place = np.zeros(own_count + bone_count, np.int64)
+    place = np.zeros(own_count + given.bone_count, np.int64)
+    kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=len(place))[own_count:])
     place[:own_count] = np.arange(own_count)
     place[own_count + kept] = own_count + np.arange(len(kept))
     bones, transforms = place[helpers.bones], helpers.transforms[:, kept]
-    placement = _placement(reading, rest, helpers, bones, kept, bone_kind)
+    placement = _placement(reading, rest, helpers, bones, kept, given.bone_kind)
     steady = _steady_bones(reading.motion, before.names)
-    specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, bone_kind)
+    specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, given.bone_kind)
     names = tuple(spec.name for spec in specs if spec.deforms)
     rest_matrices = np.tile(np.eye(4), (len(kept), 1, 1))
     rest_matrices[:, :3, :3], rest_matrices[:, :3, 3] = placement.axes, placement.heads
@@ -104,7 +92,7 @@ def add_helper_bones(
         matrices_in_armature_space(transforms, reading.motion) @ rest_matrices,
         np.zeros(len(names), bool),
         chains,
-        bone_kind == "AFFINE",
+        given.bone_kind == "AFFINE",
     )
     after = _with_helpers(before, names)
     rows = np.flatnonzero(helpers.changed)
@@ -122,8 +110,8 @@ def add_helper_bones(
     forget_figures(parts.mesh)
     parts.mesh.data.update()
     notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
-    if len(kept) < bone_count:
-        notes.append(f"{bone_count - len(kept)} more would not help")
+    if len(kept) < given.bone_count:
+        notes.append(f"{given.bone_count - len(kept)} more would not help")
     done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '
     done += f"{vertices_text(len(rows))} with new weights"
     return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes)

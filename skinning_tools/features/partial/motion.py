@@ -18,6 +18,7 @@ from .bone_keys import WantedPoses
 from .keyable_bones import check_followed, check_keyable
 from .notes import bare_notes
 from .parts import Parts, parts_of, plain_copy
+from .settings import MotionSettings
 from .steps import (
     Reading,
     apply_motion,
@@ -33,19 +34,9 @@ from .steps import (
 _STILL = 1e-5
 
 
-def solve_transforms(
-    context,
-    object,
-    armature: str = "",
-    target: str = "",
-    frame_start: int | None = None,
-    frame_end: int | None = None,
-    frame_step: int = 1,
-    bone_kind: str = "RIGID",
-    rotation_only: bool = False,
-) -> background.Steps:
-    """Generator: keyframes with which the bones that have weights bring the mesh closest to the target; returns a
-    PartialResult, yields (fraction, stage).
+def solve_transforms(context, object, **given) -> background.Steps:
+    """Generator: keyframes with which the bones that have weights bring the mesh closest to the target, by the
+    MotionSettings ``given``; returns a PartialResult, yields (fraction, stage).
 
     They are in a new action, which also has all curves of the old one but those of these bones' channels; the old one
     stays in the file. Bones without weights keep their own motion. Connected bones, and with ``rotation_only`` all that
@@ -53,8 +44,8 @@ def solve_transforms(
     """
     from ...core.decomposition.partial_transforms import solve_transforms as solve
 
-    begin, frames = time.perf_counter(), (frame_start, frame_end, frame_step)
-    parts = parts_of(context, object, armature, target, weighted=True, writes_weights=False)
+    begin, given = time.perf_counter(), MotionSettings(**given)
+    parts = parts_of(context, object, given.armature, given.target, weighted=True, writes_weights=False)
     _check_target(parts)
     weights = read_bone_weights(parts.mesh, parts.armature)
     used = np.flatnonzero(np.bincount(weights.bones[weights.weights > 0], minlength=len(weights.names)))
@@ -65,16 +56,16 @@ def solve_transforms(
         )
     names = [weights.names[index] for index in used]
     chains = chain_parents(parts.armature, names)
-    missing = missing_chains(parts.armature, names) if bone_kind == "AFFINE" else []
+    missing = missing_chains(parts.armature, names) if given.bone_kind == "AFFINE" else []
     if missing:
         check_armature(parts.armature)
     check_keyable(parts.armature, [*names, *chains.values()])
-    if bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
+    if given.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
         check_even_scale(parts.mesh)
-    reading = yield from read_parts(context, parts, frames, names, weights)
+    reading = yield from read_parts(context, parts, given, names, weights)
     place = np.zeros(len(weights.names), np.int32)
     place[used] = np.arange(len(used))
-    problem = _joint_problem(parts, reading, names, chains, rotation_only)
+    problem = _joint_problem(parts, reading, names, chains, given.rotation_only)
     rest, bones = rest_positions(parts.mesh.data), place[weights.bones]
     rows = np.where(weights.weights > 0, bones, 0)
     solving = background.run_in_worker(
@@ -84,7 +75,7 @@ def solve_transforms(
             rows,
             weights.weights,
             len(problem.names),
-            bone_kind,
+            given.bone_kind,
             bone_axes=problem.axes,
             unscaled=problem.unscaled,
             joints=problem.joints,
@@ -100,7 +91,7 @@ def solve_transforms(
         _in_armature_space(transforms, reading.motion, parts.armature, names),
         problem.held[: len(names)],
         chains,
-        bone_kind == "AFFINE",
+        given.bone_kind == "AFFINE",
     )
     times = actions.key_times(context.scene, reading.animation.frame_numbers)
     turned = moved_otherwise(parts.armature, [spec.adopts for spec in missing])
@@ -114,7 +105,7 @@ def solve_transforms(
         with plain_copy(parts, copy) as probe:
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         apply_motion(context, parts.armature, missing, action)
-    unscaled = problem.unscaled[: len(names)] if bone_kind == "SCALED" else np.zeros(0)
+    unscaled = problem.unscaled[: len(names)] if given.bone_kind == "SCALED" else np.zeros(0)
     notes = [
         *reading.notes,
         *bare_notes(parts.mesh, weights),
@@ -124,7 +115,7 @@ def solve_transforms(
     left_behind = _left_behind(parts, reading, problem)
     if left_behind:
         notes.append(f"{left_behind}, which bones that stay at their joints cannot follow")
-    ways = _ways(parts, problem, len(names), rotation_only, bone_kind, bool(left_behind))
+    ways = _ways(parts, problem, len(names), given, bool(left_behind))
     return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes, ways)
 
 
@@ -150,9 +141,7 @@ def _left_behind(parts: Parts, reading: Reading, problem: "_JointProblem") -> st
     return f'{object_label(parts.mesh)} moves as a whole against "{parts.armature.name}"'
 
 
-def _ways(
-    parts: Parts, problem: "_JointProblem", count: int, rotation_only: bool, bone_kind: str, left_behind: bool
-) -> list[str]:
+def _ways(parts: Parts, problem: "_JointProblem", count: int, given: MotionSettings, left_behind: bool) -> list[str]:
     """What brings the mesh closer where the error has grown, ``count`` bones being solved for."""
     held, ways = problem.held[:count], []
     if left_behind:
@@ -160,8 +149,10 @@ def _ways(
     elif held.all():
         ways.append(f'move "{problem.names[count]}", which has no weights and carries the others, with the target')
     if held.any():
-        ways.append("solve without Rotation Only" if rotation_only else "disconnect its bones in Edit Mode (Alt P)")
-    if bone_kind == "RIGID" and not rotation_only:
+        ways.append(
+            "solve without Rotation Only" if given.rotation_only else "disconnect its bones in Edit Mode (Alt P)"
+        )
+    if given.bone_kind == "RIGID" and not given.rotation_only:
         ways.append("solve with another Bone Kind")
     return ways
 

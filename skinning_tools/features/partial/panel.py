@@ -23,7 +23,21 @@ from ...ui.drawing import (
 from .added_bones import added_helpers
 from .helper_removal import rig_with_helpers
 from .parts import armature_meant, parts_of, reason_not_to_solve
+from .settings import HelperSettings, MotionSettings, WeightSettings
 from .steps import FIGURES_PROPERTY, PartialFigures
+
+# By the names of their settings: these, the operator with its text and icon, and what the solve needs of the mesh.
+_SOLVES = {
+    "weights": (WeightSettings, "solve_weights", "Solve Weights", "MOD_VERTEX_WEIGHT", {"weighted": False}),
+    "transforms": (
+        MotionSettings,
+        "solve_transforms",
+        "Solve Motion",
+        "ACTION",
+        {"weighted": True, "writes_weights": False},
+    ),
+    "helpers": (HelperSettings, "add_helper_bones", "Add Helper Bones", "BONE_DATA", {"weighted": True}),
+}
 
 
 class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
@@ -48,9 +62,10 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
             draw_job(layout, job)
         mesh = target_mesh(context)
         mesh = mesh if mesh is not None and mesh.type == "MESH" else None
-        _draw_weights(layout, context, settings.weights, mesh, job)
-        _draw_transforms(layout, context, settings.transforms, job)
-        _draw_helpers(layout, context, settings.helpers, mesh, job)
+        for name in _SOLVES:
+            body = _draw_solve(layout, context, name, mesh, job)
+            if body is not None and name == "helpers":
+                _draw_removal(body, context, job)
         draw_failure(layout, context, SKINNING_PT_partial_solves)
         figures = read_record(mesh, FIGURES_PROPERTY, PartialFigures) if mesh is not None else None
         if figures is not None:
@@ -71,48 +86,23 @@ def meant_text(context) -> str:
     return f"{parts.mesh.name}, moved by the bones of {parts.armature.name}, is fitted to {target}"
 
 
-def _draw_weights(layout, context, settings, mesh, job) -> None:
-    header, body = layout.panel("skinning_partial_weights")
-    header.label(text="Solve Weights")
+def _draw_solve(layout, context, name: str, mesh, job):
+    """The settings and the button of a solve, by the name of its settings; the layout, None where it is closed."""
+    declared, operator, text, icon, needs = _SOLVES[name]
+    header, body = layout.panel(f"skinning_partial_{name}", default_closed=name != "weights")
+    header.label(text=text.removeprefix("Add "))
     if body is None:
-        return
-    column = body.column()
+        return None
+    column, settings = body.column(), getattr(context.scene.skinning_partial, name)
     column.enabled = job is None
-    column.prop(settings, "max_influences")
-    column.prop(settings, "smoothness")
-    _draw_locked(column, settings, mesh)
-    reason = _reason(context, job, weighted=False)
-    _draw_button(body, context, "skinning.solve_weights", "Solve Weights", "MOD_VERTEX_WEIGHT", job, reason)
-
-
-def _draw_transforms(layout, context, settings, job) -> None:
-    header, body = layout.panel("skinning_partial_transforms", default_closed=True)
-    header.label(text="Solve Motion")
-    if body is None:
-        return
-    column = body.column()
-    column.enabled = job is None
-    column.prop(settings, "bone_kind")
-    column.prop(settings, "rotation_only")
-    reason = _reason(context, job, weighted=True, writes_weights=False)
-    _draw_button(body, context, "skinning.solve_transforms", "Solve Motion", "ACTION", job, reason)
-
-
-def _draw_helpers(layout, context, settings, mesh, job) -> None:
-    header, body = layout.panel("skinning_partial_helpers", default_closed=True)
-    header.label(text="Helper Bones")
-    if body is None:
-        return
-    column = body.column()
-    column.enabled = job is None
-    column.prop(settings, "bone_count")
-    column.prop(settings, "bone_kind")
-    column.prop(settings, "max_influences")
-    column.prop(settings, "own_weights")
-    _draw_locked(column, settings, mesh)
-    reason = _reason(context, job, weighted=True)
-    _draw_button(body, context, "skinning.add_helper_bones", "Add Helper Bones", "BONE_DATA", job, reason)
-    _draw_removal(body, context, job)
+    for each, place in declared.places.items():
+        if each == "locked_vertices" and mesh is not None:
+            column.prop_search(settings, each, mesh, "vertex_groups", text="Locked Vertices")
+        elif place == declared.stored:
+            column.prop(settings, each)
+    reason = "" if job is not None else reason_not_to_solve(context, **needs)
+    _draw_button(body, context, f"skinning.{operator}", text, icon, job, reason)
+    return body
 
 
 def _draw_removal(layout, context, job) -> None:
@@ -129,17 +119,6 @@ def _draw_removal(layout, context, job) -> None:
     layout.label(text=f"{armature.name}: {counted(count, 'helper bone')}", icon="BONE_DATA")
     text = "Remove Helper Bones"
     _draw_button(layout, context, "skinning.remove_helper_bones", text, "X", job, reason).armature = armature.name
-
-
-def _draw_locked(column, settings, mesh) -> None:
-    if mesh is not None:
-        column.prop_search(settings, "locked_vertices", mesh, "vertex_groups", text="Locked Vertices")
-    else:
-        column.prop(settings, "locked_vertices")
-
-
-def _reason(context, job, **needs: bool) -> str:
-    return "" if job is not None else reason_not_to_solve(context, **needs)
 
 
 def _draw_button(layout, context, operator: str, text: str, icon: str, job, reason: str):

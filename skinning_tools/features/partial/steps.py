@@ -23,6 +23,7 @@ from .added_bones import add_new_bones
 from .bone_keys import WantedPoses, transform_paths, write_poses
 from .notes import scene_notes
 from .parts import Parts, check_range, measured, plain_copy, read_motion, read_target
+from .settings import PartialSettings
 
 # The figures of the last partial solve, a custom property of the mesh object.
 FIGURES_PROPERTY = "skinning_partial_solve"
@@ -91,8 +92,9 @@ class Reading:
     notes: tuple[str, ...]
 
 
-def read_parts(context, parts: Parts, frames: tuple, names, weights=None) -> background.Steps:
-    """Generator: everything that a solve needs of the scene. frames: first, last and step; None is the scene's."""
+def read_parts(context, parts: Parts, given: PartialSettings, names, weights=None) -> background.Steps:
+    """Generator: everything that a solve needs of the scene."""
+    frames = given.frame_start, given.frame_end, given.frame_step
     check_range(context, *frames, object_label(parts.target))
     numbers = frame_range(context.scene, *frames)
     # Before the mesh's own Armature modifier is off for a while.

@@ -16,23 +16,13 @@ from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadSettings, BadWeights
 from .notes import target_notes
 from .parts import Parts, parts_of, plain_copy
+from .settings import WeightSettings
 from .steps import Reading, error_of, finished, locked_by_group, part_of, read_parts
 
 
-def solve_weights(
-    context,
-    object,
-    armature: str = "",
-    target: str = "",
-    frame_start: int | None = None,
-    frame_end: int | None = None,
-    frame_step: int = 1,
-    max_influences: int = 4,
-    smoothness: float = 0.0,
-    locked_vertices: str = "",
-) -> background.Steps:
-    """Generator: weights with which the armature's present motion brings the mesh closest to the target; returns a
-    PartialResult, yields (fraction, stage). See ``parts_of`` for what the names stand for where they are empty.
+def solve_weights(context, object, **given) -> background.Steps:
+    """Generator: weights with which the armature's present motion brings the mesh closest to the target, by the
+    WeightSettings ``given``; returns a PartialResult, yields (fraction, stage).
 
     Locked vertex groups stay as they are, and so do all weights of the vertices in the group ``locked_vertices``.
     Raises SkinningError, and then has changed nothing.
@@ -40,14 +30,14 @@ def solve_weights(
     from ...core.decomposition.partial import Given
     from ...core.decomposition.partial import solve_weights as solve
 
-    begin, frames = time.perf_counter(), (frame_start, frame_end, frame_step)
-    parts = parts_of(context, object, armature, target, weighted=False)
-    if max_influences < 1:
-        raise BadSettings(f"Max influences must be at least 1, not {max_influences}")
-    if not 0 <= smoothness <= 1:
-        raise BadSettings(f"Smoothness must be from 0 to 1, not {smoothness:g}")
-    locked = locked_by_group(parts.mesh, locked_vertices)
-    reading = yield from read_parts(context, parts, frames, deforming_bones(parts.armature))
+    begin, given = time.perf_counter(), WeightSettings(**given)
+    parts = parts_of(context, object, given.armature, given.target, weighted=False)
+    if given.max_influences < 1:
+        raise BadSettings(f"Max influences must be at least 1, not {given.max_influences}")
+    if not 0 <= given.smoothness <= 1:
+        raise BadSettings(f"Smoothness must be from 0 to 1, not {given.smoothness:g}")
+    locked = locked_by_group(parts.mesh, given.locked_vertices)
+    reading = yield from read_parts(context, parts, given, deforming_bones(parts.armature))
     _check_motion(parts, reading)
     before, notes = reading.weights, [*reading.notes, *target_notes(parts, reading)]
     if before.locked.all() or locked.all():
@@ -55,7 +45,7 @@ def solve_weights(
             f"All weights of {object_label(parts.mesh)} are locked, so there is nothing to solve for. Unlock some "
             "vertex groups (the padlock), or lock fewer vertices"
         )
-    given = Given(before.bones, before.weights, before.locked, locked)
+    fixed = Given(before.bones, before.weights, before.locked, locked)
     edges = _edges(parts.mesh.data)
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
     solving = background.run_in_worker(
@@ -63,10 +53,10 @@ def solve_weights(
             reading.animation,
             rest,
             matrices,
-            max_influences,
+            given.max_influences,
             progress,
-            smoothness=smoothness,
-            given=given,
+            smoothness=given.smoothness,
+            given=fixed,
             edges=edges,
         )
     )
@@ -85,14 +75,14 @@ def solve_weights(
     most = int(np.count_nonzero(weights, axis=1).max(initial=1))
     done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
     done += f"up to {counted(most, 'influence')}"
-    ways = _ways(before, max_influences, smoothness)
+    ways = _ways(before, given)
     return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways)
 
 
-def _ways(before: BoneWeights, max_influences: int, smoothness: float) -> list[str]:
+def _ways(before: BoneWeights, given: WeightSettings) -> list[str]:
     """What brings the mesh closer where the error has grown."""
-    ways = ["solve with less Smoothness"] if smoothness > 0 else []
-    if np.count_nonzero(before.weights, axis=1).max(initial=0) > max_influences:
+    ways = ["solve with less Smoothness"] if given.smoothness > 0 else []
+    if np.count_nonzero(before.weights, axis=1).max(initial=0) > given.max_influences:
         ways.append("with more Influences" if ways else "solve with more Influences")
     return ways
 
