@@ -3,8 +3,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import bpy
+import numpy as np
+from mathutils import Matrix
 
 from ..core.errors import BadScene
 from . import actions
@@ -86,6 +89,48 @@ def bones_edited(context, armature) -> Iterator[bpy.types.ArmatureEditBones]:
         armature.data.bones.active = armature.data.bones.get(active)
 
 
+@dataclass(frozen=True, eq=False)
+class NewBone:
+    """A bone to add. parent: a name, "" for none; matrix (4, 4): at rest in the armature's space; adopts: the bone that
+    becomes its child, and whose place in the hierarchy it takes, "" for none."""
+
+    name: str
+    parent: str
+    matrix: np.ndarray | Matrix
+    length: float
+    deforms: bool
+    inherit_scale: str = "FULL"
+    adopts: str = ""
+
+
+def add_bones(context, armature, specs: list[NewBone]) -> None:
+    """Make the bones, in the order given. All that is there stays as it is, to the last bit, but for the parents of
+    adopted bones."""
+    with bones_edited(context, armature) as edit_bones:
+        for spec in specs:
+            bone = edit_bones.new(spec.name)
+            bone.head, bone.tail = (0, 0, 0), (0, spec.length, 0)
+            bone.matrix = Matrix(spec.matrix)
+            bone.length = spec.length
+            bone.use_deform, bone.inherit_scale = spec.deforms, spec.inherit_scale
+            bone.use_connect = False
+            if spec.adopts:
+                _adopt(bone, edit_bones[spec.adopts])
+            elif spec.parent:
+                bone.parent = edit_bones[spec.parent]
+
+
+def _adopt(bone, child) -> None:
+    """Put ``bone`` between a bone and its parent, inheriting what that has inherited."""
+    for name in ("use_inherit_rotation", "inherit_scale", "use_local_location"):
+        setattr(bone, name, getattr(child, name))
+    connected, bone.parent = child.use_connect, child.parent
+    child.use_connect = False
+    bone.use_connect = connected
+    child.parent = bone
+    child.use_inherit_rotation, child.inherit_scale, child.use_local_location = True, "FULL", True
+
+
 def _set_mode(context, armature, mode: str) -> None:
     with temporary_scene(context.scene, [armature]) as scene:
         view_layer = scene.view_layers[0]
@@ -113,6 +158,12 @@ def remove_bones(context, armature, names, clear_animation: bool) -> None:
     used = animation is None or animation.action or len(animation.drivers) or len(animation.nla_tracks)
     if clear_animation and not used:
         armature.animation_data_clear()
+
+
+def remove_if_empty(data, collection) -> None:
+    """Remove a bone collection of armature data, if there is one and nothing is in it."""
+    if collection is not None and not len(collection.bones) and not len(collection.children):
+        data.collections.remove(collection)
 
 
 def drivers_of(armature, names) -> list:

@@ -7,9 +7,10 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.armatures import NewBone, add_bones
 from skinning_tools.blender.bone_selection import selectable, selected_bones
 from skinning_tools.features.helpers import bone_links
-from skinning_tools.features.helpers.rig import COLLECTION, BoneSpec, add_bones, find_helpers
+from skinning_tools.features.helpers.rig import COLLECTION, find_helpers
 from skinning_tools.features.helpers.weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes, skinned_meshes
@@ -224,7 +225,7 @@ def test_mode_and_selection_stay_where_bones_cannot_be_made():
     _ob, rig = limbs.bar()
     bpy.ops.object.mode_set(mode="POSE")
     selectable(rig)["fore.L"].select, selectable(rig)["upper.L"].select = True, False
-    spec = BoneSpec("link", "gone", rig.data.bones["fore.L"].matrix_local, 1.0, None)
+    spec = NewBone("link", "gone", rig.data.bones["fore.L"].matrix_local, 1.0, True)
     with pytest.raises(KeyError):
         add_bones(bpy.context, rig, [spec])
     assert rig.mode == "POSE"

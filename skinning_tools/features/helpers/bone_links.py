@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bone links and twist bones of an armature: at which joints they are, how many, and whose weights they take."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...blender import background
-from ...blender.armatures import deformed_meshes
 from ...blender.bodies import read_skeleton, stretch_of
 from ...blender.bone_selection import named_bones
-from ...blender.records import has_eigenskin
 from ...blender.skin_reader import rest_positions
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...blender.wording import counted
@@ -22,7 +19,8 @@ from .removal import Removed, remove_helpers, removed_on_failure
 from .rig import (
     LINKS,
     TWIST,
-    add_bones,
+    Added,
+    add_helper_bones,
     bone_record,
     bones_to_clear,
     deforming_parent,
@@ -34,7 +32,7 @@ from .rig import (
     next_number,
 )
 from .settings import LinkSettings
-from .weights import RECORD, SharedWeights
+from .weights import RECORD, SharedWeights, meshes_to_share, shares_taken
 
 # A joint that turns less does not move in the animation: its range is not known.
 _STILL = np.radians(1.0)
@@ -43,16 +41,12 @@ _WORDS = {LINKS: "link", TWIST: "twist"}
 
 
 @dataclass(frozen=True)
-class AddedLinks:
+class AddedLinks(Added):
     """counts: links of each joint, by its name. skipped: joints that turn too little, with the angle in radians."""
 
-    armature_name: str
     kind: str
     counts: dict[str, int]
     skipped: dict[str, float]
-    mesh_count: int
-    vertex_count: int
-    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """The result in one line."""
@@ -60,12 +54,9 @@ class AddedLinks:
         bones = counted(number, "twist bone" if self.kind == TWIST else "link")
         joints = ", ".join(f"{name} {count}" for name, count in list(self.counts.items())[:6])
         more = f" and {len(self.counts) - 6} more" if len(self.counts) > 6 else ""
-        place = "1 mesh" if self.mesh_count == 1 else f"{self.mesh_count} meshes"
-        text = f"{self.armature_name}: {bones} ({joints}{more}) with weights of {self.vertex_count} vertices on {place}"
-        if self.skipped:
-            angles = ", ".join(f"{name} {np.degrees(turn):.0f}°" for name, turn in list(self.skipped.items())[:4])
-            text += f"; turn too little: {angles}{' …' if len(self.skipped) > 4 else ''}"
-        return "; ".join([text, *self.notes])
+        angles = ", ".join(f"{name} {np.degrees(turn):.0f}°" for name, turn in list(self.skipped.items())[:4])
+        skipped = [f"turn too little: {angles}{' …' if len(self.skipped) > 4 else ''}"] if self.skipped else []
+        return self.line(f"{bones} ({joints}{more})", *skipped)
 
 
 def add_links(context, object, **given) -> background.Steps[AddedLinks]:
@@ -78,9 +69,7 @@ def add_links(context, object, **given) -> background.Steps[AddedLinks]:
     names = [] if given.all_joints else named_bones(armature, given.joints or "")
     given.check()
     joints = _joints(armature, names, given)
-    meshes = deformed_meshes(armature)
-    if not meshes:
-        raise BadScene(f'The armature "{armature.name}" deforms no mesh. Bind one to it first')
+    meshes = meshes_to_share(armature)
     yield 0.0, "Reading weights"
     shared = []
     for ob in meshes:
@@ -116,30 +105,16 @@ def add_links(context, object, **given) -> background.Steps[AddedLinks]:
     touched = [each for each in concerned if each.changes]
     plans = _with_effect(plans, touched, given.all_joints)
     with removed_on_failure(context, armature, [plan.number for plan in plans]):
-        add_bones(context, armature, [spec for plan in plans for spec in link_specs(armature, plan)])
+        add_helper_bones(context, armature, [spec for plan in plans for spec in link_specs(armature, plan)])
         for plan in plans:
             constrain_links(armature, plan)
         for each in touched:
             each.write()
-    return AddedLinks(
-        armature.name,
-        given.kind,
-        {plan.joint.label: len(plan.links) for plan in plans},
-        skipped,
-        len(touched),
-        sum(int(each.changed.sum()) for each in touched),
-        tuple(_notes(armature, touched)),
-    )
-
-
-def _notes(armature, touched: list[SharedWeights]) -> Iterable[str]:
-    """What the user should know besides."""
-    corrected = [each.object.name for each in touched if has_eigenskin(each.object)]
-    if corrected:
-        yield f"build the EigenSkin of {', '.join(corrected)} anew"
     scale = np.abs(armature.matrix_world.to_scale())
-    if np.ptp(scale) > 1e-4 * scale.max():
-        yield "the armature is scaled unevenly, so turns are not shared evenly: apply its scale"
+    uneven = np.ptp(scale) > 1e-4 * scale.max()
+    notes = ["the armature is scaled unevenly, so turns are not shared evenly: apply its scale"] if uneven else []
+    counts = {plan.joint.label: len(plan.links) for plan in plans}
+    return AddedLinks(**shares_taken(armature, touched, notes), kind=given.kind, counts=counts, skipped=skipped)
 
 
 def remove_links(context, object, joints: str = "", all_joints: bool = False, mirror: bool = False) -> Removed:

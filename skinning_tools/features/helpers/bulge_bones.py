@@ -16,9 +16,8 @@ import numpy as np
 from mathutils import Matrix, Vector
 
 from ...blender import actions, background
-from ...blender.armatures import deformed_meshes
+from ...blender.armatures import NewBone
 from ...blender.bodies import armature_to_mesh, read_body, stretch_of
-from ...blender.records import has_eigenskin
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...blender.wording import counted
 from ...core.errors import BadScene
@@ -29,9 +28,9 @@ from .removal import Removed, remove_helpers, removed_on_failure
 from .rig import (
     BULGE,
     SKIN,
+    Added,
     BoneRecord,
-    BoneSpec,
-    add_bones,
+    add_helper_bones,
     bone_record,
     bones_to_clear,
     end_bone,
@@ -42,7 +41,7 @@ from .rig import (
     next_number,
 )
 from .settings import BulgeSettings
-from .weights import RECORD, SharedWeights
+from .weights import RECORD, SharedWeights, meshes_to_share, shares_taken
 
 AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
 
@@ -66,24 +65,17 @@ _DESCRIPTIONS = {
 
 
 @dataclass(frozen=True)
-class AddedBulges:
+class AddedBulges(Added):
     """drivers: the bone that drives each bulge bone, "" for a slider."""
 
-    armature_name: str
     drivers: dict[str, str]
-    mesh_count: int
-    vertex_count: int
-    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """The result in one line."""
         bones = ", ".join(
             f'"{name}" by {driver or "the slider " + SLIDER.capitalize()}' for name, driver in self.drivers.items()
         )
-        place = "1 mesh" if self.mesh_count == 1 else f"{self.mesh_count} meshes"
-        bulges = counted(len(self.drivers), "bulge bone")
-        text = f"{self.armature_name}: {bulges} ({bones}) with weights of {self.vertex_count} vertices on {place}"
-        return "; ".join([text, *self.notes])
+        return self.line(f"{counted(len(self.drivers), 'bulge bone')} ({bones})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +105,7 @@ def add_bulges(context, object, **given) -> background.Steps[AddedBulges]:
     carrier = given.bone or (active.name if active is not None else "")
     given.check()
     pairs = _pairs(armature, carrier, given)
-    meshes = deformed_meshes(armature)
-    if not meshes:
-        raise BadScene(f'The armature "{armature.name}" deforms no mesh. Bind one to it first')
+    meshes = meshes_to_share(armature)
     yield 0.0, "Looking for the skin"
     plans = _plans(context, armature, meshes, pairs, given)
     shared, bodies = [], {}
@@ -141,19 +131,12 @@ def add_bulges(context, object, **given) -> background.Steps[AddedBulges]:
     check_meshes([each.object for each in touched], "its weights cannot be shared with a bulge bone")
     check_unlocked([each.object for each in touched], [plan.carrier for plan in plans])
     with removed_on_failure(context, armature, [plan.number for plan in plans]):
-        add_bones(context, armature, [_spec(armature, plan) for plan in plans])
+        add_helper_bones(context, armature, [_spec(armature, plan) for plan in plans])
         for plan in plans:
             _drive(armature, plan, given)
         for each in touched:
             each.write()
-    corrected = [each.object.name for each in touched if has_eigenskin(each.object)]
-    return AddedBulges(
-        armature.name,
-        {plan.name: plan.driver for plan in plans},
-        len(touched),
-        sum(int(each.changed.sum()) for each in touched),
-        (f"build the EigenSkin of {', '.join(corrected)} anew",) if corrected else (),
-    )
+    return AddedBulges(**shares_taken(armature, touched), drivers={plan.name: plan.driver for plan in plans})
 
 
 def remove_bulges(context, object, bones: str = "", all_bones: bool = False, mirror: bool = False) -> Removed:
@@ -277,7 +260,7 @@ def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_su
     each.take(plan.number, [own], [carrier], *rows)
 
 
-def _spec(armature, plan: _Plan) -> BoneSpec:
+def _spec(armature, plan: _Plan) -> tuple[NewBone, BoneRecord]:
     """The bone: its Y axis points outward, its Z axis along its carrier as far as that can be."""
     carrier = armature.data.bones[plan.carrier]
     along = np.array(carrier.tail_local - carrier.head_local, dtype=np.float64)
@@ -286,7 +269,7 @@ def _spec(armature, plan: _Plan) -> BoneSpec:
     matrix = Matrix(np.column_stack([np.cross(plan.outward, along), plan.outward, along]).tolist()).to_4x4()
     matrix.translation = plan.head
     record = BoneRecord(BULGE, plan.number, SKIN, 1, plan.driver)
-    return BoneSpec(plan.name, plan.carrier, matrix, _LENGTH * plan.radius, record)
+    return NewBone(plan.name, plan.carrier, matrix, _LENGTH * plan.radius, True), record
 
 
 def _drive(armature, plan: _Plan, given: BulgeSettings) -> None:

@@ -14,8 +14,9 @@ the twist. Neither needs a driver, and both follow what constraints such as IK m
 
 from dataclasses import dataclass
 
+from ...blender.armatures import NewBone
 from .joint_range import Joint
-from .rig import AIM, LINKS, SKIN, TURN, BoneRecord, BoneSpec, placed
+from .rig import AIM, LINKS, SKIN, TURN, BoneRecord, placed
 
 # Of the bone that carries a link: long enough to be picked.
 _LENGTH = 0.2
@@ -31,13 +32,14 @@ class LinkPlan:
     others: tuple[str, ...]
 
 
-def link_specs(armature, plan: LinkPlan) -> list[BoneSpec]:
+def link_specs(armature, plan: LinkPlan) -> list[tuple[NewBone, BoneRecord]]:
     """The bones of a joint's links."""
     joint, count = plan.joint, len(plan.links)
     start, end = (armature.data.bones[name] for name in (joint.start, joint.end))
 
     def spec(name, parent, matrix, length, part, index=0):
-        return BoneSpec(name, parent.name, matrix, length, BoneRecord(joint.kind, plan.number, part, index, joint.end))
+        record = BoneRecord(joint.kind, plan.number, part, index, joint.end)
+        return NewBone(name, parent.name, matrix, length, part == SKIN), record
 
     if joint.kind == LINKS:
         return [

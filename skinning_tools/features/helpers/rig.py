@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import bpy
 
-from ...blender.armatures import bones_edited, check_armature, drivers_of, remove_bones
+from ...blender.armatures import NewBone, add_bones, check_armature, drivers_of, remove_bones, remove_if_empty
 from ...blender.bone_selection import named_bones
 from ...blender.character import armature_at
 from ...blender.data_blocks import joined_name
@@ -65,14 +65,19 @@ class Helper:
 
 
 @dataclass(frozen=True)
-class BoneSpec:
-    """A bone to make. matrix: its place at rest, 4 × 4 in the armature's space; length there."""
+class Added:
+    """Of helpers that were added: the meshes and vertices whose weights they share; what the user should know."""
 
-    name: str
-    parent: str
-    matrix: object
-    length: float
-    record: BoneRecord
+    armature_name: str
+    mesh_count: int
+    vertex_count: int
+    notes: tuple[str, ...]
+
+    def line(self, bones: str, *more: str) -> str:
+        """The result in one line."""
+        place = "1 mesh" if self.mesh_count == 1 else f"{self.mesh_count} meshes"
+        text = f"{self.armature_name}: {bones} with weights of {self.vertex_count} vertices on {place}"
+        return "; ".join([text, *more, *self.notes])
 
 
 def helped_armature(context, object):
@@ -209,26 +214,20 @@ def bones_to_clear(armature, text: str, everything: bool, mirror: bool) -> list[
     return mirrored_names(armature, names) if mirror else names
 
 
-def add_bones(context, armature, specs: list[BoneSpec]) -> None:
+def add_helper_bones(context, armature, bones: list[tuple[NewBone, BoneRecord]]) -> None:
     """Make the bones, locked against the animator and in a bone collection of their own, which is hidden at first.
 
     Mode, selection, pose and what else is in the armature stay.
     """
-    with bones_edited(context, armature) as edit_bones:
-        for spec in specs:
-            bone = edit_bones.new(spec.name)
-            bone.head, bone.tail = (0, 0, 0), (0, spec.length, 0)
-            bone.matrix = spec.matrix
-            bone.parent, bone.use_connect = edit_bones[spec.parent], False
-            bone.use_deform = spec.record.part == SKIN
+    add_bones(context, armature, [spec for spec, _ in bones])
     collection = _own_collection(armature.data) or _new_collection(armature.data)
-    for spec in specs:
+    for spec, record in bones:
         bone, pose = armature.data.bones[spec.name], armature.pose.bones[spec.name]
         for other in list(bone.collections):
             other.unassign(bone)
         collection.assign(bone)
         bone.color.palette = PALETTE
-        write_record(bone, _KEY, spec.record)
+        write_record(bone, _KEY, record)
         pose.lock_location = pose.lock_rotation = pose.lock_scale = (True, True, True)
         pose.lock_rotation_w = pose.lock_rotations_4d = True
 
@@ -236,9 +235,7 @@ def add_bones(context, armature, specs: list[BoneSpec]) -> None:
 def remove_helper_bones(context, armature, names, clear_animation: bool) -> None:
     """As ``armatures.remove_bones``; their bone collection goes with the last of them."""
     remove_bones(context, armature, names, clear_animation)
-    collection = _own_collection(armature.data)
-    if collection is not None and not len(collection.bones) and not len(collection.children):
-        armature.data.collections.remove(collection)
+    remove_if_empty(armature.data, _own_collection(armature.data))
 
 
 def placed(matrix, head):

@@ -12,10 +12,12 @@ import bmesh
 import bpy
 import numpy as np
 
+from ...blender.armatures import deformed_meshes
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import read_bone_weights
-from ...blender.records import read_record, write_record
+from ...blender.records import has_eigenskin, read_record, write_record
 from ...blender.vertex_groups import active_group_kept, put_weights
+from ...core.errors import BadScene
 from .rig import LINKS, Helper
 
 # On the mesh: a record for each helper, by its number.
@@ -132,6 +134,25 @@ class SharedWeights:
         if name not in self._columns:
             self._columns[name] = read_columns(self.object, [name])[0]
         return self._columns[name]
+
+
+def meshes_to_share(armature) -> list:
+    """The meshes whose weights helpers may share. Raises BadScene where there is none."""
+    meshes = deformed_meshes(armature)
+    if not meshes:
+        raise BadScene(f'The armature "{armature.name}" deforms no mesh. Bind one to it first')
+    return meshes
+
+
+def shares_taken(armature, touched: list[SharedWeights], notes=()) -> dict:
+    """What a rig.Added says of the meshes whose weights have changed."""
+    corrected = [each.object.name for each in touched if has_eigenskin(each.object)]
+    return {
+        "armature_name": armature.name,
+        "mesh_count": len(touched),
+        "vertex_count": sum(int(each.changed.sum()) for each in touched),
+        "notes": (*([f"build the EigenSkin of {', '.join(corrected)} anew"] if corrected else []), *notes),
+    }
 
 
 def concerned_meshes(meshes, helper: Helper) -> list:

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bones that solves add to an existing armature: helpers, and parents that let a bone shear."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from mathutils import Matrix
 
-from ...blender.armatures import BONE_COLORS, bones_edited
+from ...blender.armatures import BONE_COLORS, NewBone, add_bones, remove_if_empty
 
 HELPERS, MECHANISM = "Helper Bones", "Mechanism"
 HELPER_PREFIX, MECHANISM_PREFIX = "HLP-", "MCH-"
@@ -19,37 +16,12 @@ _LONGEST_NAME = 63
 _SAME_PLACE = 1e-5
 
 
-@dataclass(frozen=True, eq=False)
-class NewBone:
-    """A bone to add. parent: a name, "" for none; matrix (4, 4): at rest in the armature's space; adopts: the bone that
-    becomes its child, and whose place in the hierarchy it takes, "" for none."""
-
-    name: str
-    parent: str
-    matrix: np.ndarray
-    length: float
-    deforms: bool
-    inherit_scale: str = "FULL"
-    adopts: str = ""
-
-
 def add_new_bones(context, armature, specs: list[NewBone]) -> None:
     """Make the bones, in the order given. All that is there stays as it is, to the last bit, but for the parents of
     adopted bones."""
     if not specs:
         return
-    with bones_edited(context, armature) as edit_bones:
-        for spec in specs:
-            bone = edit_bones.new(spec.name)
-            bone.head, bone.tail = (0, 0, 0), (0, spec.length, 0)
-            bone.matrix = Matrix(spec.matrix.tolist())
-            bone.length = spec.length
-            bone.use_deform, bone.inherit_scale = spec.deforms, spec.inherit_scale
-            bone.use_connect = False
-            if spec.adopts:
-                _adopt(bone, edit_bones[spec.adopts])
-            elif spec.parent:
-                bone.parent = edit_bones[spec.parent]
+    add_bones(context, armature, specs)
     for spec in specs:
         name = HELPERS if spec.deforms else MECHANISM
         collection = armature.data.collections_all.get(name) or armature.data.collections.new(name)
@@ -77,20 +49,7 @@ def added_parents(armature, names) -> list[str]:
 def remove_empty_collections(armature, names) -> None:
     """Remove those of the bone collections ``names`` that were made for added bones and have nothing in them."""
     for name in {HELPERS, MECHANISM} & set(names):
-        collection = armature.data.collections_all.get(name)
-        if collection is not None and not len(collection.bones) and not len(collection.children):
-            armature.data.collections.remove(collection)
-
-
-def _adopt(bone, child) -> None:
-    """Put ``bone`` between a bone and its parent, inheriting what that has inherited."""
-    for name in ("use_inherit_rotation", "inherit_scale", "use_local_location"):
-        setattr(bone, name, getattr(child, name))
-    connected, bone.parent = child.use_connect, child.parent
-    child.use_connect = False
-    bone.use_connect = connected
-    child.parent = bone
-    child.use_inherit_rotation, child.inherit_scale, child.use_local_location = True, "FULL", True
+        remove_if_empty(armature.data, armature.data.collections_all.get(name))
 
 
 def chain_parents(armature, names) -> dict[str, str]:

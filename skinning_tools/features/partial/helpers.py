@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from ...blender import actions, background
-from ...blender.armatures import check_armature
+from ...blender.armatures import NewBone, check_armature
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.object_checks import object_label
@@ -14,7 +14,7 @@ from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.weight_tools import check_unchanged, forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene
-from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX, NewBone, free_name
+from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX, free_name
 from .bone_keys import WantedPoses
 from .keyable_bones import check_keyable
 from .notes import bare_notes, target_notes
