@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
         # --help. Blender is to end in its own way, with the exit code.
-        return stop.code or running.EXIT_DONE
+        return int(stop.code or running.EXIT_DONE)
     except UsageError as error:
         path, others = _report_path(arguments)
         return running.refuse(path, arguments[0] if arguments else "", str(error), others)

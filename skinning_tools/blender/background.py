@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..core.progress import Progress
 
@@ -23,7 +23,7 @@ CANCEL_SECONDS = 1.0
 _FIRST_GUESS = 2.0
 
 
-def run_in_worker(work: Callable[[Progress], Result]) -> Steps:
+def run_in_worker(work: Callable[[Progress], Result]) -> Steps[Result]:
     """Generator: run ``work(progress)`` in a worker thread, yield its latest (fraction, stage), return its result.
 
     Raises what ``work`` raises. Closing the generator makes ``progress`` answer False, which cancels the work.
@@ -59,7 +59,7 @@ def run_in_worker(work: Callable[[Progress], Result]) -> Steps:
     return results[0]
 
 
-def drain(steps: Steps, progress: Callable[[float, str], None] | None = None) -> Result:
+def drain(steps: Generator[Any, None, Result], progress: Callable[[float, str], None] | None = None) -> Result:
     """Run a generator of (fraction, stage), or without ``progress`` of anything, to its end, in line, and return its
     result."""
     while True:

@@ -24,7 +24,7 @@ class BoneWeights:
     @property
     def bound(self) -> np.ndarray:
         """(N,) bool: the vertices that some bone moves."""
-        return self.weights.any(axis=1)
+        return np.any(self.weights, axis=1)
 
 
 def read_bone_weights(object, armature, names=None) -> BoneWeights:

@@ -74,6 +74,7 @@ def modifier_input(modifier, name: str):
 def set_input(modifier, name: str, value=None, attribute: str | None = None) -> None:
     """Set an input of a Geometry Nodes modifier, to a value or to an attribute (a vertex group) by its name."""
     identifier = _identifier(modifier, name)
+    assert identifier is not None, name
     if hasattr(modifier, "properties"):
         target = getattr(modifier.properties.inputs, identifier)
         if attribute is None:

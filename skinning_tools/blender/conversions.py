@@ -54,6 +54,7 @@ def result_of(object) -> Result | None:
     if carrier is None:
         return None
     figures = figures_of(carrier)
+    assert figures is not None
     source, mesh = source_named(figures, carrier), _named(figures["object"], carrier)
     rig = _named(figures["armature"], carrier, "ARMATURE")
     if carrier.type == "ARMATURE":
@@ -99,7 +100,7 @@ def places_of_conversions() -> list[int]:
 def index_of_conversion(object) -> int:
     """Where in bpy.data.objects the conversion of ``object`` stands, -1 where it is not part of one."""
     result = result_of(object)
-    carrier = result and (result.rig or result.mesh)
+    carrier = (result.rig or result.mesh) if result is not None else None
     return bpy.data.objects.find(carrier.name) if carrier is not None else -1
 
 

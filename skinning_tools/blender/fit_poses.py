@@ -95,7 +95,7 @@ def differ(matrices: np.ndarray, points: np.ndarray) -> bool:
     low, high = points.min(axis=0), points.max(axis=0)
     corners = np.array([[x, y, z, 1] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
     places = np.einsum("pij,cj->pci", matrices, corners)
-    return bool(np.ptp(places, axis=0).max(initial=0.0) > SAME_PLACE * max(np.linalg.norm(high - low), 1e-30))
+    return bool(np.ptp(places, axis=0).max(initial=0.0) > SAME_PLACE * max(float(np.linalg.norm(high - low)), 1e-30))
 
 
 def bare_skin(object, armature, names) -> Skin:

@@ -78,6 +78,7 @@ class Index:
         if found is None:
             _forget()
             found = self._confirmed(key, within, most)
+            assert found is not None
         return found
 
     def places(self, key: Hashable) -> list[int]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The error of a written rig as Blender itself evaluates it."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import bpy
 import numpy as np
@@ -31,7 +31,7 @@ class RigMeter(ErrorMeter):
             start += count
 
 
-def measure_rig(rig, source) -> Iterator[float]:
+def measure_rig(rig, source) -> Generator[float, None, RigMeter]:
     """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns a RigMeter.
 
     Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and

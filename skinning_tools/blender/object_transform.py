@@ -159,7 +159,8 @@ def _driver_targets(object) -> list:
 
 def _watch(context, source, frame_numbers: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """World matrices (F, 4, 4) of ``source`` and the values (F, D) of its evaluated channels, by name."""
-    world, channels = [], {name: [] for name in _VALUES}
+    world = []
+    channels: dict[str, list[tuple[float, ...]]] = {name: [] for name in _VALUES}
     with _stand_in(context, source) as (object, view_layer, scene):
         for frame in _frames_to_play(scene, frame_numbers):
             evaluate_frame(scene, frame)

@@ -76,7 +76,7 @@ def hide_for(context, owner, key: str, objects, stand_in) -> None:
     """
     hidden = [ob for ob in objects if ob.visible_get()]
     active = context.view_layer.objects.active
-    before = (
+    before: tuple[str, str, str, bool] = (
         (active.name, active.mode, stand_in.name, stand_in.select_get()) if active in hidden else ("", "", "", False)
     )
     selected = tuple(ob.name for ob in hidden if ob.select_get())

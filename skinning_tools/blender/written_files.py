@@ -311,22 +311,24 @@ def is_running(process: int) -> bool:
     return True
 
 
-def _is_running_on_windows(process: int) -> bool:
-    """os.kill would end it there."""
-    import ctypes
+if sys.platform == "win32":
 
-    query, still_active, access_denied = 0x1000, 259, 5
-    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
-    kernel.OpenProcess.restype = ctypes.c_void_p
-    handle = kernel.OpenProcess(query, False, process)
-    if not handle:
-        return ctypes.get_last_error() == access_denied
-    try:
-        code = ctypes.c_ulong()
-        known = kernel.GetExitCodeProcess(ctypes.c_void_p(handle), ctypes.byref(code))
-        return not known or code.value == still_active
-    finally:
-        kernel.CloseHandle(ctypes.c_void_p(handle))
+    def _is_running_on_windows(process: int) -> bool:
+        """os.kill would end it there."""
+        import ctypes
+
+        query, still_active, access_denied = 0x1000, 259, 5
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        handle = kernel.OpenProcess(query, False, process)
+        if not handle:
+            return ctypes.get_last_error() == access_denied
+        try:
+            code = ctypes.c_ulong()
+            known = kernel.GetExitCodeProcess(ctypes.c_void_p(handle), ctypes.byref(code))
+            return not known or code.value == still_active
+        finally:
+            kernel.CloseHandle(ctypes.c_void_p(handle))
 
 
 def _machine() -> str:

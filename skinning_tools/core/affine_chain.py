@@ -140,8 +140,8 @@ def _rotation_group_of_the_cube() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             matrix[list(permutation), range(3)] = signs
             if np.linalg.det(matrix) > 0:
                 elements.append((matrix, permutation, signs))
-    matrices, permutations, signs = (np.array(part) for part in zip(*elements, strict=True))
-    return quaternions.from_matrices(matrices), permutations, signs
+    matrices, every_permutation, every_sign = (np.array(part) for part in zip(*elements, strict=True))
+    return quaternions.from_matrices(matrices), every_permutation, every_sign
 
 
 _ELEMENTS, _PERMUTATIONS, _SIGNS = _rotation_group_of_the_cube()

@@ -23,7 +23,7 @@ class Animation:
 
     frames: np.ndarray
     triangles: np.ndarray
-    frame_numbers: np.ndarray | None = None
+    frame_numbers: np.ndarray = None  # type: ignore[assignment] # __post_init__ makes it an array
     name: str = "the animation"
 
     def __post_init__(self):
@@ -97,10 +97,10 @@ def check_finite(positions: np.ndarray, frame_label: str, name: str) -> None:
             "Repair the cache or simulation there, or leave that frame out of the range"
         )
     if len(positions) and max(positions.max(), -positions.min()) > LARGEST_POSITION:
-        vertex, axis = np.unravel_index(np.argmax(np.abs(positions)), positions.shape)
+        place = np.unravel_index(np.argmax(np.abs(positions)), positions.shape)
         raise BadAnimation(
-            f"{name} has a position out of all measure, {positions[vertex, axis]:.3g}, at frame {frame_label}, vertex "
-            f"{vertex}. Repair the cache or simulation there, or leave that frame out of the range"
+            f"{name} has a position out of all measure, {positions[place]:.3g}, at frame {frame_label}, vertex "
+            f"{place[0]}. Repair the cache or simulation there, or leave that frame out of the range"
         )
 
 
@@ -140,6 +140,7 @@ def _smallest_ball_of_few(points: np.ndarray, tolerance: float) -> tuple[np.ndar
         radius_squared = float(np.max(distances[[i for i in range(len(points)) if mask >> i & 1]]))
         if distances.max() <= radius_squared + tolerance and (best is None or radius_squared < best[2]):
             best = subset, center, radius_squared
+    assert best is not None
     return best
 
 

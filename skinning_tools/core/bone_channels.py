@@ -2,6 +2,7 @@
 """The channels that bones are keyed with, from the matrices of a decomposition, and what they make in between."""
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -66,21 +67,23 @@ class BoneChannels:
         """
         moving = self.moving()
         joints = {name: moving.pop(name) for name in JOINT_CHANNELS if name in moving}
-        matrices = None
-        if moving:
-            local = square(rest_frame_matrices(self.child_scale, **moving))
-            matrices = bone_rest @ local @ np.linalg.inv(bone_rest)
-        if joints:
-            carried = self.tree.posed(square(joint_frame_matrices(**joints)))
-            matrices = carried if matrices is None else carried @ matrices
-        return matrices[..., :3, :]
+        if not moving:
+            return self._carried(joints)[..., :3, :]
+        local = square(rest_frame_matrices(self.child_scale, **moving))
+        matrices = bone_rest @ local @ np.linalg.inv(bone_rest)
+        return (self._carried(joints) @ matrices if joints else matrices)[..., :3, :]
+
+    def _carried(self, joints: dict[str, np.ndarray]) -> np.ndarray:
+        """(F, P, 4, 4) object-space motion of the joints by their channels."""
+        assert self.tree is not None
+        return self.tree.posed(square(joint_frame_matrices(**joints)))
 
     def at_keys(self, rows: dict, times: np.ndarray) -> "BoneChannels":
         """The channels as they are with keys at the frames ``rows[name][bone]`` only, linear in between.
 
         times (F,): where the frames are.
         """
-        channels = {name: values.copy() for name, values in self.moving().items()}
+        channels: dict[str, Any] = {name: values.copy() for name, values in self.moving().items()}
         for name, values in channels.items():
             for bone, kept in enumerate(rows[name]):
                 for column in values[:, bone].T:

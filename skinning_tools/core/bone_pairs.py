@@ -23,14 +23,16 @@ class BonePairs:
     def of(cls, pointers: np.ndarray, indices: np.ndarray, bone_count: int) -> "BonePairs":
         """pointers (n + 1,), indices (entries,): the pattern of a sparse matrix in rows, its indices sorted by row."""
         lengths = np.diff(pointers)
-        rows, first, second = [np.empty(0, int)], [np.empty(0, int)], [np.empty(0, int)]
+        row_parts, first_parts, second_parts = [np.empty(0, int)], [np.empty(0, int)], [np.empty(0, int)]
         for length in np.unique(lengths[lengths > 1]):
             matching = np.flatnonzero(lengths == length)
             one, other = np.triu_indices(length, 1)
-            rows.append(np.repeat(matching, len(one)))
-            first.append((pointers[matching, None] + one).ravel())
-            second.append((pointers[matching, None] + other).ravel())
-        rows, first, second = (np.concatenate(parts).astype(np.int32) for parts in (rows, first, second))
+            row_parts.append(np.repeat(matching, len(one)))
+            first_parts.append((pointers[matching, None] + one).ravel())
+            second_parts.append((pointers[matching, None] + other).ravel())
+        rows, first, second = (
+            np.concatenate(parts).astype(np.int32) for parts in (row_parts, first_parts, second_parts)
+        )
         keys = indices[first].astype(np.int64) * bone_count + indices[second]
         order = np.lexsort((rows, keys))
         return cls(keys[order], rows[order], first[order], second[order])

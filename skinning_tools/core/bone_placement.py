@@ -90,7 +90,7 @@ def _outward(heads, rest, bones, weights) -> np.ndarray:
     offsets = rest - heads[strongest]
     # By the squared distance: the far ones say where the end is.
     pull = offsets * np.einsum("ni,ni->n", offsets, offsets)[:, None]
-    directions = np.stack([np.bincount(strongest, pull[:, i], len(heads)) for i in range(3)], axis=1)
+    directions: np.ndarray = np.stack([np.bincount(strongest, pull[:, i], len(heads)) for i in range(3)], axis=1)
     lengths = np.linalg.norm(directions, axis=1)
     directions /= np.where(lengths > 0, lengths, 1.0)[:, None]
     along = np.einsum("ni,ni->n", offsets, directions[strongest])

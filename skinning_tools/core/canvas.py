@@ -62,17 +62,18 @@ class Canvas:
     def draw_axes(self, marks: list[int], x_name: str, y_name: str) -> None:
         """marks: values to be named below, the first ones where there is no room for all."""
         left, right, top, bottom = self._left, self._right, self._top, self._bottom
-        ink, grid, taken = self._look.ink, self._look.grid, []
+        ink, grid = self._look.ink, self._look.grid
+        taken: list[float] = []
         for value in marks:
             (column, _) = self.places(value, self._y_range[0])
             if all(abs(column - other) > _MARK_WIDTH for other in taken):
                 taken.append(column)
                 self.draw_line((column, top), (column, bottom), grid, 1.0)
                 self.draw_text(column, bottom + 12, f"{value}", ink, align=0.5)
-        for value in ticks(*self._y_range):
-            (_, row) = self.places(self._x_range[0], value)
+        for level in ticks(*self._y_range):
+            (_, row) = self.places(self._x_range[0], level)
             self.draw_line((left, row), (right, row), grid, 1.0)
-            self.draw_text(left - 12, row - 7, f"{value:g}", ink, align=1.0)
+            self.draw_text(left - 12, row - 7, f"{level:g}", ink, align=1.0)
         self.draw_line((left, top), (left, bottom), ink, 1.5)
         self.draw_line((left, bottom), (right, bottom), ink, 1.5)
         self.draw_text(right, bottom + 42, x_name, ink, align=1.0)

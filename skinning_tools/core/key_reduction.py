@@ -127,6 +127,7 @@ def _layers(skin, channels: BoneChannels, bone_rest: np.ndarray) -> list[_Layer]
 
         layers.append(_Layer(moving, own, skin.rest, members, bone_rest))
     if joints:
+        assert channels.tree is not None
         parents = channels.tree.hierarchy.parents
         above = _with_ancestors(members, parents)
         layers.append(
@@ -182,7 +183,7 @@ class _Motion:
         skin, largest = self._skin, np.zeros(len(self._skin.rest))
         matrices = self._channels.at_keys(choice.bones, self._times).object_matrices(self._bone_rest)
         for frame, (reduced, full) in enumerate(zip(matrices, self._matrices, strict=True)):
-            if skin.residual is None:
+            if choice.shapes is None:
                 change = skin_frame(skin.rest, skin.bones, skin.weights, reduced - full)
             else:
                 values = self._values_at(choice.shapes, frame)
@@ -221,12 +222,12 @@ def _members(skin) -> tuple[np.ndarray, np.ndarray]:
 
 def _with_ancestors(members, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``members``, the vertices of each bone also with all bones that it hangs from."""
-    bones, vertices = [members[0]], [members[1]]
-    while len(bones[-1]):
-        above = parents[bones[-1]]
-        bones.append(above[above >= 0])
-        vertices.append(vertices[-1][above >= 0])
-    bones, vertices = np.concatenate(bones), np.concatenate(vertices)
+    bone_parts, vertex_parts = [members[0]], [members[1]]
+    while len(bone_parts[-1]):
+        above = parents[bone_parts[-1]]
+        bone_parts.append(above[above >= 0])
+        vertex_parts.append(vertex_parts[-1][above >= 0])
+    bones, vertices = np.concatenate(bone_parts), np.concatenate(vertex_parts)
     order = np.argsort(bones, kind="stable")
     return bones[order], vertices[order]
 

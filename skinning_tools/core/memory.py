@@ -73,16 +73,21 @@ def _control_group_room() -> int | None:
     return max(int(limit) - used, 0)
 
 
-def _windows() -> int | None:
-    class MemoryStatus(ctypes.Structure):
-        """MEMORYSTATUSEX of the Windows API."""
+if sys.platform == "win32":
 
-        _fields_ = [
-            ("length", ctypes.c_ulong),
-            ("load_percent", ctypes.c_ulong),
-            *((name, ctypes.c_ulonglong) for name in ("total", "available", "total_page_file", "available_page_file")),
-            *((name, ctypes.c_ulonglong) for name in ("total_virtual", "available_virtual", "available_extended")),
-        ]
+    def _windows() -> int | None:
+        class MemoryStatus(ctypes.Structure):
+            """MEMORYSTATUSEX of the Windows API."""
 
-    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
-    return status.available if ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else None
+            _fields_ = [
+                ("length", ctypes.c_ulong),
+                ("load_percent", ctypes.c_ulong),
+                *(
+                    (name, ctypes.c_ulonglong)
+                    for name in ("total", "available", "total_page_file", "available_page_file")
+                ),
+                *((name, ctypes.c_ulonglong) for name in ("total_virtual", "available_virtual", "available_extended")),
+            ]
+
+        status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
+        return status.available if ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else None

@@ -110,7 +110,7 @@ def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np
     vertices that lie at one place, as those of a split seam do: all of them have a partner at the image of that place.
     """
     rest = np.asarray(rest, dtype=np.float64)
-    limit = tolerance * np.linalg.norm(np.ptp(rest, axis=0))
+    limit = tolerance * float(np.linalg.norm(np.ptp(rest, axis=0)))
     place, first = _places(rest, _COINCIDENT * limit)
     points = rest[first]
     image = points * np.where(np.arange(3) == axis, -1.0, 1.0)

@@ -5,6 +5,10 @@ They are measured by benchmarks/run_time.py. Conversions of this session tell ho
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .decomposition import Settings
 
 # Of a machine's pace: one conversion alone may have been slowed down by something else.
 _PACE_MEMORY = 0.5
@@ -23,7 +27,7 @@ class Work:
 
     frame_count: int
     vertex_count: int
-    settings: object
+    settings: "Settings"
     played: int
     simulated: int = 0
     key_tolerance: float = 0.0

@@ -104,12 +104,13 @@ class _Grid:
         ratios, sums = ((float(values.min()), float(values.max())) for values in (places.ratios, places.sums))
         reach = max(ratios[1] - others.ratios.min(), others.ratios.max() - ratios[0])
         most = others.sums.max() / sigma
-        counts = _node_count(ratios, sums[1] * most), _node_count(sums, reach * most)
-        return None if None in counts else cls((ratios, sums), counts)
+        by_ratio, by_sum = _node_count(ratios, sums[1] * most), _node_count(sums, reach * most)
+        return None if by_ratio is None or by_sum is None else cls((ratios, sums), (by_ratio, by_sum))
 
     @cached_property
     def _axes(self) -> "tuple[_Axis, _Axis]":
-        return tuple(_Axis(*ends, count) for ends, count in zip(self._ranges, self._counts, strict=True))
+        ratios, sums = (_Axis(*ends, count) for ends, count in zip(self._ranges, self._counts, strict=True))
+        return ratios, sums
 
     @property
     def nodes(self) -> Shares:

@@ -30,6 +30,7 @@ class WithSettings:
 
     bl_options = {"REGISTER", "UNDO"}
     settings: type[Settings] = Settings
+    properties: bpy.types.OperatorProperties
 
     def __init_subclass__(cls, **given):
         super().__init_subclass__(**given)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The animation of mesh objects, whatever makes them move, as arrays and as meshes of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -79,7 +79,7 @@ def read_animation(
     frame_step: int = 1,
     others: tuple = (),
     omissions: Omissions | None = None,
-) -> Iterator[float]:
+) -> Generator[float, None, SourceAnimation]:
     """Generator: read the animation of ``object`` as the viewport shows it; returns a SourceAnimation.
 
     others: objects to read along with it, which are brought into its space at every frame: what is read is where they
@@ -114,7 +114,9 @@ def _frame_numbers(scene, object, frame_start, frame_end, frame_step) -> range:
     return numbers
 
 
-def _read(context, scene, view_layer, objects, numbers: range, watch: Omissions) -> Iterator[float]:
+def _read(
+    context, scene, view_layer, objects, numbers: range, watch: Omissions
+) -> Generator[float, None, SourceAnimation]:
     # Several have to be seen at every frame in any case, as they may move in relation to each other.
     keys = shape_key_values(scene, objects[0], numbers) if len(objects) == 1 else None
     if keys is not None:
@@ -125,7 +127,7 @@ def _read(context, scene, view_layer, objects, numbers: range, watch: Omissions)
     return (yield from _read_evaluated(scene, view_layer, objects, numbers, stamps, watch))
 
 
-def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Iterator[float]:
+def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Generator[float, None, SourceAnimation]:
     object = keys.object
     frames = _allocate(object_label(object), len(numbers), len(object.data.vertices))
     yield from read_shape_keys(keys, frames)
@@ -145,7 +147,7 @@ def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Iterat
 
 def _read_evaluated(
     scene, view_layer, objects, numbers: range, stamps: list[dict], watch: Omissions
-) -> Iterator[float]:
+) -> Generator[float, None, SourceAnimation]:
     starts = [simulation_start(scene, view_layer, ob) for ob in objects]
     simulation = min((start for start in starts if start is not None), default=None)
     # A simulation is right only where every frame since its start has been played, one after the other.

@@ -185,7 +185,7 @@ class _Simulation:
 
 def _point_caches(object) -> Iterator[_Simulation]:
     """The simulations that shape the object's mesh, or move the object as a rigid body."""
-    particles = {}
+    particles: dict[tuple[bpy.types.Object, int], bpy.types.ParticleSystem] = {}
     for modifier in visible_modifiers(object):
         if modifier.type in {"CLOTH", "SOFT_BODY"}:
             yield _Simulation(modifier.name, modifier.point_cache, object)

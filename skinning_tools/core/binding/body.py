@@ -31,7 +31,7 @@ def facing_outward(body: Body, inner_points: np.ndarray) -> np.ndarray:
     points = body.points
     part = body.place_components[triangles[:, 0]] if len(triangles) else np.zeros(0, int)
     count = int(body.place_components.max()) + 1
-    middles = np.stack([np.bincount(body.place_components, points[:, i], count) for i in range(3)], axis=1)
+    middles: np.ndarray = np.stack([np.bincount(body.place_components, points[:, i], count) for i in range(3)], axis=1)
     middles /= np.bincount(body.place_components, minlength=count)[:, None]
     corners = points[triangles] - middles[part][:, None]
     areas = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])

@@ -221,7 +221,7 @@ def _inside(distances: BoneDistances, points: np.ndarray, pairs: np.ndarray) -> 
     along = points[pairs[:, 1]] - points[pairs[:, 0]]
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     on_surface = pairs < len(distances.points)
-    inward = on_surface.any(axis=1)
+    inward = np.any(on_surface, axis=1)
     for side, direction in ((0, along), (1, -along)):
         judged = np.flatnonzero(inward & on_surface[:, side])
         inward[judged] = distances.surface.below(pairs[judged, side], direction[judged]) >= _STEEPEST

@@ -62,7 +62,7 @@ def diffuse(
     used = np.flatnonzero(np.bincount(assignment.shares.indices, minlength=assignment.shares.shape[1]))
     columns = assignment.shares.tocsc()[:, used]
     back = np.argsort(order)
-    bones = weights = None
+    strong: tuple[np.ndarray, np.ndarray] | None = None
     for start in range(0, len(used), _COLUMNS):
         checkpoint(progress, 0.2 + 0.8 * start / len(used), _STAGE)
         block = slice(start, min(start + _COLUMNS, len(used)))
@@ -70,12 +70,14 @@ def diffuse(
             heat = held[:, None] * columns[:, block].toarray()
             solved = np.maximum(factors.solve(heat[order])[back], 0)
         indices = np.broadcast_to(used[block].astype(np.int32), solved.shape)
-        if weights is not None:
-            solved = np.concatenate([weights, solved], axis=1)
-            indices = np.concatenate([bones, indices], axis=1)
+        if strong is not None:
+            indices, solved = (np.concatenate(pair, axis=1) for pair in zip(strong, (indices, solved), strict=True))
         # Stable: of equals the first bone comes first, whatever else there is.
         rank = np.argsort(-solved, axis=1, kind="stable")[:, :most]
-        bones, weights = np.take_along_axis(indices, rank, axis=1), np.take_along_axis(solved, rank, axis=1)
+        strong = np.take_along_axis(indices, rank, axis=1), np.take_along_axis(solved, rank, axis=1)
+    # Every place belongs to some bone.
+    assert strong is not None
+    bones, weights = strong
     if len(used) > most:
         # Of bones as strong as the last one, some may be missing: none of them counts.
         cut = weights <= weights[:, -1:] * (1 + _TIE)

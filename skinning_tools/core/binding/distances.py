@@ -78,14 +78,14 @@ class BoneDistances:
 
         A place that is as near to several belongs to all of them.
         """
-        bones, places, values = [], [], []
+        bone_parts, place_parts, value_parts = [], [], []
         for rows in self.blocks():
             scores = measure(rows)
             row, bone = np.nonzero(scores <= scores.min(axis=1, keepdims=True) * (1 + TIE))
-            bones.append(bone)
-            places.append(row + rows.start)
-            values.append(scores[row, bone])
-        bones, places, values = np.concatenate(bones), np.concatenate(places), np.concatenate(values)
+            bone_parts.append(bone)
+            place_parts.append(row + rows.start)
+            value_parts.append(scores[row, bone])
+        bones, places, values = (np.concatenate(parts) for parts in (bone_parts, place_parts, value_parts))
         order = np.argsort(bones, kind="stable")
         starts = np.searchsorted(bones[order], np.arange(1, self.count))
         return zip(np.split(places[order], starts), np.split(values[order], starts), strict=True)

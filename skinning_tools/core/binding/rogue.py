@@ -275,7 +275,7 @@ class _Attachments:
         degree = np.maximum(np.diff(graph.indptr), 1)
         length = np.asarray(graph.sum(axis=1)).ravel() / degree
         length = np.maximum(length, np.finfo(float).tiny)[places]
-        inside = sum(np.bincount(ends, minlength=len(self.bones)) for ends in self._links)
+        inside = np.bincount(np.concatenate(self._links), minlength=len(self.bones))
         rim = inside[chosen] < degree[places]
         of_rim = np.maximum(np.bincount(label[rim], minlength=self.count), 1)
         moved = (self.weights[chosen] * off)[rim]

@@ -69,7 +69,8 @@ def smooth_weights(
         return new_bones, new_weights
     width = max(new_bones.shape[1], np.shape(bones)[1])
     of_old, of_new = (padded_influences(*rows, width) for rows in ((bones, weights), (new_bones, new_weights)))
-    return tuple(np.where(stays[:, None], old, new) for old, new in zip(of_old, of_new, strict=True))
+    bones, weights = (np.where(stays[:, None], old, new) for old, new in zip(of_old, of_new, strict=True))
+    return bones, weights
 
 
 def place_weights(body: Body, matrix: sparse.csr_matrix) -> sparse.csr_matrix:

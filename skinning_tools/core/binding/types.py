@@ -48,7 +48,7 @@ class Body:
     rest: np.ndarray
     triangles: np.ndarray
     edges: np.ndarray
-    others: np.ndarray | None = None
+    others: np.ndarray = None  # type: ignore[assignment] # __post_init__ makes it an array
 
     def __post_init__(self):
         if self.others is None:

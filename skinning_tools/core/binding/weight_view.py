@@ -13,7 +13,7 @@ _COUNT_COLORS = ((0.02, 0.02, 0.02), (0.03, 0.11, 0.6), (0.03, 0.5, 0.15), (0.8,
 _TOO_MANY = (1.0, 0.0, 0.25)
 
 
-def bone_colors(names: Sequence[str], parents: Sequence[int] | None = None) -> np.ndarray:
+def bone_colors(names: Sequence[str], parents: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
     """(P, 3) float32: a color for each bone, from its name, so that it is the same in every mesh and rig.
 
     parents (P,) of the bones, −1 for none: a bone whose hue would be close to its parent's takes another one, which

@@ -83,7 +83,7 @@ class StiffBones:
         self.source = matrix
         self.final = None
         self._scaled = scaled
-        self.axes = None
+        self.axes: np.ndarray | None = None
 
     def start(self, _equations, full_equations) -> np.ndarray:
         equations = full_equations()

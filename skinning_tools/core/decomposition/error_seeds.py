@@ -64,7 +64,7 @@ def regions_by_error(
     labels = np.zeros(len(rest), dtype=np.int64)
     offsets = rest - rest.mean(axis=0)
     left = np.einsum("ij,ij->i", offsets, offsets)
-    patches = {}
+    patches: dict[int, np.ndarray] = {}
     for bone in range(bone_count):
         worst = int(np.argmax(np.bincount(parts, left)))
         if whole[worst]:

@@ -131,7 +131,8 @@ class _Helpers:
 
     def __init__(self, animation, rest, transforms, targets: HelperTargets, most: int):
         self._animation, self._rest, self._transforms = animation, np.asarray(rest, float), transforms
-        self._targets, self._most, self._adapted = targets, most, None
+        self._targets, self._most = targets, most
+        self._adapted: tuple[np.ndarray, np.ndarray] | None = None
         self._matrix, self._points = targets.matrix, targets.points
         self._budget, self._chosen = targets.budget, targets.chosen
 
@@ -165,7 +166,7 @@ class _Helpers:
             motion = rigid.fit_alone(equations.products, equations.moments[None])
             if self._kind == "AFFINE":
                 self.rows[own] = equations.solve(to_rows(motion), _HOLD)
-            elif self._kind == "SCALED":
+            elif self._axes is not None:
                 affine = from_rows(equations.solve(to_rows(motion), _HOLD))
                 axes = rigid.stretch_axes(affine, equations.moments[None])
                 self._axes[helper] = axes[0]
@@ -189,7 +190,7 @@ class _Helpers:
             equations, error, left = self._weights_step()
             idle = np.flatnonzero(self.shares.max(axis=0) < _LEAST_WEIGHT)
             if len(idle) and number < iterations - 1:
-                for helper in idle:
+                for helper in idle.tolist():
                     self.shares[:, helper] = 0.0
                     self._seed_one(helper, left)
                     left = np.minimum(left, self._targets.left_by(self._rows_of(helper)))

@@ -36,7 +36,7 @@ class HelperTargets:
         free &= self.budget > LEAST_BUDGET
         self.chosen = np.flatnonzero(free & (self.room > 0))
         if not len(self.chosen):
-            self._refuse(animation.name, most, free.any())
+            self._refuse(animation.name, most, crowded=bool(free.any()))
 
     def _refuse(self, name: str, most: int, crowded: bool) -> None:
         if not self.weights.any():

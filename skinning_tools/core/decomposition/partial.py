@@ -195,14 +195,23 @@ class WeightProblem:
             data = self.data(part)
             points = self._state.points[part]
             own_norms = np.einsum("ij,ij->i", data, data)
-            bones, weights, least = None, None, np.full(len(part), np.inf)
+            found: tuple[np.ndarray, np.ndarray] | None = None
+            least = np.full(len(part), np.inf)
             for start in self._starts(part, data, allowed):
                 state = VertexState(points, *start)
                 errors = self._settled(state, data, own_norms)
                 better = errors < least
                 least[better] = errors[better]
-                bones = state.bones if bones is None else np.where(better[:, None], state.bones, bones)
-                weights = state.weights if weights is None else np.where(better[:, None], state.weights, weights)
+                if found is None:
+                    found = state.bones, state.weights
+                else:
+                    bones, weights = found
+                    found = (
+                        np.where(better[:, None], state.bones, bones),
+                        np.where(better[:, None], state.weights, weights),
+                    )
+            assert found is not None
+            bones, weights = found
             self._state.bones[part], self._state.weights[part] = bones[:, :1], 0.0
             self._state.bones[part, :allowed], self._state.weights[part, :allowed] = bones, weights
             checkpoint(progress, (number + 1) / len(blocks), _STAGE)

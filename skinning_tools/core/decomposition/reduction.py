@@ -204,7 +204,8 @@ def _deflate(matrix: AnimationMatrix, squared_epsilon: float, strategy: str, pro
     norms = np.einsum("ij,ij->i", remaining, remaining)
     # What rounding leaves of a vertex whose motion is in the basis already.
     negligible = 1e-24 * float(norms.max())
-    basis, coefficients = [], []
+    basis: list[np.ndarray] = []
+    coefficients: list[np.ndarray] = []
     error, vertex = matrix.squared_norm, -1
     while error > squared_epsilon and len(basis) < min(remaining.shape):
         vertex = vertex + 1 if strategy == "GRAM_SCHMIDT" else int(np.argmax(norms))

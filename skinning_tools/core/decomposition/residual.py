@@ -123,7 +123,7 @@ def _first_values(blocks: _Blocks, count: int, progress: Progress) -> np.ndarray
     Of long animations by subspace iteration (Halko, Martinsson & Tropp 2011, Algorithm 4.4): linear in F.
     """
     if blocks.frame_count <= _LARGEST_GRAM:
-        gram = 0.0
+        gram: np.ndarray | float = 0.0
         for part, at_rest in blocks.at_rest():
             gram = gram + self_product(at_rest.T)
             checkpoint(progress, part.stop / blocks.vertex_count / (1 + _PASSES), _STAGE)
@@ -152,9 +152,9 @@ def _fit_shapes(values: np.ndarray, metric: np.ndarray, mapped: np.ndarray) -> n
         for place, (k, m) in enumerate(zip(first, second, strict=True)):
             for a, b in {(row, column), (column, row)}:
                 system[:, k, a, m, b] = system[:, m, b, k, a] = sums[place, entry]
-    system = system.reshape(vertices, 3 * count, 3 * count)
     right = product(values.T, mapped.reshape(frame_count, -1)).reshape(count, 3, vertices).transpose(2, 0, 1)
-    return _solved(system, right.reshape(vertices, 3 * count)).reshape(vertices, count, 3)
+    flat = system.reshape(vertices, 3 * count, 3 * count)
+    return _solved(flat, right.reshape(vertices, 3 * count)).reshape(vertices, count, 3)
 
 
 def _pairs_of_shapes(shapes: np.ndarray) -> np.ndarray:

@@ -10,7 +10,9 @@ from .weights import solve_small
 _HOLD = 1e-7
 
 
-def blended_system(model: BoneModel, data_products: np.ndarray, bones: np.ndarray, weights: np.ndarray):
+def blended_system(
+    model: BoneModel, data_products: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Normal equations of each vertex's homogeneous rest position: matrices (4, 4, n) and right sides (n, 4).
 
     data_products (n, P, 4) from ``BoneModel.data_products``; bones and weights (n, K).

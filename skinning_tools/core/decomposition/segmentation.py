@@ -132,7 +132,7 @@ def _grow(costs, neighbors, seeds, progress) -> np.ndarray:
     """
     starts, ends = neighbors.indptr.tolist(), neighbors.indices.tolist()
     labels = [-1] * len(costs)
-    queue = []
+    queue: list[tuple[float, int, int]] = []
     taken = 0
 
     def append(vertex, region):
@@ -153,12 +153,12 @@ def _grow(costs, neighbors, seeds, progress) -> np.ndarray:
             taken += 1
             if taken % _BLOCK_VERTICES == 0:
                 checkpoint(progress, 0.5 + 0.5 * taken / len(costs), _STAGE)
-    labels = np.array(labels)
-    missed = np.nonzero(labels < 0)[0]
+    regions = np.array(labels)
+    missed = np.nonzero(regions < 0)[0]
     if len(missed):
         parts = scipy.sparse.csgraph.connected_components(neighbors, directed=False)[1][missed]
-        labels[missed] = _best_of_parts(costs, missed, parts)
-    return labels
+        regions[missed] = _best_of_parts(costs, missed, parts)
+    return regions
 
 
 def _best_of_parts(costs, vertices, parts) -> np.ndarray:

@@ -61,7 +61,8 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
         reduction = _reduced(matrix, settings, span(progress, 0.0, _REDUCED))
     prepared = _Prepared(animation, matrix, reduction)
     solved = _SOLVED_WITH_SHAPES if settings.residual_shapes else _SOLVED
-    solving, curve = span(progress, _REDUCED, solved), ()
+    solving = span(progress, _REDUCED, solved)
+    curve: tuple[CurvePoint, ...] = ()
     if settings.target_error > 0:
         solution, curve = _solve_for_target(prepared, settings, clock, solving)
     else:

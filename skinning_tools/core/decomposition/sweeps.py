@@ -49,7 +49,7 @@ def over_blocks(state, source, bone_count, progress, stage, work) -> NormalEquat
     """
     blocks = vertex_blocks(len(state.points))
     shares = [blocks[i::_WORKERS] for i in range(min(_WORKERS, len(blocks)))]
-    stopped = []
+    stopped: list[bool] = []
 
     def run(share, report):
         equations = None

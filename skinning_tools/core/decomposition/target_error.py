@@ -9,11 +9,12 @@ and the count below it, and what is too near to tell, are solved to the end.
 from collections.abc import Callable
 from math import ceil, exp, log, sqrt
 from operator import mul
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from ..progress import Progress, span
 
 Watch = Callable[[int, float], None]
+Solution = TypeVar("Solution")
 """Told of each sweep: its number from 0, and E_RMS after it. May raise to end the solve."""
 
 _FIRST_COUNT = 8
@@ -55,19 +56,19 @@ class _BrokenOff(Exception):
 
 
 def solve_for_target(
-    solve: Callable[[int, Progress, Watch], tuple[object, float]],
+    solve: Callable[[int, Progress, Watch], tuple[Solution, float]],
     target: float,
     most: int,
     iterations: int,
     progress: Progress,
-) -> tuple[object, tuple[CurvePoint, ...]]:
+) -> tuple[Solution, tuple[CurvePoint, ...]]:
     """The solution with the fewest bones, at most ``most``, whose E_RMS does not exceed ``target`` > 0.
 
     solve(bone_count, progress, watch): a solution and its E_RMS after ``iterations`` sweeps. The count below the
     answer's is known to miss the target. Where even ``most`` bones miss it, theirs is the solution. Returns it with
     all counts tried, in order. Raises what ``solve`` raises (Cancelled).
     """
-    search = _Search(log(target), most, iterations)
+    search: _Search[Solution] = _Search(log(target), most, iterations)
     done = 0.0
     while (count := search.next_count()) is not None:
         share = _SHARE_OF_PROGRESS * (1.0 - done)
@@ -82,7 +83,7 @@ def solve_for_target(
     return search.solution, search.curve()
 
 
-class _Search:
+class _Search(Generic[Solution]):
     """What is known so far: courses of E_RMS (logarithms) over the sweeps, and where they ended."""
 
     def __init__(self, target: float, most: int, iterations: int):
@@ -90,10 +91,10 @@ class _Search:
         self._courses: dict[int, list[float]] = {}
         self._ends: dict[int, float] = {}
         self._misses, self._hits = {0}, {most + 1}
-        self._solutions: dict[int, object] = {}
+        self._solutions: dict[int, Solution] = {}
 
     @property
-    def solution(self) -> object:
+    def solution(self) -> Solution:
         return self._solutions[min(min(self._hits), self._most)]
 
     def curve(self) -> tuple[CurvePoint, ...]:
@@ -133,7 +134,7 @@ class _Search:
     def took_sides(self, count: int) -> None:
         self._side(count, self._foretold(count))
 
-    def finished(self, count: int, solution: object, e_rms: float) -> None:
+    def finished(self, count: int, solution: Solution, e_rms: float) -> None:
         self._ends[count] = log(max(e_rms, _LEAST_ERROR))
         self._side(count, self._ends[count])
         # Of solutions, which are large, only the one to return is kept.

@@ -99,11 +99,12 @@ def _blocks(rest, bones, weights, matrices, method, centers) -> Iterator[tuple[s
     turning = None if method == "LBS" else _TurningBones(matrices)
     for start in range(0, len(rest), _BLOCK):
         part = slice(start, start + _BLOCK)
-        transforms = _linear(bones[part], weights[part], matrices)
-        if method == "DQS":
+        if turning is not None and method == "DQS":
             transforms = turning.about_the_joints(rest[part], bones[part], weights[part])
-        elif method == "CRS":
-            transforms = turning.about_centers(centers[part], bones[part], weights[part], transforms)
+        else:
+            transforms = _linear(bones[part], weights[part], matrices)
+            if turning is not None:
+                transforms = turning.about_centers(centers[part], bones[part], weights[part], transforms)
         still = ~weights[part].any(axis=1)
         transforms[still] = np.eye(3, 4)
         yield part, transforms

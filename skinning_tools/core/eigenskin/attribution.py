@@ -40,7 +40,7 @@ def joint_regions(
     """
     mover = np.full(len(parents) + 1, len(joints))
     for joint in range(len(parents)):
-        place = np.searchsorted(joints, joint)
+        place = int(np.searchsorted(joints, joint))
         mover[joint] = place if place < len(joints) and joints[place] == joint else mover[parents[joint]]
     above = np.array([mover[parents[joint]] for joint in joints], int)
     # The last one stands for what follows none of them.

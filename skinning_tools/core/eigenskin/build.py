@@ -10,7 +10,7 @@ from .attribution import chosen_centers, joint_displacements, joint_regions
 from .basis import component_counts
 from .checks import check_examples, checked_painting
 from .displacements import RestDisplacements, rest_displacements
-from .drafts import Draft
+from .drafts import Draft, JointDraft, PairDraft
 from .interpolation import automatic_radius, usable_radius
 from .model import EigenSkin
 from .pairs import candidate_pairs, pair_trial
@@ -134,9 +134,9 @@ def _merged(observations: _Observations, names: list[str], notes: list[str]) -> 
         same = np.flatnonzero((apart[index, :index] <= SAME_ROTATION) & (first[:index] == np.arange(index)))
         if len(same):
             first[index] = same[0]
-    for index in np.flatnonzero(np.bincount(first, minlength=len(first)) > 1):
-        same = [names[place] for place in np.flatnonzero(first == index)]
-        notes.append(f"{_listed(same)} have the same pose: their mean is used")
+    for shared in np.flatnonzero(np.bincount(first, minlength=len(first)) > 1):
+        alike = [names[place] for place in np.flatnonzero(first == shared)]
+        notes.append(f"{_listed(alike)} have the same pose: their mean is used")
     kept, groups = np.unique(first, return_inverse=True)
     if len(kept) == len(first):
         return observations
@@ -164,14 +164,14 @@ class _Builder:
 
     def singles(self, progress: Progress) -> list[Draft]:
         """A draft for each joint that displaces something."""
-        drafts = []
+        drafts: list[Draft] = []
         for joint, (region, observed) in self._joint_signals(self.rounding, progress).items():
             strength = strengths(observed[..., :3])
             if strength.max(initial=0.0) <= _NOTICEABLE * self.rounding:
                 continue
             name = self.rig.joint_names[joint]
             wanted = support_mask(strength, self.settings.support_threshold, self.rounding)
-            draft = Draft(name, (joint,), region, observed, strength, wanted, self.spaces[joint])
+            draft = JointDraft(name, (joint,), region, observed, strength, wanted, self.spaces[joint])
             if name in self.painted:
                 draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
                 if not draft.wanted.any():
@@ -245,8 +245,9 @@ class _Builder:
         """``drafts``, and those of the pairs of joints that explain most of what they leave."""
         most = self.settings.joint_pairs
         candidates = candidate_pairs(self.observations.moving) if most else []
-        residuals = self._residuals(drafts) if candidates else None
-        found = 0
+        if not candidates:
+            return drafts
+        residuals, found = self._residuals(drafts), 0
         while candidates and found < most:
             energies = np.einsum("eni,eni->en", residuals[..., :3], residuals[..., :3])
             whole = float(energies.sum())
@@ -272,30 +273,31 @@ class _Builder:
         and the pairs before it leave."""
         residuals = self.observations.signals.copy()
         for draft in sorted(drafts, key=lambda draft: len(draft.joints)):
-            if draft.trial is None:
+            if isinstance(draft, JointDraft):
                 examples = np.flatnonzero(self.observations.moving[:, draft.joints[0]])
                 places = np.ix_(examples, draft.region)
                 features = draft.space.features(self.observations.rotations[examples, draft.joints[0]])
                 shares = features @ draft.solved(np.eye(len(draft.observed)))
                 predicted = np.tensordot(shares.astype(np.float32), draft.observed, axes=1)
             else:
+                assert isinstance(draft, PairDraft)
                 places = np.ix_(draft.examples, draft.region)
                 draft.residuals = residuals[places]
                 draft.observed = predicted = draft.trial.explained(draft.residuals)
             residuals[places] -= predicted * draft.mask[:, None].astype(np.float32)
         return residuals
 
-    def _best_pair(self, drafts, candidates, residuals, energies, worth: float) -> Draft | None:
+    def _best_pair(self, drafts, candidates, residuals, energies, worth: float) -> PairDraft | None:
         """The one of ``candidates`` that explains most of the residuals (E, N, C), whose squares ``energies`` (E, N)
         are; None where none explains more than ``worth``."""
-        singles = {draft.joints[0]: draft for draft in drafts if draft.trial is None}
+        singles = {draft.joints[0]: draft for draft in drafts if isinstance(draft, JointDraft)}
         possible = []
         for pair in candidates:
             if set(pair) <= set(singles):
                 examples = np.flatnonzero(self.observations.moving[:, list(pair)].all(axis=1))
                 region, shared = _shared_region(*(singles[joint] for joint in pair))
                 possible.append((float(energies[np.ix_(examples, region)].sum()), pair, examples, region, shared))
-        best = None
+        best: PairDraft | None = None
         for most, *rest in sorted(possible, key=lambda entry: -entry[0]):
             if most <= worth:
                 break
@@ -304,13 +306,16 @@ class _Builder:
                 best, worth = draft, draft.trial.energy
         return best
 
-    def _pair_draft(self, singles, residuals, pair, examples, region, shared) -> Draft:
+    def _pair_draft(self, singles: dict[int, JointDraft], residuals, pair, examples, region, shared) -> PairDraft:
         """The support of two joints for what is left, (E, N, C), of the ``examples`` that pose both; where it may act,
         region and mask ``shared`` (n,)."""
         rotations, left = self.observations.rotations[examples], residuals[np.ix_(examples, region)]
+        one, other = pair
         trial = pair_trial(
-            *(singles[joint].space for joint in pair),
-            *(rotations[:, joint] for joint in pair),
+            singles[one].space,
+            singles[other].space,
+            rotations[:, one],
+            rotations[:, other],
             left[..., :3],
             shared,
             2 * self.settings.max_centers,
@@ -321,7 +326,7 @@ class _Builder:
         wanted = shared * support_mask(strength, self.settings.support_threshold)
         if name in self.painted:
             wanted = self.painted[name][region]
-        return Draft(name, pair, region, observed, strength, wanted, None, trial, left, examples)
+        return PairDraft(name, pair, region, observed, strength, wanted, trial, left, examples)
 
 
 def _shared_region(first: Draft, second: Draft) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A support while it is being made: what it has to correct, where, by how many components."""
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,13 +20,12 @@ _MARGIN = 1.2
 
 
 @dataclass(eq=False)
-class Draft:
-    """A support of one joint, with its ``space``, or of two, with their ``trial``.
+class Draft(ABC):
+    """A support of one joint or two: ``JointDraft`` or ``PairDraft``.
 
-    region (n,): vertices that may belong to it. observed (M, n, C): displacements there, and corrections of normals, at
-    the joint's centers but the rest pose, or of a pair what it explains of M ``examples``, and residuals (M, n, C) what
-    there was to explain. strength (n,) of the displacements; wanted (n,): the mask that it would have alone; mask (n,),
-    count of components: what it has beside the others.
+    region (n,): vertices that may belong to it. observed (M, n, C): displacements there, and corrections of normals.
+    strength (n,) of the displacements; wanted (n,): the mask that it would have alone; mask (n,), count of components:
+    what it has beside the others.
     """
 
     name: str
@@ -34,12 +34,8 @@ class Draft:
     observed: np.ndarray
     strength: np.ndarray
     wanted: np.ndarray
-    space: PoseSpace | None = None
-    trial: PairTrial | None = None
-    residuals: np.ndarray | None = None
-    examples: np.ndarray | None = None
-    mask: np.ndarray | None = None
-    count: int = 0
+    mask: np.ndarray = field(init=False)
+    count: int = field(init=False, default=0)
 
     def masked(self, values: np.ndarray) -> np.ndarray:
         """``values`` (M, n, C) of the region, as (M, m, C) on the vertices of the support."""
@@ -49,25 +45,28 @@ class Draft:
     def basis(self) -> Basis:
         return eigendisplacements(self.masked(self.observed[..., :3]))
 
+    @abstractmethod
     def solved(self, values: np.ndarray) -> np.ndarray:
-        """(B, …) the basis weights that give ``values`` (M, …) at the observations, and nothing at rest; for a pair,
-        those that come near to the values in the examples."""
-        if self.trial is not None:
-            return np.tensordot(self.trial.solver, values, axes=1)
-        flat = np.concatenate([np.zeros((1, *values.shape[1:])), values]).reshape(len(values) + 1, -1)
-        solved = basis_weights(self.space.distances(self.space.centers), flat, self.space.radius)
-        return solved.reshape(-1, *values.shape[1:])
+        """(B, …) the basis weights that give ``values`` (M, …) at the observations, and nothing at rest."""
+
+    @abstractmethod
+    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(B, k) the basis weights of components ``vectors`` (k, m, 3), ``coordinates`` (M, k) at the observations."""
+
+    @abstractmethod
+    def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
+        """(S, B) the basis all over the joint's, or joints', range: at the centers, and at poses between and beyond."""
+
+    def _pair_centers(self) -> np.ndarray | None:
+        """Of a pair; see ``Support``."""
+        return None
 
     def support(self, vertex_count: int, spaces: dict[int, PoseSpace]) -> Support:
         """spaces: of all joints."""
         basis = self.basis()
         count = min(self.count, len(basis.singular_values))
         coordinates, vectors = basis.coordinates[:, :count], basis.vectors[:count]
-        if self.trial is None:
-            weights = self.solved(coordinates)
-        else:
-            left = self.masked(self.residuals[..., :3])
-            weights = self.solved(left.reshape(len(left), -1) @ vectors.reshape(count, -1).T)
+        weights = self._weights(coordinates, vectors)
         bounds = _MARGIN * np.abs(self._sampled_features(spaces) @ weights).max(axis=0)
         # The largest value at an observation is 1, unless the values between them would not fit on a slider.
         sizes = np.maximum(np.abs(coordinates).max(axis=0), bounds / LARGEST_SLIDER)
@@ -86,16 +85,54 @@ class Draft:
             vectors * sizes[:, None, None],
             normals,
             weights / sizes,
-            None if self.trial is None else self.trial.centers,
+            self._pair_centers(),
             np.maximum(bounds / sizes, 1.0),
             basis.singular_values,
         )
 
+
+@dataclass(eq=False)
+class JointDraft(Draft):
+    """A support of one joint. observed: at the centers of its ``space`` but the rest pose."""
+
+    space: PoseSpace
+
+    def solved(self, values: np.ndarray) -> np.ndarray:
+        flat = np.concatenate([np.zeros((1, *values.shape[1:])), values]).reshape(len(values) + 1, -1)
+        solved = basis_weights(self.space.distances(self.space.centers), flat, self.space.radius)
+        return solved.reshape(-1, *values.shape[1:])
+
+    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        return self.solved(coordinates)
+
     def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
-        """(S, B) the basis all over the joint's, or joints', range: at the centers, and at poses between and beyond."""
+        (joint,) = self.joints
+        return self.space.features(_sampled_rotations(spaces[joint], 0))
+
+
+@dataclass(eq=False)
+class PairDraft(Draft):
+    """A support of two joints. observed: what its ``trial`` explains of M ``examples``; residuals (M, n, C): what there
+    was to explain."""
+
+    joints: tuple[int, int]
+    trial: PairTrial
+    residuals: np.ndarray
+    examples: np.ndarray
+
+    def solved(self, values: np.ndarray) -> np.ndarray:
+        """Those that come near to the values in the examples."""
+        return np.tensordot(self.trial.solver, values, axes=1)
+
+    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        left = self.masked(self.residuals[..., :3])
+        return self.solved(left.reshape(len(left), -1) @ vectors.reshape(len(vectors), -1).T)
+
+    def _pair_centers(self) -> np.ndarray:
+        return self.trial.centers
+
+    def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
         samples = [_sampled_rotations(spaces[joint], seed) for seed, joint in enumerate(self.joints)]
-        if self.trial is None:
-            return self.space.features(samples[0])
         one, other = (spaces[joint] for joint in self.joints)
         # All pairs of centers too, where the largest values are.
         first, second = np.indices((len(one.centers), len(other.centers))).reshape(2, -1)

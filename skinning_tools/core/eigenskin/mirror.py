@@ -45,6 +45,7 @@ def mirrored_examples(
         transforms = vertex_transforms(rig.rest[alone], rig.bones[alone], rig.weights[alone], matrices[index])
         shapes[index, alone] = np.einsum("nij,nj->ni", transforms[..., :3], rig.rest[alone]) + transforms[..., 3]
         if normals is not None:
+            assert rest_surface_normals is not None
             normals[index, alone] = transformed_normals(rest_surface_normals[alone], transforms)
     return Examples(
         examples.names, _mirrored_rotations(examples.rotations, rest_frames, joint_from), matrices, shapes, normals

@@ -100,6 +100,7 @@ def pair_trial(
         error = -_explained(others, *grams)
         if chosen is None or error < lowest - _LESS_CLOSELY * np.trace(grams[0]):
             chosen, lowest = PairTrial(centers, features, solver, _explained(smoother, *grams)), error
+    assert chosen is not None
     return chosen
 
 

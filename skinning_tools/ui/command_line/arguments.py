@@ -20,7 +20,12 @@ class PathType:
     pattern: bool = False
 
     def __call__(self, text: str) -> Path | str:
-        return text if self.pattern else Path(os.path.expanduser(text)).absolute()
+        return text if self.pattern else named_path(text)
+
+
+def named_path(text: str) -> Path:
+    """The file or folder that a text of the command line names."""
+    return Path(os.path.expanduser(text)).absolute()
 
 
 def whole_number(text: str) -> int:

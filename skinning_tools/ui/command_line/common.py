@@ -65,7 +65,7 @@ def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, 
         hint = "Use --overwrite alone to save over it" if alone else "Name another file with --output"
         output = files.claim(options.output, RESULT, hint, allowed=options.overwrite)
     path = backup_of(output.real) if options.overwrite and output.real.exists() else None
-    backup = path and files.claim(path, BACKUP, "Rename that file, or save to another one")
+    backup = files.claim(path, BACKUP, "Rename that file, or save to another one") if path is not None else None
     return output, backup
 
 
@@ -84,7 +84,7 @@ def find_objects(scene, names: list[str]) -> list:
 
     Raises BadScene where there is none.
     """
-    found = {}
+    found: dict[str, bpy.types.Object] = {}
     for name in names:
         fitting = [ob for ob in scene.objects if ob.type == "MESH" and fnmatch.fnmatchcase(ob.name, name)]
         if name in scene.objects or not fitting:
@@ -103,7 +103,12 @@ def find_armature(scene, name: str):
 
 def progress_of(options) -> Callable[[float, str], None]:
     """The function to tell of progress, as it was asked for. It raises Stopped where a signal has stopped the run."""
-    tell = {"lines": ProgressLines, "openjd": OpenJobProgress, "none": lambda: None}[options.progress]()
+    tellers: dict[str, Callable[[], Callable[[float, str], None] | None]] = {
+        "lines": ProgressLines,
+        "openjd": OpenJobProgress,
+        "none": lambda: None,
+    }
+    tell = tellers[options.progress]()
 
     def progress(fraction: float, stage: str) -> None:
         check_stopped()

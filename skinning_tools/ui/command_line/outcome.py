@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .terminal import shown
 
@@ -50,9 +51,9 @@ class Outcome:
             *((f"Seconds to {name}" if name else "Seconds", f"{value:.2f}") for name, value in seconds.items()),
         ]
 
-    def figures(self) -> dict[str, object]:
+    def figures(self) -> dict[str, Any]:
         """The values by the names of their lines, such as "largest_error"."""
-        figures: dict[str, object] = {}
+        figures: dict[str, Any] = {}
         for row in self.rows:
             if row.group is None:
                 figures[identifier(row.label)] = row.value

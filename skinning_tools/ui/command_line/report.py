@@ -93,7 +93,7 @@ class Report:
 
 def settings_of(options) -> dict[str, object]:
     """What a command was told, defaults included, by the names of its options."""
-    return plain({name: value for name, value in vars(options).items() if name not in NOT_SETTINGS})
+    return {name: plain(value) for name, value in vars(options).items() if name not in NOT_SETTINGS}
 
 
 def is_report(path: Path) -> bool:

@@ -104,8 +104,9 @@ def _one_of(*values: object) -> Callable[[object], bool]:
 # A shape is a check of one value; {name: shape} for an object with these names, of which those that end in "?" may be
 # missing, and others may be there; {"*": shape} for an object with any names; [shape] for a list; a tuple for one of
 # several shapes.
-_TRACE = {"path": _is_path, "size": _or_none(_is_whole), "modified_ns": _or_none(_is_whole)}
-_REPORT = {
+_Shape = Callable[[object], bool] | dict[str, "_Shape"] | list["_Shape"] | tuple["_Shape", ...]
+_TRACE: dict[str, _Shape] = {"path": _is_path, "size": _or_none(_is_whole), "modified_ns": _or_none(_is_whole)}
+_REPORT: dict[str, _Shape] = {
     "schema_version": _one_of(SCHEMA_VERSION),
     "command": _is_text,
     "status": _one_of(DONE, FAILED, STOPPED),
@@ -124,7 +125,7 @@ _REPORT = {
     "versions": {"*": _is_text},
 }
 # Of ``convert``; where it failed, they are missing.
-_FIGURES = {
+_FIGURES: dict[str, _Shape] = {
     "object?": _is_text,
     "objects?": [_is_text],
     "bones?": _is_whole,
@@ -135,7 +136,7 @@ _FIGURES = {
 }
 
 
-def _fault(value: object, shape: object, name: str = "") -> str:
+def _fault(value: object, shape: _Shape, name: str = "") -> str:
     """What of the value does not have the shape, or ""."""
     if isinstance(shape, tuple):
         faults = [_fault(value, each, name) for each in shape]

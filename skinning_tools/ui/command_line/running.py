@@ -12,7 +12,7 @@ from ...blender import dependencies
 from ...blender.animation.omissions import KINDS, refused
 from ...blender.written_files import WrittenFiles, identity
 from ...core.errors import BadPath, SkinningError
-from .arguments import READ
+from .arguments import named_path
 from .common import UsageError, input_path, open_input, output_targets
 from .outcome import table
 from .report import DONE, FAILED, REPORT, STOPPED, Report, settings_of
@@ -64,7 +64,8 @@ def refuse(path: str | None, command: str, message: str, others: Iterable[str]) 
     others: texts of the command line that may name files.
     """
     try:
-        report = _report(WrittenFiles(), path and READ(path), command, {}, map(READ, filter(None, others)))
+        target = named_path(path) if path else None
+        report = _report(WrittenFiles(), target, command, {}, map(named_path, filter(None, others)))
     except BadPath as error:
         report, message = None, f"{message}. {error}"
     return conclude(report, EXIT_USAGE, message)
