@@ -13,7 +13,7 @@ _NUMBERS = ("e_rms", "max_error", "largest_distance")
 _COUNTS = ("bone_count", "vertex_count", "frame_step")
 _NUMBER = (int, float)
 # Those of its settings that are read again.
-_SETTINGS = {
+_SETTINGS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("bone_kind", "method"), str),
     **dict.fromkeys(("bone_count", "max_influences", "iterations", "residual_shapes"), int),
     **dict.fromkeys(("target_error", "optimize_rest_pose", "smoothness"), _NUMBER),
@@ -71,7 +71,7 @@ def _are_numbers_by_name(group) -> bool:
 
 def _are_settings(group) -> bool:
     return _is_group(group) and "bone_kind" in group and all(
-        isinstance(value, _SETTINGS[name]) and (isinstance(value, str) or math.isfinite(value))
+        isinstance(value, _SETTINGS[name]) and (isinstance(value, str) or _is_number(value))
         for name, value in group.items() if name in _SETTINGS
     )  # fmt: skip
 
@@ -89,7 +89,9 @@ def _are_parts(values) -> bool:
 
 
 def _is_curve(group) -> bool:
-    columns = [group.get(name) for name in ("bone_count", "e_rms", "solved")] if _is_group(group) else [None]
+    if not _is_group(group):
+        return False
+    columns = [group.get(name) for name in ("bone_count", "e_rms", "solved")]
     return all(_are_numbers(column) for column in columns) and len({len(column) for column in columns}) == 1
 
 

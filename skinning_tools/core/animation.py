@@ -114,7 +114,7 @@ def enclosing_ball(points: np.ndarray) -> tuple[np.ndarray, float]:
     origin = points.mean(axis=0)
     points = points - origin
     center, radius_squared, support = points[0] * 0.0, 0.0, points[:0]
-    tolerance = 1e-12 * max(float(np.einsum("ij,ij->i", points, points).max()), np.finfo(float).tiny)
+    tolerance = 1e-12 * max(float(np.einsum("ij,ij->i", points, points).max()), float(np.finfo(float).tiny))
     for _ in range(1000):
         offsets = points - center
         distances = np.einsum("ij,ij->i", offsets, offsets)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Any
 
 import bpy
 
@@ -42,7 +43,7 @@ class Setting:
     kind: str
     label: str
     tip: str
-    default: object
+    default: Any
     least: float | None = None
     most: float | None = None
     flag: str = ""
@@ -91,7 +92,7 @@ class Setting:
             return
         if "(default" not in help and self.default != "":
             help += " (default: %(default)s)"
-        keywords = {"dest": self.dest, "default": self.default, "help": help, "required": self.required}
+        keywords: dict[str, Any] = {"dest": self.dest, "default": self.default, "help": help, "required": self.required}
         if self.kind == "Enum":
             keywords["choices"] = tuple(item[0] for item in self.more["items"])
             keywords["type"] = lambda text: text.upper().replace("-", "_")
@@ -119,7 +120,9 @@ class Setting:
 _TYPES = {"Int": arguments.whole_number, "Float": arguments.number, "String": str}
 
 
-def count(label: str, default: int, *, tip: str, least: int | None = None, soft_most: int = 1000, **more) -> Setting:
+def count(
+    label: str, default: int, *, tip: str, least: int | None = None, soft_most: int | None = 1000, **more
+) -> Setting:
     """A whole number."""
     return _setting("Int", label, tip, default, least, more, metavar="N", soft_max=soft_most)
 
@@ -159,7 +162,11 @@ def influences(
     default: int = 4, least: int = 1, tip="Most bones that may move one vertex. Game engines commonly allow 4", **more
 ) -> Setting:
     """The most influences of a vertex, from ``least`` on."""
-    keywords = {"flag": "--influences", "help": "most bones that may move one vertex", "soft_most": 12} | more
+    keywords: dict[str, Any] = {
+        "flag": "--influences",
+        "help": "most bones that may move one vertex",
+        "soft_most": 12,
+    } | more
     return count("Influences", default, least=least, tip=tip, **keywords)
 
 

@@ -107,7 +107,7 @@ class NormalEquations:
         """Moments (P, 4, 4) of a round cloud as heavy, as large and in the same place as each bone's vertices."""
         moments = self.bone_moments
         mass = moments[:, 3, 3]
-        typical = max(float(mass.mean()), np.finfo(float).tiny)
+        typical = max(float(mass.mean()), float(np.finfo(float).tiny))
         center = moments[:, :3, 3] / np.maximum(mass, 1e-12 * typical)[:, None]
         spread = np.einsum("pii->p", moments[:, :3, :3]) - mass * np.einsum("pi,pi->p", center, center)
         # A bone of one vertex still has a size: a thousandth of the mesh.
