@@ -59,7 +59,7 @@ def run_in_worker(work: Callable[[Progress], Result]) -> Steps[Result]:
     return results[0]
 
 
-def drain(steps: Generator[Any, None, Result], progress: Callable[[float, str], None] | None = None) -> Result:
+def drain(steps: Generator[Any, Any, Result], progress: Callable[[float, str], None] | None = None) -> Result:
     """Run a generator of (fraction, stage), or without ``progress`` of anything, to its end, in line, and return its
     result."""
     while True:

@@ -3,6 +3,8 @@
 cancelled."""
 
 import time
+from collections.abc import Callable
+from typing import ClassVar
 
 import bpy
 
@@ -41,6 +43,8 @@ class WithSettings:
 class AtOnce(WithSettings, Immediate):
     """Mix-in of an operator whose ``work``, a static function of (context, active object) and the settings, takes no
     time. Its result has a ``summary``."""
+
+    work: ClassVar[Callable]
 
     def act(self, context, object) -> str:
         return self.work(context, object, **self.settings.of_operator(self)).summary()

@@ -84,8 +84,8 @@ class Setting:
         keywords["options"] = (set() if remembered else {"SKIP_SAVE"}) | self.more.get("options", set())
         return getattr(bpy.props, f"{self.kind}Property")(**keywords)
 
-    def add_option(self, command: argparse.ArgumentParser) -> None:
-        """The option of the command line."""
+    def add_option(self, command: argparse._ActionsContainer) -> None:
+        """The option of the command line, in a parser or a group of it."""
         help = self.help or self.tip[:1].lower() + self.tip[1:]
         if self.kind == "Bool":
             command.add_argument(self.flag, dest=self.dest, action="store_true", help=help)
