@@ -185,6 +185,17 @@ def test_rivals_of_a_benchmark_are_installed_where_asked_alone(monkeypatch, aske
     assert all(rival in calls[0] for rival in requirements.RIVALS["skinning_tables"] if calls)
 
 
+@pytest.mark.parametrize("blender", requirements.BLENDERS)
+def test_types_are_checked_with_the_newest_blender_alone(monkeypatch, blender):
+    calls = []
+    monkeypatch.setattr(environment, "choose_blender", lambda blender: blender)
+    monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
+    monkeypatch.setattr(commands, "_run", lambda *arguments, **_: calls.append(arguments) or 0)
+    assert commands.main(["test", "--blender", blender]) == 0
+    assert any("ruff" in call for call in calls)
+    assert any("mypy" in call for call in calls) == (blender == "5.2")
+
+
 def test_every_benchmark_with_rivals_is_there():
     assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in requirements.RIVALS)
 

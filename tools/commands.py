@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import blender_program, environment, html_pages, package, suite
 from .environment import ROOT, Failure
-from .requirements import RIVALS
+from .requirements import NEWEST_BLENDER, RIVALS
 
 
 def main(arguments: list[str]) -> int:
@@ -48,7 +48,7 @@ def argument_parser() -> argparse.ArgumentParser:
     descriptions = (
         ("setup", _setup, "only make .venv; every other command does this first where needed"),
         ("demo", _demo, "simulate a flag, convert it to bones, leave file and pictures in demo/"),
-        ("test", _test, "style checks, then the whole suite; further arguments go to pytest"),
+        ("test", _test, "style and type checks, then the whole suite; further arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
         ("bench", _bench, "run a benchmark of benchmarks/; further arguments go to it"),
         ("html", _html, "build the pages of docs/ into build/html; a link or an anchor that leads nowhere is an error"),
@@ -89,12 +89,15 @@ def _demo(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _test(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
-    checks = (("check", "."), ("format", "--check", "."))
-    failed = [" ".join(check) for check in checks if _run(python, "-m", "ruff", *check)]
-    # The tests run even where the style is wrong: one call tells everything that has to be mended.
+    checks = [("ruff", "check", "."), ("ruff", "format", "--check", ".")]
+    # Once is enough, and with the newest numpy, whose own annotations say most.
+    if environment.choose_blender(options.blender) == NEWEST_BLENDER:
+        checks.append(("mypy",))
+    failed = [" ".join(check) for check in checks if _run(python, "-m", *check)]
+    # The tests run even where these find something: one call tells everything that has to be mended.
     status = _run(python, "-m", "pytest", *suite.in_parallel(rest), variables=suite.one_thread_each())
     if failed:
-        print(f"build.py: ruff found something to mend (ruff {', ruff '.join(failed)})", flush=True)
+        print(f"build.py: found something to mend: {', '.join(failed)}", flush=True)
     return status or int(bool(failed))
 
 

@@ -28,6 +28,7 @@ TOOLS = (
     "hypothesis==6.170.15",  # property tests of the core
     "openjd-cli==0.8.0",  # runs the template of farm/ as a render manager does
     "ruff==0.17.5",  # style and likely mistakes
+    "mypy==2.4.1",  # whether annotations are true; with the types of the newest numpy among BLENDERS
 )
 
 # For the Python of a Blender program, beside what that has: numpy is Blender's, scipy comes inside the extension.
@@ -46,11 +47,14 @@ RIVALS = {
     "skinning_tables": ("py-dem-bones==0.13.1",),  # EA's Dem Bones, C++ core and all; has wheels for Python 3.11 alone
 }
 
+# From old to new.
 BLENDERS = {
     "4.2": Blender(python=(3, 11), bpy="4.2.23", numpy="1.24.3", scipy="1.15.3"),
     "4.5": Blender(python=(3, 11), bpy="4.5.15", numpy="1.26.4", scipy="1.15.3"),
     "5.2": Blender(python=(3, 13), bpy="5.2.3", numpy="2.3.5", scipy="1.17.1"),
 }
+
+NEWEST_BLENDER = list(BLENDERS)[-1]
 
 DEFAULT_BLENDER = {(3, 11): "4.5", (3, 13): "5.2"}
 

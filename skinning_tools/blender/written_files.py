@@ -43,7 +43,7 @@ class Kind:
 class WrittenFiles:
     """The files of one run: those that stay as they are, and those that it writes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._kept: dict[tuple, str] = {}
         self._targets: dict[tuple, Target] = {}
         self._swept: set[Path] = set()
