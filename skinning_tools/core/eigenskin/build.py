@@ -92,7 +92,7 @@ def _observations(rig, examples: Examples, surface_normals, progress) -> tuple[_
         raise BadExamples(
             "No example poses a joint: all are in the rest pose. Pose the armature before you add an example"
         )
-    idle = [name for name, posed in zip(examples.names, moving.any(axis=1), strict=True) if not posed]
+    idle = [name for name, posed in zip(examples.names, np.any(moving, axis=1), strict=True) if not posed]
     if idle:
         notes.append(f"{_listed(idle)}: no joint is posed, left out")
     mapped = rest_displacements(
