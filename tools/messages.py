@@ -66,6 +66,12 @@ class Module:
         return self._assigned[scope]
 
     @cached_property
+    def texts(self) -> dict[str, str]:
+        """A table TEXTS of messages by their codes, where the module has one."""
+        tables = self.assigned(self.tree).get("TEXTS", [])
+        return {code: text for table in tables for code, text in ast.literal_eval(table).items()}
+
+    @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
         return {node.name: node for node, _ in self.nodes if isinstance(node, ast.FunctionDef)}
 
@@ -83,6 +89,8 @@ def messages() -> dict[str, str]:
             for text in _messages_of(node, around, module, errors):
                 if text:
                     found.setdefault(first_sentence(text), f"{module.name}:{node.lineno}")
+        for code, text in module.texts.items():
+            found.setdefault(first_sentence(re.sub(r"\{[^}]*\}", BLANK, text)), f"{module.name}, {code}")
     return found
 
 
@@ -132,7 +140,7 @@ def _messages_of(node, around, module, errors) -> list[str]:
     if not isinstance(node, ast.Call):
         return []
     name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-    if name in errors and node.args and around and around[0].name not in FORWARDING:
+    if name in errors and node.args and around and around[0].name not in FORWARDING and not _of_table(node.args[0]):
         try:
             return reader.of(node.args[0])
         except LookupError as error:
@@ -141,6 +149,11 @@ def _messages_of(node, around, module, errors) -> list[str]:
     if not told or not _is_text(told[0]) or (name == "report" and "WARNING" not in ast.unparse(node.args[0])):
         return []
     return reader.of(told[0])
+
+
+def _of_table(node) -> bool:
+    """Whether it is one of the texts of a table, which are read as a whole."""
+    return ast.unparse(node).startswith("TEXTS[")
 
 
 def _is_text(node) -> bool:

@@ -13,6 +13,7 @@ from ..core.errors import BadScene
 from . import actions
 from .bone_selection import selectable
 from .look_ups import users_of
+from .preconditions import check_armature_mode, check_own_armature, unmet
 from .skin_reader import armature_of
 from .temporary_scene import temporary_scene
 
@@ -23,16 +24,9 @@ BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"
 def check_armature(armature) -> None:
     """Raises BadScene where bones cannot be added to an armature object. Cheap enough for a panel."""
     if armature is None:
-        raise BadScene("There is no active armature. Select an armature, or a mesh that one deforms")
-    for block in (armature, armature.data):
-        if block.library is not None or block.override_library is not None:
-            how = "is linked from another file" if block.library is not None else "is a library override"
-            raise BadScene(
-                f'The armature "{armature.name}" {how}, so no bones can be added to it or removed. Do it in the '
-                "armature's own file, or make it local (Object > Relations > Make Local > Selected Objects and Data)"
-            )
-    if armature.data.is_editmode:
-        raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
+        raise unmet("NO_ARMATURE")
+    check_own_armature(armature, "no bones can be added to it or removed")
+    check_armature_mode(armature)
     users = users_of(armature.data) if armature.data.users > 1 else []
     other = next((ob for ob in users if ob != armature), None)
     if other is not None:

@@ -9,8 +9,8 @@ import bpy
 from ..core.errors import BadMesh
 from .center_records import modifier_record, native_modifier
 from .data_blocks import is_alive
-from .object_checks import object_label
 from .object_transform import set_parent_type
+from .preconditions import object_label
 from .skin_reader import armature_modifier
 from .temporary_scene import evaluate_frame, temporary_scene
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import BadScene
-from .object_checks import object_label
+from .preconditions import object_label, unmet
 from .skin_reader import face_corners, mesh_triangles, rest_positions
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def stretch_of(object) -> np.ndarray:
     linear = np.array(object.matrix_world, dtype=np.float64)[:3, :3]
     _, sizes, axes = np.linalg.svd(linear)
     if sizes[2] <= 1e-9 * sizes[0] or not np.isfinite(sizes).all():
-        raise BadScene(f"The {object_label(object)} has a scale of zero. Set it to another value")
+        raise unmet("NO_SCALE", object=object_label(object))
     if np.ptp(sizes) <= 1e-6 * sizes[0]:
         return np.eye(3) * sizes.mean()
     return axes.T @ np.diag(sizes) @ axes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bodies import deforming_bones
-from .object_checks import object_label
+from .preconditions import object_label
 from .vertex_groups import active_group_kept, fill_group, read_weights
 
 

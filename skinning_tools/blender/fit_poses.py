@@ -14,7 +14,7 @@ from .bodies import deforming_bones
 from .bone_weights import BoneWeights, read_bone_weights
 from .center_records import native_modifier
 from .data_blocks import is_alive
-from .object_checks import check_mode, check_own_mesh, check_visible, object_label
+from .preconditions import check_mode, check_own_mesh, check_visible, object_label
 from .skin_reader import Skin, armature_modifier, armature_of, bone_matrices, check_rig
 
 # Of the mesh's diagonal: by less than this two positions do not differ, as they come in single precision.

@@ -11,9 +11,8 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadScene
+from .preconditions import check_mode, check_visible, object_label, unmet
 
-# Only these modes replace the evaluated mesh by one of their own.
-UNREADABLE_MODES = {"EDIT": "Edit Mode", "SCULPT": "Sculpt Mode"}
 # What Blender makes a mesh of, by Object > Convert.
 CONVERTIBLE = {"CURVE", "SURFACE", "META", "FONT"}
 # They put vertices between others.
@@ -25,11 +24,6 @@ CACHE_MODIFIERS = ("MESH_SEQUENCE_CACHE", "MESH_CACHE")
 # Magic and version; points, first time, seconds a frame, frames. Frames and points; a time for each frame follows.
 _PC2_HEAD, _MDD_HEAD = struct.Struct("<16xiffi"), struct.Struct(">ii")
 _POSITION_BYTES = 12
-
-
-def object_label(object) -> str:
-    """What messages call an object."""
-    return f'object "{object.name}"'
 
 
 def check_object(context, object, hidden_by_eye: bool = False) -> None:
@@ -48,59 +42,9 @@ def check_object(context, object, hidden_by_eye: bool = False) -> None:
     if not (hidden_by_eye and object.hide_get(view_layer=context.view_layer)):
         check_visible(context.scene, context.view_layer, object)
     if not object.data.vertices and not visible_modifiers(object):
-        raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
+        raise unmet("NO_VERTICES", object=label)
     _check_scale(object)
     check_cache_files(object)
-
-
-def check_mode(object) -> None:
-    """Raises BadScene in a mode that hides the evaluated mesh."""
-    label = object_label(object)
-    if object.mode in UNREADABLE_MODES:
-        raise BadScene(f"The {label} is in {UNREADABLE_MODES[object.mode]}. Switch to Object Mode")
-    if object.data.is_editmode:
-        raise BadScene(
-            f"The mesh of {label} is being edited through another object that shares it. Leave Edit Mode there"
-        )
-
-
-def check_own_mesh(object, work: str) -> None:
-    """Raises BadScene where the object's mesh cannot be changed here. work: what cannot be done, such as "no shape keys
-    can be made on it"."""
-    mesh = object.data
-    if mesh.library is None and mesh.override_library is None:
-        return
-    how = "linked from another file" if mesh.library is not None else "a library override"
-    raise BadScene(
-        f"The mesh of {object_label(object)} is {how}, so {work}. Do it in the mesh's own file, or make it local "
-        "(Object > Relations > Make Local > Selected Objects and Data)"
-    )
-
-
-def check_attributes_writable(object) -> None:
-    """Raises BadScene where attributes cannot be stored in the object's mesh."""
-    check_own_mesh(object, "nothing can be stored in it")
-
-
-def check_visible(scene, view_layer, object) -> None:
-    """Raises BadScene where Blender does not evaluate the object in the view layer."""
-    if object.visible_get(view_layer=view_layer):
-        return
-    label = object_label(object)
-    if object not in scene.objects.values():
-        raise BadScene(
-            f'The {label} is not in the scene "{scene.name}". Link it into a collection of the scene, '
-            "or make a library override if it is part of a linked collection"
-        )
-    if object not in view_layer.objects.values():
-        raise BadScene(
-            f'The {label} is excluded from the view layer "{view_layer.name}". '
-            "Enable its collection in the outliner (the check box)"
-        )
-    raise BadScene(
-        f"The {label} is hidden, so Blender does not evaluate its animation. "
-        "Show it, and its collections, in the outliner (the eye and the screen)"
-    )
 
 
 def visible_modifiers(object) -> list:
@@ -200,7 +144,7 @@ def _check_scale(object) -> None:
     if all(scale) or _is_animated(object, ("scale", "delta_scale")):
         return
     axes = " and ".join(axis for axis, value in zip("XYZ", scale, strict=True) if value == 0)
-    raise BadScene(f"The {object_label(object)} has a scale of zero in {axes}. Set it to another value")
+    raise unmet("NO_SCALE_ALONG", object=object_label(object), axes=axes)
 
 
 def _is_animated(object, prefixes: tuple[str, ...]) -> bool:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..core.animation import check_finite
 from ..core.errors import BadMesh, BadScene
-from .object_checks import object_label, visible_modifiers
+from .object_checks import visible_modifiers
+from .preconditions import object_label
 from .skin_reader import Skin
 from .vertex_groups import read_weights
 

@@ -11,7 +11,15 @@ from ..core.errors import BadScene
 from . import look_ups
 from .background import drain
 from .center_records import modifier_input, modifier_record, native_modifier
-from .object_checks import check_mode, check_visible, object_label
+from .preconditions import (
+    UNREADABLE_MODES,
+    check_armature_mode,
+    check_has_vertices,
+    check_mode,
+    check_visible,
+    object_label,
+    unmet,
+)
 from .vertex_groups import read_weights_in_parts
 
 # Scales along the axes that differ by less than this share are taken as equal: matrices are in single precision.
@@ -93,16 +101,14 @@ def check_rig(object) -> None:
     So it does where Blender deforms by more than the weights say: by another armature, or a part of the mesh only.
     """
     label = object_label(object)
-    if not object.data.vertices:
-        raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
+    check_has_vertices(object)
     armature = armature_of(object)
     if armature is None:
         raise BadScene(
             f"No armature deforms the {label}. Bind it to one (panel Bind), or add an Armature modifier"
             " and choose its armature"
         )
-    if armature.data.is_editmode:
-        raise BadScene(f'The armature "{armature.name}" of {label} is in Edit Mode. Switch it to Object or Pose Mode')
+    check_armature_mode(armature)
     modifier = armature_modifier(object)
     if modifier is not None and not modifier.use_vertex_groups:
         raise BadScene(
@@ -197,7 +203,7 @@ def read_in_parts(object) -> Generator[None, None, Skin]:
     from ..core.deform import convex_influences
 
     if object.data.is_editmode:
-        raise BadScene(f"The {object_label(object)} is in Edit Mode. Leave Edit Mode")
+        raise unmet("MODE", object=object_label(object), mode=UNREADABLE_MODES["EDIT"])
     check_rig(object)
     armature = armature_of(object)
     names = bone_names(object, armature)

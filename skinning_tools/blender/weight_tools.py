@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import BadScene
 from .character import character_of
-from .object_checks import check_mode, check_own_mesh, check_visible, object_label
+from .preconditions import check_mode, check_own_mesh, check_visible, object_label
 from .skin_reader import check_rig
 
 # The figures of the last compression and partition, custom properties of the mesh object.
@@ -103,7 +103,7 @@ def forget_figures(object) -> None:
 
 def check_meshes(meshes, work: str) -> None:
     """Raises BadScene where the vertex groups of one of the mesh objects cannot be changed. work: as in
-    ``object_checks.check_own_mesh``."""
+    ``preconditions.check_own_mesh``."""
     for ob in meshes:
         check_own_mesh(ob, work)
         check_mode(ob)

@@ -7,7 +7,14 @@ So every message says what is wrong, where (object, frame, vertex), and what to 
 
 
 class SkinningError(Exception):
-    """Something the user can understand and mend; the message is shown as it is."""
+    """Something the user can understand and mend; the message is shown as it is.
+
+    code: names the precondition that does not hold (``blender.preconditions``), "" for other reasons.
+    """
+
+    def __init__(self, message: str = "", code: str = ""):
+        super().__init__(message)
+        self.code = code
 
 
 class BadScene(SkinningError):

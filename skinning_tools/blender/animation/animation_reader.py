@@ -16,12 +16,11 @@ from ..object_checks import (
     cache_stamps,
     check_cache_content,
     check_cache_unchanged,
-    check_mode,
     check_object,
     check_sequence_file,
-    object_label,
     sequences,
 )
+from ..preconditions import check_mode, object_label
 from ..skin_reader import mesh_triangles
 from .frame_guard import frame_kept
 from .frame_range import frame_range

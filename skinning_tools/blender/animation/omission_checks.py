@@ -14,11 +14,11 @@ from ..object_checks import (
     check_cache_content,
     check_cache_files,
     check_sequence_file,
-    object_label,
     sequence_path,
     sequences,
     visible_modifiers,
 )
+from ..preconditions import object_label
 from ..wording import counted
 from . import simulations
 

@@ -5,7 +5,8 @@ import numpy as np
 from mathutils import Matrix
 
 from ...core.errors import BadScene
-from ..object_checks import check_object, object_label
+from ..object_checks import check_object
+from ..preconditions import object_label
 
 # What is often selected along with meshes and shows nothing that a conversion could leave out.
 _WITHOUT_SHAPE = {"ARMATURE", "LATTICE", "EMPTY", "LIGHT", "LIGHT_PROBE", "CAMERA", "SPEAKER"}

@@ -14,7 +14,8 @@ import bpy
 import numpy as np
 
 from ...core.errors import BadScene
-from ..object_checks import object_label, visible_modifiers
+from ..object_checks import visible_modifiers
+from ..preconditions import object_label
 
 # Channels of an object that do not reach into its mesh.
 _OBJECT_CHANNELS = re.compile(r'(delta_)?(location|rotation_|scale)|hide_|color$|show_|display_|constraints\[|\["')

@@ -12,7 +12,7 @@ from ...blender import background
 from ...blender.bodies import deforming_bones, other_triangles, read_body, read_skeleton, stretch_of
 from ...blender.bone_weights import BoneWeights, locked_bones, write_bone_weights
 from ...blender.center_records import native_modifier
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.records import read_record, write_record
 from ...blender.skin_reader import mesh_triangles, rest_positions
 from ...blender.vertex_groups import read_weights

@@ -10,7 +10,7 @@ from mathutils import Matrix
 from ...blender import background
 from ...blender.bodies import read_body, read_skeleton
 from ...blender.bone_parenting import parent_to_bone, rest_bone
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...core.progress import checkpoint

@@ -9,7 +9,16 @@ import numpy as np
 from ...blender import look_ups
 from ...blender.bodies import check_deforming, stretch_of
 from ...blender.job_checks import active_object
-from ...blender.object_checks import check_mode, check_own_mesh, check_visible, object_label
+from ...blender.preconditions import (
+    armature_label,
+    check_armature_mode,
+    check_has_vertices,
+    check_mode,
+    check_own_mesh,
+    check_visible,
+    object_label,
+    unmet,
+)
 from ...blender.skin_reader import armature_of, meshes_of
 from ...blender.temporary_scene import temporary_scene
 from ...blender.wording import MOST_NAMED, names_text
@@ -70,20 +79,18 @@ def armature_for(context, object, name: str = ""):
 
 def check_armature(armature) -> None:
     """Raises BadScene where nothing can be bound to the armature object. Cheap enough for a panel."""
-    if armature.data.is_editmode:
-        raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
+    check_armature_mode(armature)
     check_deforming(armature)
     sizes = np.linalg.svd(np.array(armature.matrix_world, dtype=np.float64)[:3, :3], compute_uv=False)
     if not sizes[2] > 1e-9 * sizes[0]:
-        raise BadScene(f'The armature "{armature.name}" has a scale of zero. Set it to another value')
+        raise unmet("NO_SCALE", object=armature_label(armature))
 
 
 def check_mesh(context, object) -> None:
     """Raises BadScene where a mesh object cannot be read for binding. Cheap enough for a panel."""
     check_mode(object)
     check_visible(context.scene, context.view_layer, object)
-    if not object.data.vertices:
-        raise BadScene(f"The {object_label(object)} has no vertices. Choose a mesh that has some")
+    check_has_vertices(object)
     stretch_of(object)
 
 

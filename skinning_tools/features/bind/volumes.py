@@ -15,6 +15,7 @@ from mathutils import Matrix
 from ...blender import look_ups
 from ...blender.bodies import stretch_of
 from ...blender.local_collections import collections_beside
+from ...blender.preconditions import UNREADABLE_MODES, unmet
 from ...blender.records import read_record, write_record
 from ...blender.wording import counted, listed
 from ...core.errors import BadScene
@@ -207,7 +208,7 @@ def volume_summary(armature) -> str:
 def _check_mode(ob) -> None:
     """Raises BadScene where a volume's mesh cannot be read."""
     if ob.data.is_editmode:
-        raise BadScene(f'The volume "{ob.name}" is in Edit Mode. Switch to Object Mode')
+        raise unmet("MODE", object=f'volume "{ob.name}"', mode=UNREADABLE_MODES["EDIT"])
 
 
 def _delete(objects) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ...blender import background
 from ...blender.attributes import has_attribute, read_attribute, write_attribute
 from ...blender.center_records import BAKE_PROPERTY, VALID_ENDING, BakeRecord
-from ...blender.object_checks import check_attributes_writable, object_label
+from ...blender.preconditions import check_attributes_writable, object_label
 from ...blender.records import RESERVED, read_record, write_record
 from ...blender.skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_in_parts, read_skin
 from ...core.errors import BadScene, BadSettings, SkinningError

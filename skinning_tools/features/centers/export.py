@@ -7,7 +7,7 @@ import numpy as np
 
 from ...blender.attributes import has_attribute, write_attribute
 from ...blender.center_records import BakeRecord
-from ...blender.object_checks import check_attributes_writable, object_label
+from ...blender.preconditions import check_attributes_writable, object_label
 from ...blender.records import read_record, write_record
 from ...core.errors import BadScene
 from .baking import FRESH, MISSING, STALE, bake_record, check_fresh, read_centers

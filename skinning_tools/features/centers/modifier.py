@@ -19,8 +19,9 @@ from ...blender.center_records import (
     set_input,
 )
 from ...blender.look_ups import users_of
-from ...blender.object_checks import REFINING_MODIFIERS, check_attributes_writable, object_label
+from ...blender.object_checks import REFINING_MODIFIERS
 from ...blender.object_transform import set_parent_type
+from ...blender.preconditions import UNREADABLE_MODES, check_attributes_writable, object_label, unmet
 from ...blender.records import RESERVED, write_record
 from ...blender.skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 from ...core.errors import BadScene
@@ -158,7 +159,7 @@ def check_removable(context, object) -> None:
             "the object local (Object > Relations > Make Local)"
         )
     if object.data.is_editmode:
-        raise BadScene(f"The {object_label(object)} is in Edit Mode. Switch to Object Mode")
+        raise unmet("MODE", object=object_label(object), mode=UNREADABLE_MODES["EDIT"])
 
 
 def remove(object):

@@ -27,7 +27,7 @@ from ...blender.center_records import remove_centers
 from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy, with_ending
 from ...blender.local_collections import collections_beside
 from ...blender.look_ups import is_in
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import Skin, bone_matrices, check_even_scale, read_skin
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...blender.written_files import Target, WrittenFiles, folded, identity

@@ -10,7 +10,7 @@ from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
 from ...blender.conversions import Result, conversions, result_of, rig_of, source_named
 from ...blender.data_blocks import with_ending
 from ...blender.error_display import HIDDEN
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.visibility import show_hidden
 from ...core.errors import BadScene
 

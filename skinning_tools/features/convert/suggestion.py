@@ -11,7 +11,8 @@ from ...blender import background
 from ...blender.animation.animation_reader import read_animation
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.simulations import own_simulation_start
-from ...blender.object_checks import check_object, object_label
+from ...blender.object_checks import check_object
+from ...blender.preconditions import object_label
 from .estimate import vertex_count
 
 _FRAMES = 16

@@ -12,7 +12,7 @@ from ...blender.actions import value_path
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.character import character_of
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadScene
 from .record import Record, own_drivers, own_keys, present_record, store_record

@@ -13,7 +13,7 @@ from ...blender.bodies import stretch_of
 from ...blender.center_records import native_modifier
 from ...blender.character import character_of
 from ...blender.lengths import length_text
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_of
 from ...blender.wording import counted
 from ...core.errors import BadScene

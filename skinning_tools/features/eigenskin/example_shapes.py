@@ -18,16 +18,8 @@ from ...blender.bodies import stretch_of
 from ...blender.center_records import native_modifier
 from ...blender.data_blocks import is_alive
 from ...blender.lengths import length_text
-from ...blender.object_checks import (
-    check_cache_files,
-    check_mode,
-    check_object,
-    check_sequence_file,
-    check_visible,
-    object_label,
-    sequences,
-    visible_modifiers,
-)
+from ...blender.object_checks import check_cache_files, check_object, check_sequence_file, sequences, visible_modifiers
+from ...blender.preconditions import check_mode, check_visible, object_label
 from ...blender.shapes import key_displacements, shape_key_block
 from ...blender.skin_reader import Skin, armature_modifier
 from ...core.animation import check_finite

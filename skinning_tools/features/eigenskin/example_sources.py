@@ -16,7 +16,8 @@ from ...blender.animation.simulations import forget_skipped_frames, simulation_s
 from ...blender.bodies import stretch_of
 from ...blender.character import character_of
 from ...blender.lengths import length_text
-from ...blender.object_checks import check_attributes_writable, check_cache_content
+from ...blender.object_checks import check_cache_content
+from ...blender.preconditions import check_attributes_writable
 from ...blender.shapes import evaluated_shape
 from ...blender.skin_reader import Skin, armature_of
 from ...blender.wording import counted

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
-from ...blender.object_checks import object_label
+from ...blender.preconditions import check_own_object, object_label, unmet
 from ...blender.skin_reader import Skin, armature_of, bone_matrices, bone_names, mesh_triangles, read_skin
 from ...core import quaternions
 from ...core.errors import BadScene
@@ -67,13 +67,7 @@ def joint_names(armature, deforming) -> tuple[str, ...]:
 
 def check_storable(armature) -> None:
     """Raises BadScene where the file would not keep examples on the armature."""
-    if armature.library is None and armature.override_library is None:
-        return
-    how = "linked from another file" if armature.library is not None else "a library override"
-    raise BadScene(
-        f'The armature "{armature.name}" is {how}, so no examples can be stored with it. '
-        "Add them in the rig's own file, or make the armature local (Object > Relations > Make Local)"
-    )
+    check_own_object(armature, "no examples can be stored with it")
 
 
 def check_correctable(object) -> None:
@@ -86,7 +80,7 @@ def check_correctable(object) -> None:
             "Enable Relative in the mesh's shape keys"
         )
     if np.linalg.matrix_rank(np.array(object.matrix_world)) < 4:
-        raise BadScene(f"The {label} has a scale of zero. Set it to another value")
+        raise unmet("NO_SCALE", object=label)
 
 
 def current_pose(skin: Skin, rig: "Rig", depsgraph) -> tuple[np.ndarray, np.ndarray]:

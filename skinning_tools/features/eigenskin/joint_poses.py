@@ -12,6 +12,7 @@ from mathutils import Matrix
 from ...blender import actions
 from ...blender.animation.simulations import ShortCache, short_caches_behind
 from ...blender.data_blocks import joined_name
+from ...blender.preconditions import check_armature_mode
 from ...blender.records import read_record, write_record
 from ...blender.wording import counted
 from ...core.errors import BadScene
@@ -141,8 +142,7 @@ def _check(armature, bone_names) -> None:
             f'The armature "{armature.name}" is linked from another file, so it cannot be animated. '
             "Make a library override, or make it local"
         )
-    if armature.data.is_editmode:
-        raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
+    check_armature_mode(armature)
     animation = armature.animation_data
     if animation is not None and animation.use_tweak_mode:
         raise BadScene(f'A strip of "{armature.name}" is being edited. Leave Tweak Mode in the nonlinear animation')

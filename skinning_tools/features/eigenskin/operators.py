@@ -8,7 +8,7 @@ from ...blender import error_display
 from ...blender.bone_selection import named_bones
 from ...blender.character import armature_at, character_of, target_mesh
 from ...blender.job_checks import active_object
-from ...blender.object_checks import check_mode
+from ...blender.preconditions import check_mode
 from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
 from ...ui.boundary import Checked, Immediate

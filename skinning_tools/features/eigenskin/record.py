@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from ...blender.actions import property_path, value_path
-from ...blender.object_checks import check_own_mesh, object_label
+from ...blender.preconditions import check_own_mesh, object_label
 from ...blender.records import EIGENSKIN, has_eigenskin, record_of, write_record
 from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import read_weights

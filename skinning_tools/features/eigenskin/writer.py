@@ -11,7 +11,7 @@ import numpy as np
 from ...blender.actions import value_path
 from ...blender.data_blocks import joined_name
 from ...blender.look_ups import users_of
-from ...blender.object_checks import check_mode, check_own_mesh, object_label
+from ...blender.preconditions import check_mode, check_own_mesh, object_label
 from ...blender.records import EIGENSKIN, has_eigenskin
 from ...blender.skin_reader import armature_of, rest_positions
 from ...blender.vertex_groups import write_weights

@@ -14,7 +14,8 @@ from ...blender.bone_selection import selected_bones
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.fit_poses import SAME_PLACE, check_fittable, check_shown, differ
 from ...blender.lengths import length_text
-from ...blender.object_checks import check_object, object_label
+from ...blender.object_checks import check_object
+from ...blender.preconditions import object_label
 from ...blender.shapes import shape_key_block
 from ...blender.skin_reader import armature_of
 from ...blender.wording import listed, vertices_text

@@ -5,7 +5,7 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ...blender import dependencies, error_display
-from ...blender.object_checks import check_mode
+from ...blender.preconditions import check_mode
 from ...core.errors import BadScene
 from ...ui.boundary import Checked, Immediate, reported
 from ...ui.jobs import SkinningJob

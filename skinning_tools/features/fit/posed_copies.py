@@ -20,7 +20,7 @@ from ...blender.character import character_of, chosen_mesh
 from ...blender.fit_poses import MeshPose, check_bent, check_fittable, check_shown, read_pose
 from ...blender.local_collections import collections_beside
 from ...blender.look_ups import Index
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label, unmet
 from ...blender.records import read_record, write_record
 from ...blender.skin_reader import armature_of, rest_positions
 from ...core.errors import BadMesh, BadScene
@@ -294,7 +294,7 @@ def _check_left(copy) -> None:
     if copy.mode == "SCULPT" and copy.use_dynamic_topology_sculpting:
         raise BadScene(f'Dyntopo is on for "{copy.name}", which makes other vertices. Disable it')
     if copy.mode != "EDIT" and copy.data.is_editmode:
-        raise BadScene(f'The mesh of "{copy.name}" is being edited through another object. Leave Edit Mode there')
+        raise unmet("SHARED_MESH_IN_EDIT_MODE", object=object_label(copy))
 
 
 def _fingerprint(original) -> str:

@@ -18,6 +18,7 @@ from mathutils import Matrix, Vector
 from ...blender import actions, background
 from ...blender.armatures import NewBone
 from ...blender.bodies import armature_to_mesh, read_body, stretch_of
+from ...blender.preconditions import armature_label, unmet
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...blender.wording import counted
 from ...core.errors import BadScene
@@ -200,7 +201,7 @@ def _plans(context, armature, meshes, pairs, given: BulgeSettings) -> list[_Plan
     preset = PRESETS[given.preset]
     scale = np.linalg.norm(np.array(armature.matrix_world, dtype=np.float64)[:3, :3], axis=0).mean()
     if scale == 0:
-        raise BadScene(f'The armature "{armature.name}" has a scale of zero. Set it to another value')
+        raise unmet("NO_SCALE", object=armature_label(armature))
     number = next_number(armature, meshes, RECORD)
     plans: list[_Plan] = []
     bones = armature.data.bones

@@ -11,7 +11,7 @@ from ...blender.armatures import check_armature, deformed_meshes, remove_bones
 from ...blender.bodies import deforming_bones
 from ...blender.bone_parenting import parent_to_bone, rest_bone
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import active_group_kept
 from ...blender.weight_tools import check_meshes, check_unlocked, forget_figures

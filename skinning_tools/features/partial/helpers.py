@@ -9,7 +9,7 @@ from ...blender import actions, background
 from ...blender.armatures import NewBone, check_armature
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.weight_tools import check_unchanged, forget_figures
 from ...blender.wording import counted, vertices_text

@@ -9,7 +9,7 @@ import numpy as np
 from ...blender import actions, background
 from ...blender.armatures import check_armature
 from ...blender.bone_weights import read_bone_weights
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.wording import counted
 from ...core.errors import BadScene, BadWeights

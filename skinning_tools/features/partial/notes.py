@@ -7,7 +7,7 @@ import numpy as np
 
 from ...blender import actions
 from ...blender.bone_weights import BoneWeights
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import rest_positions, uses_envelopes
 from ...blender.wording import counted, vertices_text
 from .parts import Parts

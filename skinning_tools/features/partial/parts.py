@@ -20,8 +20,17 @@ from ...blender.fit_poses import bare_skin
 from ...blender.job_checks import reason_not_to_work
 from ...blender.look_ups import selected_in
 from ...blender.measure import measure_rig
-from ...blender.object_checks import check_mode, check_object, check_own_mesh, check_visible, object_label
+from ...blender.object_checks import check_object
 from ...blender.object_transform import set_parent_type, world_matrices
+from ...blender.preconditions import (
+    check_armature_mode,
+    check_has_vertices,
+    check_mode,
+    check_own_mesh,
+    check_visible,
+    object_label,
+    unmet,
+)
 from ...blender.skin_reader import (
     armature_modifier,
     armature_of,
@@ -175,8 +184,7 @@ def _check_mesh(context, mesh, armature, weighted: bool) -> None:
     check_mode(mesh)
     check_visible(context.scene, context.view_layer, mesh)
     label = object_label(mesh)
-    if not mesh.data.vertices:
-        raise BadScene(f"The {label} has no vertices. Choose a mesh that has some")
+    check_has_vertices(mesh)
     native = native_modifier(mesh)
     if native is not None and native.show_viewport:
         raise BadScene(
@@ -207,8 +215,7 @@ def _check_armature(armature) -> None:
             f'The armature "{armature.name}" is disabled in viewports, so Blender does not always evaluate its '
             "animation. Enable it in the outliner (the screen)"
         )
-    if armature.data.is_editmode:
-        raise BadScene(f'The armature "{armature.name}" is in Edit Mode. Switch it to Object or Pose Mode')
+    check_armature_mode(armature)
     if armature.data.pose_position == "REST":
         raise BadScene(
             f'The armature "{armature.name}" shows its rest position. Choose Pose Position in its data properties'
@@ -315,7 +322,7 @@ def _in_space_of(context, parts: Parts, animation: Animation) -> np.ndarray:
     try:
         to_mesh = np.linalg.solve(own, other)
     except np.linalg.LinAlgError:
-        raise BadScene(f"The {object_label(parts.mesh)} has a scale of zero. Set it to another value") from None
+        raise unmet("NO_SCALE", object=object_label(parts.mesh)) from None
     if np.array_equal(to_mesh, np.broadcast_to(np.eye(4), to_mesh.shape)):
         return animation.frames
     frames = np.empty_like(animation.frames)

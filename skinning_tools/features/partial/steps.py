@@ -15,7 +15,7 @@ from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.data_blocks import is_alive
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.records import write_record
 from ...blender.vertex_groups import read_weights
 from ...core.errors import BadSettings

@@ -9,7 +9,7 @@ from ...blender import background
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.fit_poses import differ
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_of, rest_positions
 from ...blender.weight_tools import check_unchanged, forget_figures
 from ...blender.wording import counted, vertices_text

@@ -13,7 +13,7 @@ from ...blender.bodies import stretch_of
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.fit_poses import differ
 from ...blender.lengths import length_text
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.records import read_record, write_record
 from ...blender.skin_reader import Skin, armature_of, bone_matrices, mesh_triangles, rest_positions
 from ...blender.temporary_scene import evaluate_frame, temporary_scene

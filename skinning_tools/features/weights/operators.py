@@ -8,7 +8,7 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty
 from ...blender import dependencies, error_display
 from ...blender.character import character_of, target_mesh
 from ...blender.job_checks import active_object
-from ...blender.object_checks import check_mode
+from ...blender.preconditions import check_mode
 from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ...core.errors import BadScene, BadSettings
 from ...ui.boundary import Checked, reported

@@ -10,7 +10,7 @@ import numpy as np
 from ...blender import background
 from ...blender.bone_weights import read_bone_weights
 from ...blender.character import character_of
-from ...blender.object_checks import check_own_mesh, object_label
+from ...blender.preconditions import check_own_mesh, object_label
 from ...blender.records import read_record, write_record
 from ...blender.skin_reader import armature_of, face_corners
 from ...blender.weight_tools import PARTITION_PROPERTY

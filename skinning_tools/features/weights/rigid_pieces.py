@@ -15,8 +15,8 @@ from ...blender.bone_weights import read_bone_weights, write_bone_weights
 from ...blender.center_records import native_modifier
 from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy
 from ...blender.local_collections import collections_beside
-from ...blender.object_checks import object_label
 from ...blender.object_transform import world_matrices
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_modifier, armature_of
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted

@@ -10,7 +10,7 @@ import numpy as np
 from ...blender import background
 from ...blender.bodies import read_body, read_skeleton
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
-from ...blender.object_checks import object_label
+from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_of
 from ...blender.weight_tools import (
     check_unchanged,

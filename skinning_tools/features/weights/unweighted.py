@@ -8,7 +8,7 @@ import numpy as np
 from ...blender.bodies import check_deforming, deforming_bones
 from ...blender.character import chosen_mesh, mesh_meant
 from ...blender.look_ups import selected_in
-from ...blender.object_checks import check_own_mesh, check_visible
+from ...blender.preconditions import check_own_mesh, check_visible
 from ...blender.skin_reader import armature_of, meshes_of
 from ...blender.vertex_groups import read_weights
 from ...blender.weight_tools import edit_vertices, out_of_edit_mode

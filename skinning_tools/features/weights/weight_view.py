@@ -21,7 +21,7 @@ from bpy.props import (
 from ...blender.bodies import colors_of_bones
 from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.error_display import INFLUENCES_ATTRIBUTE, WEIGHT_COLORS, add_colors, remove_error_colors
-from ...blender.object_checks import check_mode, check_own_mesh, check_visible
+from ...blender.preconditions import check_mode, check_own_mesh, check_visible
 from ...blender.skin_reader import armature_of, check_rig
 
 MODE_ITEMS = (
