@@ -71,8 +71,8 @@ class SourceAnimation:
 
 
 def read_animation(
-    context,
-    object,
+    context: bpy.types.Context,
+    object: bpy.types.Object,
     frame_start: int | None = None,
     frame_end: int | None = None,
     frame_step: int = 1,

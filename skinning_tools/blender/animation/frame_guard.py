@@ -4,11 +4,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import bpy
+
 from ..data_blocks import is_alive
 
 
 @contextmanager
-def frame_kept(scene) -> Iterator[None]:
+def frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
     """Whatever happens inside, the scene's frame and subframe are as before, and evaluated, afterwards."""
     frame, subframe = scene.frame_current, scene.frame_subframe
     try:

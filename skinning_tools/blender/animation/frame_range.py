@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The frames that a caller asks for."""
 
+import bpy
+
 from ...core.errors import BadSettings
 
 
-def frame_range(scene, start: int | None, end: int | None, step: int, label: str = "") -> range:
+def frame_range(scene: bpy.types.Scene, start: int | None, end: int | None, step: int, label: str = "") -> range:
     """Every ``step``-th frame from ``start`` to ``end``, the last one included; None stands for the scene's.
 
     label: what messages call the object that is read, if they are to name it. Raises BadSettings.

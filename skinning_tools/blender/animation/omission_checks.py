@@ -3,7 +3,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import bpy
@@ -52,7 +52,7 @@ class Driven(NamedTuple):
     block: bpy.types.ID
     paths: frozenset[str] | None = None
 
-    def drivers(self, depsgraph=None) -> list[bpy.types.FCurve]:
+    def drivers(self, depsgraph: bpy.types.Depsgraph | None = None) -> list[bpy.types.FCurve]:
         """Those that are to shape something, as evaluated in the depsgraph where one is given."""
         block = self.block if depsgraph is None else self.block.evaluated_get(depsgraph)
         animation = block.animation_data
@@ -70,7 +70,7 @@ class Driven(NamedTuple):
         return _LOOKS.search(path) is None
 
 
-def driver_owners(scene, used: Iterable) -> list[Driven]:
+def driver_owners(scene: bpy.types.Scene, used: Iterable) -> list[Driven]:
     """The data-blocks among those ``used`` that have drivers, and those properties of scenes that the drivers read."""
     found = [Driven(block) for block in used if getattr(block, "animation_data", None) is not None]
     read: dict = {}
@@ -83,7 +83,7 @@ def driver_owners(scene, used: Iterable) -> list[Driven]:
     return found + [Driven(block, frozenset(paths)) for block, paths in read.items()]
 
 
-def blocked_drivers(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
+def blocked_drivers(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | None = None) -> Iterator[str]:
     for each in driven:
         names = [
             f"{_property(each.block, curve)} ({curve.driver.expression})"
@@ -94,7 +94,7 @@ def blocked_drivers(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
             yield (f"{_drivers_text(each.block, names)} not run, as scripts are off. {_to_run_scripts()}")
 
 
-def drivers_in_error(driven: Iterable[Driven], depsgraph=None) -> Iterator[str]:
+def drivers_in_error(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | None = None) -> Iterator[str]:
     for each in driven:
         names = []
         for curve in each.drivers(depsgraph):
@@ -176,7 +176,7 @@ def missing_data(used: dict) -> Iterator[str]:
             yield f"the library {path} is missing, and from it {_listed(names)}. Restore or relocate it, and open again"
 
 
-def missing_files(used: dict, numbers) -> Iterator[str]:
+def missing_files(used: dict, numbers: Sequence[int]) -> Iterator[str]:
     for block, user in used.items():
         if isinstance(block, bpy.types.Image):
             path = _missing_image(block, user, numbers)
@@ -224,7 +224,7 @@ def _absolute(filepath: str, block) -> str:
     return os.path.normpath(bpy.path.abspath(filepath, library=block.library)) if filepath else ""
 
 
-def cache_faults(context, used: dict, read: Iterable, numbers) -> Iterator[str]:
+def cache_faults(context: bpy.types.Context, used: dict, read: Iterable, numbers: Sequence[int]) -> Iterator[str]:
     """read: the objects whose own cache files are checked while they are read."""
     depsgraph = context.evaluated_depsgraph_get()
     for block in used:
@@ -316,11 +316,11 @@ def _shows_particles(settings) -> bool:
     return settings.render_type in _PARTICLES_SHOWN and (settings.render_type != "PATH" or settings.type == "HAIR")
 
 
-def may_have_instances(object) -> bool:
+def may_have_instances(object: bpy.types.Object) -> bool:
     return any(modifier.type == "NODES" for modifier in visible_modifiers(object))
 
 
-def beside_meshes(objects: list, depsgraph) -> dict:
+def beside_meshes(objects: list, depsgraph: bpy.types.Depsgraph) -> dict:
     """Of those of the objects that show more than their mesh at the current frame, what to say of it."""
     found: dict = {}
     # What particles and duplicates show has been told, and is of other objects.

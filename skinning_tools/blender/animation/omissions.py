@@ -6,7 +6,7 @@ All readers look for it in the same way. It is told as notes; on the command lin
 saved, but for the kinds that the user has allowed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -54,7 +54,14 @@ class Omissions:
     once: for the start of a job, not for a panel. What is refused raises BadScene, here and later.
     """
 
-    def __init__(self, context, objects, numbers, also=(), same_vertices: bool = False):
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        objects: Iterable[bpy.types.Object],
+        numbers: Sequence[int],
+        also: Iterable[bpy.types.ID] = (),
+        same_vertices: bool = False,
+    ):
         self._objects = tuple(objects)
         self._found: dict[Omission, None] = {}
         context.evaluated_depsgraph_get()
@@ -75,14 +82,14 @@ class Omissions:
         self._waiting = [ob for ob in shown if omission_checks.may_have_instances(ob)]
         self._check()
 
-    def look(self, depsgraph) -> None:
+    def look(self, depsgraph: bpy.types.Depsgraph) -> None:
         """At the current frame: at what is beside the meshes."""
         for ob, texts in omission_checks.beside_meshes(self._waiting, depsgraph).items():
             self._waiting.remove(ob)
             self._add("instances", texts)
         self._check()
 
-    def look_at_drivers(self, depsgraph) -> None:
+    def look_at_drivers(self, depsgraph: bpy.types.Depsgraph) -> None:
         """After frames of a temporary scene: what fails there is not known outside of it."""
         self._add_drivers(depsgraph)
         self._check()

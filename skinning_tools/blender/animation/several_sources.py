@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Several objects that are converted together: which they are, and how they come into the space of one of them."""
 
+from collections.abc import Iterable, Sequence
+
+import bpy
 import numpy as np
 from mathutils import Matrix
 
@@ -14,7 +17,7 @@ _WITHOUT_SHAPE = {"ARMATURE", "LATTICE", "EMPTY", "LIGHT", "LIGHT_PROBE", "CAMER
 _SINGULAR = 1e-6
 
 
-def other_sources(context, object) -> tuple:
+def other_sources(context: bpy.types.Context, object: bpy.types.Object | None) -> tuple:
     """The selected meshes besides ``object``, in the order of their names; cheap enough for a panel.
 
     What has no shape of its own (lights, cameras, empties, armatures) is passed over. Raises BadScene, with the name,
@@ -31,19 +34,19 @@ def other_sources(context, object) -> tuple:
     return tuple(sorted((ob for ob in others if ob.type == "MESH"), key=lambda ob: ob.name_full))
 
 
-def check_sources(context, objects) -> None:
+def check_sources(context: bpy.types.Context, objects: Iterable[bpy.types.Object | None]) -> None:
     """Raises BadScene with the reason why one of the objects cannot be read."""
     for ob in objects:
         check_object(context, ob)
 
 
-def sources_label(objects) -> str:
+def sources_label(objects: Sequence[bpy.types.Object]) -> str:
     """What messages call the objects; the first is the one that the others are converted with."""
     first, count = object_label(objects[0]), len(objects) - 1
     return f"{first} with {count} other{'s' if count > 1 else ''}" if count else first
 
 
-def to_space_of(first, other, frame: float) -> np.ndarray | None:
+def to_space_of(first: bpy.types.Object, other: bpy.types.Object, frame: float) -> np.ndarray | None:
     """(4, 4) float64: from the space of the evaluated object ``other`` to that of ``first``, None where they are one.
 
     Raises BadScene where ``first`` is scaled to nothing, so that its space holds no other, naming object and frame.
@@ -60,7 +63,7 @@ def to_space_of(first, other, frame: float) -> np.ndarray | None:
     return np.linalg.solve(world, to_world)
 
 
-def move_mesh(mesh, matrix: np.ndarray) -> None:
+def move_mesh(mesh: bpy.types.Mesh, matrix: np.ndarray) -> None:
     """Bring a mesh with all that has directions into another space, its faces' outsides still outside."""
     size = np.linalg.det(matrix[:3, :3])
     normals = None

@@ -6,7 +6,7 @@ value × group weight × (block − the block it is relative to).
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import bmesh
@@ -31,7 +31,9 @@ class ShapeKeyValues:
     values: np.ndarray
 
 
-def shape_key_values(scene, object, frame_numbers) -> ShapeKeyValues | None:
+def shape_key_values(
+    scene: bpy.types.Scene, object: bpy.types.Object, frame_numbers: Sequence[int]
+) -> ShapeKeyValues | None:
     """The values of the object's shape keys at ``frame_numbers``, or None where only Blender's evaluation can tell.
 
     None whenever anything else may shape the mesh (a modifier, a deforming parent, a driver, the NLA, a handler),

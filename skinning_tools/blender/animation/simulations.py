@@ -3,7 +3,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ..object_checks import visible_modifiers
 from .used_data import dependencies
 
 
-def simulation_start(scene, view_layer, object) -> int | None:
+def simulation_start(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, object: bpy.types.Object) -> int | None:
     """The first frame of the simulations that the shape of ``object`` may depend on; None where there are none.
 
     Colliders and force fields act on a simulation without being referred to. So where there is one at all, the
@@ -26,7 +26,7 @@ def simulation_start(scene, view_layer, object) -> int | None:
     return min(starts)
 
 
-def acting_on(view_layer, objects) -> list:
+def acting_on(view_layer: bpy.types.ViewLayer, objects: Iterable[bpy.types.Object]) -> list:
     """What acts on those simulations of ``objects`` that are played, without being referred to: force fields,
     colliders and other rigid bodies."""
     played = [
@@ -41,13 +41,13 @@ def _acts(object) -> bool:
     return collides or object.rigid_body is not None or (field is not None and field.type != "NONE")
 
 
-def own_simulation_start(scene, object) -> int | None:
+def own_simulation_start(scene: bpy.types.Scene, object: bpy.types.Object) -> int | None:
     """The first frame of the object's own simulations, None where it has none. Cheap enough for a panel's draw: does
     not look at what the object depends on."""
     return min(_starts(scene, object), default=None)
 
 
-def forget_skipped_frames(object) -> None:
+def forget_skipped_frames(object: bpy.types.Object) -> None:
     """Have the caches of ``object`` and what it depends on made anew where the user skipped frames in them.
 
     Blender keeps what it guessed when the timeline was scrubbed, and shows it instead of the simulation. Takes effect
@@ -76,19 +76,19 @@ class ShortCache:
         return f"{first} the cache to frame {last} in {self.place}"
 
 
-def short_caches(object, last: int) -> list[ShortCache]:
+def short_caches(object: bpy.types.Object, last: int) -> list[ShortCache]:
     """The simulations that the shape of ``object`` depends on and whose caches end before the frame ``last``."""
     objects = [entry for entry in dependencies(object) if isinstance(entry, bpy.types.Object)]
     return sorted((cache for entry in objects for cache in _own_short_caches(entry, last)), key=lambda cache: cache.end)
 
 
-def short_caches_behind(view_layer, object, last: int) -> list[ShortCache]:
+def short_caches_behind(view_layer: bpy.types.ViewLayer, object: bpy.types.Object, last: int) -> list[ShortCache]:
     """The simulations in the view layer that depend on ``object`` and whose caches end before the frame ``last``."""
     found = {entry: list(_own_short_caches(entry, last)) for entry in view_layer.objects}
     return [cache for entry, caches in found.items() if caches and object in dependencies(entry) for cache in caches]
 
 
-def cache_faults(object, first: int, last: int) -> Iterator[str]:
+def cache_faults(object: bpy.types.Object, first: int, last: int) -> Iterator[str]:
     """What is wrong with the caches of the object's own simulations between the frames ``first`` and ``last``.
 
     What is not baked is played and needs no cache, but does not go on behind its range.
