@@ -4,6 +4,8 @@
 Up to 4.3 an action holds its curves itself. Since then they are in the channelbag of a slot, in a layer's strip.
 """
 
+from collections.abc import Callable, Iterable
+
 import bpy
 import numpy as np
 
@@ -16,14 +18,14 @@ _COLOR_MODES = {
 }
 
 
-def new_action(owner, name: str) -> bpy.types.Action:
+def new_action(owner: bpy.types.ID, name: str) -> bpy.types.Action:
     """Make an action for the data-block ``owner`` and assign it; it has no curves yet."""
     action = bpy.data.actions.new(name)
     assign_action(owner, action)
     return action
 
 
-def assign_action(owner, action) -> None:
+def assign_action(owner: bpy.types.ID, action: bpy.types.Action) -> None:
     """Assign ``action`` to ``owner``, and where actions have slots its first slot, made where there is none."""
     animation = owner.animation_data or owner.animation_data_create()
     animation.action = action
@@ -33,7 +35,7 @@ def assign_action(owner, action) -> None:
         animation.action_slot = slot
 
 
-def curve_container(owner):
+def curve_container(owner: bpy.types.ID):
     """What holds the curves and their groups of the owner's action: ``.fcurves`` and ``.groups``.
 
     Made where the action has none yet. None where the owner has no action, or an action without a slot for it.
@@ -49,7 +51,7 @@ def curve_container(owner):
     return strip.channelbag(animation.action_slot, ensure=True)
 
 
-def existing_curves(owner) -> list:
+def existing_curves(owner: bpy.types.ID) -> list:
     """The curves that animate ``owner`` through its own action; makes nothing."""
     return [curve for container in _existing_containers(owner) for curve in container.fcurves]
 
@@ -67,7 +69,7 @@ def _existing_containers(owner) -> list:
     return [bag for bag in bags if bag is not None]
 
 
-def remove_curves(owner, unwanted) -> None:
+def remove_curves(owner: bpy.types.ID, unwanted: Callable[[str], bool]) -> None:
     """Remove the curves that animate ``owner`` through its own action and whose data path ``unwanted`` accepts, with
     the groups that had nothing else."""
     for container in _existing_containers(owner):
@@ -79,7 +81,9 @@ def remove_curves(owner, unwanted) -> None:
             container.groups.remove(group)
 
 
-def copy_action(owner, source, name: str, keep) -> bpy.types.Action | None:
+def copy_action(
+    owner: bpy.types.ID, source: bpy.types.ID, name: str, keep: Callable[[str], bool]
+) -> bpy.types.Action | None:
     """Give ``owner`` a copy of the action of ``source`` with the curves whose data path ``keep`` accepts.
 
     Keys, handles, modifiers and extrapolation stay as they are. Returns None, and copies nothing, where the source has
@@ -111,12 +115,12 @@ def bone_path(name: str) -> str:
     return f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
 
 
-def bone_paths(names) -> tuple[str, ...]:
+def bone_paths(names: Iterable[str]) -> tuple[str, ...]:
     """What the data paths of the pose bones ``names`` begin with."""
     return tuple(map(bone_path, names))
 
 
-def key_times(scene, frame_numbers: np.ndarray) -> np.ndarray:
+def key_times(scene: bpy.types.Scene, frame_numbers: np.ndarray) -> np.ndarray:
     """Where on a curve the scene's frames (F,) are: elsewhere only where the scene stretches time.
 
     Blender then evaluates all curves at the stretched time, but counts frames in its own.
@@ -142,7 +146,7 @@ def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, 
         _set_keys(curve, times[:count], component[:count])
 
 
-def keep_keys(curve, rows: np.ndarray) -> None:
+def keep_keys(curve: bpy.types.FCurve, rows: np.ndarray) -> None:
     """Take all keys from a curve but those at the positions ``rows``, ascending; linear as ``write_channels`` makes
     them."""
     points = curve.keyframe_points

@@ -2,11 +2,12 @@
 """The vertices that the user means: the one, with what a mesh has stored for it in any mode, or the selected ones.
 Cheap enough for a redraw."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import bmesh
+import bpy
 import numpy as np
 
 
@@ -23,7 +24,9 @@ class ActiveVertex:
     groups: dict[str, float]
 
 
-def active_vertex(object, vectors=(), numbers=()) -> ActiveVertex | None:
+def active_vertex(
+    object: bpy.types.Object | None, vectors: Sequence[str] = (), numbers: Sequence[str] = ()
+) -> ActiveVertex | None:
     """In Edit Mode the active vertex, or the only one selected, elsewhere the only one selected; None where that is no
     single one. vectors, numbers: names of attributes to read, FLOAT_VECTOR and INT."""
     if object is None or object.type != "MESH":
@@ -49,14 +52,16 @@ def active_vertex(object, vectors=(), numbers=()) -> ActiveVertex | None:
     return stored_vertex(object, int(np.argmax(selected)), vectors, numbers)
 
 
-def selected_vertices(mesh) -> np.ndarray:
+def selected_vertices(mesh: bpy.types.Mesh) -> np.ndarray:
     """(N,) bool, outside of Edit Mode."""
     selected = np.empty(len(mesh.vertices), bool)
     mesh.vertices.foreach_get("select", selected)
     return selected
 
 
-def stored_vertex(object, index: int, vectors=(), numbers=()) -> ActiveVertex:
+def stored_vertex(
+    object: bpy.types.Object, index: int, vectors: Sequence[str] = (), numbers: Sequence[str] = ()
+) -> ActiveVertex:
     """The vertex ``index`` of a mesh object as its mesh has it, outside of Edit Mode."""
     mesh = object.data
     names = {group.index: group.name for group in object.vertex_groups}

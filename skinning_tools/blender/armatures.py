@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The bones of armature objects: whether they can be changed, and changing them wherever the user is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from .temporary_scene import temporary_scene
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"}
 
 
-def check_armature(armature) -> None:
+def check_armature(armature: bpy.types.Object | None) -> None:
     """Raises BadScene where bones cannot be added to an armature object. Cheap enough for a panel."""
     if armature is None:
         raise unmet("NO_ARMATURE")
@@ -36,7 +36,7 @@ def check_armature(armature) -> None:
         )
 
 
-def deformed_meshes(armature) -> list[bpy.types.Object]:
+def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
     """The mesh objects that the armature deforms, shown or not; of those with one mesh in common the first."""
     found: dict[bpy.types.Mesh, bpy.types.Object] = {}
     for ob in bpy.data.objects:
@@ -48,7 +48,9 @@ def deformed_meshes(armature) -> list[bpy.types.Object]:
 
 
 @contextmanager
-def edit_bones_of(context, armature_object) -> Iterator[bpy.types.ArmatureEditBones]:
+def edit_bones_of(
+    context: bpy.types.Context, armature_object: bpy.types.Object
+) -> Iterator[bpy.types.ArmatureEditBones]:
     """The edit bones of an armature object, wherever it is: active object and mode of the user's scene stay."""
     with temporary_scene(context.scene, [armature_object]) as scene:
         view_layer = scene.view_layers[0]
@@ -64,7 +66,7 @@ def edit_bones_of(context, armature_object) -> Iterator[bpy.types.ArmatureEditBo
 
 
 @contextmanager
-def bones_edited(context, armature) -> Iterator[bpy.types.ArmatureEditBones]:
+def bones_edited(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[bpy.types.ArmatureEditBones]:
     """The edit bones; mode, visibility, mirroring and the bones' selection are put back, however that ends."""
     mode, hidden, mirrors = armature.mode, armature.hide_viewport, armature.data.use_mirror_x
     active = armature.data.bones.active.name if armature.data.bones.active is not None else ""
@@ -133,7 +135,9 @@ def _set_mode(context, armature, mode: str) -> None:
             bpy.ops.object.mode_set(mode=mode)
 
 
-def remove_bones(context, armature, names, clear_animation: bool) -> None:
+def remove_bones(
+    context: bpy.types.Context, armature: bpy.types.Object, names: Sequence[str], clear_animation: bool
+) -> None:
     """Remove bones with their drivers; bones that somebody has parented to them go to their parents.
 
     clear_animation: remove the armature's animation data too where nothing is left in it.
@@ -154,13 +158,13 @@ def remove_bones(context, armature, names, clear_animation: bool) -> None:
         armature.animation_data_clear()
 
 
-def remove_if_empty(data, collection) -> None:
+def remove_if_empty(data: bpy.types.Armature, collection: bpy.types.BoneCollection | None) -> None:
     """Remove a bone collection of armature data, if there is one and nothing is in it."""
     if collection is not None and not len(collection.bones) and not len(collection.children):
         data.collections.remove(collection)
 
 
-def drivers_of(armature, names) -> list:
+def drivers_of(armature: bpy.types.Object, names: Iterable[str]) -> list:
     """The driver curves of the pose bones ``names``."""
     if armature.animation_data is None:
         return []

@@ -16,7 +16,7 @@ from .temporary_scene import evaluate_frame, temporary_scene
 
 
 @contextmanager
-def unskinned_copy(object) -> Iterator[bpy.types.Object]:
+def unskinned_copy(object: bpy.types.Object) -> Iterator[bpy.types.Object]:
     """A copy of the object, in no scene, that shares mesh and keys and ends above the armature; removed at the end."""
     copy = object.copy()
     try:
@@ -29,7 +29,7 @@ def unskinned_copy(object) -> Iterator[bpy.types.Object]:
             bpy.data.objects.remove(copy)
 
 
-def remove_modifiers(object, from_armature: bool) -> None:
+def remove_modifiers(object: bpy.types.Object, from_armature: bool) -> None:
     """Remove the modifiers up to the armature's, or those from it on; in both cases that of this extension."""
     own, armature = native_modifier(object), armature_modifier(object)
     place = object.modifiers.find(armature.name) if armature is not None else -1
@@ -43,7 +43,7 @@ def remove_modifiers(object, from_armature: bool) -> None:
         set_parent_type(object, "OBJECT")
 
 
-def check_vertex_count(object, evaluated, frame: int) -> None:
+def check_vertex_count(object: bpy.types.Object, evaluated: bpy.types.Mesh, frame: int) -> None:
     """Raises BadMesh where ``evaluated``, the mesh above the armature, has not the vertices of the object's mesh."""
     own, found = len(object.data.vertices), len(evaluated.vertices)
     if own != found:
@@ -53,7 +53,7 @@ def check_vertex_count(object, evaluated, frame: int) -> None:
         )
 
 
-def check_vertices(context, object) -> None:
+def check_vertices(context: bpy.types.Context, object: bpy.types.Object) -> None:
     """``check_vertex_count`` at the current frame: evaluates the object, unless nothing is above its armature."""
     armature = armature_modifier(object)
     if armature is None or armature == object.modifiers[0]:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A mesh at rest and an armature's deforming bones at rest, in one space: what binding works on."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 
 from ..core.errors import BadScene
@@ -17,12 +19,12 @@ if TYPE_CHECKING:
 _CONVEX = 1e-3
 
 
-def deforming_bones(armature) -> tuple[str, ...]:
+def deforming_bones(armature: bpy.types.Object) -> tuple[str, ...]:
     """Names of the bones of an armature object that deform, in its order."""
     return tuple(bone.name for bone in armature.data.bones if bone.use_deform)
 
 
-def check_deforming(armature) -> None:
+def check_deforming(armature: bpy.types.Object) -> None:
     """Raises BadScene where no bone of the armature object deforms."""
     if not any(bone.use_deform for bone in armature.data.bones):
         raise BadScene(
@@ -31,7 +33,7 @@ def check_deforming(armature) -> None:
         )
 
 
-def stretch_of(object) -> np.ndarray:
+def stretch_of(object: bpy.types.Object) -> np.ndarray:
     """(3, 3) from the mesh object's space to the space that binding works in: the mesh's own axes, the scene's units.
 
     Distances there are those that the artist sees, whatever scale is not applied, and a mesh that is symmetric in its
@@ -46,14 +48,14 @@ def stretch_of(object) -> np.ndarray:
     return axes.T @ np.diag(sizes) @ axes
 
 
-def armature_to_mesh(object, armature) -> np.ndarray:
+def armature_to_mesh(object: bpy.types.Object, armature: bpy.types.Object) -> np.ndarray:
     """(4, 4) from the armature object's space to the mesh object's, as the objects are placed now."""
     return np.linalg.solve(
         np.array(object.matrix_world, dtype=np.float64), np.array(armature.matrix_world, dtype=np.float64)
     )
 
 
-def read_body(object) -> "Body":
+def read_body(object: bpy.types.Object) -> "Body":
     """The mesh before its modifiers, the first shape key where it has any, in the space of ``stretch_of``."""
     from ..core.binding.types import Body
 
@@ -64,7 +66,7 @@ def read_body(object) -> "Body":
     return Body(rest, triangles, edges, other_triangles(mesh, triangles, rest))
 
 
-def other_triangles(mesh, triangles: np.ndarray, rest: np.ndarray) -> np.ndarray:
+def other_triangles(mesh: bpy.types.Mesh, triangles: np.ndarray, rest: np.ndarray) -> np.ndarray:
     """(T, 3) for each of the mesh's ``triangles`` what it is where its quad is cut the other way; see Body.
 
     The triangle itself where it is of no quad, or of one that cannot be cut so at the positions ``rest`` (N, 3).
@@ -88,7 +90,9 @@ def other_triangles(mesh, triangles: np.ndarray, rest: np.ndarray) -> np.ndarray
     return result
 
 
-def read_skeleton(object, armature, names=None) -> "Skeleton":
+def read_skeleton(
+    object: bpy.types.Object, armature: bpy.types.Object, names: Sequence[str] | None = None
+) -> "Skeleton":
     """The bones ``names`` (the deforming ones) of the armature at rest, in the space of ``stretch_of`` the mesh.
 
     The armature's pose does not count, where its object stands does. A bone's parent is its nearest ancestor that is
@@ -109,7 +113,7 @@ def read_skeleton(object, armature, names=None) -> "Skeleton":
     return Skeleton(heads, tails, named_parents(armature, names), tuple(names))
 
 
-def named_parents(armature, names) -> np.ndarray:
+def named_parents(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
     """(P,) int64: of each of the bones ``names`` its nearest ancestor that is named, too; −1 where there is none."""
     bones = armature.data.bones
     order = {name: index for index, name in enumerate(names)}
@@ -120,7 +124,7 @@ def named_parents(armature, names) -> np.ndarray:
     return np.array(parents, dtype=np.int64)
 
 
-def colors_of_bones(armature, names) -> np.ndarray:
+def colors_of_bones(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
     """(P, 3) linear colors of an armature's bones, unlike those of their parents."""
     from ..core.binding.weight_view import bone_colors
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Objects as children of bones."""
 
+import bpy
 import numpy as np
 from mathutils import Matrix
 
 
-def rest_bone(armature, bone) -> np.ndarray:
+def rest_bone(armature: bpy.types.Object, bone: bpy.types.Bone | None) -> np.ndarray:
     """(4, 4) what a bone is to its child objects in the rest pose, in the world.
 
     That is its tail, or with Relative Parenting, and where ``bone`` is None, the armature.
@@ -18,7 +19,9 @@ def rest_bone(armature, bone) -> np.ndarray:
     return world @ rest
 
 
-def parent_to_bone(object, armature, bone, world) -> None:
+def parent_to_bone(
+    object: bpy.types.Object, armature: bpy.types.Object, bone: bpy.types.Bone | None, world: np.ndarray
+) -> None:
     """Parent the object to the bone, or the armature itself where that is None, so that it stands at ``world`` (4, 4)
     in the rest pose. Its own channels stay."""
     object.parent, object.parent_type = armature, "OBJECT" if bone is None else "BONE"

@@ -6,17 +6,17 @@ import bpy
 from ..core.errors import BadScene
 
 
-def selectable(armature):
+def selectable(armature: bpy.types.Object):
     """What has the selection of an armature object's bones, in their order: it moved to pose bones in Blender 5.0."""
     return armature.pose.bones if "select" in bpy.types.PoseBone.bl_rna.properties else armature.data.bones
 
 
-def selected_bones(armature) -> list[str]:
+def selected_bones(armature: bpy.types.Object) -> list[str]:
     """Names of the bones that are selected in Pose Mode; bones that are hidden do not count."""
     return [owner.name for owner in selectable(armature) if owner.select and not owner.hide]
 
 
-def named_bones(armature, text: str) -> list[str]:
+def named_bones(armature: bpy.types.Object, text: str) -> list[str]:
     """The bones that ``text`` names, separated by commas; the selected ones where it is empty. Raises BadScene."""
     names = [name.strip() for name in text.split(",") if name.strip()] or selected_bones(armature)
     missing = [name for name in names if name not in armature.data.bones]

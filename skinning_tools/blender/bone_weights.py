@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The weights of an armature's deforming bones on a mesh: read as arrays, written back with respect for locks."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from .bodies import deforming_bones
@@ -27,7 +29,9 @@ class BoneWeights:
         return np.any(self.weights, axis=1)
 
 
-def read_bone_weights(object, armature, names=None) -> BoneWeights:
+def read_bone_weights(
+    object: bpy.types.Object, armature: bpy.types.Object, names: Iterable[str] | None = None
+) -> BoneWeights:
     """The weights of the bones ``names`` (all deforming ones, whether they have a group or not). Raises BadWeights."""
     from ..core.deform import convex_influences
 
@@ -38,14 +42,20 @@ def read_bone_weights(object, armature, names=None) -> BoneWeights:
     return BoneWeights(names, bones, weights, totals, locked_bones(object, names))
 
 
-def locked_bones(object, names) -> np.ndarray:
+def locked_bones(object: bpy.types.Object, names: Iterable[str]) -> np.ndarray:
     """(P,) bool: whether the vertex group of each bone is there and locked."""
     groups = object.vertex_groups
     return np.array([name in groups and groups[name].lock_weight for name in names], dtype=bool)
 
 
 def write_bone_weights(
-    object, before: BoneWeights, bones, weights, vertices=None, *, keep_totals: bool = False
+    object: bpy.types.Object,
+    before: BoneWeights,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    vertices: np.ndarray | None = None,
+    *,
+    keep_totals: bool = False,
 ) -> None:
     """Write rows ``bones`` and ``weights`` (n, K) that sum to 1, indices into ``before.names``, in place of ``before``.
 

@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+import bpy
+
 from .attributes import remove_attributes
 from .records import read_record
 
@@ -39,7 +41,7 @@ class BakeRecord:
     fingerprint: str
 
 
-def remove_centers(mesh) -> None:
+def remove_centers(mesh: bpy.types.Mesh) -> None:
     """Take the centers off a mesh, where it has any."""
     record = read_record(mesh, BAKE_PROPERTY, BakeRecord)
     if record is not None:
@@ -48,7 +50,7 @@ def remove_centers(mesh) -> None:
         del mesh[BAKE_PROPERTY]
 
 
-def native_modifier(object):
+def native_modifier(object: bpy.types.Object):
     """The object's Center of Rotation modifier, or None."""
     for modifier in object.modifiers:
         if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(CRS_PROPERTY) is not None:
@@ -56,12 +58,12 @@ def native_modifier(object):
     return None
 
 
-def modifier_record(modifier) -> ModifierRecord | None:
+def modifier_record(modifier: bpy.types.NodesModifier) -> ModifierRecord | None:
     """What ``native_modifier`` was made from; None where the note of it is damaged."""
     return read_record(modifier.node_group, CRS_PROPERTY, ModifierRecord)
 
 
-def modifier_input(modifier, name: str):
+def modifier_input(modifier: bpy.types.NodesModifier, name: str):
     """The value of an input of a Geometry Nodes modifier; None where it has no such input."""
     identifier = _identifier(modifier, name)
     if identifier is None:
@@ -71,7 +73,7 @@ def modifier_input(modifier, name: str):
     return modifier.get(identifier)
 
 
-def set_input(modifier, name: str, value=None, attribute: str | None = None) -> None:
+def set_input(modifier: bpy.types.NodesModifier, name: str, value=None, attribute: str | None = None) -> None:
     """Set an input of a Geometry Nodes modifier, to a value or to an attribute (a vertex group) by its name."""
     identifier = _identifier(modifier, name)
     assert identifier is not None, name

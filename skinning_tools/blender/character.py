@@ -15,21 +15,21 @@ from .skin_reader import armature_of, check_skinned, meshes_of
 from .wording import names_text
 
 
-def armature_at(object):
+def armature_at(object: bpy.types.Object | None):
     """The object itself where it is an armature, or the armature that deforms it; None where there is none."""
     if object is None or object.type == "ARMATURE":
         return object
     return armature_of(object) if object.type == "MESH" else None
 
 
-def character_of(context, object) -> bpy.types.Object:
+def character_of(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object:
     """The skinned mesh that ``mesh_meant`` finds. Raises BadScene where there is none, or it cannot be read."""
     object = mesh_meant(context, object)
     check_skinned(context, object)
     return object
 
 
-def mesh_meant(context, object) -> bpy.types.Object | None:
+def mesh_meant(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object | None:
     """The mesh that an active armature deforms; any other ``object`` that is active is meant itself, whatever it is.
 
     Where the armature deforms several: the one that the field in the panels has, then the selected one, the visible
@@ -56,7 +56,7 @@ def mesh_meant(context, object) -> bpy.types.Object | None:
     )
 
 
-def chosen_mesh(context, armature):
+def chosen_mesh(context: bpy.types.Context, armature: bpy.types.Object):
     """The mesh that the field in the panels has, where the armature deforms it in this view layer; else None."""
     name = context.scene.skinning_mesh
     if not name:
@@ -69,7 +69,7 @@ def on_mesh_meant(function):
     return lambda context, object, **settings: function(context, mesh_meant(context, object), **settings)
 
 
-def target_mesh(context):
+def target_mesh(context: bpy.types.Context):
     """``mesh_meant`` for the active object; None where that cannot be told."""
     try:
         return mesh_meant(context, active_object(context))

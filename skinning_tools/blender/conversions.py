@@ -43,7 +43,7 @@ class Result:
         return [part.mesh for part in self.parts if part.mesh is not None]
 
 
-def result_of(object) -> Result | None:
+def result_of(object: bpy.types.Object | None) -> Result | None:
     """The conversion that ``object`` is a skinned mesh or the rig of, else the last that it is a source of.
 
     Cheap enough for a panel's draw.
@@ -71,7 +71,7 @@ def result_of(object) -> Result | None:
     return Result(source, mesh, rig, figures, parts)
 
 
-def stands_for_conversion(object) -> bool:
+def stands_for_conversion(object: bpy.types.Object) -> bool:
     """Whether it is the one object by which a list shows a conversion: its rig, or its skinned mesh where that is gone.
 
     Cheap enough to ask of all objects in a panel's draw.
@@ -97,14 +97,14 @@ def places_of_conversions() -> list[int]:
     return _standing.places(True)
 
 
-def index_of_conversion(object) -> int:
+def index_of_conversion(object: bpy.types.Object | None) -> int:
     """Where in bpy.data.objects the conversion of ``object`` stands, -1 where it is not part of one."""
     result = result_of(object)
     carrier = (result.rig or result.mesh) if result is not None else None
     return bpy.data.objects.find(carrier.name) if carrier is not None else -1
 
 
-def rig_of(mesh_object) -> bpy.types.Object | None:
+def rig_of(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
     """What its armature modifier follows."""
     return next((modifier.object for modifier in mesh_object.modifiers if modifier.type == "ARMATURE"), None)
 
@@ -134,7 +134,7 @@ def _is_source(object, made) -> bool:
     return not _is_another(object, made[REPORT_PROPERTY].get("source_data"))
 
 
-def source_named(part: dict, carrier) -> bpy.types.Object | None:
+def source_named(part: dict, carrier: bpy.types.Object) -> bpy.types.Object | None:
     """The source that a conversion's figures, or a part of them, name; None where another object has its name now."""
     found = _named(part["source"], carrier)
     return None if found is None or _is_another(found, part.get("source_data")) else found

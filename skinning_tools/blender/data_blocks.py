@@ -4,7 +4,7 @@
 import bpy
 
 
-def is_alive(block) -> bool:
+def is_alive(block: bpy.types.ID) -> bool:
     """False where the user, an undo or another file has removed the data-block."""
     try:
         return bool(block.name)
@@ -12,7 +12,7 @@ def is_alive(block) -> bool:
         return False
 
 
-def local_copy(object):
+def local_copy(object: bpy.types.Object):
     """A copy of an object, in no scene, that is no library override, though the object may be one.
 
     Blender would give an override back, when the file is read again, what was taken off it: its modifiers, for one.
@@ -23,7 +23,7 @@ def local_copy(object):
     return copy
 
 
-def clear_shape_keys(object) -> None:
+def clear_shape_keys(object: bpy.types.Object) -> None:
     """Take all shape keys off the object's mesh.
 
     Blender before 5.0 counts a user too many of the keys of a mesh that Python has copied. They would stay in the file

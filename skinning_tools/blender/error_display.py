@@ -4,6 +4,7 @@
 import math
 from typing import NamedTuple
 
+import bpy
 import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 
@@ -49,14 +50,14 @@ class Scale(NamedTuple):
         counted = errors[errors > _NONE * largest]
         return cls(float(np.percentile(counted, PERCENT, method="lower")) if len(counted) > 2 else largest, largest)
 
-    def texts(self, context) -> tuple[str, ...]:
+    def texts(self, context: bpy.types.Context) -> tuple[str, ...]:
         """What is red, and the largest where that is more, in the scene's units."""
         red, largest = (length_text(context.scene, length, 3) for length in self)
         if red == largest:
             return (largest,)
         return f"{PERCENT} %: {red}", rpt_("largest: {distance}").format(distance=largest)
 
-    def meaning(self, context) -> str:
+    def meaning(self, context: bpy.types.Context) -> str:
         """What the colors mean, for a report."""
         red, largest = (length_text(context.scene, length, 3) for length in self)
         if red == largest:
@@ -65,15 +66,15 @@ class Scale(NamedTuple):
         return text.format(red=red, percent=PERCENT, largest=largest)
 
 
-def has_error(object) -> bool:
+def has_error(object: bpy.types.Object | None) -> bool:
     return object is not None and object.type == "MESH" and ERROR_ATTRIBUTE in object.data.attributes
 
 
-def shows_error(object) -> bool:
+def shows_error(object: bpy.types.Object | None) -> bool:
     return has_error(object) and shows_colors(object)
 
 
-def shows_colors(object) -> bool:
+def shows_colors(object: bpy.types.Object) -> bool:
     return COLOR_ATTRIBUTE in object.data.color_attributes
 
 
@@ -86,7 +87,9 @@ def error_colors(errors: np.ndarray, red: float) -> np.ndarray:
     return colors
 
 
-def add_error_colors(object, name: str = ERROR_ATTRIBUTE, scale: Scale | None = None, unit: float = 1.0) -> Scale:
+def add_error_colors(
+    object: bpy.types.Object, name: str = ERROR_ATTRIBUTE, scale: Scale | None = None, unit: float = 1.0
+) -> Scale:
     """Show the attribute ``name`` as colors, the active ones of the mesh, in ``scale`` or its own; returns that, in
     the scene's units. unit: what one of the attribute is in these."""
     mesh = object.data
@@ -98,7 +101,7 @@ def add_error_colors(object, name: str = ERROR_ATTRIBUTE, scale: Scale | None = 
     return shown
 
 
-def shown_scale(object) -> Scale | None:
+def shown_scale(object: bpy.types.Object) -> Scale | None:
     """The scale of the error colors on the object; None where it shows none."""
     if object.type != "MESH" or not shows_colors(object):
         return None
@@ -107,7 +110,7 @@ def shown_scale(object) -> Scale | None:
     return Scale(*values) if all(isinstance(value, float) and math.isfinite(value) for value in values) else None
 
 
-def add_colors(object, name: str, values: np.ndarray) -> None:
+def add_colors(object: bpy.types.Object, name: str, values: np.ndarray) -> None:
     """Make ``values`` (N, 4) the color attribute ``name``, the active one of the mesh, in place of other ``_VIEWS``."""
     mesh = object.data
     colors = mesh.color_attributes
@@ -120,14 +123,14 @@ def add_colors(object, name: str, values: np.ndarray) -> None:
     mesh.update()
 
 
-def read_errors(mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
+def read_errors(mesh: bpy.types.Mesh, name: str = ERROR_ATTRIBUTE) -> np.ndarray:
     """(N,) float32."""
     errors = np.empty(len(mesh.vertices), np.float32)
     mesh.attributes[name].data.foreach_get("value", errors)
     return errors
 
 
-def remove_error_colors(object) -> None:
+def remove_error_colors(object: bpy.types.Object) -> None:
     """Take the colors away; those that were active before are so again."""
     mesh = object.data
     _remove_views(mesh)
@@ -144,7 +147,7 @@ def _remove_views(mesh, but: str = "") -> None:
             remove_attributes(mesh, (name, *others))
 
 
-def show_colors(context, shown: bool) -> None:
+def show_colors(context: bpy.types.Context, shown: bool) -> None:
     """Let the 3D view that the user is in show the colors of meshes, or their materials again."""
     space = context.space_data
     if space is None or space.type != "VIEW_3D":

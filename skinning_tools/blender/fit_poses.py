@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A mesh in the present pose, as weights are fitted to it: where its vertices are before and after the armature."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class MeshPose:
     shape: np.ndarray
 
 
-def check_fittable(context, object) -> None:
+def check_fittable(context: bpy.types.Context, object: bpy.types.Object) -> None:
     """Raises BadScene with the reason why the weights of a mesh object cannot be fitted. Cheap enough for a panel."""
     check_mode(object)
     check_rig(object)
@@ -46,7 +46,7 @@ def check_fittable(context, object) -> None:
     _check_plain(object)
 
 
-def check_shown(context, object) -> None:
+def check_shown(context: bpy.types.Context, object: bpy.types.Object) -> None:
     """Raises BadScene where Blender does not evaluate the object's pose."""
     check_visible(context.scene, context.view_layer, object)
     armature = armature_of(object)
@@ -56,7 +56,7 @@ def check_shown(context, object) -> None:
         )
 
 
-def read_pose(context, object) -> MeshPose:
+def read_pose(context: bpy.types.Context, object: bpy.types.Object) -> MeshPose:
     """The pose as the view layer has it now. The object itself may be hidden.
 
     Raises BadScene, BadMesh as ``check_fittable``, and where the mesh is not deformed by linear blending alone.
@@ -78,7 +78,7 @@ def read_pose(context, object) -> MeshPose:
     return pose
 
 
-def check_bent(object, pose: MeshPose) -> None:
+def check_bent(object: bpy.types.Object, pose: MeshPose) -> None:
     """Raises BadScene where the pose moves all bones alike, as at rest."""
     armature = armature_of(object)
     moving = [index for index, name in enumerate(pose.bones) if name in object.vertex_groups]
@@ -98,7 +98,7 @@ def differ(matrices: np.ndarray, points: np.ndarray) -> bool:
     return bool(np.ptp(places, axis=0).max(initial=0.0) > SAME_PLACE * max(float(np.linalg.norm(high - low)), 1e-30))
 
 
-def bare_skin(object, armature, names) -> Skin:
+def bare_skin(object: bpy.types.Object, armature: bpy.types.Object, names: Iterable[str]) -> Skin:
     """For what asks a Skin for its object, armature and bones only."""
     nothing = np.empty(0)
     return Skin(object, armature, tuple(names), nothing, nothing, nothing, nothing)

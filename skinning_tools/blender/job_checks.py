@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a job works on, and why it cannot start now."""
 
+import bpy
+
 from ..core.errors import SkinningError
 from . import background, dependencies, look_ups
 
 
-def active_object(context):
+def active_object(context: bpy.types.Context):
     """What operators and panels work on, or None: also where it is hidden, as that is then what is to be said."""
     return context.active_object or context.view_layer.objects.active
 
 
-def reason_not_to_work(context, check) -> str:
+def reason_not_to_work(context: bpy.types.Context, check) -> str:
     """Text for poll and panel, or "": ``check`` takes context and object, and raises SkinningError with the reason."""
     missing = dependencies.missing_dependency()
     if missing:

@@ -22,7 +22,7 @@ _UNITS = {
 }
 
 
-def length_text(scene, length: float, precision: int = 4) -> str:
+def length_text(scene: bpy.types.Scene, length: float, precision: int = 4) -> str:
     """A distance in the world as the scene's units have it: their system, scale and unit of length.
 
     precision: decimals, or digits where the unit of length is a fixed one.

@@ -4,7 +4,7 @@
 import bpy
 
 
-def collections_beside(context, object) -> list[bpy.types.Collection]:
+def collections_beside(context: bpy.types.Context, object: bpy.types.Object) -> list[bpy.types.Collection]:
     """The scene's collections that hold ``object`` and can be changed; the scene's own where it is in none of these."""
     own = context.scene.collection
     within = {own, *own.children_recursive}

@@ -70,7 +70,9 @@ class Index:
     def __init__(self, key: Callable[[bpy.types.Object], Hashable], *types: str):
         self._key, self._types = key, types
 
-    def at(self, key: Hashable, within=None, most: int | None = None) -> list[bpy.types.Object]:
+    def at(
+        self, key: Hashable, within: bpy.types.Scene | bpy.types.ViewLayer | None = None, most: int | None = None
+    ) -> list[bpy.types.Object]:
         """The objects with the key by their names, those of a scene or view layer ``within``, no more than ``most``."""
         if not _depth:
             return list(islice((ob for ob in bpy.data.objects if self._fits(ob, key, within)), most))
@@ -142,21 +144,21 @@ def named(name: str, library: bpy.types.Library | None = None) -> bpy.types.Obje
     return objects[place] if place >= 0 else None
 
 
-def users_of(data) -> list[bpy.types.Object]:
+def users_of(data: bpy.types.ID) -> list[bpy.types.Object]:
     """The objects that show a mesh, or pose an armature's bones."""
     return _by_data.at(data.session_uid)
 
 
-def armatures_in(place, most: int | None = None) -> list[bpy.types.Object]:
+def armatures_in(place: bpy.types.Scene | bpy.types.ViewLayer, most: int | None = None) -> list[bpy.types.Object]:
     """The armature objects of a scene or view layer."""
     return _armatures.at(True, place, most)
 
 
-def selected_in(view_layer) -> list[bpy.types.Object]:
+def selected_in(view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
     return kept(("selected", view_layer.as_pointer()), lambda: view_layer.objects.selected[:])
 
 
-def is_in(place, object) -> bool:
+def is_in(place: bpy.types.Scene | bpy.types.ViewLayer, object: bpy.types.Object) -> bool:
     """Whether a scene or a view layer has the object, shown or not."""
     layers = place.view_layers if isinstance(place, bpy.types.Scene) else (place,)
     if any(object.visible_get(view_layer=layer) for layer in layers):
@@ -164,7 +166,7 @@ def is_in(place, object) -> bool:
     return object in kept(place.as_pointer(), lambda: frozenset(place.objects))
 
 
-def is_in_some_scene(object) -> bool:
+def is_in_some_scene(object: bpy.types.Object) -> bool:
     return any(is_in(scene, object) for scene in bpy.data.scenes)
 
 

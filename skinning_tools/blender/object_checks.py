@@ -26,7 +26,7 @@ _PC2_HEAD, _MDD_HEAD = struct.Struct("<16xiffi"), struct.Struct(">ii")
 _POSITION_BYTES = 12
 
 
-def check_object(context, object, hidden_by_eye: bool = False) -> None:
+def check_object(context: bpy.types.Context, object: bpy.types.Object | None, hidden_by_eye: bool = False) -> None:
     """Raises BadScene with the reason why the animation of ``object`` cannot be read. Cheap: evaluates nothing.
 
     hidden_by_eye: it may be, as it is shown before it is read.
@@ -47,12 +47,12 @@ def check_object(context, object, hidden_by_eye: bool = False) -> None:
     check_cache_files(object)
 
 
-def visible_modifiers(object) -> list:
+def visible_modifiers(object: bpy.types.Object) -> list:
     """The modifiers that the viewport's evaluation includes."""
     return [modifier for modifier in object.modifiers if modifier.show_viewport]
 
 
-def check_cache_files(object) -> None:
+def check_cache_files(object: bpy.types.Object) -> None:
     """Raises BadScene where a cache modifier names no file, or one that is not there or may not be read."""
     for modifier, path in _cache_paths(object):
         label = f'the modifier "{modifier.name}" of {object_label(object)}'
@@ -64,7 +64,7 @@ def check_cache_files(object) -> None:
             raise BadScene(f"The cache file of {label} may not be read: {path}. Change the permissions of the file")
 
 
-def check_cache_content(object, depsgraph) -> None:
+def check_cache_content(object: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> None:
     """Raises BadScene where a cache was found, but does not have what the modifier asks for.
 
     Blender itself then shows the mesh without its animation. Needs an up-to-date depsgraph.
@@ -88,7 +88,7 @@ def check_cache_content(object, depsgraph) -> None:
             )
 
 
-def cache_stamps(object) -> dict[str, tuple[int, int]]:
+def cache_stamps(object: bpy.types.Object) -> dict[str, tuple[int, int]]:
     """Size and time of change of the object's cache files, for ``check_cache_unchanged``."""
     stamps = {}
     for _, path in _cache_paths(object):
@@ -98,7 +98,7 @@ def cache_stamps(object) -> dict[str, tuple[int, int]]:
     return stamps
 
 
-def check_cache_unchanged(object, stamps: dict[str, tuple[int, int]]) -> None:
+def check_cache_unchanged(object: bpy.types.Object, stamps: dict[str, tuple[int, int]]) -> None:
     """Raises BadScene where a cache file is missing, or is another one than when ``stamps`` were taken."""
     check_cache_files(object)
     for path, stamp in cache_stamps(object).items():
@@ -109,7 +109,7 @@ def check_cache_unchanged(object, stamps: dict[str, tuple[int, int]]) -> None:
             )
 
 
-def sequences(object) -> list:
+def sequences(object: bpy.types.Object) -> list:
     """The modifiers that read one cache file per frame; see ``check_sequence_file``."""
     return [
         modifier
@@ -118,7 +118,7 @@ def sequences(object) -> list:
     ]
 
 
-def check_sequence_file(object, modifier, frame: int) -> None:
+def check_sequence_file(object: bpy.types.Object, modifier: bpy.types.MeshSequenceCacheModifier, frame: int) -> None:
     """Raises BadScene where the file of a sequence is missing at ``frame``: Blender would repeat the last one."""
     cache_file = modifier.cache_file
     number = round(cache_file.frame) if cache_file.override_frame else frame

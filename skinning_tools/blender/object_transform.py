@@ -30,7 +30,13 @@ _TOLERANCE = 1e-5
 _DISTANCE_TOLERANCE = 1e-6
 
 
-def inherit_transform(context, source, target, action_name: str, frame_numbers: np.ndarray) -> bpy.types.Action:
+def inherit_transform(
+    context: bpy.types.Context,
+    source: bpy.types.Object,
+    target: bpy.types.Object,
+    action_name: str,
+    frame_numbers: np.ndarray,
+) -> bpy.types.Action:
     """Make ``target`` coincide with ``source`` in world space at every one of ``frame_numbers``.
 
     Copies parent, transform, constraints, drivers and the transform's curves, these into a new action ``action_name``
@@ -72,7 +78,7 @@ def _follow(context, source, target, frame_numbers: np.ndarray) -> None:
         )
 
 
-def world_matrices(context, object, frame_numbers: np.ndarray) -> np.ndarray:
+def world_matrices(context: bpy.types.Context, object: bpy.types.Object, frame_numbers: np.ndarray) -> np.ndarray:
     """(F, 4, 4) world matrices of ``object`` at the frames, evaluated beside the user's scene."""
     with temporary_scene(context.scene, [object]) as scene:
         # A Matrix refers to the evaluated object, which the next frame changes: each is copied at once.
@@ -80,7 +86,7 @@ def world_matrices(context, object, frame_numbers: np.ndarray) -> np.ndarray:
         return np.array([np.array(matrix) for matrix in matrices], dtype=np.float64)
 
 
-def set_parent_type(object, kind: str) -> None:
+def set_parent_type(object: bpy.types.Object, kind: str) -> None:
     """Let the object be another kind of child of its parent without moving it: Blender clears the inverse."""
     inverse = object.matrix_parent_inverse.copy()
     object.parent_type = kind

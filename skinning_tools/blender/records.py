@@ -3,6 +3,8 @@
 
 from dataclasses import MISSING, asdict, fields
 
+import bpy
+
 # What the extension keeps on data-blocks, attributes and custom properties, has names that begin so.
 RESERVED = "skinning_"
 
@@ -53,6 +55,6 @@ def _value(value, kind):
     return make(value)
 
 
-def has_eigenskin(object) -> bool:
+def has_eigenskin(object: bpy.types.Object | None) -> bool:
     """Whether there is an EigenSkin on the object's mesh, by all appearances."""
     return object is not None and object.type == "MESH" and EIGENSKIN in object.data

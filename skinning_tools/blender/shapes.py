@@ -19,7 +19,7 @@ _TOPOLOGY_MODIFIERS = {
 }  # fmt: skip
 
 
-def shape_key_block(object, name: str = ""):
+def shape_key_block(object: bpy.types.Object, name: str = ""):
     """The shape key ``name``, the active one where that is empty. Raises BadScene where it is none beside the first."""
     keys = object.data.shape_keys
     block = None
@@ -33,7 +33,7 @@ def shape_key_block(object, name: str = ""):
     return block
 
 
-def key_displacements(object, block) -> np.ndarray:
+def key_displacements(object: bpy.types.Object, block: bpy.types.ShapeKey) -> np.ndarray:
     """(N, 3) float64: what a shape key adds at value 1, its vertex group included."""
     shaped, relative = (np.empty((len(block.points), 3), np.float32) for _ in range(2))
     block.points.foreach_get("co", shaped.ravel())
@@ -44,7 +44,7 @@ def key_displacements(object, block) -> np.ndarray:
     return displacements
 
 
-def evaluated_shape(skin: Skin, source, depsgraph, frame: int) -> np.ndarray:
+def evaluated_shape(skin: Skin, source: bpy.types.Object, depsgraph: bpy.types.Depsgraph, frame: int) -> np.ndarray:
     """(N, 3) float32: ``source`` as evaluated, where it is in the world, in the space of the skin's object.
 
     frame: the current one, for messages. Raises BadMesh where it has not the skin's vertices, BadAnimation where a

@@ -49,7 +49,7 @@ class Skin:
         return object_label(self.object)
 
 
-def check_skinned(context, object) -> None:
+def check_skinned(context: bpy.types.Context, object: bpy.types.Object | None) -> None:
     """Raises BadScene with the reason why ``object`` cannot be read as a skinned mesh. Cheap enough for a panel."""
     if object is None:
         raise BadScene("There is no active object. Select a mesh that an armature deforms")
@@ -62,13 +62,13 @@ def check_skinned(context, object) -> None:
     check_rig(object)
 
 
-def check_turning(context, object) -> None:
+def check_turning(context: bpy.types.Context, object: bpy.types.Object | None) -> None:
     """``check_skinned`` and ``check_even_scale``: for what blends rotations. Cheap enough for a panel."""
     check_skinned(context, object)
     check_even_scale(object)
 
 
-def check_even_scale(object) -> None:
+def check_even_scale(object: bpy.types.Object) -> None:
     """Raises BadScene where the scale of a mesh object that passes ``check_rig``, or its armature's, differs by axes.
 
     A bone that turns then shears what it moves, in the space of the one or the other: there is no rotation to speak of.
@@ -95,7 +95,7 @@ def _text(scale) -> str:
     return ", ".join(f"{value:.3g}" for value in scale)
 
 
-def check_rig(object) -> None:
+def check_rig(object: bpy.types.Object) -> None:
     """Raises BadScene where a mesh object has no armature and vertex groups that fit each other.
 
     So it does where Blender deforms by more than the weights say: by another armature, or a part of the mesh only.
@@ -127,7 +127,7 @@ def check_rig(object) -> None:
         )
 
 
-def armature_modifier(object):
+def armature_modifier(object: bpy.types.Object):
     """The Armature modifier that skins the object, an enabled one rather than a disabled one; None without any.
 
     The one whose place the Center of Rotation modifier has taken comes before all others: it is off, and has the same
@@ -146,7 +146,7 @@ def armature_modifier(object):
     return next((modifier for modifier in found if modifier.show_viewport), found[0])
 
 
-def armature_of(object):
+def armature_of(object: bpy.types.Object):
     """The armature object that skins a mesh object, by its modifier or as its parent of type Armature; or None."""
     modifier = armature_modifier(object)
     if modifier is not None:
@@ -155,7 +155,7 @@ def armature_of(object):
     return parent if parent is not None and object.parent_type == "ARMATURE" and parent.type == "ARMATURE" else None
 
 
-def uses_envelopes(object) -> bool:
+def uses_envelopes(object: bpy.types.Object) -> bool:
     """Whether Blender moves those vertices that have no weights by the envelopes of the bones."""
     modifier = armature_modifier(object)
     # A parent of type Armature cannot do without.
@@ -173,18 +173,18 @@ def _armature_number(object) -> int | None:
 _by_armature = look_ups.Index(_armature_number, "MESH")
 
 
-def meshes_of(armature, view_layer) -> list[bpy.types.Object]:
+def meshes_of(armature: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
     """The mesh objects of the view layer that the armature deforms, shown or not. Cheap enough for a panel."""
     return _by_armature.at(armature.session_uid, within=view_layer)
 
 
-def bone_names(object, armature) -> tuple[str, ...]:
+def bone_names(object: bpy.types.Object, armature: bpy.types.Object) -> tuple[str, ...]:
     """The deforming bones of ``armature`` that have a vertex group in ``object``."""
     groups = set(object.vertex_groups.keys())
     return tuple(bone.name for bone in armature.data.bones if bone.use_deform and bone.name in groups)
 
 
-def read_skin(context, object) -> Skin:
+def read_skin(context: bpy.types.Context, object: bpy.types.Object | None) -> Skin:
     """Read the mesh as it is before its modifiers: the first shape key (Basis) where it has any, not their mix.
 
     Raises BadScene as ``check_skinned``, BadWeights. Bendy bones count as one segment, envelopes do not count.
@@ -193,12 +193,12 @@ def read_skin(context, object) -> Skin:
     return read_arrays(object)
 
 
-def read_arrays(object) -> Skin:
+def read_arrays(object: bpy.types.Object) -> Skin:
     """``read_skin`` whether visible or not, outside of Edit Mode. Raises BadScene as ``check_rig``, BadWeights."""
     return drain(read_in_parts(object))
 
 
-def read_in_parts(object) -> Generator[None, None, Skin]:
+def read_in_parts(object: bpy.types.Object) -> Generator[None, None, Skin]:
     """Generator: ``read_arrays``, that gives the caller time in between. The mesh must stay as it is meanwhile."""
     from ..core.deform import convex_influences
 
@@ -215,7 +215,7 @@ def read_in_parts(object) -> Generator[None, None, Skin]:
     return Skin(object, armature, names, rest, triangles, bones, weights)
 
 
-def rest_positions(mesh) -> np.ndarray:
+def rest_positions(mesh: bpy.types.Mesh) -> np.ndarray:
     """(N, 3) float64 of a mesh, of its first shape key where it has any."""
     positions = np.empty((len(mesh.vertices), 3), np.float32)
     if mesh.shape_keys is not None:
@@ -225,7 +225,7 @@ def rest_positions(mesh) -> np.ndarray:
     return positions.astype(np.float64)
 
 
-def mesh_triangles(mesh) -> np.ndarray:
+def mesh_triangles(mesh: bpy.types.Mesh) -> np.ndarray:
     """(T, 3) int32."""
     mesh.calc_loop_triangles()
     triangles = np.empty((len(mesh.loop_triangles), 3), np.int32)
@@ -233,7 +233,7 @@ def mesh_triangles(mesh) -> np.ndarray:
     return triangles
 
 
-def face_corners(mesh) -> tuple[np.ndarray, np.ndarray]:
+def face_corners(mesh: bpy.types.Mesh) -> tuple[np.ndarray, np.ndarray]:
     """int32: the vertex at each corner of the faces, and where the corners of each face begin among them."""
     corners, starts = np.empty(len(mesh.loops), np.int32), np.empty(len(mesh.polygons), np.int32)
     mesh.loops.foreach_get("vertex_index", corners)
@@ -241,7 +241,7 @@ def face_corners(mesh) -> tuple[np.ndarray, np.ndarray]:
     return corners, starts
 
 
-def bone_matrices(skin: Skin, depsgraph) -> np.ndarray:
+def bone_matrices(skin: Skin, depsgraph: bpy.types.Depsgraph) -> np.ndarray:
     """(P, 3, 4) float64: what each bone does to rest positions, in the mesh object's space, as the depsgraph is now.
 
     As the armature modifier has it: the pose relative to the rest pose in the armature's space, brought to the mesh's.

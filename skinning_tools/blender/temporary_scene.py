@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scene beside the user's, to evaluate or edit a few objects without touching the user's frame, selection or mode."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import bpy
@@ -10,7 +10,7 @@ from .data_blocks import is_alive
 
 
 @contextmanager
-def temporary_scene(scene, objects) -> Iterator[bpy.types.Scene]:
+def temporary_scene(scene: bpy.types.Scene, objects: Iterable[bpy.types.Object]) -> Iterator[bpy.types.Scene]:
     """A new scene that holds ``objects`` and counts time as ``scene`` does; removed at the end, however that comes.
 
     What the objects depend on (parents, targets of constraints and drivers) Blender evaluates along with them.
@@ -28,7 +28,7 @@ def temporary_scene(scene, objects) -> Iterator[bpy.types.Scene]:
             bpy.data.scenes.remove(temporary)
 
 
-def evaluate_frame(scene, frame: float) -> bpy.types.Depsgraph:
+def evaluate_frame(scene: bpy.types.Scene, frame: float) -> bpy.types.Depsgraph:
     """Set the frame, which may lie between two, and return the evaluated state of the scene's first view layer."""
     whole = int(frame // 1)
     scene.frame_set(whole, subframe=frame - whole)

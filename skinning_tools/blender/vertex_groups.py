@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Vertex groups in bulk: Blender has no call that takes arrays."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
+import bpy
 import numpy as np
 
 from ..core.errors import BadWeights
@@ -14,7 +15,7 @@ _PART = 4000
 
 
 @contextmanager
-def active_group_kept(object) -> Iterator[None]:
+def active_group_kept(object: bpy.types.Object) -> Iterator[None]:
     """Groups are made and removed, and the active one, which Blender lets each new one be, stays so if it is there."""
     groups = object.vertex_groups
     active = groups.active.name if groups.active is not None else ""
@@ -23,7 +24,7 @@ def active_group_kept(object) -> Iterator[None]:
         groups.active_index = groups[active].index
 
 
-def write_weights(object, names, bones: np.ndarray, weights: np.ndarray) -> None:
+def write_weights(object: bpy.types.Object, names: Sequence[str], bones: np.ndarray, weights: np.ndarray) -> None:
     """Make one new vertex group per name and fill it.
 
     bones (N, K) indices into ``names``, weights (N, K): an influence of weight 0 is not written; of a bone named twice
@@ -33,7 +34,13 @@ def write_weights(object, names, bones: np.ndarray, weights: np.ndarray) -> None
         fill_group(object.vertex_groups.new(name=name), vertices, values)
 
 
-def put_weights(object, names, bones: np.ndarray, weights: np.ndarray, kept=None) -> None:
+def put_weights(
+    object: bpy.types.Object,
+    names: Sequence[str],
+    bones: np.ndarray,
+    weights: np.ndarray,
+    kept: np.ndarray | None = None,
+) -> None:
     """As ``write_weights``, but into the groups that are there: they get these weights in place of those they have.
 
     A group that is missing is made where it is needed. Groups of the names that ``kept`` (P,) marks are not touched.
@@ -71,7 +78,7 @@ def _columns(object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, n
         yield name, vertex[start:end], total[start:end]
 
 
-def read_weights(object, names) -> tuple[np.ndarray, np.ndarray]:
+def read_weights(object: bpy.types.Object, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The weights of the groups ``names`` as bones (N, K) int32, indices into ``names``, and weights (N, K) float64.
 
     K is the most influences of a vertex, at least 1; unused slots repeat a vertex's first bone (0 where it has none)
@@ -80,7 +87,9 @@ def read_weights(object, names) -> tuple[np.ndarray, np.ndarray]:
     return drain(read_weights_in_parts(object, names))
 
 
-def read_weights_in_parts(object, names) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
+def read_weights_in_parts(
+    object: bpy.types.Object, names: Sequence[str]
+) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
     """Generator: ``read_weights``, that gives the caller time in between. The mesh must stay as it is meanwhile."""
     position = {name: index for index, name in enumerate(names)}
     bone_of = np.array([position.get(group.name, -1) for group in object.vertex_groups] or [-1])
@@ -113,7 +122,7 @@ def read_weights_in_parts(object, names) -> Generator[None, None, tuple[np.ndarr
     return bones, weights
 
 
-def fill_group(group, vertices: np.ndarray, weights: np.ndarray) -> None:
+def fill_group(group: bpy.types.VertexGroup, vertices: np.ndarray, weights: np.ndarray) -> None:
     """Set ``weights`` (n,) of ``vertices`` (n,) in a vertex group; all of equal weight go in one call."""
     order = np.argsort(weights, kind="stable")
     distinct, starts = np.unique(weights[order], return_index=True)

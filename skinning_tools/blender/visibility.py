@@ -2,7 +2,7 @@
 """Which object is the active one, and which are hidden in the view layer, as the outliner's eye does it."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from .data_blocks import is_alive
 from .records import read_record, write_record
 
 
-def make_active(context, object) -> None:
+def make_active(context: bpy.types.Context, object: bpy.types.Object) -> None:
     """The only selected object, too, where the view layer has it; nothing happens where it has not.
 
     The one that was active leaves its mode.
@@ -27,7 +27,7 @@ def make_active(context, object) -> None:
     context.view_layer.objects.active = object
 
 
-def leave_mode(context) -> None:
+def leave_mode(context: bpy.types.Context) -> None:
     """Go to Object Mode."""
     active = context.view_layer.objects.active
     if active is not None and active.mode != "OBJECT":
@@ -35,7 +35,7 @@ def leave_mode(context) -> None:
 
 
 @contextmanager
-def shown_for_good(context, objects) -> Iterator[None]:
+def shown_for_good(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
     """Show those of ``objects`` that the eye hides; where the work fails or is closed, it hides them again."""
     hidden = [ob for ob in objects if ob.hide_get(view_layer=context.view_layer)]
     for ob in hidden:
@@ -68,7 +68,13 @@ class _Hidden:
     session: str = ""
 
 
-def hide_for(context, owner, key: str, objects, stand_in) -> None:
+def hide_for(
+    context: bpy.types.Context,
+    owner: bpy.types.ID,
+    key: str,
+    objects: Iterable[bpy.types.Object],
+    stand_in: bpy.types.Object,
+) -> None:
     """Hide those of ``objects`` that are seen, as something on the data-block ``owner`` is shown in their place.
 
     Notes there under ``key`` what ``show_again`` needs, also where nothing was seen: a file without a note is of an
@@ -90,7 +96,9 @@ def hide_for(context, owner, key: str, objects, stand_in) -> None:
         set_hidden(context, ob, True)
 
 
-def show_hidden(context, owner, key: str, related=()) -> dict[str, bpy.types.Object] | None:
+def show_hidden(
+    context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object] = ()
+) -> dict[str, bpy.types.Object] | None:
     """Show what ``hide_for`` has hidden, and drop the note; returns the objects by the names that they had then, None
     where there is no note. related: what is shown besides where the note names one that is not found any more."""
     note = read_record(owner, key, _Hidden)
@@ -114,7 +122,9 @@ def _found(objects, note: _Hidden) -> dict[str, bpy.types.Object]:
     return {name: ob for name, ob in found.items() if ob is not None}
 
 
-def show_again(context, owner, key: str, related=()) -> bool:
+def show_again(
+    context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object] = ()
+) -> bool:
     """As ``show_hidden``, and give the user the place back, unless gone elsewhere since. False where there is no
     note."""
     note, objects = read_record(owner, key, _Hidden), context.view_layer.objects
@@ -134,6 +144,6 @@ def show_again(context, owner, key: str, related=()) -> bool:
     return True
 
 
-def set_hidden(context, object, hidden: bool) -> None:
+def set_hidden(context: bpy.types.Context, object: bpy.types.Object, hidden: bool) -> None:
     if object.name in context.view_layer.objects:
         object.hide_set(hidden)

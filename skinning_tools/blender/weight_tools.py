@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the tools on the weights of a skinned mesh share: which mesh is meant, in which mode, and its figures."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 import bpy
@@ -17,7 +17,7 @@ COMPRESSION_PROPERTY = "skinning_compression"
 PARTITION_PROPERTY = "skinning_partition"
 
 
-def weighted_mesh(context, object):
+def weighted_mesh(context: bpy.types.Context, object: bpy.types.Object | None):
     """The skinned mesh that is meant where ``object`` is active, if its weights can be changed.
 
     Cheap enough for a panel. Raises BadScene.
@@ -27,7 +27,7 @@ def weighted_mesh(context, object):
     return object
 
 
-def weighted_or_edited_mesh(context, object):
+def weighted_or_edited_mesh(context: bpy.types.Context, object: bpy.types.Object | None):
     """``weighted_mesh``, which also may be in Edit Mode; see ``out_of_edit_mode``."""
     if object is None or object.type != "MESH" or object.mode != "EDIT":
         return weighted_mesh(context, object)
@@ -38,7 +38,7 @@ def weighted_or_edited_mesh(context, object):
 
 
 @contextmanager
-def out_of_edit_mode(object) -> Iterator[None]:
+def out_of_edit_mode(object: bpy.types.Object) -> Iterator[None]:
     """In Edit Mode a mesh cannot be read in full, nor be written to: leave it, and enter it again.
 
     What is edited and what is selected stay the same: others may be in Edit Mode as well.
@@ -61,7 +61,7 @@ def out_of_edit_mode(object) -> Iterator[None]:
             ob.select_set(ob in selected)
 
 
-def edit_vertices(context, chosen: dict) -> None:
+def edit_vertices(context: bpy.types.Context, chosen: dict) -> None:
     """Edit Mode of mesh objects alone with vertex selection, in which ``chosen``, indices (n,) of each, alone are
     selected, and not hidden. The first object is the active one."""
     view_layer = context.view_layer
@@ -88,20 +88,20 @@ def _select_alone(mesh, vertices: np.ndarray) -> None:
     mesh.vertices.foreach_set("select", selected)
 
 
-def check_unchanged(object, vertex_count: int) -> None:
+def check_unchanged(object: bpy.types.Object, vertex_count: int) -> None:
     """Raises BadScene where the mesh got other vertices while its weights were worked on."""
     if len(object.data.vertices) != vertex_count:
         raise BadScene(f"The {object_label(object)} was edited meanwhile. Start again")
 
 
-def forget_figures(object) -> None:
+def forget_figures(object: bpy.types.Object) -> None:
     """What was counted in the weights holds no more."""
     for key in (COMPRESSION_PROPERTY, PARTITION_PROPERTY):
         if key in object:
             del object[key]
 
 
-def check_meshes(meshes, work: str) -> None:
+def check_meshes(meshes: Iterable[bpy.types.Object], work: str) -> None:
     """Raises BadScene where the vertex groups of one of the mesh objects cannot be changed. work: as in
     ``preconditions.check_own_mesh``."""
     for ob in meshes:
@@ -109,7 +109,7 @@ def check_meshes(meshes, work: str) -> None:
         check_mode(ob)
 
 
-def check_unlocked(meshes, names) -> None:
+def check_unlocked(meshes: Iterable[bpy.types.Object], names: Collection[str]) -> None:
     """Raises BadScene with the vertex groups of ``names`` that are locked."""
     found = []
     for ob in meshes:

@@ -3,7 +3,9 @@
 
 import re
 import textwrap
+from collections.abc import Iterable, Sequence
 
+import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
 # The sidebar's tab.
@@ -23,13 +25,13 @@ def vertices_text(count: int) -> str:
     return "1 vertex" if count == 1 else f"{count:,} vertices"
 
 
-def names_text(objects) -> str:
+def names_text(objects: Sequence[bpy.types.Object]) -> str:
     """Such as '"Body", "Hair" and others'."""
     names = ", ".join(f'"{ob.name}"' for ob in objects[:MOST_NAMED])
     return f"{names} and others" if len(objects) > MOST_NAMED else names
 
 
-def listed(names, most: int = 4) -> str:
+def listed(names: Iterable[str], most: int = 4) -> str:
     """Such as "hand, foot and 3 more"."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
