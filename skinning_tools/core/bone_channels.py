@@ -2,13 +2,16 @@
 """The channels that bones are keyed with, from the matrices of a decomposition, and what they make in between."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import affine_chain, quaternions
 from .bone_placement import extents_along
 from .joint_hierarchy import JointHierarchy, inverse_motion, rigid_motion
+
+if TYPE_CHECKING:
+    from .decomposition import Decomposition
 
 JOINT_CHANNELS = ("joint_location", "joint_rotation")
 _CONSTANT = ("child_scale", "tree")
@@ -91,7 +94,7 @@ class BoneChannels:
         return replace(self, **channels)
 
 
-def bone_channels(decomposition, rest: np.ndarray, tree: JointTree | None = None) -> BoneChannels:
+def bone_channels(decomposition: "Decomposition", rest: np.ndarray, tree: JointTree | None = None) -> BoneChannels:
     """The channels of a core.decomposition.Decomposition on bones whose rest matrices are ``rest`` (P, 4, 4).
 
     tree: the joints that the bones hang from; they move rigidly, as nearly as their bones do.
@@ -129,17 +132,25 @@ def square(matrices: np.ndarray) -> np.ndarray:
     return np.concatenate([matrices, last], axis=-2)
 
 
-def joint_frame_matrices(*, joint_location, joint_rotation) -> np.ndarray:
+def joint_frame_matrices(*, joint_location: np.ndarray, joint_rotation: np.ndarray) -> np.ndarray:
     """(..., 3, 4) of joints, relative to their parents, from channels (..., 3) and (..., 4)."""
     return rest_frame_matrices(None, location=joint_location, rotation=joint_rotation)
 
 
-def rest_frame_matrices(child_scale, *, location, rotation, scale=None, child_rotation=None) -> np.ndarray:
+def rest_frame_matrices(
+    child_scale: np.ndarray | None,
+    *,
+    location: np.ndarray,
+    rotation: np.ndarray,
+    scale: np.ndarray | None = None,
+    child_rotation: np.ndarray | None = None,
+) -> np.ndarray:
     """(..., 3, 4) from channels (..., 3) and (..., 4) as Blender makes them: quaternions are normalized."""
     linear = quaternions.to_matrices(_unit(rotation))
     if scale is not None:
         linear = linear * scale[..., None, :]
     if child_rotation is not None:
+        assert child_scale is not None
         linear = linear @ (quaternions.to_matrices(_unit(child_rotation)) * child_scale[..., None, :])
     return np.concatenate([linear, location[..., None]], axis=-1)
 

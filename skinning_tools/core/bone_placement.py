@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .joint_hierarchy import JointHierarchy
+
 _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
 _IDLE_LENGTH = 0.03
 _ROD = np.sqrt(3.0)  # half the length of an even rod by its standard deviation
@@ -54,7 +56,7 @@ def place_bones(
 
 
 def place_at_joints(
-    placement: Placement, hierarchy, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray
+    placement: Placement, hierarchy: JointHierarchy, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray
 ) -> Placement:
     """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, as a skeleton is drawn.
 

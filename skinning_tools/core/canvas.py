@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 Color = tuple[int, int, int]
 
@@ -51,7 +52,7 @@ class Canvas:
         """(rows, columns, 3) uint8."""
         return np.rint(self._pixels).astype(np.uint8)
 
-    def places(self, x, y) -> np.ndarray:
+    def places(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """(n, 2): column and row of points of the curve."""
         (first, last), scale = self._x_scale(self._x_range), self._x_scale
         low, high = np.log(self._y_range)
@@ -90,7 +91,7 @@ class Canvas:
         for start, end in pairwise(places):
             self.draw_line(start, end, color, width)
 
-    def draw_line(self, start, end, color, width: float) -> None:
+    def draw_line(self, start: ArrayLike, end: ArrayLike, color: Color, width: float) -> None:
         start, end = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
         rows, columns = self._around(np.minimum(start, end) - width, np.maximum(start, end) + width)
         offset = np.stack(np.meshgrid(columns, rows), axis=-1) + 0.5 - start
@@ -99,13 +100,13 @@ class Canvas:
         distance = np.linalg.norm(offset - share[..., None] * along, axis=-1)
         self._blend(rows, columns, np.clip(0.5 * width + 0.5 - distance, 0.0, 1.0), color)
 
-    def draw_disc(self, center, radius: float, color) -> None:
+    def draw_disc(self, center: ArrayLike, radius: float, color: Color) -> None:
         center = np.asarray(center, dtype=np.float64)
         rows, columns = self._around(center - radius - 1, center + radius + 1)
         distance = np.linalg.norm(np.stack(np.meshgrid(columns, rows), axis=-1) + 0.5 - center, axis=-1)
         self._blend(rows, columns, np.clip(radius + 0.5 - distance, 0.0, 1.0), color)
 
-    def draw_text(self, column: float, row: float, text: str, color, align: float = 0.0) -> None:
+    def draw_text(self, column: float, row: float, text: str, color: Color, align: float = 0.0) -> None:
         """align: 0 begins at ``column``, 0.5 is centered there, 1 ends there."""
         if not text:
             return

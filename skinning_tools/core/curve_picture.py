@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pictures of errors: the curve of error over bones as a PNG file, and that over frames for the interface."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .canvas import Canvas, Look, png
+
+if TYPE_CHECKING:
+    from .decomposition.target_error import CurvePoint
 
 WIDTH, HEIGHT = 960, 640
 _LIGHT = Look(paper=(255, 255, 255), ink=(40, 40, 44), grid=(224, 224, 228), margins=(110, 40, 70, 80))
@@ -17,7 +24,7 @@ _MEAN, _LARGEST = (100, 160, 240), (240, 140, 80)
 _MOST_POINTS = 400
 
 
-def curve_picture(points, target: float, answer: int) -> bytes:
+def curve_picture(points: "Sequence[CurvePoint]", target: float, answer: int) -> bytes:
     """A PNG file: E_RMS over the number of bones, both axes logarithmic.
 
     points: core.decomposition.CurvePoint of one count or more; rings are foretold, discs solved. target > 0: a dashed
@@ -48,7 +55,7 @@ def curve_picture(points, target: float, answer: int) -> bytes:
     return png(canvas.pixels())
 
 
-def frames_picture(frame_numbers, e_rms, largest) -> np.ndarray:
+def frames_picture(frame_numbers: ArrayLike, e_rms: ArrayLike, largest: ArrayLike) -> np.ndarray:
     """(rows, columns, 3) uint8: the error of each frame over time, the error axis logarithmic.
 
     frame_numbers (F,), rising. e_rms, largest (F,): E_RMS and the largest error of each frame. Of neighboring frames

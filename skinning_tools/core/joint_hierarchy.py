@@ -71,7 +71,7 @@ def inverse_motion(motion: np.ndarray) -> np.ndarray:
     return inverse
 
 
-def moments(points, bones, weights, bone_count) -> np.ndarray:
+def moments(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> np.ndarray:
     """(P, 4, 4) mean of [v; 1][v; 1]ᵀ over each bone's vertices by weight; zero but for the last 1 without any."""
     flat = bones.ravel()
     homogeneous = np.concatenate([points, np.ones((len(points), 1))], axis=1)

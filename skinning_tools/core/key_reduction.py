@@ -8,12 +8,16 @@ stay well within get more leeway, those whose vertices do not get less, and so o
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .bone_channels import JOINT_CHANNELS, BoneChannels, joint_frame_matrices, rest_frame_matrices
 from .deform import skin_frame
 from .progress import Progress, checkpoint, ignore, span
+
+if TYPE_CHECKING:
+    from .decomposition import Decomposition
 
 _STAGE = "Reducing keys"
 # Vertices of which a bone has less than this do not count for its region, unless it has no others: they hardly follow.
@@ -45,7 +49,7 @@ class KeyChoice:
 
 
 def reduce_keys(
-    decomposition,
+    decomposition: "Decomposition",
     channels: BoneChannels,
     bone_rest: np.ndarray,
     times: np.ndarray,

@@ -220,7 +220,9 @@ class _Surface:
     scale: float
 
     @classmethod
-    def of(cls, rest, triangles, matrix, epsilon) -> "_Surface | None":
+    def of(
+        cls, rest: np.ndarray, triangles: np.ndarray, matrix: sparse.csr_matrix, epsilon: float
+    ) -> "_Surface | None":
         low, high = rest.min(axis=0), rest.max(axis=0)
         origin, scale = 0.5 * (low + high), float(np.linalg.norm(high - low))
         corners = (rest - origin)[triangles] / (scale or 1.0)

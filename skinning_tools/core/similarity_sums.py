@@ -8,6 +8,7 @@ share a pair of bones, their sum is carried by a few nodes of a Chebyshev grid w
 the number of places and not with its square.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,7 +44,9 @@ class Shares:
         return len(self.sums)
 
 
-def similarity_sums(targets: Shares, sources: Shares, moments: np.ndarray, sigma: float, exact: bool, pulse) -> tuple:
+def similarity_sums(
+    targets: Shares, sources: Shares, moments: np.ndarray, sigma: float, exact: bool, pulse: Callable[[], None]
+) -> tuple:
     """(n, m) sums of exp(−(S_p S_t (u_p − u_t))² / σ²) · moments over the sources; and whether all was summed directly.
 
     targets: n places, sources: L places, moments (L, m). exact: never by grids. pulse() is called now and then.

@@ -4,6 +4,11 @@
 Loading scipy takes a third of a second, and the sizes here are those that the solver cuts its work by.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .decomposition import Settings
+
 # Vertices that are worked on at once by one thread, and threads at the most.
 BLOCK_VERTICES, MOST_WORKERS = 2048, 4
 # Bytes of inner products that are kept from sweep to sweep.
@@ -13,7 +18,7 @@ LARGEST_KEPT = 512 << 20
 RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
 
 
-def memory_estimate(frame_count: int, vertex_count: int, settings) -> int:
+def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -> int:
     """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most.
 
     settings: of core.decomposition.

@@ -147,12 +147,14 @@ class _Poses:
     def part(self, part: slice) -> "_Poses":
         return _Poses(self.rest[part], self.matrices, self.targets[:, part], self.noise)
 
-    def predictions(self, bones) -> np.ndarray:
+    def predictions(self, bones: np.ndarray) -> np.ndarray:
         """(m, 3F, n) where ``bones`` (n, m) alone would put the vertices."""
         rows = [bone_predictions(self.rest, bones, frame) for frame in self.matrices]
         return np.ascontiguousarray(np.concatenate(rows, axis=-1).transpose(1, 2, 0))
 
-    def promising(self, goal, open_bones, bones, own) -> tuple[np.ndarray, np.ndarray]:
+    def promising(
+        self, goal: np.ndarray, open_bones: np.ndarray, bones: np.ndarray, own: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Bones (n, m) worth an exact fit, and which of them are usable (n, m), the others being repetitions: those
         that a rough choice among ``open_bones`` takes for ``goal`` (F, n, 3), then ``bones`` with weights ``own``."""
         model = BoneModel(to_rows(self.matrices[:, open_bones]))
@@ -168,7 +170,7 @@ class _Poses:
             usable[:, slot] &= ~((places[:, :slot] == places[:, slot, None]) & usable[:, :slot]).any(axis=1)
         return places, usable
 
-    def blended(self, bones, weights) -> np.ndarray:
+    def blended(self, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(F, n, 3); slot by slot, so that memory does not grow with the number of influences."""
         result = np.zeros_like(self.targets)
         for slot in range(bones.shape[1]):
@@ -223,7 +225,9 @@ class _Convex:
     same: np.ndarray
 
     @classmethod
-    def of(cls, poses, places, goal, present, usable) -> "_Convex":
+    def of(
+        cls, poses: "_Poses", places: np.ndarray, goal: np.ndarray, present: np.ndarray, usable: np.ndarray
+    ) -> "_Convex":
         """goal (3F, n); places, present and usable (n, m)."""
         points, present, usable = poses.predictions(places), present.T, usable.T
         center = (points * usable[:, None]).sum(axis=0) / usable.sum(axis=0)

@@ -8,7 +8,7 @@ apart is what they do: an island is rogue that tears the surface when the bones 
 vertices around it are moved by. Faint or smooth weights, and bones that move alike there, tear nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,7 +170,7 @@ class _Attachments:
             return np.zeros(len(self.bones), bool)
         return self._rogue_islands()[self.label]
 
-    def islands(self, rogue, bones, weights) -> list[Island]:
+    def islands(self, rogue: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> list[Island]:
         """Those of the attachments ``rogue`` (A,), as vertices of ``bones`` and ``weights`` (N, K)."""
         found = self._find(np.repeat(self._body.place, bones.shape[1]), bones.ravel())
         found = np.where((found >= 0) & (weights.ravel() > 0), found, -1)
@@ -186,7 +186,7 @@ class _Attachments:
                 result.append(Island(bone, vertices, strength, certain))
         return sorted(result, key=lambda island: (island.size, island.strength, island.bone, island.vertices[0]))
 
-    def members(self, islands) -> np.ndarray:
+    def members(self, islands: Iterable[Island]) -> np.ndarray:
         """(A,) bool: the attachments of ``islands``."""
         chosen = np.zeros(len(self.bones), bool)
         for island in islands:
@@ -194,12 +194,12 @@ class _Attachments:
             chosen[found[found >= 0]] = True
         return chosen
 
-    def slots(self, chosen, bones) -> np.ndarray:
+    def slots(self, chosen: np.ndarray, bones: np.ndarray) -> np.ndarray:
         """(N, K) bool: the slots of ``bones`` whose attachment is among ``chosen`` (A,)."""
         found = self._find(np.repeat(self._body.place, bones.shape[1]), bones.ravel())
         return ((found >= 0) & chosen[found]).reshape(bones.shape)
 
-    def donors(self, rogue, locked) -> tuple[sparse.csr_matrix, np.ndarray]:
+    def donors(self, rogue: np.ndarray, locked: np.ndarray) -> tuple[sparse.csr_matrix, np.ndarray]:
         """Rows (W, P) to give, without ``rogue`` attachments and ``locked`` bones, summing to 1 or 0; and the nearest
         place (W,) that gives to each, −1 where there is none."""
         size = len(self._body.points)

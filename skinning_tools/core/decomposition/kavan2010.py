@@ -18,7 +18,9 @@ from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .rest_pose import blended_system, fit_rest_positions
 from .segmentation import grow_regions
 from .sweeps import collect_equations, over_blocks
+from .target_error import Watch
 from .transforms import NormalEquations
+from .types import Settings
 from .vertex_step import VertexState, predictions_gram
 from .weights import fit_convex
 
@@ -32,7 +34,14 @@ def reduce_as_published(matrix: AnimationMatrix, progress: Progress) -> Reductio
     return reduce_animation(matrix, REDUCTION_ERROR, "MAXIMUM_NORM", progress)
 
 
-def first_regions(matrix, reduction, triangles, bone_count, influences, progress: Progress) -> VertexState:
+def first_regions(
+    matrix: AnimationMatrix,
+    reduction: Reduction,
+    triangles: np.ndarray,
+    bone_count: int,
+    influences: int,
+    progress: Progress,
+) -> VertexState:
     """One bone a vertex, and the first frame as rest pose (section 4.1). Raises Cancelled."""
     rest = matrix.rest_pose()
     labels = grow_regions(matrix, reduction, rest, triangles, bone_count, progress)
@@ -42,7 +51,9 @@ def first_regions(matrix, reduction, triangles, bone_count, influences, progress
     return VertexState(homogeneous(rest), bones, weights)
 
 
-def iterate(reduction: Reduction, state: VertexState, bone_count: int, settings, progress: Progress, watch):
+def iterate(
+    reduction: Reduction, state: VertexState, bone_count: int, settings: Settings, progress: Progress, watch: Watch
+):
     """The iterations of sections 4.2 to 4.4, ``state`` changed in place.
 
     settings: iterations and optimize_rest_pose count. watch(iteration, ‖TX − C‖² − ‖C‖²) may raise.

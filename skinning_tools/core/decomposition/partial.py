@@ -127,7 +127,9 @@ class WeightProblem:
         self._kept_products = None
 
     @classmethod
-    def of(cls, matrix, points, rows, most: int, given: Given | None) -> "WeightProblem":
+    def of(
+        cls, matrix: AnimationMatrix, points: np.ndarray, rows: np.ndarray, most: int, given: Given | None
+    ) -> "WeightProblem":
         bone_count, count = len(rows) // 4, len(points)
         if given is None:
             held = sparse.csr_matrix((count, bone_count))

@@ -101,7 +101,9 @@ def solve_transforms(
     return solved
 
 
-def checked_skin(animation, rest, bones, weights, bone_count, bone_kind) -> tuple[np.ndarray, np.ndarray]:
+def checked_skin(
+    animation: Animation, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, bone_kind: str
+) -> tuple[np.ndarray, np.ndarray]:
     """bones and weights (N, K) as ``convex_influences`` has them.
 
     Raises BadSettings and BadWeights where the parts of a skinning do not fit each other or ``animation``.
@@ -113,7 +115,14 @@ def checked_skin(animation, rest, bones, weights, bone_count, bone_kind) -> tupl
     return convex_influences(bones, weights, len(rest), bone_count, animation.name)
 
 
-def skin_equations(matrix, points, bones, weights, bone_count: int, progress: Progress) -> NormalEquations:
+def skin_equations(
+    matrix: AnimationMatrix,
+    points: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    bone_count: int,
+    progress: Progress,
+) -> NormalEquations:
     """Over the vertices that bones move; the others would pull none of them anywhere."""
     moved = np.flatnonzero(np.asarray(weights).any(axis=1))
     equations = NormalEquations(bone_count, matrix.height)

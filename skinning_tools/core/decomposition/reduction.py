@@ -44,7 +44,7 @@ class AnimationMatrix:
             self._kept = self._read(slice(None))
         self.squared_norm = sum(float(np.vdot(rows, rows)) for _, rows in self.blocks())
 
-    def rows(self, part) -> np.ndarray:
+    def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices), not to be written to."""
         return self._read(part) if self._kept is None else self._kept[part]
 
@@ -97,7 +97,7 @@ class Reduction:
     def dimension(self) -> int:
         return self.basis.shape[1]
 
-    def rows(self, part) -> np.ndarray:
+    def rows(self, part: slice | np.ndarray) -> np.ndarray:
         return self.coefficients[part]
 
 

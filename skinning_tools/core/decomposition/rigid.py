@@ -90,7 +90,7 @@ def _mass_center_and_spread(moments):
     return mass, center, moments[:, :3, :3] - mass[:, None, None] * center[:, :, None] * center[:, None]
 
 
-def twist_hold(mass, spread):
+def twist_hold(mass: np.ndarray | float, spread: np.ndarray):
     """How much of its present rotation (...) is added to a bone's covariance.
 
     Enough to decide what rounding would decide otherwise, too little to be seen where the vertices say something.
@@ -111,7 +111,9 @@ def _rotation_and_firmness(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return left @ right, sizes[..., 1] + side * sizes[..., 2]
 
 
-def rotation_and_scales(covariance, spread, mass, hold, axes, current):
+def rotation_and_scales(
+    covariance: np.ndarray, spread: np.ndarray, mass: float, hold: np.ndarray, axes: np.ndarray, current: np.ndarray
+):
     """Alternate the rotation for given scales and the scales for given rotation; both are exact, so the error falls."""
     turned = covariance @ axes
     along = np.einsum("ij,jk,ki->i", axes.T, spread, axes)

@@ -25,7 +25,7 @@ _MOST_GROWTH = 4.0
 _SEAM = 16.0
 
 
-def neighbor_weights(rest: np.ndarray, triangles: np.ndarray, edges=None) -> sparse.csr_matrix:
+def neighbor_weights(rest: np.ndarray, triangles: np.ndarray, edges: np.ndarray | None = None) -> sparse.csr_matrix:
     """c (N, N), symmetric and ≥ 0 with an empty diagonal: halved sums of cotangents, edges of no triangle as strips.
 
     rest (N, 3), triangles (T, 3), edges (E, 2) or None. Vertices at one place are neighbors. Raises BadMesh.
@@ -84,7 +84,9 @@ class Smoothness:
         self.degrees = np.asarray(strengths.sum(axis=1)).ravel()
 
     @classmethod
-    def balanced(cls, neighbors, matrix: sparse.csr_matrix, amount: float, squared_error: float, elements: int):
+    def balanced(
+        cls, neighbors: sparse.csr_matrix, matrix: sparse.csr_matrix, amount: float, squared_error: float, elements: int
+    ):
         """Of a strength that lets E_RMS grow to no more than 1 + 4 · amount² times what it is; in practice to far less.
 
         matrix (N, P): the weights to smooth, whose ``squared_error`` over ``elements`` numbers is least. With a growth

@@ -5,9 +5,12 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import BLOCK_VERTICES, MOST_WORKERS
 from .bone_model import BoneModel
+from .reduction import AnimationMatrix, Reduction
 from .transforms import NormalEquations, design_matrix
 from .vertex_step import VertexState, improve_vertices
 
@@ -25,13 +28,19 @@ def vertex_blocks(count: int, size: int = BLOCK_VERTICES):
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def collect_equations(state: VertexState, source, bone_count: int) -> NormalEquations:
+def collect_equations(state: VertexState, source: AnimationMatrix | Reduction, bone_count: int) -> NormalEquations:
     """The normal equations of the transforms for the vertices as they are; source: what gives ``rows`` of the data."""
     return over_blocks(state, source, bone_count, ignore, "", lambda part, data: None)
 
 
 def sweep_vertices(
-    model: BoneModel, state: VertexState, source, progress: Progress, stage: str, *, optimize_rest_pose: bool
+    model: BoneModel,
+    state: VertexState,
+    source: AnimationMatrix | Reduction,
+    progress: Progress,
+    stage: str,
+    *,
+    optimize_rest_pose: bool,
 ) -> NormalEquations:
     """Improve all vertices of ``state`` in place for the bones of ``model``; the normal equations of the result."""
 
@@ -41,7 +50,14 @@ def sweep_vertices(
     return over_blocks(state, source, model.bone_count, progress, stage, improve)
 
 
-def over_blocks(state, source, bone_count, progress, stage, work) -> NormalEquations:
+def over_blocks(
+    state: VertexState,
+    source: AnimationMatrix | Reduction,
+    bone_count: int,
+    progress: Progress,
+    stage: str,
+    work: Callable[[slice, np.ndarray], None],
+) -> NormalEquations:
     """Run ``work(part, data)`` on each block of vertices, then add its normal equations.
 
     The blocks are dealt out to threads in fixed shares, each with its own sum: the result does not depend on timing.
@@ -81,7 +97,7 @@ def over_blocks(state, source, bone_count, progress, stage, work) -> NormalEquat
 
 def alternate(
     kind,
-    rows,
+    rows: np.ndarray,
     state: VertexState,
     sweeps: range,
     optimize_rest_pose: bool,

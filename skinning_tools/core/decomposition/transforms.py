@@ -60,7 +60,7 @@ class NormalEquations:
             equations.products[part] = product(points[members].T, data[members])
         return equations
 
-    def add(self, design, data: np.ndarray) -> None:
+    def add(self, design: np.ndarray | scipy.sparse.csr_matrix, data: np.ndarray) -> None:
         """design (n, 4P) from ``design_matrix``, data (n, d)."""
         if scipy.sparse.issparse(design):
             self.moments += (design.T @ design).toarray()

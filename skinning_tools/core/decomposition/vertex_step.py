@@ -85,7 +85,7 @@ def _strongest_first(bones, weights) -> tuple[np.ndarray, np.ndarray]:
     return np.where(weights > 0, bones, bones[:, :1]), weights
 
 
-def predictions_gram(model, bones, powers) -> np.ndarray:
+def predictions_gram(model: BoneModel, bones: np.ndarray, powers: np.ndarray) -> np.ndarray:
     """(m, m, n) inner products of the predictions of ``bones`` (n, m)."""
     count, size = bones.shape
     gram = np.empty((size, size, count))
@@ -156,7 +156,7 @@ def choose_weights(
     return chosen.astype(bones.dtype), (fitted / fitted.sum(axis=0)).T, errors
 
 
-def fit_strongest(gram, data, strength, influences):
+def fit_strongest(gram: np.ndarray, data: np.ndarray, strength: np.ndarray, influences: int):
     """The exact fit over each vertex's strongest candidates: their places (K, n), weights (K, n), errors (n,)."""
     rows = np.arange(data.shape[1])
     if len(data) > influences:

@@ -130,7 +130,7 @@ class _TurningBones:
         # Rotations that are such but for rounding need no term for their scale.
         self._scalings = difference if np.abs(difference).max(initial=0.0) > 1e-9 else None
 
-    def about_the_joints(self, rest, bones, weights) -> np.ndarray:
+    def about_the_joints(self, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(n, 3, 4) dual quaternion blending, CRS algorithm 1.
 
         What a bone's scale adds to the motion of a vertex goes into the translation of the dual quaternion that this
@@ -152,7 +152,9 @@ class _TurningBones:
         position = np.einsum("nij,nj->ni", rotation, rest) + translation
         return self._stretched(rotation, bones, weights, rest, position)
 
-    def about_centers(self, centers, bones, weights, linear) -> np.ndarray:
+    def about_centers(
+        self, centers: np.ndarray, bones: np.ndarray, weights: np.ndarray, linear: np.ndarray
+    ) -> np.ndarray:
         """(n, 3, 4) of CRS algorithm 2; ``linear`` (n, 3, 4) are the blended matrices."""
         blended, _ = self._aligned_sum(bones, weights)
         rotation = quaternions.to_matrices(blended / np.sqrt(_length_squared(blended))[:, None])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Eigendisplacements: the principal components of a support's displacements (EigenSkin, section 2.3)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,7 @@ def eigendisplacements(displacements: np.ndarray) -> Basis:
     return Basis(values, (signs[:, None] * vectors).reshape(rank, vertex_count, 3), coordinates * signs)
 
 
-def component_counts(singular_values, components: int, budget: int = 0) -> np.ndarray:
+def component_counts(singular_values: Sequence[np.ndarray], components: int, budget: int = 0) -> np.ndarray:
     """How many components each support keeps.
 
     singular_values: (R,) of each support. Equally many, ``components``, or where ``budget`` is given, the largest
