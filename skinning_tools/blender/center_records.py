@@ -50,7 +50,7 @@ def remove_centers(mesh: bpy.types.Mesh) -> None:
         del mesh[BAKE_PROPERTY]
 
 
-def native_modifier(object: bpy.types.Object):
+def native_modifier(object: bpy.types.Object) -> bpy.types.NodesModifier | None:
     """The object's Center of Rotation modifier, or None."""
     for modifier in object.modifiers:
         if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(CRS_PROPERTY) is not None:

@@ -15,7 +15,7 @@ from .skin_reader import armature_of, check_skinned, meshes_of
 from .wording import names_text
 
 
-def armature_at(object: bpy.types.Object | None):
+def armature_at(object: bpy.types.Object | None) -> bpy.types.Object | None:
     """The object itself where it is an armature, or the armature that deforms it; None where there is none."""
     if object is None or object.type == "ARMATURE":
         return object
@@ -56,7 +56,7 @@ def mesh_meant(context: bpy.types.Context, object: bpy.types.Object | None) -> b
     )
 
 
-def chosen_mesh(context: bpy.types.Context, armature: bpy.types.Object):
+def chosen_mesh(context: bpy.types.Context, armature: bpy.types.Object) -> bpy.types.Object | None:
     """The mesh that the field in the panels has, where the armature deforms it in this view layer; else None."""
     name = context.scene.skinning_mesh
     if not name:
@@ -69,7 +69,7 @@ def on_mesh_meant(function):
     return lambda context, object, **settings: function(context, mesh_meant(context, object), **settings)
 
 
-def target_mesh(context: bpy.types.Context):
+def target_mesh(context: bpy.types.Context) -> bpy.types.Object | None:
     """``mesh_meant`` for the active object; None where that cannot be told."""
     try:
         return mesh_meant(context, active_object(context))

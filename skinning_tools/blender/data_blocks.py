@@ -12,7 +12,7 @@ def is_alive(block: bpy.types.ID) -> bool:
         return False
 
 
-def local_copy(object: bpy.types.Object):
+def local_copy(object: bpy.types.Object) -> bpy.types.Object:
     """A copy of an object, in no scene, that is no library override, though the object may be one.
 
     Blender would give an override back, when the file is read again, what was taken off it: its modifiers, for one.

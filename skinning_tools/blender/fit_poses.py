@@ -50,6 +50,7 @@ def check_shown(context: bpy.types.Context, object: bpy.types.Object) -> None:
     """Raises BadScene where Blender does not evaluate the object's pose."""
     check_visible(context.scene, context.view_layer, object)
     armature = armature_of(object)
+    assert armature is not None
     if armature.data.pose_position == "REST":
         raise BadScene(
             f'The armature "{armature.name}" shows its rest position. Choose Pose Position in its data properties'
@@ -81,6 +82,7 @@ def read_pose(context: bpy.types.Context, object: bpy.types.Object) -> MeshPose:
 def check_bent(object: bpy.types.Object, pose: MeshPose) -> None:
     """Raises BadScene where the pose moves all bones alike, as at rest."""
     armature = armature_of(object)
+    assert armature is not None
     moving = [index for index, name in enumerate(pose.bones) if name in object.vertex_groups]
     if not differ(pose.matrices[moving], pose.rest):
         raise BadScene(
@@ -172,12 +174,14 @@ def _check_linear(object, pose: MeshPose) -> None:
     """Raises BadScene where Blender's evaluation is not what the weights and the bones say."""
     from ..core.deform import skin_frame
 
-    before: BoneWeights = read_bone_weights(object, armature_of(object), pose.bones)
+    armature = armature_of(object)
+    assert armature is not None
+    before: BoneWeights = read_bone_weights(object, armature, pose.bones)
     expected = skin_frame(pose.rest, before.bones, before.weights, pose.matrices)
     distances = np.linalg.norm(expected - pose.shape, axis=1)
     if distances.max() > _LINEAR * np.linalg.norm(np.ptp(pose.rest, axis=0)):
         raise BadScene(
-            f'The armature "{armature_of(object).name}" moves vertex {int(np.argmax(distances))} of '
+            f'The armature "{armature.name}" moves vertex {int(np.argmax(distances))} of '
             f"{object_label(object)} by more than its weights say. Set the bones' Bendy Bones Segments to 1, and "
             "disable their Envelope Multiply and the modifier's Bone Envelopes"
         )

@@ -7,7 +7,7 @@ from ..core.errors import SkinningError
 from . import background, dependencies, look_ups
 
 
-def active_object(context: bpy.types.Context):
+def active_object(context: bpy.types.Context) -> bpy.types.Object | None:
     """What operators and panels work on, or None: also where it is hidden, as that is then what is to be said."""
     return context.active_object or context.view_layer.objects.active
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the extension notes in custom properties for itself. Anybody may have changed them: they are read with care."""
 
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, Field, asdict, fields
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import bpy
 
@@ -15,13 +16,20 @@ EIGENSKIN = "skinning_eigenskin"
 _STORED = {str: (str, str), bool: ((bool, int), bool), int: (int, int), float: ((float, int), float)}
 
 
-def write_record(owner, key: str, record) -> None:
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Record = TypeVar("Record", bound=_Dataclass)
+
+
+def write_record(owner, key: str, record: _Dataclass) -> None:
     """Store a dataclass whose fields are of the types str, bool, int, float, and tuples of one of them."""
     values = asdict(record)
     owner[key] = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def read_record(owner, key: str, kind: type):
+def read_record(owner, key: str, kind: type[Record]) -> Record | None:
     """What ``write_record`` has stored in the data-block ``owner``, a ``kind``; None where that is not there.
 
     A value that is missing or of another type makes the whole None, unless the field has a default: an older version of
@@ -33,7 +41,7 @@ def read_record(owner, key: str, kind: type):
     return record_of(stored.to_dict(), kind)
 
 
-def record_of(values: dict, kind: type):
+def record_of(values: dict, kind: type[Record]) -> Record | None:
     """The ``kind`` whose fields ``values`` has; None where one without a default is missing, or of another type."""
     stored = [field for field in fields(kind) if field.name in values or field.default is MISSING]
     try:

@@ -19,7 +19,7 @@ _TOPOLOGY_MODIFIERS = {
 }  # fmt: skip
 
 
-def shape_key_block(object: bpy.types.Object, name: str = ""):
+def shape_key_block(object: bpy.types.Object, name: str = "") -> bpy.types.ShapeKey:
     """The shape key ``name``, the active one where that is empty. Raises BadScene where it is none beside the first."""
     keys = object.data.shape_keys
     block = None

@@ -75,6 +75,7 @@ def check_even_scale(object: bpy.types.Object) -> None:
     Linear blending does not mind.
     """
     armature = armature_of(object)
+    assert armature is not None
     to_world = np.array(armature.matrix_world, dtype=np.float64)
     scale = np.array(armature.matrix_world.to_scale())
     if np.ptp(np.abs(scale)) > _EVEN_SCALE * np.abs(scale).max() or not scale.any():
@@ -127,7 +128,7 @@ def check_rig(object: bpy.types.Object) -> None:
         )
 
 
-def armature_modifier(object: bpy.types.Object):
+def armature_modifier(object: bpy.types.Object) -> bpy.types.ArmatureModifier | None:
     """The Armature modifier that skins the object, an enabled one rather than a disabled one; None without any.
 
     The one whose place the Center of Rotation modifier has taken comes before all others: it is off, and has the same
@@ -146,7 +147,7 @@ def armature_modifier(object: bpy.types.Object):
     return next((modifier for modifier in found if modifier.show_viewport), found[0])
 
 
-def armature_of(object: bpy.types.Object):
+def armature_of(object: bpy.types.Object) -> bpy.types.Object | None:
     """The armature object that skins a mesh object, by its modifier or as its parent of type Armature; or None."""
     modifier = armature_modifier(object)
     if modifier is not None:

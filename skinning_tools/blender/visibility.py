@@ -129,7 +129,7 @@ def show_again(
     note."""
     note, objects = read_record(owner, key, _Hidden), context.view_layer.objects
     hidden = show_hidden(context, owner, key, related)
-    if hidden is None:
+    if note is None or hidden is None:
         return False
     for name in note.selected:
         if name in hidden:

@@ -17,7 +17,7 @@ COMPRESSION_PROPERTY = "skinning_compression"
 PARTITION_PROPERTY = "skinning_partition"
 
 
-def weighted_mesh(context: bpy.types.Context, object: bpy.types.Object | None):
+def weighted_mesh(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object:
     """The skinned mesh that is meant where ``object`` is active, if its weights can be changed.
 
     Cheap enough for a panel. Raises BadScene.
@@ -27,7 +27,7 @@ def weighted_mesh(context: bpy.types.Context, object: bpy.types.Object | None):
     return object
 
 
-def weighted_or_edited_mesh(context: bpy.types.Context, object: bpy.types.Object | None):
+def weighted_or_edited_mesh(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object:
     """``weighted_mesh``, which also may be in Edit Mode; see ``out_of_edit_mode``."""
     if object is None or object.type != "MESH" or object.mode != "EDIT":
         return weighted_mesh(context, object)
