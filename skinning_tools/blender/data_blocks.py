@@ -4,7 +4,7 @@
 import bpy
 
 
-def is_alive(block: bpy.types.ID) -> bool:
+def is_alive(block: bpy.types.bpy_struct) -> bool:
     """False where the user, an undo or another file has removed the data-block."""
     try:
         return bool(block.name)

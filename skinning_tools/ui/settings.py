@@ -285,7 +285,7 @@ class Settings:
         }
 
     @classmethod
-    def add_options(cls, command: argparse.ArgumentParser) -> None:
+    def add_options(cls, command: argparse._ActionsContainer) -> None:
         """The options of the command line."""
         group = command.add_mutually_exclusive_group(required=True) if cls.one_of else command
         for each, setting in cls.declared.items():

@@ -112,7 +112,12 @@ def _rotation_and_firmness(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def rotation_and_scales(
-    covariance: np.ndarray, spread: np.ndarray, mass: float, hold: np.ndarray, axes: np.ndarray, current: np.ndarray
+    covariance: np.ndarray,
+    spread: np.ndarray,
+    mass: float,
+    hold: np.ndarray | float,
+    axes: np.ndarray,
+    current: np.ndarray,
 ):
     """Alternate the rotation for given scales and the scales for given rotation; both are exact, so the error falls."""
     turned = covariance @ axes
