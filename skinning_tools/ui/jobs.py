@@ -20,7 +20,7 @@ TIMER_SECONDS = 0.05
 # The part of a timer's tick that a job may keep the main thread; the rest draws and handles the user's events.
 TICK_SECONDS = 0.035
 
-# The sidebar's tab with all of the extension's panels.
+# What moves a view and edits nothing.
 NAVIGATION = {"MIDDLEMOUSE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "WHEELINMOUSE", "WHEELOUTMOUSE", "TRACKPADPAN"} | {
     "TRACKPADZOOM", "MOUSEROTATE", "MOUSESMARTZOOM", "NDOF_MOTION", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE"
 }  # fmt: skip

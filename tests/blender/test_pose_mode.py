@@ -15,7 +15,6 @@ from skinning_tools.features.centers.baking import bake_record
 from skinning_tools.features.partial.parts import reason_not_to_solve
 from skinning_tools.features.preview import session
 from skinning_tools.features.weights import weight_view
-from skinning_tools.ui.boundary import Checked
 from tests.blender import panel_recorder, scenes
 from tests.blender.skinned_meshes import rigged_tube
 
@@ -52,7 +51,8 @@ def choose(meshes):
 
 def checked_operators():
     found = [cls for module in skinning_tools._modules() for cls in getattr(module, "registry", ())]
-    return [cls for cls in found if issubclass(cls, bpy.types.Operator) and issubclass(cls, Checked)]
+    # Those on a result of a conversion tell by themselves whether they can be pressed.
+    return [cls for cls in found if issubclass(cls, bpy.types.Operator) and hasattr(cls, "require")]
 
 
 def panels():
