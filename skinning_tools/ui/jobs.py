@@ -2,6 +2,7 @@
 """Operators whose work takes its time: they run in the window a part at a time, show how far they are, and can be
 cancelled."""
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import ClassVar
@@ -37,7 +38,9 @@ class WithSettings:
     def __init_subclass__(cls, **given):
         super().__init_subclass__(**given)
         if "settings" in vars(cls):
-            cls.__annotations__ = cls.settings.operator_annotations() | vars(cls).get("__annotations__", {})
+            # Of the class alone, which Python from 3.14 on evaluates when asked.
+            own = inspect.get_annotations(cls)
+            cls.__annotations__ = cls.settings.operator_annotations() | own
 
 
 class AtOnce(WithSettings, Immediate):
