@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Demo, tests, package, benchmarks and pictures of skinning_tools, from a fresh checkout: python3 build.py --help.
 
-Needs Python 3.11 or 3.13 and nothing else. This file alone must be readable by any older Python, so that a wrong one
-gets a plain answer instead of a syntax error; the work is done by the modules in tools/.
+Needs only Python 3.11 or 3.13. This file must run in any older Python, to show a plain message instead of a syntax
+error; the modules in tools/ do the work.
 """
 
 import sys

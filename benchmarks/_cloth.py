@@ -2,7 +2,7 @@
 """Cloth that Blender simulates for the tables of the decomposition: a flag in the wind and a skirt on walking legs.
 
 Each function needs bpy and a process of its own, and gives frames (F, N, 3) float32 in world space and triangles
-(T, 3). Blender's cloth comes out the same in every run of one version.
+(T, 3). Blender's cloth is the same in every run of one version.
 """
 
 from math import pi, radians, sin
@@ -15,7 +15,7 @@ FLAG_FRAMES, SKIRT_FRAMES = 200, 360
 COLUMNS, ROWS = 85, 60
 WAIST, HEM, LENGTH = 0.16, 0.42, 0.75
 _PINNED_ROWS = 2
-# The cloth falls onto the legs before they start to walk, one step of both legs in so many frames.
+# Frames in which the cloth falls onto the legs before the walk, and frames per step of both legs.
 _SETTLING, _CYCLE = 30, 32
 _LEG_RADIUS, _LEG_LENGTH, _HIPS = 0.085, 0.8, 0.095
 
@@ -82,7 +82,7 @@ def _leg(side: int) -> bpy.types.Object:
 
 
 def _pose(frame: int, hips: bpy.types.Object, legs: list[bpy.types.Object]) -> None:
-    """Keys of one frame: the walk sets in softly, and turns now and then."""
+    """Keys of one frame: the walk starts softly, and turns now and then."""
     phase = 2 * pi * frame / _CYCLE
     strength = min(max(frame / _CYCLE, 0.0), 1.0)
     hips.location = 0.02 * strength * sin(phase), 0.0, 0.02 * strength * sin(2 * phase)

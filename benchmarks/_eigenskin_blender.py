@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""EigenSkin inside Blender: a soft limb that it learns from, and the human rig: building, playing and memory."""
+"""EigenSkin inside Blender: errors on a soft limb, and building, playing and sizes on the human rig."""
 
 import time
 
@@ -21,13 +21,13 @@ from tests.blender import scenes
 
 UNSEEN = 25
 
-# Degrees; on the way there the soft limb folds.
+# Degrees; on the way to this angle the soft limb folds.
 FOLDED = 120.0
 
 # Examples of every joint of the human rig, in degrees: about one axis, or about three.
 HINGE_TURNS, BALL_TURNS = (-60, -40, -20, 20, 40, 60), (-40, 40)
 
-# Updates in a row before another way has its turn.
+# Consecutive updates before the next variant.
 _ROUND = 8
 
 _POSES = 100
@@ -65,8 +65,8 @@ def tissue(most: int) -> list[tuple[str, int, list[float], list[float]]]:
 
 
 def build_stages(runs: int) -> tuple[list[tuple[str, list[float], list[float]]], str]:
-    """(stage, seconds of the processor, seconds on the wall) of ``runs`` builds of the human rig, the last row all of
-    it as the operator does it; and what was built."""
+    """(stage, seconds of the processor, seconds on the wall) of ``runs`` builds of the human rig, the last row for the
+    whole operator; and a description of the build."""
     ob, _ = character_with_examples()
     rows: dict[str, list[np.ndarray]] = {}
     for _ in range(runs):
@@ -100,8 +100,8 @@ def _build_by_stages(ob) -> dict[str, np.ndarray]:
 
 
 def updates(repeats: int) -> tuple[list[tuple[str, str, int, list[float], list[float]]], str]:
-    """(joints, what plays, drivers, seconds on the wall, seconds of the processor) of updates of the human rig, which
-    poses all joints that have corrections; and what that is measured on."""
+    """(joints, what plays, drivers, seconds on the wall, seconds of the processor) of updates of the human rigin poses
+    of all joints with corrections; and a description of the setup."""
     rows = []
     for joints, degrees, axis_count in (("hinges", HINGE_TURNS, 1), ("balls", BALL_TURNS, 3)):
         ob, rig_object = corrected_character(degrees, axis_count)
@@ -127,7 +127,7 @@ def updates(repeats: int) -> tuple[list[tuple[str, str, int, list[float], list[f
                     start = time.perf_counter(), time.process_time()
                     bpy.context.view_layer.update()
                     ends = time.perf_counter(), time.process_time()
-                    # The first updates take up what was muted.
+                    # The first updates process the changed muting.
                     if turn >= 0 and index >= 2:
                         for taken, end, begin in zip(seconds[name], ends, start, strict=True):
                             taken.append(end - begin)
@@ -149,7 +149,7 @@ def sizes() -> list[tuple[str, int, int, int]]:
 def corrected_character(degrees=HINGE_TURNS, axis_count: int = 1) -> tuple[bpy.types.Object, bpy.types.Object]:
     """As ``character_with_examples``, and its corrections are built."""
     ob, rig = character_with_examples(degrees, axis_count)
-    bpy.ops.skinning.build_eigenskin()
+    bpy.ops.skinning.build_eigenskin(components=3)
     return ob, rig
 
 
@@ -207,7 +207,7 @@ class _Clock:
         self._last = self._now()
 
     def tick(self, name: str) -> None:
-        """What was done since the last tick was ``name``."""
+        """Count the time since the last tick as ``name``."""
         now = self._now()
         self.seconds[name] = self.seconds.get(name, np.zeros(2)) + now - self._last
         self._last = now

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an update costs in Blender: an EigenSkin's drivers in several layouts, and the shape keys that they drive.
+"""The cost of an update in Blender: an EigenSkin's drivers in several layouts, and the shape keys that they drive.
 
-Updates of all variants take turns, and times are differences from an update without what is measured, so that other
-work on the machine is the same for all.
+Updates of all variants alternate, and times are differences from an update without the measured part, so that other
+work on the machine affects all alike.
 """
 
 import sys
@@ -23,7 +23,7 @@ from skinning_tools.features.eigenskin.drivers import Element, Expression, Netwo
 JOINTS, COMPONENTS, EXAMPLES = 20, 3, 6
 SHAPE_KEY_VERTICES = 10_000
 
-# Where the values between bones and shape keys are kept, and whether as arrays or one by one.
+# The data-block with the values between bones and shape keys, and whether they are arrays or single properties.
 KEPT = (
     ("Key, arrays", "key", True),
     ("Key, single", "key", False),
@@ -77,7 +77,7 @@ def deformation(repeats: int):
     ]
     return rows, (
         f"Blender {bpy.app.version_string}, {JOINTS * COMPONENTS} shape keys of {SHAPE_KEY_VERTICES:,} vertices, each "
-        "of which moves all"
+        "of which moves all vertices"
     )
 
 
@@ -135,11 +135,11 @@ def _stepwise(model: EigenSkin, rotations: bool) -> Network:
         if rotations:
             channels = [network.store("rotations", [Term("{0}", (channel,))], 1.0, False) for channel in channels]
         if space.axis is None:
-            basis = [(_ball_text(center, space.radius), channels) for center in space.centers]
+            basis = [(_ball_text(center, space), channels) for center in space.centers]
         else:
             angle = network.store("angles", [Term(_angle_text(space.axis), tuple(channels))], np.pi, False)
             angles = hinge_angles(space.centers, space.axis)
-            basis = [(f"exp(-abs({{0}}{-other:+.12g})/{space.radius:.12g})", [angle]) for other in angles]
+            basis = [(_hinge_text(other, space), [angle]) for other in angles]
         kept = [network.store("basis", [Term(text, tuple(values))], 1.0, False) for text, values in basis]
         for weights in support.basis_weights.T:
             terms = [Term(f"{weight:+.12g}*{{0}}", (value,)) for weight, value in zip(weights, kept, strict=True)]
@@ -147,9 +147,17 @@ def _stepwise(model: EigenSkin, rotations: bool) -> Network:
     return network
 
 
-def _ball_text(center: np.ndarray, radius: float) -> str:
-    product = "+".join(f"{{{index}}}*{factor:.15g}" for index, factor in enumerate(center))
-    return f"exp(-2*acos(min(1,abs({product})/sqrt({{0}}*{{0}}+{{1}}*{{1}}+{{2}}*{{2}}+{{3}}*{{3}})))/{radius:.12g})"
+def _ball_text(center: np.ndarray, space: PoseSpace) -> str:
+    product = "+".join(f"{{{index}}}*{factor:.10g}" for index, factor in enumerate(center))
+    square = f"pow({product},2)"
+    radial, quadratic = space.shares
+    return f"{radial:.10g}*exp({4 / space.radius**2:.10g}*({square}-1))+{quadratic:.10g}*{square}"
+
+
+def _hinge_text(angle: float, space: PoseSpace) -> str:
+    away = f"({{0}}{-angle:+.12g})"
+    radial, quadratic = space.shares
+    return f"{radial:.10g}*exp(pow({away},2)/{-(space.radius**2):.10g})+{quadratic:.10g}*pow(cos({away}/2),2)"
 
 
 def _angle_text(axis: np.ndarray) -> str:
@@ -256,7 +264,7 @@ def _updates(characters: list[_Character], repeats: int) -> tuple[np.ndarray, np
             start = time.perf_counter(), time.process_time()
             characters[index].scene.view_layers[0].update()
             end = time.perf_counter(), time.process_time()
-            # The first updates build what later ones only evaluate.
+            # The first updates build data that later ones only evaluate.
             if turn >= 0:
                 seconds[:, index, turn] = np.subtract(end, start)
     return seconds[0], seconds[1]

@@ -18,7 +18,7 @@ _BLUE = (0.105, 0.274, 0.672)  # 0x5b8fd6 on the screen, as in player.js
 
 
 def draw(path: Path, bench, rig) -> None:
-    """``rig`` (see engines.Rig), whose scene is the present one, by both; below, what formats and readers lose."""
+    """``rig`` (see engines.Rig)of the current scene, in both programs; below, the losses of formats and readers."""
     file = bench.write(rig, "glb")
     positions = rig.expected[FRAME]
     center = 0.5 * (positions.min(axis=0) + positions.max(axis=0))

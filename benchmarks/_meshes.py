@@ -2,6 +2,7 @@
 """Skinned meshes of a given size for benchmarks, and the human rig of ../shared/data."""
 
 import numpy as np
+import scipy.sparse
 from human_rig import read_human  # in demos
 from scipy.spatial import ConvexHull, cKDTree
 
@@ -55,8 +56,34 @@ def tube(count: int):
     return rest, np.concatenate(triangles)
 
 
+def subdivided(frames: np.ndarray, triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """frames (F, N, 3) float32 and triangles (T, 3) after one step of Loop 1987, with the weights of Warren 1995."""
+    count = frames.shape[1]
+    sides = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
+    ends, places = np.unique(sides, axis=0, return_inverse=True)
+    places = places.reshape(3, -1)
+    inner = np.bincount(places.ravel()) == 2
+    rows = np.arange(len(ends))
+    both = _matrix(rows.repeat(2), ends.ravel(), (len(ends), count))
+    opposite = _matrix(places.ravel(), triangles[:, [2, 0, 1]].T.ravel(), (len(ends), count))
+    middles = scipy.sparse.diags(np.where(inner, 3 / 8, 1 / 2)) @ both + scipy.sparse.diags(inner / 8) @ opposite
+    around = _matrix(ends.T.ravel(), ends[:, ::-1].T.ravel(), (count, count))
+    degrees = np.asarray(around.sum(axis=1)).ravel()
+    shares = np.where(degrees > 0, 3 / 8, 0.0)
+    shares[ends[~inner]] = 0.0
+    corners = scipy.sparse.diags(1 - shares) + scipy.sparse.diags(shares / np.maximum(degrees, 1)) @ around
+    every = scipy.sparse.vstack([corners, middles]).tocsr().astype(np.float32)
+    (a, b, c), (ab, bc, ca) = triangles.T, count + places
+    quarters = (a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)
+    return np.stack([every @ each for each in frames]), np.concatenate([np.stack(each, axis=1) for each in quarters])
+
+
+def _matrix(rows, columns, shape) -> scipy.sparse.csr_matrix:
+    return scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
 def with_seams(rest: np.ndarray, triangles: np.ndarray, count: int):
-    """The same surface with ``count`` vertices: corners of its first faces get vertices of their own."""
+    """The same surface with ``count`` vertices: corners of its first faces get separate vertices."""
     triangles = triangles.copy()
     corners = triangles.reshape(-1)[: count - len(rest)]
     rest = np.vstack([rest, rest[corners]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a frame costs in Blender: its armature modifier, the native modifier, and the preview's drawing."""
+"""The cost of a frame in Blender: armature modifier, native modifier, and the preview's drawing."""
 
 import time
 
@@ -43,7 +43,7 @@ def modifiers(repeats: int):
     if native is not None:
         ways[crs_modifier.LABEL] = lambda: show(False, False, True)
     seconds = {name: [] for name in ways}
-    # In turns, so that whatever else the machine does meanwhile is the same for all.
+    # Alternating, so that other work on the machine affects all alike.
     for turn in range(max(repeats // FRAMES, 1)):
         for name, prepare in ways.items():
             prepare()
@@ -88,7 +88,7 @@ def overlay(repeats: int):
                 start = time.perf_counter()
                 buffer.clear(color=(0.0, 0.0, 0.0, 1.0), depth=1.0)
                 drawing.draw(data, matrices, np.eye(4), view, drawing.Look((method,)))
-                # What is read must have been drawn.
+                # Reading waits for the drawing.
                 buffer.read_color(0, 0, 1, 1, 4, 0, "FLOAT")
                 # The first turn compiles the shaders.
                 if turn:
@@ -106,11 +106,11 @@ def overlay(repeats: int):
 
 
 def _frame_seconds(ob, turn: int) -> list[float]:
-    """Of each frame of the animation; the first evaluation, which takes up a changed modifier, does not count."""
+    """Seconds of each frame of the animation, without the first evaluation, which includes the changed modifier."""
     scene = bpy.context.scene
     seconds = []
     for index in range(FRAMES + 1):
-        # Between the keys too, so that no two frames are alike.
+        # Also between the keys, so that no two frames are equal.
         number, part = 1 + index % FRAMES, (turn % 10 + 0.5 * (index == FRAMES)) / 10
         start = time.perf_counter()
         scene.frame_set(number, subframe=part)

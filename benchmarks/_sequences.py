@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The animations that decompositions are compared on: those of ../shared/data, and cloth made by Blender."""
+"""The animations for comparing decompositions: those of ../shared/data, and cloth made by Blender."""
 
 import importlib.metadata
 import importlib.util
@@ -13,7 +13,7 @@ from skinning_tools.core.animation import Animation
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
-# Simulated once for each version of Blender; delete the folder to simulate anew.
+# Simulated once for each version of Blender; delete the folder to simulate again.
 _KEPT = ROOT / "build" / "benchmarks"
 
 # Sequence and bones, as in table 2 of Kavan et al. 2010.
@@ -22,21 +22,21 @@ CLOTH = (("flag", 32), ("flag", 100), ("skirt", 22), ("skirt", 50))
 
 
 def available() -> list[tuple[str, int]]:
-    """The sequences, with bones, that this checkout has or can make; says what it has not."""
+    """The sequences, with bone counts, that this checkout has or can make; prints which are missing."""
     found = []
     if DATA.is_dir():
         found += CAPTURED
     else:
-        print("The captured sequences are left out: ../shared/data is not beside the checkout.")
+        print("The captured sequences are left out: ../shared/data is not next to the checkout.")
     if importlib.util.find_spec("bpy") is not None:
         found += CLOTH
     else:
-        print("Cloth is left out: there is no bpy here. Run this by build.py.")
+        print("Cloth is left out: there is no bpy here. Run this with build.py.")
     return found
 
 
 def path(name: str) -> Path:
-    """The file of a sequence; cloth is simulated where there is none yet."""
+    """The file of a sequence; simulates missing cloth."""
     if name not in dict(CLOTH):
         return DATA / f"{name}.npz"
     file = _KEPT / f"{name}_blender_{importlib.metadata.version('bpy')}.npz"
@@ -54,7 +54,7 @@ def read(file: Path, name: str) -> Animation:
 
 
 def _simulate(name: str):
-    # Blender keeps waiting threads spinning, which on a busy machine takes the processor from those that work.
+    # Blender's idle threads spin, which on a busy machine takes processor time from working ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import _cloth
 

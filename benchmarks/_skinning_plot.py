@@ -50,7 +50,7 @@ def plot(path: Path, results) -> None:
         panel.grid(True, which="both", alpha=0.25)
         panel.tick_params(labelsize=8)
     for panel in axes[-1]:
-        panel.set_xlabel("seconds of the processor", fontsize=9)
+        panel.set_xlabel("processor time in seconds", fontsize=9)
     for panel in axes[:, 0]:
         panel.set_ylabel("E_RMS, ‰", fontsize=9)
     for panel in axes.flat[len(results) :]:

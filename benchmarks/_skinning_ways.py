@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The columns of the table of skinning decompositions: each way to approximate an animation, and what it took."""
+"""The columns of the table of skinning decompositions: each method to approximate an animation, with its error, time
+and memory."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -15,7 +16,7 @@ CORRECTED = "{} + EigenSkin-10"
 SMA, SAD, CPCA, SVD = "SMA", "SAD", "clustered PCA", "SVD"
 DEM, DEM_4, DEM_8 = "Dem Bones", "Dem Bones, tuned, 4", "Dem Bones, tuned, 8"
 PAPER_METHOD, RIGID, AFFINE = "Kavan et al. 2010", "ours, rigid", "ours, affine"
-# Measured together where one starts from the other.
+# Measured together if one starts from the other.
 WAYS = {
     SMA: (SMA, CORRECTED.format(SMA)),
     SAD: (SAD, CORRECTED.format(SAD)),
@@ -33,7 +34,8 @@ COLUMNS = [column for columns in WAYS.values() for column in columns]
 
 @dataclass(frozen=True)
 class Result:
-    """E_RMS and largest distance per mille, seconds on the wall and of the processor, MB; or why there is none."""
+    """E_RMS and largest distance per mille, seconds on the wall and of the processor, MB; or the reason for no
+    result."""
 
     e_rms: float = float("nan")
     largest: float = float("nan")
@@ -62,7 +64,7 @@ def measure(file: str, name: str, bones: int, way: str) -> list[dict]:
 
 
 def approximate(animation, bones: int, column: str, start):
-    """The approximation of a column; ``start``: that of the column before. A text where there is none."""
+    """The approximation of a column; ``start``: that of the previous column. A text if there is none."""
     from _baselines import (
         clustered_pca,
         eigenskin_corrections,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tables that are printed as they grow, and written as Markdown in the end."""
+"""Tables that are printed row by row, and finally written as Markdown."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,14 +7,14 @@ from pathlib import Path
 
 @dataclass
 class Tables:
-    """The columns of the present table are as wide as their heads, the first one as wide as ``first``."""
+    """Columns of the current table have the widths of their headings, the first one the width ``first``."""
 
     first: int = 30
     _lines: list[str] = field(default_factory=list)
     _widths: list[int] = field(default_factory=list)
 
     def begin(self, title: str, text: str, *columns: str) -> None:
-        """A new table below a title and a line or two of what it shows."""
+        """Begin a table with a title and a short description."""
         print(f"\n{title}. {text}")
         self._widths = [self.first, *(max(len(column), 8) + 2 for column in columns[1:])]
         self._show(columns)
@@ -25,7 +25,7 @@ class Tables:
         self._lines.append(_markdown(cells))
 
     def note(self, text: str) -> None:
-        """A line below the present table."""
+        """Add a line below the current table."""
         print(text)
         self._lines += ["", text]
 
@@ -33,7 +33,7 @@ class Tables:
         path.write_text("\n".join([f"# {title}", "", text, *self._lines]) + "\n", encoding="utf-8")
 
     def replace(self, path: Path) -> None:
-        """Put these tables in the place of those of the same titles in a page, or behind its last one."""
+        """Replace the tables of the same titles in a page, or append them."""
         page = path.read_text(encoding="utf-8")
         for section in "\n".join(self._lines).split("\n## ")[1:]:
             title = section.partition("\n")[0]

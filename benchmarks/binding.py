@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Binding beside Blender's automatic weights: error on the human rig, where either fails, time; and the tools' figures.
+"""Binding compared with Blender's automatic weights: error on the human rig, failures, time; and the tools' figures.
 
-Errors are mean vertex distances from where the rig's own weights take the skin, as shares of the diagonal at rest.
-Seconds of the processor do not count other work on the machine; memory is the most that a process ever had.
+Errors are mean vertex distances from the positions by the rig's own weights, as fractions of the diagonal at rest.
+Processor time does not include other work on the machine. Memory is the peak of a process.
 """
 
 import argparse
@@ -44,19 +44,21 @@ AUTOMATIC = "automatic weights"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--worst", type=int, default=0, metavar="N", help="print where each method is furthest off")
-    parser.add_argument("--influences", type=int, default=4, metavar="K", help="at most so many bones a vertex")
+    parser.add_argument(
+        "--worst", type=int, default=0, metavar="N", help="print where each method has the largest error"
+    )
+    parser.add_argument("--influences", type=int, default=4, metavar="K", help="most bones for each vertex")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     options = parser.parse_args()
     tables = Tables(first=34)
     blender = importlib.util.find_spec("bpy") is not None
     if not blender:
-        print("Blender's own binding is not measured: there is no bpy here. Run it by build.py.")
+        print("Blender's own binding is not measured: there is no bpy here. Run it with build.py.")
     if HUMAN.is_file():
         show_quality(tables, options.influences, options.worst, blender)
         show_dirt(tables, blender)
     else:
-        print("The human rig is not beside the checkout (../shared/data).")
+        print("The human rig is not next to the checkout (../shared/data).")
     show_failures(tables, blender)
     if HUMAN.is_file():
         show_growth(tables)
@@ -75,8 +77,8 @@ def show_quality(tables: Tables, most: int, worst: int, blender: bool) -> None:
     tables.begin(
         "Error on the human rig",
         f"{len(rig.body.rest):,} vertices, {len(rig.skeleton)} bones. Mean vertex distance over all frames from where "
-        f"the rig's own weights take it, as a share of the diagonal. Ours: at most {most} bones a vertex.",
-        *("method", *MOTIONS, "bones", "unbound", "seconds", "on the wall"),
+        f"the rig's own weights take it, divided by the diagonal. Ours: at most {most} bones for each vertex.",
+        *("method", *MOTIONS, "bones", "unbound", "seconds", "wall time"),
     )
 
     def row(name, bones, weights, processor, wall):
@@ -103,16 +105,16 @@ def show_quality(tables: Tables, most: int, worst: int, blender: bool) -> None:
         if way == AUTOMATIC:
             row(f"the same, strongest {most}", *tidy_influences(bones, weights, most), 0, 0)
     tables.note(
-        "Vertices without weights stay where they are. Envelopes have the size that Blender gives to new bones: they "
-        "are meant to be adjusted by hand."
+        "Vertices without weights stay in place. Envelopes have Blender's default size for new bones; artists adjust "
+        "them by hand."
     )
 
 
 def show_dirt(tables: Tables, blender: bool) -> None:
     tables.begin(
         "The same rig, dirty",
-        "Mean vertex error on the walk as above. Torn: triangles have vertices of their own, at the same places, as "
-        "after an import that splits at seams. Where the solver of automatic weights fails, no vertex is bound.",
+        "Mean vertex error on the walk as above. Torn: triangles do not share vertices, as after an import that splits "
+        "at seams. Where automatic weights fail, no vertex is bound.",
         *("mesh", "vertices", *METHODS, AUTOMATIC),
     )
     for name, rig in dirty().items():
@@ -142,7 +144,7 @@ def dirty() -> dict[str, HumanRig]:
 def show_failures(tables: Tables, blender: bool) -> None:
     tables.begin(
         "What binds",
-        "Vertices that are left without weights, of so many.",
+        "Vertices without weights, and vertices in all.",
         *("body", "vertices", *METHODS, AUTOMATIC),
     )
     for name, (body, skeleton) in difficult().items():
@@ -155,7 +157,7 @@ def show_failures(tables: Tables, blender: bool) -> None:
 
 
 def difficult() -> dict[str, tuple[Body, Skeleton]]:
-    """The bodies and skeletons that a binding must not fail on."""
+    """The bodies and skeletons for which a binding must not fail."""
     bar, chain = bodies.bar(), bodies.chain()
     button = Body(0.1 * bar.rest + [2.0, 0.0, 0.7], bar.triangles, bodies.NO_EDGES)
     outside = Skeleton(
@@ -178,8 +180,9 @@ def difficult() -> dict[str, tuple[Body, Skeleton]]:
 def show_growth(tables: Tables) -> None:
     tables.begin(
         "Time and memory over vertices",
-        "The human rig, each triangle cut in four once and twice. Seconds of the processor, on the wall, and MB.",
-        *("method", "vertices", "seconds", "on the wall", "memory"),
+        "The human rig, with each triangle split in four once and twice. Processor time and wall time in seconds, and "
+        "MB.",
+        *("method", "vertices", "seconds", "wall time", "memory"),
     )
     for method in METHODS:
         for times in range(3):
@@ -194,16 +197,16 @@ def show_rogues(tables: Tables, blender: bool) -> None:
     own, anew = planted_rogues.human(lambda _: HUMAN), bind(rig.fresh_body(), rig.skeleton)
     counts = {
         "human rig, its own weights": Rogues.of([own]),
-        "human rig, bound anew by Delaunay": Rogues.of([(rig.body, rig.skeleton, *anew)], ()),
+        "human rig, rebound by Delaunay": Rogues.of([(rig.body, rig.skeleton, *anew)], ()),
         "tube": Rogues.of([planted_rogues.tube()]),
         "loose parts": Rogues.of([planted_rogues.loose_parts()]),
     }
     tables.begin(
         "Rogue weights",
-        "Named in vain: vertices of meshes as their makers left them, cleaned by nobody. Certain: those of them that "
-        "the panel checks at first. Thresholds were chosen on the first seven characters (chosen on) and looked over "
-        "on the others (held out), of which Stegosaurus has changed one of them.",
-        *("mesh", "vertices", "named in vain", "share", "certain"),
+        "False positives: vertices named on meshes in their original state. Certain: those that the panel checks at "
+        "first. Thresholds were chosen on the first seven characters (chosen on) and verified on the others (held "
+        "out); one threshold was changed after Stegosaurus.",
+        *("mesh", "vertices", "false positives", "share", "certain"),
     )
     counts = artists | counts
     for name, found in counts.items():
@@ -211,13 +214,14 @@ def show_rogues(tables: Tables, blender: bool) -> None:
         tables.row(name, f"{found.vertices:,}", f"{found.named:,}", share, f"{found.certain:,}")
     tables.begin(
         "Rogue weights, planted",
-        "Into the same weights, a hundredth of the vertices of each mesh, by code that does not know the search. "
-        "Strays: single vertices wholly on a bone that moves nothing within two rings. Slight: 5 to 30 % of their "
+        "Errors planted in the same weights, at a hundredth of the vertices of each mesh, by code independent of the "
+        "search. Strays: single vertices with full weight on a bone that moves nothing within two rings. Slight: 5 to "
+        "30 % of their "
         "weight; tiny: 1 to 5 %. Islands: a vertex and often its neighbors. Other side: on the mirrored bone. Next "
-        "limb: on the nearest bone that is not next in the hierarchy. Patches: so many places, at least three patches "
-        "a mesh where it has room, with at most ten times their bone's own weights. Visible: moved by a hundredth of "
-        "the mesh's size or more as all bones turn by 60°. Found, certain: of the visible ones. Elsewhere: vertices "
-        "named besides that were not before.",
+        "limb: on the nearest bone that is not next in the hierarchy. Patches: areas of so many vertices, at least "
+        "three for each mesh with room, with at most ten times their bone's own weights. Visible: moved by a hundredth "
+        "of the mesh's size or more when all bones rotate by 60°. Found, certain: of the visible ones. Elsewhere: "
+        "other vertices that were not named before.",
         *("kind", "meshes", "planted", "visible", "found", "certain", "elsewhere"),
     )
     groups = {"chosen on": CHOSEN, "held out": HELD_OUT, "human": "human rig, its own weights"}
@@ -268,9 +272,9 @@ def show_compression(tables: Tables) -> None:
     rig = HumanRig.read()
     tables.begin(
         "Compression",
-        "The human rig's own weights. Largest rounding: of a weight, against what was to be rounded; no rounding with "
-        "exact sums is closer. Largest distance: of a vertex over both motions from the same weights unrounded, as a "
-        "share of the diagonal. Sums: rows whose steps miss 255 or 65535.",
+        "The human rig's own weights. Largest rounding: the largest change of a weight; no rounding with exact sums is "
+        "closer. Largest distance: of a vertex from its position with unrounded weights, over both motions, divided by "
+        "the diagonal. Sums: rows whose steps do not sum to 255 or 65535.",
         *("bits and bones", "bytes a vertex", "largest rounding", "largest distance", "sums"),
     )
     matrices = np.concatenate(list(rig.matrices.values()))
@@ -292,8 +296,8 @@ def show_fit(tables: Tables) -> None:
     rig = HumanRig.read()
     tables.begin(
         "Fit weights to a pose",
-        "Vertices of the human rig put where its own weights, four bones each, take them in frames of the walk, solved "
-        "from one bone each. Largest distance from there, as a share of the diagonal.",
+        "Vertices of the human rig, placed where its own weights, four bones each, take them in frames of the walk; "
+        "solved from one bone each. Largest remaining distance, divided by the diagonal.",
         *("may use", "poses", "vertices", "largest", "seconds"),
     )
     random = np.random.default_rng(0)
@@ -314,8 +318,8 @@ def show_fit(tables: Tables) -> None:
 def show_links(tables: Tables) -> None:
     tables.begin(
         "Bone links",
-        "A bar twisted by half a turn at its middle: the smallest area of a cross-section that is left. Theory: "
-        "cos² of half a step, with the turn in steps as even.",
+        "A bar twisted by half a turn at its middle: the smallest remaining area of a cross-section. Theory: cos² of "
+        "half a step, with equal steps.",
         *("links", "smallest area", "theory"),
     )
     for count in range(6):

@@ -10,6 +10,7 @@ a dual-core desktop of 2010.
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,16 @@ from _tables import Tables  # noqa: E402 (beside this file)
 from skinning_tools.core.animation import Animation  # noqa: E402 (the checkout, not an installed copy)
 from skinning_tools.core.bone_suggestion import suggest_bone_count  # noqa: E402
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose  # noqa: E402
+from skinning_tools.core.decomposition.kavan2010 import REDUCTION_ERROR  # noqa: E402
+from skinning_tools.core.decomposition.reduction import STRATEGIES, AnimationMatrix, reduce_animation  # noqa: E402
+from skinning_tools.core.deform import (  # noqa: E402
+    blended_normals,
+    dominant_transforms,
+    skin_frame,
+    transformed_normals,
+    vertex_normals,
+    vertex_transforms,
+)
 
 DATA = ROOT.parent / "shared" / "data"
 SEQUENCES = (("horse_gallop", 30), ("horse_collapse", 6), ("samba", 30), ("elastic_cow", 18))
@@ -29,7 +40,7 @@ COLUMNS = {"sequence": 15, "bones": 7, "kind": 8, "E_RMS": 8, "largest error": 1
     "paper's E_RMS": 15, "paper's seconds": 17, "error / paper": 15
 }  # fmt: skip
 SHAPES = (1, 3, 10)
-# About as many frames as Suggest looks at.
+# About as many frames as Suggest reads.
 LOOKED_AT = 16
 SOLVE_STAGES = ("reduction", "segmentation", "iterations", "transforms")
 
@@ -42,7 +53,7 @@ def main() -> int:
     parser.add_argument("--only", choices=MORE, help="only this table; --write leaves the others as they are")
     options = parser.parse_args()
     if not DATA.is_dir():
-        print("The sequences are not beside the checkout (../shared/data).")
+        print("The sequences are not next to the checkout (../shared/data).")
         return 1
     if not options.only:
         show_table(options)
@@ -55,7 +66,7 @@ def main() -> int:
 
 
 def show_table(options: argparse.Namespace) -> None:
-    """Print the first table, and write the page anew with it alone."""
+    """Print the first table, and write the page with this table only."""
     table = json.loads((DATA / "reference_errors.json").read_text())["kavan2010_table2"]
     rows = []
     print("".join(f"{name:>{width}}" for name, width in COLUMNS.items()))
@@ -96,7 +107,7 @@ def measure(name: str, bone_count: int, kind: str, paper: dict, runs: int) -> li
 def show_residual_shapes(tables: Tables) -> None:
     tables.begin(
         "Residual shapes",
-        "E_RMS with so many residual shapes on top of affine bones.",
+        "E_RMS by number of residual shapes, with affine bones.",
         *("sequence", "bones", "none", *map(str, SHAPES)),
     )
     for name, bone_count in SEQUENCES:
@@ -107,7 +118,8 @@ def show_residual_shapes(tables: Tables) -> None:
 def show_suggested(tables: Tables) -> None:
     tables.begin(
         "Suggested numbers of bones",
-        f"What Suggest answers from about {LOOKED_AT} frames of each sequence, and E_RMS with as many bones.",
+        f"The number that Suggest Bones finds from about {LOOKED_AT} frames of each sequence, and E_RMS with that "
+        "number of bones.",
         *("sequence", "kind", "bones", "E_RMS"),
     )
     for name, _ in SEQUENCES:
@@ -118,13 +130,78 @@ def show_suggested(tables: Tables) -> None:
             tables.row(name, kind, str(count), f"{decompose(animation, Settings(count, kind)).e_rms:.2f}")
 
 
+def show_normals(tables: Tables) -> None:
+    tables.begin(
+        "Normals",
+        "Mean angle in degrees, over all vertices and every fourth frame, between the normals of the animation and "
+        "those of its conversion with affine bones. Blender: of the deformed faces, weighted by their angles, on "
+        "both sides. Mean of triangles: as in the paper's section 5, on both sides. The others move the normals of "
+        "the rest pose: by the sum of inverse transposes (MG03 in the paper), by the same with each normal at unit "
+        "length first, by the inverse transpose of the blended transforms, and by the bone with the largest weight.",
+        *("sequence", "bones", "Blender", "mean of triangles", "inverse transposes", "at unit length"),
+        *("blended transform", "largest weight"),
+    )
+    for name, bone_count in SEQUENCES:
+        animation = read(name)
+        found = decompose(animation, Settings(bone_count))
+        skin, triangles = (found.bones, found.weights), animation.triangles
+        at_rest = vertex_normals(found.rest, triangles)
+        angles = []
+        for positions, matrices in zip(animation.frames[::4], found.transforms[::4], strict=True):
+            made = skin_frame(found.rest, *skin, matrices)
+            real = vertex_normals(positions, triangles)
+            transforms = vertex_transforms(found.rest, *skin, matrices)
+            pairs = (
+                (vertex_normals(made, triangles), real),
+                (
+                    vertex_normals(made, triangles, by_angle=False),
+                    vertex_normals(positions, triangles, by_angle=False),
+                ),
+                (blended_normals(at_rest, *skin, matrices), real),
+                (blended_normals(at_rest, *skin, matrices, equalized=True), real),
+                (transformed_normals(at_rest, transforms), real),
+                (transformed_normals(at_rest, dominant_transforms(*skin, matrices)), real),
+            )
+            angles.append([np.degrees(np.arccos(np.clip(np.sum(a * b, axis=1), -1, 1))).mean() for a, b in pairs])
+        tables.row(name, str(bone_count), *(f"{value:.2f}" for value in np.mean(angles, axis=0)))
+
+
+def show_reductions(tables: Tables) -> None:
+    tables.begin(
+        "Strategies of the reduction",
+        "E_RMS that a reduction to the paper's ε leaves, its dimension d, and processor time in seconds; "
+        "orthogonality: the largest entry of |BᵀB − I|, and the same without line 5 of Algorithm 1.",
+        *("sequence", "strategy", "left", "d", "seconds", "orthogonality", "without line 5"),
+    )
+    for name, _ in SEQUENCES:
+        matrix = AnimationMatrix(read(name).frames)
+        for strategy in STRATEGIES:
+            start = time.process_time()
+            found = reduce_animation(matrix, REDUCTION_ERROR, strategy)
+            seconds = time.process_time() - start
+            left = 1000 * np.sqrt(found.lost / (matrix.height * matrix.vertex_count))
+            loose = "" if strategy == "EXACT" else orthogonality(matrix, strategy, stabilize=False)
+            cells = (f"{left:.3f}", str(found.dimension), f"{seconds:.1f}", orthogonality(matrix, strategy), loose)
+            tables.row(name, strategy.lower().replace("_", " "), *cells)
+
+
+def orthogonality(matrix: AnimationMatrix, strategy: str, stabilize: bool = True) -> str:
+    basis = reduce_animation(matrix, REDUCTION_ERROR, strategy, stabilize=stabilize).basis
+    return f"{np.abs(basis.T @ basis - np.eye(basis.shape[1])).max():.1e}"
+
+
 def read(name: str) -> Animation:
     data = np.load(DATA / f"{name}.npz")
     return Animation(data["frames"], data["triangles"], name=name)
 
 
 # Further tables, by the name of --only.
-MORE = {"suggested": show_suggested, "residual-shapes": show_residual_shapes}
+MORE = {
+    "suggested": show_suggested,
+    "residual-shapes": show_residual_shapes,
+    "normals": show_normals,
+    "reductions": show_reductions,
+}
 
 
 if __name__ == "__main__":

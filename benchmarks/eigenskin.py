@@ -3,8 +3,8 @@
 
 The human rig of ../shared/data learns the shapes of dual quaternion skinning, a limb those of a soft body that Blender
 simulates. Errors, of shapes and in the last table of normals, are ‖what is left‖ / ‖what plain linear blending misses‖
-over all poses of a row. Seconds of the processor do not count other work on the machine; memory is the most that a
-process ever had.
+over all poses of a row. Processor time does not include other work on the machine. Memory is the peak of a
+process.
 """
 
 import argparse
@@ -28,12 +28,17 @@ from skinning_tools.core.eigenskin import (  # noqa: E402 (the checkout's)
     EigenSkinSettings,
     build_eigenskin,
     example_errors,
+    half_rotations,
     rest_displacements,
+    shell_turns,
 )
 
 MOST = 6
-UNSEEN_COMPONENTS = (1, 3, 5, 10)
+UNSEEN_COMPONENTS = (1, 3, 6, 10)
 NORMAL_COMPONENTS = (1, 3, 5)
+
+# Degrees: the range of the joints.
+REACH = 100.0
 
 # Figure 7: 0 to 5 eigendisplacements of the thumb's carpal-metacarpal joint.
 PAPER_THUMB = (1.0, 0.161, 0.160, 0.100, 0.098, 0.065)
@@ -43,16 +48,18 @@ SPREAD = "Ways take turns; other work on the machine shows in the spread."
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="builds that building is timed with")
-    parser.add_argument("--updates", type=int, default=400, help="updates that playing is timed with")
+    parser.add_argument("--runs", type=int, default=5, help="number of timed builds")
+    parser.add_argument("--updates", type=int, default=400, help="number of timed updates")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
-    parser.add_argument("--only", choices=["normals"], help="only this table; --write leaves the others as they are")
+    parser.add_argument("--only", choices=list(ALONE), help="only this table; --write leaves the others as they are")
     options = parser.parse_args()
     tables = Tables()
     if not options.only:
-        show_all_but_normals(tables, options)
+        show_all_but_those_alone(tables, options)
     if HUMAN.is_file():
-        show_normals(tables)
+        for name, show in ALONE.items():
+            if options.only in (None, name):
+                show(tables)
     if options.write and options.only:
         tables.replace(options.write)
     elif options.write:
@@ -61,10 +68,10 @@ def main() -> int:
     return 0
 
 
-def show_all_but_normals(tables: Tables, options: argparse.Namespace) -> None:
+def show_all_but_those_alone(tables: Tables, options: argparse.Namespace) -> None:
     blender = importlib.util.find_spec("bpy") is not None
     if not HUMAN.is_file():
-        print("The human rig is not beside the checkout (../shared/data).")
+        print("The human rig is not next to the checkout (../shared/data).")
     else:
         show_components(tables)
         show_unseen(tables)
@@ -85,8 +92,9 @@ def show_components(tables: Tables) -> None:
     tables.begin(
         "Error over components",
         f"One joint of the human rig at its examples: {steps} about one axis (elbow, knee: 6 examples) or each of "
-        "three (shoulder, hip: 18). Optimum: of the singular value decomposition of the whole mesh, with no threshold. "
-        "Rest pose: where components are added, which is what the decomposition makes least. In the pose: as seen. "
+        "three (shoulder, hip: 18). Optimum: the singular value decomposition of the whole mesh, without threshold. "
+        "Rest pose: the error where components are added, which the decomposition minimizes. In the pose: the visible "
+        "error. "
         "Last row: the paper's figure 7, a thumb with soft tissue.",
         *("joint", *map(str, range(MOST + 1))),
     )
@@ -108,7 +116,8 @@ def show_unseen(tables: Tables) -> None:
     tables.begin(
         "Unseen poses",
         "25 random poses of the same joints, up to ±100°, in the pose. A joint with three axes has examples about the "
-        "axes only, or also half-way between any two of them (9 axes, 54 examples).",
+        "axes only, or also half-way between any two of them (9 axes, 54 examples), or on two shells of angles over "
+        "the ball, as Pose Joints makes them.",
         *("joint and its examples", "poses", *(f"{count} comp." for count in UNSEEN_COMPONENTS)),
     )
     for label, name in (human.HINGES | human.BALLS).items():
@@ -119,8 +128,15 @@ def show_unseen(tables: Tables) -> None:
             nine = np.concatenate([axes, human.between(axes)])
             taught[f"{label}, {len(nine)} axes"] = nine
             poses = {"about the three": axes, "about any": human.random_directions()}
-        for row, used in taught.items():
-            examples = body.examples(human.turns_about(name, used))
+        turns = {row: human.turns_about(name, used) for row, used in taught.items()}
+        if len(axes) == 3:
+            reach = np.full(3, np.radians(REACH))
+            turns |= {
+                f"{label}, {count} over the ball": [(name, turn) for turn in shell_turns(count, -reach, reach)]
+                for count in (24, 40)
+            }
+        for row, posed in turns.items():
+            examples = body.examples(posed)
             models = [
                 build_eigenskin(body.rig, examples, EigenSkinSettings(components=count)) for count in UNSEEN_COMPONENTS
             ]
@@ -129,13 +145,46 @@ def show_unseen(tables: Tables) -> None:
                 tables.row(row, where, *ratios(example_errors(body.rig, unseen, model).relative for model in models))
 
 
+def show_half_rotations(tables: Tables) -> None:
+    body = human.Character.read()
+    tables.begin(
+        "Half-rotation bones",
+        "Joints at 25 unseen poses, as in *Unseen poses*, with and without a bone under the shape keys that takes half "
+        "of the joint's rotation: hinges with 6 examples, joints with three axes with 24 over the ball. 0 components: "
+        "the skin alone. All as a share of what plain linear blending without the bone misses.",
+        *("joint", "0 comp.", *(f"{count} comp." for count in UNSEEN_COMPONENTS)),
+    )
+    reach = np.full(3, np.radians(REACH))
+    for label, name in (human.HINGES | human.BALLS).items():
+        axes = trained_axes(body, label, name)
+        hinge = label in human.HINGES
+        taught = human.turns_about(name, axes) if hinge else [(name, turn) for turn in shell_turns(24, -reach, reach)]
+        directions = axes if hinge else human.random_directions()
+        examples, unseen = body.examples(taught), body.examples(human.unseen_turns(name, directions))
+        joint = body.rig.joint_names.index(name)
+        halves = half_rotations(body.rig, examples.rotations, [(body.rig.parents[joint], joint, body.heads[joint])])
+        most = body.rig.weights.shape[1]
+        for row, (rig, told), (_, met) in (
+            (label, (body.rig, examples), (body.rig, unseen)),
+            (f"{label}, with the bone", halves.applied(examples, most), halves.applied(unseen, most)),
+        ):
+            errors = [
+                example_errors(rig, met, build_eigenskin(rig, told, EigenSkinSettings(components=count)))
+                for count in UNSEEN_COMPONENTS
+            ]
+            if row == label:
+                plain = np.linalg.norm(errors[0].before)
+            left = [errors[0].before, *(error.after for error in errors)]
+            tables.row(row, *ratios(np.linalg.norm(left, axis=1) / plain))
+
+
 def show_tissue(tables: Tables) -> None:
     tables.begin(
         "Soft tissue",
         "A limb whose soft body Blender simulates, ±22°, ±44°, ±66° about one axis (6 examples by Pose Joints and Add "
-        "Frames) or each of three (18). Unseen: 25 other poses about the same axes, simulated too, as Blender shows "
-        "the corrected mesh there. Last rows: bent up to 120° in steps of 20°, on which way the inner side folds all "
-        "at once near 80°; no interpolation of the pose follows such a jump.",
+        "Frames) or each of three (18). Unseen: 25 other simulated poses about the same axes, compared with the "
+        "corrected mesh in Blender. Last rows: bent up to 120° in steps of 20°. Near 80° the inner side folds "
+        "suddenly; no interpolation of the pose follows such a jump.",
         *("joint", *map(str, range(MOST + 1))),
     )
     for name, count, seen, unseen in in_own_process(tissue, MOST):
@@ -147,14 +196,14 @@ def show_building(tables: Tables, runs: int) -> None:
     stages, what = in_own_process(build_stages, runs)
     tables.begin(
         "Building",
-        f"Human rig in Blender: {what}. Medians of {runs} builds; the last row is a build of its own.",
-        *("stage", "seconds", "on the wall"),
+        f"Human rig in Blender: {what}. Medians of {runs} builds; the last row is a separate build.",
+        *("stage", "seconds", "wall time"),
     )
     for name, processor, wall in stages:
         tables.row(name, f"{np.median(processor):.2f}", f"{np.median(wall):.2f}")
     before, after = in_own_process(peak_of_examples), in_own_process(peak_of_build)
     tables.note(
-        f"Peak of memory: {after:.0f} MB, of which {before:.0f} MB are Blender with the rig and the stored examples."
+        f"Peak memory: {after:.0f} MB, of which {before:.0f} MB for Blender with the rig and the stored examples."
     )
 
 
@@ -162,9 +211,10 @@ def show_playing(tables: Tables, repeats: int) -> None:
     rows, what = in_own_process(updates, repeats)
     tables.begin(
         "Playing",
-        f"Milliseconds of an update in which all joints turn. {what}, each with 3 components from 6 examples. {SPREAD} "
-        "Least, median and 90 % are on the wall.",
-        *("joints and what plays", "drivers", "least", "median", "90 % below", "processor"),
+        f"Milliseconds for an update in which all joints rotate. {what}, each with 3 components from 6 examples. "
+        f"{SPREAD} "
+        "Minimum, median and 90 % are wall time.",
+        *("joints and what plays", "drivers", "minimum", "median", "90 % below", "processor"),
     )
     medians = {}
     for joints, name, count, wall, processor in rows:
@@ -177,18 +227,16 @@ def show_playing(tables: Tables, repeats: int) -> None:
         for joints in ("hinges", "balls")
         for costs in [medians[joints, "shape keys and drivers"] - medians[joints, "shape keys alone"]]
     ]
-    tables.note(
-        f"The drivers by themselves, on the wall and of the processor: {', '.join(costs)} (medians' difference)."
-    )
+    tables.note(f"The drivers alone, wall time and processor time: {', '.join(costs)} (difference of the medians).")
 
 
 def show_sizes(tables: Tables) -> None:
     rows = in_own_process(sizes)
     tables.begin(
         "Memory",
-        "Human rig, 20 joints with 6 examples and 3 components each, single precision: of the support's own vertices, "
-        "as an engine may keep them (12 bytes a vertex and component), and as Blender's shape keys, which hold all "
-        "vertices. Both sides of the body are alike.",
+        "Human rig, 20 joints with 6 examples and 3 components each, single precision: for the vertices of the "
+        "supports only, as an engine may store them (12 bytes for each vertex and component), and as Blender's shape "
+        "keys, which store all vertices. Both sides of the body are alike.",
         *("joint", "vertices", "keys", "kB, support", "kB, shape keys"),
     )
     total = np.zeros(4)
@@ -200,8 +248,8 @@ def show_sizes(tables: Tables) -> None:
     tables.row("all 20", "–", f"{total[1]:.0f}", *(f"{size:.1f}" for size in total[2:]))
     whole = rows[0][-1]
     tables.note(
-        f"{1000 * total[2] / whole:.0f} bytes for each of the {whole:,} vertices, on average, where only supports are "
-        f"kept; {1000 * total[3] / whole:.0f} as shape keys."
+        f"{1000 * total[2] / whole:.0f} bytes for each of the {whole:,} vertices, on average, if only supports are "
+        f"stored; {1000 * total[3] / whole:.0f} as shape keys."
     )
 
 
@@ -209,9 +257,9 @@ def show_layouts(tables: Tables, repeats: int) -> None:
     rows, what = in_own_process(driver_layouts, repeats)
     tables.begin(
         "Ways to write the drivers",
-        f"Milliseconds that the drivers add to an update, medians. {what}. Kept: where values between bones and shape "
-        "keys are.",
-        *("joints and layout", "kept on", "drivers", "on the wall", "processor"),
+        f"Milliseconds that the drivers add to an update, medians. {what}. Kept: where the intermediate values are "
+        "stored.",
+        *("joints and layout", "kept on", "drivers", "wall time", "processor"),
     )
     for joints, layout, where, count, wall, processor in rows:
         if layout == "used" or where == rows[0][2]:
@@ -219,8 +267,8 @@ def show_layouts(tables: Tables, repeats: int) -> None:
     rows, what = in_own_process(shape_key_costs, repeats)
     tables.begin(
         "Shape keys without drivers",
-        f"Milliseconds that they add to an update, medians. {what}.",
-        *("values", "on the wall", "processor"),
+        f"Milliseconds that the shape keys add to an update, medians. {what}.",
+        *("values", "wall time", "processor"),
     )
     for name, wall, processor in rows:
         tables.row(name, *map(milliseconds, (wall, processor)))
@@ -231,8 +279,8 @@ def show_normals(tables: Tables) -> None:
     surface = vertex_normals(body.rig.rest, body.triangles)
     tables.begin(
         "Normals",
-        "What is left of the normals' corrections in the rest pose, over the whole mesh, with so many components. "
-        "Joints and examples are those of *Error over components*. Optimum: of the singular value decomposition of the "
+        "Remaining error of the normals' corrections in the rest pose, over the whole mesh, by number of components. "
+        "Joints and examples as in *Error over components*. Optimum: the singular value decomposition of the "
         "corrections themselves. As built: the attributes, one for each component of the displacements.",
         *("joint", *map(str, NORMAL_COMPONENTS)),
     )
@@ -254,7 +302,7 @@ def show_normals(tables: Tables) -> None:
 
 
 def normal_corrections(rig, examples, surface) -> np.ndarray:
-    """(E, N, 3) what is to be added to the rest pose's normals ``surface`` (N, 3)."""
+    """(E, N, 3) the offsets from the rest pose's normals ``surface`` (N, 3)."""
     found = rest_displacements(
         *(rig.rest, rig.bones, rig.weights, examples.matrices, examples.shapes), examples.normals, surface
     )
@@ -262,11 +310,15 @@ def normal_corrections(rig, examples, surface) -> np.ndarray:
 
 
 def stored_normals(model, examples) -> np.ndarray:
-    """(E, N, 3) what the model's only support adds to them."""
+    """(E, N, 3) the offsets by the model's only support."""
     (support,) = model.supports
     added = np.zeros((len(examples.shapes), len(support.mask), 3))
     added[:, support.vertices] = np.tensordot(model.values(examples.rotations), support.normal_components, axes=1)
     return added
+
+
+# By the name for --only.
+ALONE = {"half-rotation": show_half_rotations, "normals": show_normals}
 
 
 def trained_axes(body: human.Character, label: str, name: str) -> np.ndarray:

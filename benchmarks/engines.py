@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What exported results lose on their way into other programs: glTF, FBX and USD, read by three.js and by Blender.
+"""The loss of exported results in other programs: glTF, FBX and USD, read by three.js, Babylon.js, Godot and Blender.
 
 Every vertex at every frame is compared with Blender's own evaluation of the rig that was exported. Needs what
-tests/engines needs (Chromium, three.js), and the animations of ../shared/data.
+tests/engines needs (Chromium, three.js, Babylon.js, Godot), and the animations of ../shared/data.
 """
 
 import argparse
@@ -26,12 +26,14 @@ from _tables import Tables  # noqa: E402 (beside this file)
 
 import skinning_tools  # noqa: E402 (checkout's)
 from tests.blender import moving_meshes, scenes, skinned_meshes  # noqa: E402 (checkout's)
-from tests.engines import formats, samples, three_player  # noqa: E402 (checkout's)
+from tests.engines import formats, godot_player, node_programs, samples, three_player  # noqa: E402 (checkout's)
 
 # FBX has centimeters, which three.js leaves as they are.
 UNITS = {"glb": 1.0, "fbx": 100.0, "usdc": 1.0}
 WAYS = (
     ("glTF, three.js", "glb", "three"),
+    ("glTF, Babylon.js", "glb", "babylon"),
+    ("glTF, Godot", "glb", "godot"),
     ("glTF, Blender", "glb", "blender"),
     ("FBX, three.js", "fbx", "three"),
     ("FBX, Blender", "fbx", "blender"),
@@ -90,7 +92,7 @@ class Distance:
         return cls(float(np.sqrt(np.mean(np.square(distances)))), float(distances.max()))
 
     def __str__(self) -> str:
-        # What single precision makes of a chain of bones is as good as nothing.
+        # Errors of single precision in a chain of bones are negligible.
         return "< 0.001" if self.largest < 0.001 else f"{shown(self.root_mean_square)} / {shown(self.largest)}"
 
 
@@ -102,13 +104,14 @@ def shown(value: float) -> str:
 
 
 class Bench:
-    """Makes samples, writes files into a folder, and has them read."""
+    """Makes samples, writes files into a folder, and reads them."""
 
     def __init__(self, player: three_player.Player, folder: Path):
         self.player, self.folder = player, folder
+        self.versions: dict[str, str] = {}
 
     def sequence(self, name: str, **given) -> tuple[Rig, Distance]:
-        """A conversion of an animation of ../shared/data or of cloth, and how far it is from it."""
+        """A conversion of an animation of ../shared/data or of cloth, and its error."""
         animation = _sequences.read(_sequences.path(name), name)
         frames = np.ascontiguousarray(animation.frames[:FRAMES])
         if name == "horse_gallop":  # which has Y up
@@ -125,9 +128,15 @@ class Bench:
         return formats.export(rig.ob, self.folder / f"{name}.{ending}", **settings)
 
     def distance(self, rig: Rig, path: Path, reader: str) -> Distance:
-        """How far the mesh is from where it should be. Blender as the reader leaves another scene."""
+        """The errors of the mesh. Blender as the reader leaves another scene."""
         if reader == "three":
             _, found, vertices = self.in_three(rig, path, np.arange(len(rig.expected)))
+        elif reader == "babylon":
+            times = (rig.start + np.arange(len(rig.expected))) / rig.fps
+            found, vertices, _ = node_programs.play(path, times)
+        elif reader == "godot":
+            times = (rig.start + np.arange(len(rig.expected))) / rig.fps
+            found, vertices, _ = godot_player.play(path, times, rig.fps)
         else:
             ob = formats.reimport(path, rig.fps, new_fbx=reader == "new")
             found = formats.played(ob, formats.first_frame(ob), len(rig.expected))
@@ -155,7 +164,7 @@ def main() -> int:
         "--picture", type=Path, metavar="FILE", help="write a picture of Blender's and three.js's horse"
     )
     options = parser.parse_args()
-    reason = three_player.missing()
+    reason = three_player.missing() or node_programs.missing() or godot_player.missing()
     if reason:
         print(f"Nothing is measured: {reason}.")
         return 1
@@ -173,7 +182,9 @@ def main() -> int:
             _engines_picture.draw(options.picture, bench, rig)
     if options.write:
         command = "`python3 build.py bench engines --write docs/engines_figures.md`"
-        versions = f"Blender {bpy.app.version_string}, three.js r{bench.three}"
+        versions = "Blender {}, three.js {three}, Babylon.js {babylon}, Godot {godot}".format(
+            bpy.app.version_string, **bench.versions
+        )
         tables.write(options.write, "Exported results in figures", f"Made by {command}: {versions}.")
     return 0
 
@@ -181,9 +192,9 @@ def main() -> int:
 def show_ways(tables: Tables, bench: Bench) -> None:
     ways = [way for way in WAYS if way[2] != "new" or bpy.app.version >= (4, 5, 0)]
     tables.begin(
-        "What is lost on the way",
+        "Export error",
         f"Exported with the settings of [engines](engines.md). {NUMBERS} Conversion: how far the result is from its "
-        "source in Blender. Formats and readers: how far they are from the result in Blender, without influences of up "
+        "source in Blender. Formats and readers: how far each is from the result in Blender, without influences of up "
         "to 0.0001. Horse: horse_gallop; "
         f"flag: the first {FRAMES} frames of the cloth; {BONES} bones each. Limb: EigenSkin corrections as keyframes.",
         *("", "conversion", *(label for label, _, _ in ways)),
@@ -244,7 +255,10 @@ def show_settings(tables: Tables, bench: Bench) -> None:
     labels = ["glTF, as recommended, half-way between frames", *(change[0] for change in changes), *others]
     for label, *cells in zip(labels, *columns, strict=True):
         tables.row(label, *map(str, cells))
-    tables.note("Half-way between frames: as Blender shows it there. Engines show such moments more often than frames.")
+    tables.note(
+        "Half-way between frames: compared with Blender at the same moment. Engines show such moments more often than "
+        "frames."
+    )
 
 
 def _between(bench: Bench, rig: Rig, path: Path) -> Distance:
@@ -258,11 +272,12 @@ def _converted_otherwise(bench: Bench, **given) -> Distance:
 
 
 def show_travellers(tables: Tables, bench: Bench) -> None:
-    """What else is in the files, as their readers find it."""
+    """Further content of the files, as read."""
     tables.begin(
-        "What else travels",
-        "Bones, shape keys and the attributes of centers of rotation that a reader finds: of the horse with 30 Affine "
-        "bones and 10 residual shapes, and of a tube with centers that were prepared for export.",
+        "Bones, shape keys and attributes",
+        "What a reader finds: bones, shape keys and the attributes of centers of rotation, for the horse with 30 "
+        "Affine "
+        "bones and 10 residual shapes, and for a tube with centers prepared for export.",
         *("", "bones", "shape keys", "_COR", "rotation_center"),
     )
     horse, _ = bench.sequence("horse_gallop", bone_kind="AFFINE", residual_shapes=10)
@@ -276,9 +291,17 @@ def show_travellers(tables: Tables, bench: Bench) -> None:
             continue
         if reader == "three":
             facts = bench.player.play(horses[ending], [0]).facts
-            bench.three = facts["three"]
+            bench.versions[reader] = "r" + facts["three"]
             bones, shapes = facts["bones"], facts["morphs"]
             attributes = {name.upper() for name in bench.player.play(tubes[ending], [0]).facts["attributes"]}
+        elif reader in ("babylon", "godot"):
+            # They keep no attributes that they do not know.
+            if reader == "babylon":
+                _, _, facts = node_programs.play(horses[ending], [0])
+            else:
+                _, _, facts = godot_player.play(horses[ending], [0], horse.fps)
+            bench.versions[reader] = facts["version"]
+            bones, shapes, attributes = facts["bones"], facts["morphs"], set()
         else:
             ob = formats.reimport(horses[ending], horse.fps, new_fbx=reader == "new")
             bones = len(ob.find_armature().data.bones)

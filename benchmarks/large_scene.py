@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long all panels and all polls take in a scene with thousands of other objects, in every mode.
+"""The time of all panels and all polls in a scene with thousands of other objects, in every mode.
 
 A layout that draws nothing stands in for Blender's, so that the time is the extension's own. Milliseconds of the
 processor, the least of several runs: with everything as it was at the last redraw, and after a change of the scene, as
@@ -25,7 +25,7 @@ from tests.reliability import paper_layout, walk  # noqa: E402
 
 
 class _Blank(paper_layout.PaperLayout):
-    """Takes all, and checks nothing: that would take longer than the panels."""
+    """A layout that accepts all calls and checks nothing, which would take longer than the panels."""
 
     def _nothing(self, *_, **__) -> None:
         pass
@@ -40,8 +40,8 @@ class _Blank(paper_layout.PaperLayout):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--objects", type=int, default=3000, help="how many others (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=15, help="of which the fastest counts (default: %(default)s)")
+    parser.add_argument("--objects", type=int, default=3000, help="number of other objects (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=15, help="runs, of which the fastest counts (default: %(default)s)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     options = parser.parse_args()
     skinning_tools.register()
@@ -49,14 +49,14 @@ def main() -> int:
     crowded_scenes.character()
     with tempfile.TemporaryDirectory() as folder:
         crowded_scenes.add_crowd(options.objects, Path(folder) / "crowd.blend")
-    # The method whose panel has most to look for.
+    # The method whose panel searches most.
     bpy.context.scene.skinning_bind.method = "CONTAINMENT"
     tables = Tables(first=28)
     kinds = ", ".join(crowded_scenes.KINDS)
     tables.begin(
         f"{options.objects:,} other objects",
         f"Milliseconds of all panels and of all polls. The others are in equal parts: {kinds}.",
-        *("active", "panels", "after a change", "anew", "polls", "after a change", "anew"),
+        *("active", "panels", "after a change", "uncached", "polls", "after a change", "uncached"),
     )
     for name, mode in crowded_scenes.STATES:
         crowded_scenes.enter(name, mode)
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def _milliseconds(call, runs: int) -> list[float]:
-    """As before, after a change, anew."""
+    """With remembered look-ups, after a change, and without remembered look-ups."""
     look_ups._has_redraws = lambda: True
     call()
     found = [_least(call, runs, lambda: None), _least(call, runs, look_ups._forget)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bad luck in thousands: properties of core, damaged files, random walks, many conversions, disks, files in the way.
+"""Thousands of adverse cases: properties of core, damaged files, random walks, many conversions, disks, existing files.
 
 What the suite tries a little of (tests/core/test_properties.py, tests/blender/test_reliability.py), with the same
 seeds on, and the suite's properties of single steps with other inputs than it has. What fails is printed with its
@@ -38,7 +38,7 @@ WALKS, CONVERSIONS = 200, 200
 PATIENCE = 300.0
 CONVERT = ["convert", "--object", "Flag", "--bones", "4", "--iterations", "1", "--quiet", "--input", "shot.blend"]
 CURVE = ["--target-error", "5", "--curve", "disk/curve.png"]
-# What, arguments of the command line, the disk, and a file that is there before.
+# Label, arguments of the command line, the disk, and an existing file.
 DISKS = (
     ("result", ["--output", "disk/out.blend", "--report", "report.json"], "out.blend"),
     ("report", ["--output", "out.blend", "--report", "disk/report.json"], ""),
@@ -47,19 +47,19 @@ DISKS = (
 WAYS = {
     "deleted": "deleted before the next",
     "undone": "undone before the next",
-    "refused": "stopped in the midst, or deleted",
-    "new_files": "in a file that is opened anew",
+    "refused": "stopped halfway, or deleted",
+    "new_files": "in a reopened file",
     "kept": "all kept",
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--share", type=float, default=1.0, help="of all inputs (default: %(default)s)")
-    parser.add_argument("--first-seed", type=int, default=0, help="inputs are made from the seeds from here on")
+    parser.add_argument("--share", type=float, default=1.0, help="fraction of all inputs (default: %(default)s)")
+    parser.add_argument("--first-seed", type=int, default=0, help="the first seed for the inputs")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     parser.add_argument("--only", choices=SECTIONS, help="only this section; --write leaves the others as they are")
-    parser.add_argument("--replay", type=Path, metavar="STEPS.json", help="only run this sequence, and make it shorter")
+    parser.add_argument("--replay", type=Path, metavar="STEPS.json", help="only run these steps, and shorten them")
     options = parser.parse_args()
     if options.replay:
         return replay(options.replay)
@@ -89,14 +89,14 @@ def _head(first_seed: int, failures: int) -> str:
     code = "import bpy; print(bpy.app.version_string)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split("\n")[0]
     return (
-        f"How often the extension was tried with bad luck, and how often it failed: {failures} times in what follows. "
-        f"Blender {said}, Python {sys.version.split()[0]}, numpy {np.__version__}; every input is made from its seed, "
-        f"{first_seed} and up, and so is the same in every run, though Blender does not crash on the same every time. "
-        "A failure is anything but a right result or a message "
-        "that says what is wrong and what to do: another exception, figures that are not those of the result, "
-        "a file that is not whole taken for one that is, data-blocks left behind, a scene that an undo does not bring "
-        "back. Where Blender itself crashes on what is damaged, before the extension sees any of it, that is counted "
-        "apart. The suite tries the first seeds of all. Made by "
+        f"How the extension behaves with damaged files, random operations and full disks: {failures} failures in "
+        f"all tests below. Blender {said}, Python {sys.version.split()[0]}, numpy {np.__version__}. Seeds from "
+        f"{first_seed} on make the inputs, so they are the same in every run; Blender's own crashes on the same "
+        "input vary. A failure is any outcome except a correct result or a message that says what is wrong and "
+        "what to do: another exception, wrong figures, a damaged file taken for a complete one, data-blocks left "
+        "behind, an undo that does not restore the scene. If Blender itself crashes on damaged data before the "
+        "extension sees any of it, this is counted separately. The test suite tries the first seeds of each "
+        "table. Made by "
         "`python3 build.py bench reliability --write docs/reliability.md`."
     )
 
@@ -104,8 +104,8 @@ def _head(first_seed: int, failures: int) -> str:
 def show_properties(tables: Tables, seeds: _Seeds) -> int:
     tables.begin(
         "Properties of core",
-        "Animations, meshes, skeletons and weights of all sorts: lines, planes, lumps, torn and doubled ones, from "
-        "micrometers to kilometers, far from the origin, bones without length, matrices that mirror or vanish.",
+        "Animations, meshes, skeletons and weights of all kinds: lines, planes, lumps, torn and doubled meshes, from "
+        "micrometers to kilometers, far from the origin, bones without length, mirroring and singular matrices.",
         *("property", "inputs", "failures"),
     )
     warnings.filterwarnings("error", category=RuntimeWarning, module="skinning_tools")
@@ -128,7 +128,7 @@ def show_properties(tables: Tables, seeds: _Seeds) -> int:
 
 
 def suite_fails(seed: int) -> bool:
-    """Whether the suite's properties do not hold with the inputs of a seed; what fails is printed."""
+    """Whether the suite's properties fail with the inputs of a seed; prints failures."""
     command = [sys.executable, "-m", "pytest", "tests/core", "-m", "hypothesis", "-q", f"--hypothesis-seed={seed}"]
     came = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if came.returncode:
@@ -139,9 +139,10 @@ def suite_fails(seed: int) -> bool:
 def show_readers(tables: Tables, seeds: _Seeds) -> int:
     tables.begin(
         "Damaged files",
-        "Cut, bits turned over, numbers in the head or anywhere replaced by zero, negative, huge ones or none, blocks "
-        "of zeros, parts twice, other files and folders in their place; point caches also changed while they are read. "
-        "Each is converted. Of point caches a second reader, by the format's description, knows what is right.",
+        "Files that are cut short, with flipped bits, with numbers in the header or elsewhere replaced by zero, "
+        "negative or huge ones or NaN, with blocks of zeros or repeated parts, or replaced by other files and folders; "
+        "point caches that also change while they are read. Each is converted. For point caches, a second reader "
+        "written from the format's description checks the result.",
         *("format", "inputs", "converted", "refused", "Blender crashed", "failures"),
     )
     total = 0
@@ -155,7 +156,7 @@ def show_readers(tables: Tables, seeds: _Seeds) -> int:
 
 
 def _kind(result: dict) -> str:
-    """What a result counts as; a failure is printed."""
+    """The category of a result; prints failures."""
     if result["outcome"] in ("converted", "refused", "held", "done"):
         return result["outcome"]
     if result["outcome"] in (children.CRASHED, children.HUNG) and children.is_of_blender(result["where"]):
@@ -167,10 +168,10 @@ def _kind(result: dict) -> str:
 def show_walks(tables: Tables, seeds: _Seeds) -> int:
     tables.begin(
         "Random walks",
-        "Fourteen steps each from one of seven scenes: any operator whose poll allows it with settings of all sorts, "
-        "edits of users between them (objects, modifiers, groups, bones and keys deleted or renamed, the extension's "
-        "notes overwritten, modes, frames), undo and redo. After each step: nothing changed where it was refused, "
-        "nothing that nobody uses, no NaN, all after an undo as before, every panel drawn.",
+        "Fourteen steps each from one of seven scenes: any operator whose poll allows it, with settings of all kinds; "
+        "edits that users make (objects, modifiers, groups, bones and keys deleted or renamed, the extension's stored "
+        "data overwritten, modes, frames); undo and redo. Checked after each step: a refused operator changed nothing, "
+        "no unused data-blocks, no NaN, an undo restored everything, every panel draws.",
         *("walks", "operators done", "refused", "undo and redo", "Blender crashed", "failures"),
     )
     results = list(children.tried("tests.reliability.walk:walk", seeds.of(WALKS), PATIENCE))
@@ -188,8 +189,8 @@ def show_memory(tables: Tables, seeds: _Seeds) -> int:
     count = seeds.count(CONVERSIONS)
     tables.begin(
         f"{count} conversions in one process",
-        "1,200 vertices, 24 frames. MB in memory, and data-blocks in the file, after so many conversions. Results that "
-        "are kept take room: each is a mesh, an armature and an action.",
+        "1,200 vertices, 24 frames. MB in memory, and data-blocks in the file, by number of conversions. Kept results "
+        "take memory: each is a mesh, an armature and an action.",
         *("results", "MB after 1", "after 20", f"after {count}", "most", "blocks after 20", f"after {count}"),
     )
     failures = 0
@@ -206,7 +207,7 @@ def show_memory(tables: Tables, seeds: _Seeds) -> int:
 
 
 def show_files(tables: Tables, seeds: _Seeds) -> int:
-    """All of them, whatever the share."""
+    """Run all of them, ignoring the share."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_") as folder:
         path = Path(folder) / "results.json"
         command = [sys.executable, "-m", "tests.reliability.file_roles", str(path)]
@@ -216,12 +217,12 @@ def show_files(tables: Tables, seeds: _Seeds) -> int:
     options = {each["place"] for each in results if " --" in each["place"]}
     tables.begin(
         "Files in the place of others",
-        "Every way to name a file that is written, against what may be there already, each as it is, relative, as a "
+        "Every way to name a file to write, against every kind of existing file, each by its path, a relative path, a "
         "link, a link to a link, a hard link and through a linked folder. The whole folder is compared before and "
-        f"after. Besides, all {len(options)} options of the subcommands that name a file to write, against inputs, "
+        f"after. In addition, all {len(options)} options of the subcommands that name a file to write, against inputs, "
         "libraries and files of other programs. The rule: [What is replaced](command_line.md#what-is-replaced). "
-        "Where two words stand, the second is with `--overwrite`.",
-        *("in the place", *places, "tried", "failures"),
+        "If there are two words, the second is with `--overwrite`.",
+        *("existing file", *places, "tried", "failures"),
     )
     for role in dict.fromkeys(each["role"] for each in results):
         of_role = [each for each in results if each["role"] == role]
@@ -242,9 +243,9 @@ def show_disks(tables: Tables, seeds: _Seeds) -> int:
         return 0
     tables.begin(
         "Disks",
-        "The command line on real disks that are full or read-only, with an older file in the place. Exit codes: "
+        "The command line on real disks that are full or read-only, with an older file of the same name. Exit codes: "
         "[command line](command_line.md).",
-        *("what for", "disk", "exit code", "older file", "left in part", "says why"),
+        *("file", "disk", "exit code", "older file", "incomplete file", "says why"),
     )
     failures = 0
     with tempfile.TemporaryDirectory(prefix="skinning_tools_") as folder:
@@ -280,7 +281,7 @@ SECTIONS = {
 
 
 def replay(path: Path) -> int:
-    """Run a walk's steps, and print the shortest sequence that breaks in the same way."""
+    """Run a walk's steps, and print the shortest sequence that fails in the same way."""
     from tests.reliability import walk
 
     steps = json.loads(path.read_text())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shape, memory, time and exactness of center-of-rotation skinning, beside the evaluation of 2019.
+"""Shape, memory, time and exactness of center-of-rotation skinning, compared with the evaluation of 2019.
 
 The evaluation's cuboid, twisted and bent: the volume that each method keeps, and how far it bulges. Memory for each
 bone and vertex as in its section 5.2.2. Frames per second in Blender. The bake of the human rig of ../shared/data
@@ -38,7 +38,7 @@ FLOATS = {"LBS": (16, 0), "DQS": (8, 0), "CRS": (20, 3)}
 # Vertices and bones, table 2 of the evaluation.
 PAPER_MESHES = {"cuboid": (16_800, 5), "wolf": (1_291, 30), "raptor": (15_005, 79)}
 
-PLAYBACK_COLUMNS = ("vertices", "least ms", "median ms", "90 % below", "frames per second")
+PLAYBACK_COLUMNS = ("vertices", "minimum ms", "median ms", "90 % below", "frames per second")
 SPREAD = "Methods take turns; other work on the machine shows in the spread. Frames per second are of the median."
 
 
@@ -46,7 +46,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="vertices of the growth table")
     parser.add_argument("--skip-variants", action="store_true", help="only ours: the variants take minutes")
-    parser.add_argument("--frames", type=int, default=200, help="updates that playback is timed with")
+    parser.add_argument("--frames", type=int, default=200, help="number of timed updates")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     options = parser.parse_args()
     tables = Tables()
@@ -54,7 +54,7 @@ def main() -> int:
     show_memory(tables)
     show_playback(tables, options.frames)
     if not HUMAN.is_file():
-        print("The human rig is not beside the checkout (../shared/data).")
+        print("The human rig is not next to the checkout (../shared/data).")
     elif not options.skip_variants:
         show_variants(tables)
     show_bakes(tables, options.sizes)
@@ -67,8 +67,8 @@ def main() -> int:
 def show_shapes(tables: Tables) -> None:
     tables.begin(
         "Cuboid of the evaluation",
-        "Three bones in a row, smooth weights. Volume and waist (the ring at the twisted joint) in per cent of the "
-        "rest pose; bulge: how far the outside of the bend stands out of a bar of constant width, in per cent of that.",
+        "Three bones in a row, smooth weights. Volume and waist (the ring at the twisted joint) in percent of the rest "
+        "pose; bulge: how far the outside of the bend exceeds a bar of constant width, in percent of the width.",
         *("pose", "method", "volume", "waist", "bulge"),
     )
     for name, twist, bend in (
@@ -89,7 +89,7 @@ def show_memory(tables: Tables) -> None:
         meshes["human rig"] = len(rest), len(np.load(HUMAN)["bone_names"])
     tables.begin(
         "Memory on the GPU",
-        "Section 5.2.2 of the evaluation: what each method needs for bones and, beyond positions and weights, for "
+        "Section 5.2.2 of the evaluation: memory of each method for bones and, beyond positions and weights, for "
         "vertices; single precision, in kB. The first three meshes are the evaluation's.",
         *("method", "floats per bone", "floats per vertex", *meshes),
     )
@@ -105,7 +105,7 @@ def show_playback(tables: Tables, frames: int) -> None:
     shown, what, missing = in_own_process(play_modifiers, frames)
     tables.begin(
         "Playback by modifiers",
-        f"{what}: a frame's evaluation, the animation of the bones included. {SPREAD}",
+        f"{what}: evaluation of a frame, including the animation of the bones. {SPREAD}",
         *("modifier", *PLAYBACK_COLUMNS),
     )
     for row in shown:
@@ -127,8 +127,8 @@ def show_playback(tables: Tables, frames: int) -> None:
     tables.note(memory)
     if "llvmpipe" in what:
         tables.note(
-            "A renderer without a GPU may work out the branches of all methods for every vertex, and spends most of "
-            "its time on pixels: this does not rank the methods on a real GPU."
+            "A software renderer may evaluate all methods for every vertex, and spends most of its time on pixels: "
+            "these figures do not rank the methods on a real GPU."
         )
 
 
@@ -153,9 +153,9 @@ def draw_overlay(frames: int):
 def show_variants(tables: Tables) -> None:
     tables.begin(
         "Bake of the human rig, whole faces",
-        "The evaluation's variants and ours on the same task; the error is the largest distance from the naive sum, as "
-        "a share of the diagonal. Seconds of the processor are left out where several processes share the work.",
-        *("variant", "seconds", "on the wall", "error / diagonal"),
+        "The evaluation's variants and ours on the same task; the error is the largest distance from the naive sum, "
+        "divided by the diagonal. Processor time is left out where several processes share the work.",
+        *("variant", "seconds", "wall time", "error / diagonal"),
     )
     for row in in_own_process(compare):
         tables.row(*row)
@@ -164,7 +164,7 @@ def show_variants(tables: Tables) -> None:
 def show_bakes(tables: Tables, sizes) -> None:
     tables.begin(
         "Bake with subdivision 0.1",
-        f"{BONES} bones and {INFLUENCES} influences but for the human rig (163 and 9); MB are the process' peak.",
+        f"{BONES} bones and {INFLUENCES} influences, except for the human rig (163 and 9). MB: peak of the process.",
         *("mesh", "vertices", "triangles", "seconds", "MB"),
     )
     shapes = [("human rig", 0)] if HUMAN.is_file() else []

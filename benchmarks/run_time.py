@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long conversions take, and how far off the panel's estimate is: the seconds in skinning_tools/core/run_time.py.
+"""The time of conversions, and the error of the panel's estimate, which is in skinning_tools/core/run_time.py.
 
 Whole conversions in Blender of the captured sequences, of cloth that is simulated while it is read and of tubes of
 several sizes, each in a process of its own, with settings that vary. Seconds are of the processor, so that other work
-on the machine does not count; with two cores or more the wall clock shows less of the solve. Each stage's seconds for
-one of each of its terms are fitted to what was measured, no term below zero, and all runs count by ratio, not by
-difference. To tell how good the estimate is for what it has not seen, each sequence is also foretold by a fit to all
-the others.
+on the machine does not count; with two cores or more the wall clock shows less of the solve.
 """
 
 import argparse
@@ -17,7 +14,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import nnls
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
@@ -29,9 +25,9 @@ from _tables import Tables  # noqa: E402
 from scale import moving  # noqa: E402
 
 from skinning_tools.core.decomposition import Settings  # noqa: E402 (the checkout's)
-from skinning_tools.core.run_time import SECONDS, TARGET_FACTOR, Work  # noqa: E402
+from skinning_tools.core.run_time import Work, stage_seconds  # noqa: E402
 
-# Stages by the first word of what the progress says.
+# Stages by the first word of the progress text.
 STAGES = {"Reading": "read", "Solving": "solve", "Writing": "write", "Reducing": "reduce", "Measuring": "measure"}
 SEQUENCES = (
     "elastic_cow",
@@ -59,17 +55,18 @@ VARIANTS = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sequences", nargs="+", default=list(SEQUENCES), help="a file, 'cloth N' or 'tube N F'")
-    parser.add_argument("--runs", type=Path, metavar="FILE", help="keep the measurements there, and take up those kept")
+    parser.add_argument(
+        "--runs", type=Path, metavar="FILE", help="store measurements in this file, and reuse stored ones"
+    )
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     options = parser.parse_args()
     runs = measured(options.sequences, options.runs)
     tables = Tables(first=16)
-    fits = show_fit(tables, runs)
-    print("\nSECONDS =", json.dumps(fits, indent=4))
+    show(tables, runs)
     if options.write:
         command = "`python3 build.py bench run-time --write docs/run_time_figures.md`"
-        text = f"Whole conversions in Blender, seconds of the processor. Made by {command}."
-        tables.write(options.write, "How long a conversion takes, and how well that is foretold", text)
+        text = f"Whole conversions in Blender, processor time in seconds. Made by {command}."
+        tables.write(options.write, "How long a conversion takes, and how good the estimate is", text)
     return 0
 
 
@@ -87,84 +84,29 @@ def measured(sequences, file: Path | None) -> list[dict]:
     return runs
 
 
-def show_fit(tables: Tables, runs: list[dict]) -> dict:
-    """The seconds of all terms by a fit to all runs."""
-    everything = fitted(runs)
+def show(tables: Tables, runs: list[dict]) -> None:
     tables.begin(
         "Estimate over what it took",
-        "Measured: seconds of all stages together. Ratios: the estimate over that, with the seconds that are in use, "
-        "and foretold by a fit that has not seen the sequence.",
-        *("sequence", "bones", "kind", "other", "measured", "in use", "foretold"),
+        "Measured: seconds of all stages together. Ratio: the estimate over that; its constants were chosen by these "
+        "runs.",
+        *("sequence", "bones", "kind", "other", "measured", "ratio"),
     )
-    ratios: dict[str, list[float]] = {"in use": [], "foretold": []}
-    for name in dict.fromkeys(run["name"] for run in runs):
-        unseen = fitted([run for run in runs if run["name"] != name])
-        for run in (run for run in runs if run["name"] == name):
-            total = sum(run["seconds"].values())
-            both = [expected(run, seconds) / total for seconds in (SECONDS, unseen)]
-            for kind, ratio in zip(ratios, both, strict=True):
-                ratios[kind].append(ratio)
-            settings = Settings(**without_keys(run["variant"]))
-            other = ", ".join(f"{key} {value:g}" for key, value in run["variant"].items() if key in OTHERS) or "–"
-            cells = str(settings.bone_count), settings.bone_kind.lower(), other, f"{total:.1f}"
-            tables.row(name, *cells, *(f"{ratio:.2f}" for ratio in both))
-    found = [
-        run["seconds"]["solve"] / solve_seconds(run, everything) for run in runs if run["variant"].get("target_error")
-    ]
-    if found:
-        tables.note(
-            f"A search for a target error takes {np.exp(np.mean(np.log(found))):.2f} times as long as one solve."
-        )
-    for kind, values in ratios.items():
-        logs = np.abs(np.log(values))
-        tables.note(
-            f"{kind.capitalize()}: half of the estimates are within a factor of {np.exp(np.median(logs)):.2f}, nine of "
-            f"ten within {np.exp(np.quantile(logs, 0.9)):.2f}, the worst is off by {np.exp(logs.max()):.2f}."
-        )
-    return everything
+    ratios = []
+    for run in runs:
+        settings = Settings(**{name: value for name, value in run["variant"].items() if name != "key_tolerance"})
+        total = sum(run["seconds"].values())
+        ratios.append(sum(stage_seconds(Work(settings=settings, **run["work"])).values()) / total)
+        other = ", ".join(f"{key} {value:g}" for key, value in run["variant"].items() if key in OTHERS) or "–"
+        cells = str(settings.bone_count), settings.bone_kind.lower(), other, f"{total:.1f}"
+        tables.row(run["name"], *cells, f"{ratios[-1]:.2f}")
+    logs = np.abs(np.log(ratios))
+    tables.note(
+        f"Half of the estimates are within a factor of {np.exp(np.median(logs)):.2f}, nine of ten within "
+        f"{np.exp(np.quantile(logs, 0.9)):.2f}, the worst is off by {np.exp(logs.max()):.2f}."
+    )
 
 
 OTHERS = ("iterations", "residual_shapes", "smoothness", "key_tolerance", "target_error", "max_influences")
-
-
-def without_keys(variant: dict) -> dict:
-    return {name: value for name, value in variant.items() if name != "key_tolerance"}
-
-
-def terms_of(run: dict) -> dict[str, dict[str, float]]:
-    work = Work(settings=Settings(**without_keys(run["variant"])), **run["work"])
-    return work.terms()
-
-
-def solve_seconds(run: dict, seconds: dict) -> float:
-    """Of a single solve."""
-    return sum(seconds["solve"].get(name, 0.0) * value for name, value in terms_of(run)["solve"].items())
-
-
-def expected(run: dict, seconds: dict) -> float:
-    total = 0.0
-    for stage, terms in terms_of(run).items():
-        factor = TARGET_FACTOR if stage == "solve" and run["variant"].get("target_error") else 1.0
-        total += factor * sum(seconds[stage].get(name, 0.0) * value for name, value in terms.items())
-    return total
-
-
-def fitted(runs: list[dict]) -> dict[str, dict[str, float]]:
-    """Seconds of each term; those of searches for a target error are left out."""
-    fits = {}
-    for stage in STAGES.values():
-        rows = [
-            (terms_of(run)[stage], run["seconds"][stage])
-            for run in runs
-            if stage in run["seconds"] and not (stage == "solve" and run["variant"].get("target_error"))
-        ]
-        names = list(dict.fromkeys(name for terms, _ in rows for name in terms))
-        taken = np.array([seconds for _, seconds in rows])
-        matrix = np.array([[terms[name] for name in names] for terms, _ in rows])
-        # Each row over its seconds: a minute that is 10 s off counts as much as a second that is 0.17 s off.
-        found, _ = nnls(matrix / taken[:, None], np.ones(len(rows)))
-        fits[stage] = {name: float(f"{value:.2g}") for name, value in zip(names, found, strict=True)}
-    return fits
 
 
 # This runs in a process of its own.
@@ -192,7 +134,7 @@ def convert(name: str, variant: dict) -> dict:
             seconds[stage] += now - before
             before, stage = now, STAGES[text.split()[0].rstrip(":")]
         seconds[stage] += time.process_time() - before
-    counts = ("frame_count", "vertex_count", "played", "simulated", "key_tolerance")
+    counts = ("frame_count", "vertex_count", "simulated", "key_tolerance")
     return {
         "name": name,
         "variant": variant,
@@ -221,7 +163,7 @@ def _cached(name: str, folder: Path):
 
 
 def _cloth(side: int):
-    """A flag of ``side`` × ``side`` faces that falls, simulated as it is read."""
+    """A falling flag of ``side`` × ``side`` faces, simulated during reading."""
     from mathutils import Matrix
 
     from tests.blender import scenes

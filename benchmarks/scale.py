@@ -25,6 +25,7 @@ from _tables import Tables  # noqa: E402
 
 from skinning_tools.core.animation import Animation  # noqa: E402 (the checkout's)
 from skinning_tools.core.decomposition import Settings, decompose  # noqa: E402
+from skinning_tools.core.solve_effort import effort_of  # noqa: E402
 
 VERTICES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 FRAMES = (50, 100, 200, 500, 1000, 2000)
@@ -49,8 +50,8 @@ def main() -> int:
         show_disk(tables)
     if options.write:
         command = "`python3 build.py bench scale --write docs/decomposition_scale.md`"
-        text = f"Synthetic smooth motion, {BONES} bones, else as a decomposition is by default. "
-        text += f"MB are the process' peak, the frames among them. Made by {command}."
+        text = f"Synthetic smooth motion, {BONES} bones, other settings at their defaults. "
+        text += f"MB: peak of the process, including the frames. Made by {command}."
         tables.write(options.write, "Cost of a skinning decomposition", text)
     return 0
 
@@ -59,7 +60,7 @@ def show_vertices(tables: Tables, sizes, kinds) -> None:
     tables.begin(
         "Over vertices",
         f"{FRAME_COUNT} frames. Share: processor time per vertex over that of the first row of its kind.",
-        *("kind", "vertices", "d", "E_RMS", "on the wall", "processor", "µs a vertex", "share", "frames MB", "peak MB"),
+        *("kind", "vertices", "d", "E_RMS", "wall time", "processor", "µs a vertex", "share", "frames MB", "peak MB"),
     )
     for kind in kinds:
         first = None
@@ -75,7 +76,7 @@ def show_frames(tables: Tables, sizes, kinds) -> None:
         "Over frames",
         f"About {VERTEX_COUNT:,} vertices. Share: processor time per frame over that of the first row of its kind; a "
         "solve has costs that do not depend on frames, so it falls.",
-        *("kind", "frames", "d", "E_RMS", "on the wall", "processor", "ms a frame", "share", "frames MB", "peak MB"),
+        *("kind", "frames", "d", "E_RMS", "wall time", "processor", "ms a frame", "share", "frames MB", "peak MB"),
     )
     for kind in kinds:
         first = None
@@ -97,8 +98,8 @@ def show_disk(tables: Tables) -> None:
     tables.begin(
         "From disk",
         f"About {vertices:,} vertices, {frames:,} frames: in memory, and mapped from a file by numpy.memmap. MB beyond "
-        "the frames is memory of the process' own, without what the system keeps of the file.",
-        *("frames in", "frames MB", "MB beyond", "on the wall", "processor", "E_RMS"),
+        "the frames: the process' own memory, without the file's pages in the system's cache.",
+        *("frames in", "frames MB", "MB beyond", "wall time", "processor", "E_RMS"),
     )
     results = {}
     with tempfile.TemporaryDirectory(prefix="scale_", dir=_folder()) as folder:
@@ -147,11 +148,13 @@ def solve_file(file: str, vertices: int, mapped: bool) -> dict:
     return run | {"beyond": memory.most, "checksum": checksum}
 
 
-def timed(animation: Animation, kind: str):
+def timed(animation: Animation, kind: str, bones: int = BONES):
     processor, wall = time.process_time(), time.perf_counter()
-    found = decompose(animation, Settings(BONES, kind))
+    settings = Settings(bones, kind)
+    found = decompose(animation, settings)
     run = {
         "vertices": animation.vertex_count,
+        "sample": effort_of(animation.vertex_count, settings).sample,
         "dimension": found.dimension,
         "e_rms": found.e_rms,
         "wall": time.perf_counter() - wall,
@@ -175,7 +178,7 @@ def moving(rest: np.ndarray, frame_count: int):
 
 
 class OwnMemory:
-    """The most memory of the process' own (MB) that it has while this lasts, beyond what it had before (Linux)."""
+    """The peak of the process's own memory (MB) inside the block, minus its memory before (Linux)."""
 
     def __enter__(self) -> "OwnMemory":
         self._before = self._now()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tables 1 and 2 of Kavan et al. 2010 with every column measured, and Dem Bones beside them.
+"""Tables 1 and 2 of Kavan et al. 2010 with every column measured, and Dem Bones for comparison.
 
 Each solve has a process of its own and the machine's cores to itself, as far as this program goes. E_RMS is that of
 the whole approximation against the animation. What was measured is kept while the run lasts, so that one that was
@@ -68,11 +68,11 @@ MISS = 1.5
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", metavar="SEQUENCE", help="these sequences alone")
-    parser.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
+    parser.add_argument("--only", nargs="+", metavar="SEQUENCE", help="only these sequences")
+    parser.add_argument("--resume", action="store_true", help="resume an interrupted run")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown and a plot beside it")
     options = parser.parse_args()
-    # Threads that wait for others must not take the processor from them: it is shared, and its seconds are counted.
+    # Waiting threads must not use processor time, which is shared and counted.
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     rows = [(name, bones) for name, bones in _sequences.available() if not options.only or name in options.only]
     if not rows:
@@ -93,9 +93,7 @@ def main() -> int:
     if options.write:
         picture = options.write.parent / "images" / f"{options.write.stem}.png"
         plot(picture, results)
-        tables.note(
-            f"![Error over time](images/{picture.name})\n\nError over seconds of the processor, both logarithmic."
-        )
+        tables.note(f"![Error over time](images/{picture.name})\n\nError over processor time, both logarithmic.")
         command = f"`python3.11 build.py bench skinning-tables --rivals --write docs/{options.write.name}`"
         tables.write(options.write, "Skinning decomposition beside others", f"{INTRODUCTION} Made by {command}.")
     return 0
@@ -103,21 +101,22 @@ def main() -> int:
 
 INTRODUCTION = (
     "Tables 1 and 2 of Kavan, Sloan & O'Sullivan 2010, with all columns measured: the other methods were written for "
-    "this benchmark from their papers, but for Dem Bones (EA's program after Le & Deng 2012, by py-dem-bones 0.13.1). "
+    "this benchmark from their papers, except Dem Bones (EA's implementation of Le & Deng 2012, through py-dem-bones "
+    "0.13.1). "
     "E_RMS is per mille of the unit ball around the first frame. elastic_cow, horse_collapse, samba and horse_gallop "
-    "are the paper's own animations; flag and skirt are cloth simulated by Blender, of the same kind and size as the "
-    "paper's, not the same cloth."
+    "are the paper's own animations; flag and skirt are cloth simulated by Blender, similar to the paper's in kind and "
+    "size, but not the same."
 )
 
 
 class Kept:
-    """What was measured, by a name; on disk as it comes."""
+    """Measured values by name, saved to disk at once."""
 
     def __init__(self, resume: bool):
         self._values = json.loads(KEPT.read_text()) if resume and KEPT.is_file() else {}
 
     def get(self, name: str, function, *arguments):
-        """The value of this name; where it is not known, what ``function`` gives in a process of its own."""
+        """The value of this name; if unknown, the result of ``function`` in a separate process."""
         if name not in self._values:
             self._values[name] = in_own_process(function, *arguments)
             KEPT.parent.mkdir(parents=True, exist_ok=True)
@@ -144,10 +143,10 @@ def measure_all(rows, files, kept: Kept) -> dict[tuple[str, int], dict[str, Resu
 def show_reductions(tables: Tables, files, kept: Kept, reference) -> None:
     tables.begin(
         "Table 1: reduction of the animation",
-        "Dimension d, and seconds of the processor in brackets, at which the five ways to choose directions reach the "
-        f"paper's ε ({PAPER_EPSILON:g} · √(3NF)). Exact: eigenvectors of AAᵀ, where the paper has LAPACK's singular "
-        "value decomposition; for more than 800 frames a randomized range finder. Each frame's mean position is taken "
-        "out before, which the paper does not do.",
+        "Dimension d, and processor time in seconds in brackets, at which the five methods of reduction reach the "
+        f"paper's ε ({PAPER_EPSILON:g} · √(3NF)). Exact: eigenvectors of AAᵀ, instead of LAPACK's singular value "
+        "decomposition in the paper; for more than 800 frames a randomized range finder. Each frame's mean position "
+        "is subtracted first, which the paper does not do.",
         *("sequence", "N", "3F", *(strategy.lower().replace("_", " ") for strategy in STRATEGY_COLUMNS)),
     )
     for name, file in files.items():
@@ -175,9 +174,10 @@ def show_errors(tables: Tables, files, results, reference) -> None:
     sizes = {name: _sequences.read(file, name).frames.shape for name, file in files.items()}
     tables.begin(
         "Table 2: error",
-        "E_RMS. As many bones, clusters or quadruples of components in each column; 4 influences but for Dem Bones at "
-        "its defaults (8) and where a column says 8. Kavan et al. 2010 is our program after the paper's text. "
-        "Clustered PCA and SVD are no skinning: they store 4 or 4P numbers for each vertex that no engine skins with.",
+        "E_RMS. Each column has the same number of bones, clusters or quadruples of components. 4 influences, except "
+        "Dem Bones at its defaults (8) and columns that say 8. Kavan et al. 2010 is our implementation of the paper's "
+        "text. Clustered PCA and SVD are not skinning: they store 4 or 4P numbers for each vertex, which engines "
+        "cannot use for skinning.",
         *("sequence", "vertices", "frames", "bones", *COLUMNS),
     )
     table = reference.get("kavan2010_table2", {})
@@ -206,7 +206,7 @@ def show_misses(tables: Tables, results, reference) -> None:
     """The columns whose figures are not the paper's, on the paper's own animations."""
     tables.begin(
         "Baselines that miss the paper's figure",
-        f"Error here over the error that the paper reports, on its own animations; in bold beyond a factor of {MISS}.",
+        f"Our error divided by the error in the paper, on the paper's own animations; bold beyond a factor of {MISS}.",
         *("sequence", *PAPER_COLUMNS),
     )
     missed = set()
@@ -229,8 +229,8 @@ def show_misses(tables: Tables, results, reference) -> None:
 
 WHY = {
     SMA: (
-        "mean shift and its bandwidths are not the paper's software. Here clusters are cut into parts that hang "
-        "together, and the best of six bandwidths is taken by the error that it leads to."
+        "mean shift and its bandwidths are not the paper's software. Here clusters are split into connected parts, and "
+        "the bandwidth with the least error out of six is used."
     ),
     CORRECTED.format(SMA): (
         "keys and shapes are fitted to the frames after the decomposition in the rest pose, so they answer the error "
@@ -238,9 +238,10 @@ WHY = {
     ),
     SAD: (
         "bones start from the motion of whole cells around the proxy joints, and all transforms are solved by LSQR to "
-        "1e-8 from there. With bones that start from a ring of vertices around each joint, horse_collapse has 22.9."
+        "1e-8 from there. With bones that start from a ring of vertices around each joint, the error of horse_collapse "
+        "is 22.9."
     ),
-    CORRECTED.format(SAD): "as for SMA, keys and shapes are fitted to the error in the frames.",
+    CORRECTED.format(SAD): "as for SMA, keys and shapes are fitted to the error of the frames.",
     SVD: (
         "no 4P components leave less than these (Eckart & Young 1936), so the paper's counts or rounds otherwise; on "
         "horse_gallop next to nothing is left, and the files' single precision decides."
@@ -256,8 +257,8 @@ def show_dem_bones(tables: Tables, results) -> None:
         return
     tables.begin(
         "Rigid bones beside Dem Bones at its best",
-        "Four influences. Dem Bones tuned: 100 iterations, no affine softening, smoothness 1e-6. Shares of its error "
-        "and of its time, on the wall and of the processor.",
+        "Four influences. Dem Bones tuned: 100 iterations, no affine softening, smoothness 1e-6. Error, wall time and "
+        "processor time are divided by those of Dem Bones.",
         *("sequence", "bones", "Dem Bones", "ours", "error", "wall", "processor"),
     )
     for (name, bones), row in results.items():
@@ -279,7 +280,7 @@ def show_le_deng(tables: Tables, files, kept: Kept, reference) -> None:
         return
     tables.begin(
         "Affine bones beside Le & Deng's own results",
-        "Theirs: their program's published output at 4 influences, seconds as its files state them.",
+        "Theirs: the published output of their program at 4 influences, with the seconds from its files.",
         *("sequence", "bones", "theirs", "ours", "error", "their seconds", "our seconds", "processor"),
     )
     ratios = []
@@ -295,12 +296,12 @@ def show_le_deng(tables: Tables, files, kept: Kept, reference) -> None:
 
 def show_times(tables: Tables, results) -> None:
     cores = os.cpu_count()
-    for kind, what in (("wall", "on the wall"), ("processor", "of the processor, all threads together")):
+    for kind, what in (("wall", "Wall time"), ("processor", "Processor time")):
         tables.begin(
-            f"Seconds {what.split(',')[0]}",
-            f"Seconds {what}, on a machine with {cores} cores"
-            f"{' that did other work too' if kind == 'wall' else ''}. Corrections count beyond what they correct. "
-            "SMA tries six bandwidths.",
+            what,
+            f"{what} in seconds{'' if kind == 'wall' else ', all threads together'}, on a machine with {cores} cores "
+            "that did other work too. Times of corrections do not include the method that they correct. SMA tries six "
+            "bandwidths.",
             *("sequence", "bones", *COLUMNS),
         )
         for (name, bones), row in results.items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pictures of binding: the human rig bound by each method and by Blender, then posed (Cycles on the CPU).
 
-Run by `python3 build.py docs`, where the human rig is beside the checkout. Leaves binding_methods.png, the mesh as it
+Run by `python3 build.py docs`, where the human rig is next to the checkout. Leaves binding_methods.png, the mesh as it
 is, and binding_torn.png, the same with seams, on which automatic weights fail.
 """
 
@@ -45,7 +45,7 @@ TURNS = (
 def main() -> int:
     options = parse_options(__doc__)
     if not HUMAN.is_file():
-        print("The pictures of binding are left out: the human rig is not beside the checkout (../shared/data)")
+        print("The pictures of binding are left out: the human rig is not next to the checkout (../shared/data)")
         return 0
     rig = HumanRig.read()
     for name, bound in (("methods", rig), ("torn", torn(rig, np.ones(len(rig.body.triangles), bool)))):
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def draw(path: Path, rig: HumanRig, samples: int, percent: int) -> None:
-    """Each binding in the same pose, colored by the distance from where the rig's own weights take it."""
+    """Each binding in the same pose, colored by the distance from the position by the rig's own weights."""
     body, skeleton, pose = rig.body, rig.skeleton, posed()
     wanted = skin_frame(body.rest, rig.bones, rig.weights, pose)
     bones = skeleton.heads, skeleton.tails, skeleton.parents, skeleton.names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Blender itself binds: automatic weights (bone heat) and envelopes."""
+"""Blender's own binding: automatic weights (bone heat) and envelopes."""
 
 import time
 
@@ -14,8 +14,8 @@ WAYS = {"automatic weights": "ARMATURE_AUTO", "envelopes": "ENVELOPES"}
 
 
 def bind_in_blender(rest, faces, heads, tails, parents, names, way: str):
-    """bones and weights (N, K) that Blender gives the mesh, rows of zeros where it gives none, seconds of the
-    processor and on the wall. ``way``: a key of ``WAYS``."""
+    """bones and weights (N, K) from Blender's binding, rows of zeros where it assigns none, processor seconds and
+    wall-clock seconds. ``way``: a key of ``WAYS``."""
     scenes.empty_scene()
     mesh = scenes.mesh_object(rest, np.asarray(faces).tolist(), name="Body")
     rig = armature("Rig", names, heads, tails, parents)
@@ -24,7 +24,7 @@ def bind_in_blender(rest, faces, heads, tails, parents, names, way: str):
     bpy.context.view_layer.objects.active = rig
     processor, wall = time.process_time(), time.perf_counter()
     if way == "automatic weights":
-        # Where its solver fails it says so on the terminal, and leaves groups without weights.
+        # If its solver fails, Blender reports it on the terminal, and leaves groups without weights.
         bpy.ops.object.parent_set(type=WAYS[way])
     else:
         bpy.ops.object.parent_set(type="ARMATURE_NAME")

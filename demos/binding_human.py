@@ -26,7 +26,7 @@ class HumanRig:
 
     @classmethod
     def read(cls) -> "HumanRig":
-        """Raises FileNotFoundError where the rig is not beside the checkout."""
+        """Raises FileNotFoundError if the rig is not next to the checkout."""
         human = read_human()
         sides = np.stack([human.quads, np.roll(human.quads, -1, axis=1)], axis=-1).reshape(-1, 2)
         skeleton = Skeleton(human.heads, human.tails, human.parents, human.names)
@@ -34,12 +34,12 @@ class HumanRig:
         return cls(body, skeleton, human.bones, human.weights, human.matrices, human.quads)
 
     def fresh_body(self) -> Body:
-        """Without anything that an earlier binding has found out about it."""
+        """The body without cached results of an earlier binding."""
         return Body(self.body.rest, self.body.triangles, self.body.edges)
 
     def errors(self, bones: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Per motion (N,) the mean distance over all frames from each vertex, deformed by ``bones`` and ``weights``
-        (N, K), to where its own weights take it, as a share of the diagonal at rest."""
+        (N, K), to its position by its own weights, as a fraction of the diagonal at rest."""
         rest, result = self.body.rest, {}
         for motion, matrices in self.matrices.items():
             distances = np.zeros(len(rest))
@@ -85,7 +85,7 @@ def subdivided(body: Body, times: int = 1) -> Body:
 
 
 def torn(rig: HumanRig, which: np.ndarray) -> HumanRig:
-    """The rig with vertices of their own for the triangles ``which`` (T,) bool, at the same places: seams."""
+    """The rig with separate vertices for the triangles ``which`` (T,) bool, at the same positions: seams."""
     triangles, own = rig.body.triangles, np.arange(len(rig.body.rest))
     corners = triangles[which].ravel()
     split = triangles.copy()
@@ -94,7 +94,7 @@ def torn(rig: HumanRig, which: np.ndarray) -> HumanRig:
 
 
 def with_triangles(rig: HumanRig, triangles: np.ndarray, vertices: np.ndarray | None = None) -> HumanRig:
-    """The rig with ``triangles`` (T, 3) of ``vertices`` (all), indices of its own, and no others."""
+    """The rig with ``triangles`` (T, 3) of ``vertices`` (all), renumbered, and no others."""
     used, triangles = np.unique(triangles, return_inverse=True)
     used = used if vertices is None else vertices[used]
     body = Body(rig.body.rest[used], triangles.reshape(-1, 3), np.zeros((0, 2), np.int64))

@@ -52,7 +52,7 @@ ALL_BONES = _with_legs()
 
 @dataclass(frozen=True, eq=False)
 class Creature:
-    """body: a mesh object that walks; rig: the armature that moves it, but for what its belly does by itself."""
+    """body: a mesh object that walks; rig: the armature that moves it, except for its belly's own motion."""
 
     body: bpy.types.Object
     rig: bpy.types.Object
@@ -88,7 +88,7 @@ class Skin:
 
 
 def bound_flesh(resolution: float = 0.045) -> Skin:
-    """Leaves an empty file."""
+    """The creature as arrays; leaves an empty file."""
     scenes.empty_scene()
     body, skeleton = _body(*flesh(resolution)), _skeleton()
     return Skin(body, skeleton, *bind(body, skeleton))
@@ -209,7 +209,7 @@ def _angles(name: str, phase: float) -> tuple[float, float, float]:
 
 
 def hang(body, rest: np.ndarray) -> None:
-    """Shape keys that swing the belly to the sides and up and down, as no bone does."""
+    """Shape keys that swing the belly sideways and up and down, which no bone does."""
     below = np.exp(
         -(((rest[:, 0] + 0.05) / 0.30) ** 2) - ((rest[:, 1] / 0.28) ** 2) - ((rest[:, 2] - 0.92) / 0.16) ** 2
     )

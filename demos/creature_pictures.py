@@ -104,7 +104,7 @@ def draw_joints(path: Path, samples: int, percent: int) -> str:
 
 
 def distances_text(body, rig) -> str:
-    """How near found joints are to those that the creature was made with."""
+    """The distances of found joints from the creature's own joints."""
     bpy.context.scene.frame_set(1)
     made = body.modifiers["Armature"].object.pose.bones
     real = np.array([bone.head for bone in made if bone.parent])
@@ -116,7 +116,7 @@ def distances_text(body, rig) -> str:
 
 
 def bone_of(part: str, body, skinned, rig) -> str:
-    """The found bone that moves most of what the creature's bone ``part`` does."""
+    """The found bone that moves most of the vertices of the creature's bone ``part``."""
     wanted = shares(body)[:, body.vertex_groups[part].index]
     own = shares(skinned)
     names = [group.name for group in skinned.vertex_groups]
@@ -134,7 +134,7 @@ def shares(ob) -> np.ndarray:
 
 
 def with_bones(skinned, rig) -> bpy.types.Mesh:
-    """The mesh as it is now, to be seen through, and the armature's bones in it."""
+    """The present mesh, transparent, with the armature's bones in it."""
     mesh = plain(scenes.evaluated_positions(skinned), triangles(skinned.data), opaque=0.4)
     mesh.materials.append(rendering.plain("Bone", BONE, roughness=0.6))
     points, faces = [np.array([vertex.co for vertex in mesh.vertices])], [list(p.vertices) for p in mesh.polygons]
@@ -176,7 +176,7 @@ def octahedron(bone) -> tuple[np.ndarray, list]:
 
 
 def draw_weights(path: Path, samples: int, percent: int) -> str:
-    """A mesh whose vertices all follow their nearest bone, and with the weights that are solved for."""
+    """A mesh whose vertices all follow their nearest bone, and the same mesh with solved weights."""
     made = creature.build()
     copy = badly_bound(made)
     select(made.body, copy)
@@ -187,7 +187,7 @@ def draw_weights(path: Path, samples: int, percent: int) -> str:
 
 
 def draw_helpers(path: Path, samples: int, percent: int) -> str:
-    """A belly that the rig has no bones for, without and with helper bones."""
+    """A belly without bones in the rig, without and with helper bones."""
     made = creature.build()
     copy = bound(made)
     select(made.body, copy)
@@ -218,7 +218,7 @@ def draw_partial(path: Path, made, copy, before: np.ndarray, titles, samples: in
 
 
 def bound(made) -> bpy.types.Object:
-    """A copy of the creature with its weights, that only its bones move."""
+    """A copy of the creature with its weights, moved only by its bones."""
     copy = made.body.copy()
     copy.data = made.body.data.copy()
     copy.shape_key_clear()
@@ -239,7 +239,7 @@ def played(ob) -> np.ndarray:
 
 
 def plain(points, triangles, opaque: float = 1.0, moved: bool = True) -> bpy.types.Mesh:
-    """A mesh in the color of skin; seen through where it is not quite ``opaque``."""
+    """A mesh in the color of skin; transparent if ``opaque`` is less than 1."""
     mesh = shape(points - MIDDLE if moved else points, triangles)
     material = rendering.plain("Skin", SKIN, roughness=0.6)
     if opaque < 1.0:

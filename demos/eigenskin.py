@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pictures of EigenSkin: linear blending, the corrected mesh and what it was to look like (Cycles on the CPU).
+"""Pictures of EigenSkin: linear blending, the corrected mesh and the target (Cycles on the CPU).
 
 Run by `python3 build.py docs`. Leaves eigenskin_limb.png, a limb with simulated soft tissue at a pose between its
 examples, eigenskin_components.png, what components capture and what error they leave, and, where the human rig is
-beside the checkout, eigenskin_shoulder.png.
+next to the checkout, eigenskin_shoulder.png.
 """
 
 import sys
@@ -53,8 +53,8 @@ CURVES = ("#53b1fd", "#fbd14b", "#f97066")
 
 @dataclass
 class Curve:
-    """What 0, 1, … MOST components hold of the displacements' sum of squares, and the error that they leave at the
-    examples and at poses between them."""
+    """The part of the displacements' sum of squares in 0, 1, … MOST components, and the remaining error at the examples
+    and at poses between them."""
 
     name: str
     captured: np.ndarray | None = None
@@ -89,7 +89,7 @@ def main() -> int:
         print(picture, flush=True)
         curves += [curve_of(body, "elbow", 1), curve_of(body, "shoulder", 3)]
     else:
-        print("eigenskin_shoulder.png left out: the human rig is not beside the checkout (../shared/data)")
+        print("eigenskin_shoulder.png left out: the human rig is not next to the checkout (../shared/data)")
     picture = options.output / "eigenskin_components.png"
     plot_components(picture, curves)
     print(picture, flush=True)

@@ -34,7 +34,7 @@ Turn = tuple[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Character:
-    """A body that is posed. rig: of all its bones; triangles (T, 3); heads and tails (J, 3) of the bones."""
+    """A body to pose. rig: of all its bones; triangles (T, 3); heads and tails (J, 3) of the bones."""
 
     rig: Rig
     triangles: np.ndarray
@@ -43,14 +43,14 @@ class Character:
 
     @classmethod
     def read(cls) -> "Character":
-        """The human rig, whose Y points up. Raises FileNotFoundError where it is not beside the checkout."""
+        """The human rig, whose Y points up. Raises FileNotFoundError if it is not next to the checkout."""
         human = read_human()
         joints = np.arange(len(human.names))
         rig = Rig(human.rest, human.bones, human.weights, human.names, human.parents, joints)
         return cls(rig, human.triangles, human.heads, human.tails)
 
     def axes(self, name: str) -> np.ndarray:
-        """(3, 3) unit vectors of a joint: what it bends about at rest, what is across that, and along its bone."""
+        """(3, 3) unit vectors of a joint: its bending axis at rest, the axis across it, and the axis along its bone."""
         joint = self.rig.joint_names.index(name)
         along = _unit(self.tails[joint] - self.heads[joint])
         parent = self.rig.parents[joint]
@@ -109,7 +109,7 @@ def random_directions(count: int = 25, seed: int = 1) -> np.ndarray:
 
 
 def rest_error(rig: Rig, examples: Examples, model: EigenSkin) -> float:
-    """‖what is left‖ / ‖displacement‖ over all examples, in the rest pose, where components are added."""
+    """‖remaining error‖ / ‖displacement‖ over all examples, in the rest pose, in which components are added."""
     displacements = mapped_to_rest(rig, examples)
     left = displacements - np.array([model.displacements(values) for values in model.values(examples.rotations)])
     return float(np.linalg.norm(left) / np.linalg.norm(displacements))

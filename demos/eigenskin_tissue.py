@@ -21,10 +21,10 @@ from tests.blender import scenes
 HALF, CAP = 2.0, 0.4
 JOINT = "lower"
 
-# Up to where the shape of the tissue is a matter of the pose alone, in degrees.
+# The largest angle, in degrees, up to which the tissue's shape depends on the pose only.
 LARGEST = 66.0
 
-# Frames for 20°, and until the tissue has come to rest.
+# Frames for 20°, and frames for the tissue to settle.
 TRAVEL, HOLD = 4, 16
 
 # Points of the lattice along the limb and across it, and how thick it is.
@@ -73,7 +73,7 @@ class SoftLimb:
         return self._last_frame()
 
     def key_turns(self, turns: list[Turn], hold: int = HOLD) -> list[int]:
-        """Key further poses after those that are there; returns the frames at which they have settled."""
+        """Key further poses after the existing ones; returns the frames at which they have settled."""
         bone, frame = self.rig.pose.bones[JOINT], self._last_frame()
         before, frames = Quaternion(), []
         for turn in turns:
@@ -128,7 +128,7 @@ class SoftLimb:
 
     @property
     def thickness(self) -> float:
-        """Of the limb at rest where it bends."""
+        """The radius of the limb at rest where it bends."""
         rest = np.array([vertex.co for vertex in self.body.data.vertices])
         away = np.abs(rest[:, 0])
         return float(np.ptp(rest[away < away.min() + 1e-6, 2]))

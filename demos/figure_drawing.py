@@ -15,7 +15,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-# Of Okabe and Ito, which color-blind people can tell apart; black is for text.
+# Okabe and Ito's colors, which color-blind people can distinguish; black is for text.
 ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK, GRAY = PALETTE = (
     *("#e69f00", "#56b4e9", "#009e73", "#f0e442"),
     *("#0072b2", "#d55e00", "#cc79a7", "#8c8c8c"),
@@ -59,7 +59,7 @@ def save(figure, path: Path) -> Path:
 
 
 def plain_log(axis, steps=(1, 2, 5)) -> None:
-    """Numbers as they are said, 0.5, 1, 2, 5, 10, on a logarithmic axis."""
+    """Plain numbers, 0.5, 1, 2, 5, 10, on a logarithmic axis."""
     axis.set_major_locator(LogLocator(subs=steps))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -122,13 +122,13 @@ def fit(axes, view: View, *points: np.ndarray, margin: float = 0.03) -> None:
 
 
 def mark(axes, view: View, points: np.ndarray, **style) -> None:
-    """Dots at ``points`` (n, 3), over all that is drawn before."""
+    """Dots at ``points`` (n, 3), over everything drawn before."""
     seen = view.seen(np.atleast_2d(points))
     axes.scatter(seen[:, 0], seen[:, 1], **({"zorder": 5, "linewidths": 0} | style))
 
 
 def mixed(colors, shares: np.ndarray, base: str = SKIN) -> np.ndarray:
-    """(N, 3) of ``colors`` (P, 3) by ``shares`` (N, P); what is missing of 1 is ``base``."""
+    """(N, 3) of ``colors`` (P, 3) by ``shares`` (N, P); the rest up to 1 is ``base``."""
     rest = 1 - shares.sum(axis=1, keepdims=True)
     return np.clip(shares @ np.asarray(colors) + rest * np.array(to_rgb(base)), 0, 1)
 

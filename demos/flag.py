@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The main job on real input: a flag in the wind, from cloth simulation and Alembic cache to a rig, with pictures.
+"""The main workflow on real input: a flag in the wind, from cloth simulation and Alembic cache to a rig, with pictures.
 
 Run by `python3 build.py demo`. Leaves flag.blend, flag.abc, flag.glb, flag.png and error.png in demo/.
 """
@@ -35,7 +35,7 @@ APART = 2.4  # meters between source and result in flag.blend
 
 
 class Stages:
-    """Names each stage on the terminal as it starts, and keeps how long each took."""
+    """Prints the name of each stage as it starts, and records its duration."""
 
     def __init__(self, names: tuple[str, ...]):
         self.names = names
@@ -43,7 +43,7 @@ class Stages:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[Callable[[float], None]]:
-        """Time what happens inside; gives a function that shows the share done, 0 to 1."""
+        """Time the block; yields a function that shows the fraction done, 0 to 1."""
         head = f"[{self.names.index(name) + 1}/{len(self.names)}] {name}"
         shown = -1
 
@@ -100,7 +100,7 @@ def main() -> None:
     with stages.stage(MEASURE) as show:
         meter, worst_frame, worst = measure(source, skinned, show)
     meshes = snapshots(source, skinned, worst_frame)
-    # The export comes first: side by side is for people, the file for engines has the rig where it belongs.
+    # Export before moving the rig next to the source: the file for engines has the rig at its own position.
     with stages.stage(EXPORT), quiet():
         export(skinned, folder / "flag.glb")
     with stages.stage(SAVE), quiet():
@@ -168,12 +168,12 @@ def snapshots(source, skinned, frame: int) -> list[bpy.types.Mesh]:
 
 
 def color_limit(error: np.ndarray) -> float:
-    """The error that gets the last color; one vertex in a hundred is beyond, lest a single one pale all others."""
+    """The error with the last color: the 99th percentile, so that a single vertex does not pale all others."""
     return float(np.percentile(error, 99))
 
 
 def top(ob: bpy.types.Object) -> bpy.types.Object:
-    """The object at the head of ``ob``'s parents."""
+    """The topmost parent of ``ob``."""
     while ob.parent:
         ob = ob.parent
     return ob
@@ -208,7 +208,7 @@ def save(source, skinned, path: Path, cache_name: str) -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what Blender itself writes to the terminal for the case that something fails."""
+    """Capture Blender's own terminal output, and print it only after a failure."""
     sys.stdout.flush()
     terminal = os.dup(1)
     with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(io.StringIO()):
@@ -238,7 +238,7 @@ if __name__ == "__main__":
     try:
         main()
     except RuntimeError as error:
-        # What an operator reports is written for people.
+        # An operator's report is written for people.
         print(f"\nThe demo stopped: {str(error).strip()}")
         status = 1
     else:

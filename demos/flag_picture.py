@@ -14,7 +14,7 @@ SPACING = 2.3
 
 
 def render(path: str, meshes: list[bpy.types.Mesh], samples: int) -> None:
-    """The ``meshes`` on flag poles beside each other, lit as in a studio, without a display or a GPU."""
+    """The ``meshes`` on flag poles next to each other, in studio light, without a display or a GPU."""
     scene = bpy.data.scenes.new("Picture")
     for index, mesh in enumerate(meshes):
         place = Vector(((index - (len(meshes) - 1) / 2) * SPACING, 0, 0))
@@ -36,7 +36,7 @@ def render(path: str, meshes: list[bpy.types.Mesh], samples: int) -> None:
     scene.camera = link(scene, "Picture Camera", camera, Vector((0.0, -16.7, 0.9)))
     aim(scene.camera, Vector((0.0, 0, 0.43)))
 
-    # The wall, most of the picture, is done after a few samples; the folds get the rest.
+    # The wall, most of the picture, needs few samples; the folds get the rest.
     scene.cycles.use_adaptive_sampling = True
     scene.cycles.adaptive_threshold, scene.cycles.adaptive_min_samples = 0.05, 4
     scene.cycles.use_light_tree = False  # three lights: sampling each costs less than choosing among them

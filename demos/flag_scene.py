@@ -10,11 +10,11 @@ from demos.objects import triangles
 
 COLUMNS, ROWS = 60, 40
 WIDTH, HEIGHT = 1.8, 1.2
-FIRST_FRAME = -49  # the wind has fifty frames to take the flag out of its flat start
+FIRST_FRAME = -49  # fifty frames for the wind to move the flag out of its flat start
 
 
 def empty_file() -> None:
-    """A file with nothing in it, 24 frames a second."""
+    """An empty file with 24 frames per second."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     bpy.context.scene.render.fps = 24
 
@@ -88,18 +88,18 @@ def add_field(kind: str, location: tuple[float, float, float], **settings) -> bp
 
 
 def simulate(flag: bpy.types.Object, frame_count: int):
-    """Step the cloth of ``flag`` through its frames in order, as it must be; yields the share done."""
+    """Step the cloth of ``flag`` through its frames in order; yields the fraction done."""
     frames = range(FIRST_FRAME, frame_count + 1)
     for step, frame in enumerate(frames, start=1):
         bpy.context.scene.frame_set(frame)
         yield step / len(frames)
-    # Baked, the export reads what was simulated; else it simulates everything once more.
+    # With a bake, the export reads the simulation; otherwise it simulates again.
     with bpy.context.temp_override(object=flag, point_cache=flag.modifiers["Cloth"].point_cache):
         bpy.ops.ptcache.bake_from_cache()
 
 
 def played_frames(ob: bpy.types.Object, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Step through the frames in order, as cloth must be: (F, N, 3) float32 of the frames from 1 on, world space, and
+    """Step through the frames in order, for cloth: (F, N, 3) float32 of the frames from 1 on, world space, and
     triangles (T, 3)."""
     kept = []
     for frame in range(first, last + 1):

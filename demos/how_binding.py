@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures of docs/how_binding_works.md: what belongs to which bone, the heat that blends it, and rogue weights."""
+"""Figures of docs/how_binding_works.md: assignment of vertices to bones, the heat that blends it, and rogue weights."""
 
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from skinning_tools.core.binding.bind import bind
 from skinning_tools.core.binding.diffusion import STIFFNESS
 from skinning_tools.core.binding.distances import BoneDistances
 from skinning_tools.core.binding.rogue import remove_rogue_weights, rogue_islands
+from skinning_tools.core.binding.solid import Solid
 from skinning_tools.core.binding.types import Body, Skeleton
 from skinning_tools.core.deform.influences import weight_matrix
 from tests.core.binding import bodies
@@ -46,7 +47,7 @@ def draw_all(folder: Path, quick: bool) -> None:
 
 
 def draw_assignment(path: Path, resolution: int) -> Path:
-    """Two fingers that nearly touch: above, cut open, what belongs to which bone by each method; below, the weights."""
+    """Two fingers that nearly touch: above, cut open, each method's assignment to bones; below, the weights."""
     body, skeleton = hand()
     distances = BoneDistances(body, skeleton)
     volumes = containment.fitted_volumes(body, distances, skeleton, "CAPSULE")
@@ -76,7 +77,7 @@ def draw_assignment(path: Path, resolution: int) -> Path:
 
 
 def hand() -> tuple[Body, Skeleton]:
-    """That of ``bodies``, its fingers to the right."""
+    """The hand of ``bodies``, its fingers to the right."""
     body, skeleton = bodies.hand()
     turn = np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]])
     turned = Skeleton(skeleton.heads @ turn.T, skeleton.tails @ turn.T, skeleton.parents, skeleton.names)
@@ -84,18 +85,18 @@ def hand() -> tuple[Body, Skeleton]:
 
 
 def assigned(method: str, body: Body, distances: BoneDistances, skeleton, volumes) -> np.ndarray:
-    """(W, P) what a method says before anything is smoothed."""
+    """(W, P) a method's assignment before smoothing."""
     free = Limits(distances, np.full(len(skeleton), np.inf))
     module = {"CONTAINMENT": containment, "POINT_TO_LINE": point_to_line, "DELAUNAY": delaunay}[method]
-    return module.assign(Request(body, skeleton, distances, free, volumes)).shares.toarray()
+    return module.assign(Request(body, skeleton, distances, free, Solid(body), volumes)).shares.toarray()
 
 
 def draw_field(axes, body: Body, skeleton, colors, volumes, resolution: int) -> None:
-    """Whose each place of the cut is, and the volumes, or where there are none, the planes at the joints."""
+    """The bone of each point of the cut, and the volumes, or without volumes the planes at the joints."""
     low, high = body.rest.min(axis=0), body.rest.max(axis=0)
     x, y = np.meshgrid(np.linspace(low[0], high[0], resolution), np.linspace(low[1], high[1], resolution // 2))
     points = np.column_stack([x.ravel(), y.ravel(), np.full(x.size, LEVEL)])
-    # No surface: each point of the cut for itself.
+    # No surface: each point of the cut separately.
     cut = Body(points, np.zeros((0, 3)), np.zeros((0, 2)))
     distances = BoneDistances(cut, skeleton)
     method = "POINT_TO_LINE" if volumes is None else "CONTAINMENT"
@@ -114,7 +115,7 @@ def draw_field(axes, body: Body, skeleton, colors, volumes, resolution: int) -> 
 
 
 def draw_ways(axes, points: np.ndarray, owners: np.ndarray, skeleton, colors) -> None:
-    """A line from each of ``points`` (n, 3) to the nearest place on the bone that it belongs to."""
+    """A line from each of ``points`` (n, 3) to the nearest point on its bone."""
     heads, along = skeleton.heads[owners], (skeleton.tails - skeleton.heads)[owners]
     share = np.einsum("ni,ni->n", points - heads, along) / np.einsum("ni,ni->n", along, along)
     ends = heads + np.clip(share, 0, 1)[:, None] * along
@@ -123,7 +124,7 @@ def draw_ways(axes, points: np.ndarray, owners: np.ndarray, skeleton, colors) ->
 
 
 def draw_heat(path: Path, columns: int) -> Path:
-    """Along a bar with two bones: what is assigned, and what is left of it when heat has flowed."""
+    """Along a bar with two bones: the assignment, and the weights after heat has flowed."""
     body, skeleton = bodies.bar(columns=columns, rows=4), bodies.chain(2)
     distances = BoneDistances(body, skeleton)
     joint, radius = skeleton.heads[1, 0], 0.5
@@ -148,7 +149,7 @@ def draw_heat(path: Path, columns: int) -> Path:
 
 
 def draw_islands(path: Path, resolution: int) -> Path:
-    """Strays planted into a leg's weights, the islands that they are, and the weights without them."""
+    """Rogue weights planted into a leg's weights, their islands, and the cleaned weights."""
     skin = creature.bound_flesh(resolution)
     body, skeleton, bone = skin.body, skin.skeleton, skin.skeleton.names.index(STRAY_BONE)
     bones, weights = planted(body, skin.bones, skin.weights, bone)

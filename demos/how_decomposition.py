@@ -73,10 +73,11 @@ def draw_all(folder: Path, quick: bool) -> None:
     print(draw_bone_counts(folder / "decomposition_bone_counts.png", made, counts))
     print(draw_influences(folder / "decomposition_influences.png", made[0], 4 if quick else SWEEPS))
     print(draw_reduction(folder / "decomposition_reduction.png", made), flush=True)
+    print(draw_orthogonality(folder / "decomposition_orthogonality.png", made[1]), flush=True)
 
 
 def generated(quick: bool) -> list[Sequence]:
-    """What Blender makes by itself: the walking creature and the flag in the wind."""
+    """Sequences made by Blender: the walking creature and the flag in the wind."""
     body = creature.build(0.09 if quick else 0.045).body
     walk = Animation(scenes.played(body, range(1, creature.FRAMES + 1)), triangles(body.data), name="creature")
     flag_scene.empty_file()
@@ -86,10 +87,10 @@ def generated(quick: bool) -> list[Sequence]:
 
 
 def recorded() -> list[Sequence]:
-    """The paper's own sequences that are beside the checkout."""
+    """The paper's own sequences next to the checkout."""
     file = DATA / "reference_errors.json"
     if not file.is_file():
-        print("The paper's sequences are left out: they are not beside the checkout (../shared/data)")
+        print("The paper's sequences are left out: they are not next to the checkout (../shared/data)")
         return []
     table = json.loads(file.read_text())["kavan2010_table2"]
     found = []
@@ -128,7 +129,7 @@ def draw_convergence(path: Path, sequences: list[Sequence], sweeps: int) -> Path
 
 
 def draw_bone_counts(path: Path, sequences: list[Sequence], counts) -> Path:
-    """E_RMS over the number of bones, for each kind, and what no linear skinning of so many bones can go below."""
+    """E_RMS over the number of bones, for each kind, and the lower bound for linear skinning with so many bones."""
     figure, row = subplots(1, len(sequences), 4.4)
     for axes, sequence in zip(row, sequences, strict=True):
         for label, (kind, color) in KINDS.items():
@@ -161,14 +162,14 @@ def lower_bounds(animation: Animation, counts) -> np.ndarray:
 
 
 def remaining(matrix: AnimationMatrix, reduction: Reduction) -> np.ndarray:
-    """(d + 1,) E_RMS of what the first 0, 1, … directions of a reduction leave out."""
+    """(d + 1,) E_RMS of the part that the first 0, 1, … directions of a reduction leave out."""
     held = np.append(0.0, np.cumsum(np.square(reduction.coefficients).sum(axis=0)))
     squared = np.maximum(matrix.squared_norm - held, 0)
     return 1000 * np.sqrt(squared / (matrix.height * matrix.vertex_count))
 
 
 def draw_influences(path: Path, sequence: Sequence, sweeps: int) -> Path:
-    """The regions that the published algorithm begins with, what its sweeps make of them, and ours (figures 2, 5)."""
+    """The initial regions of the published algorithm, the regions after its sweeps, and ours (figures 2, 5)."""
     animation, count = sequence.animation, sequence.bones
     matrix = AnimationMatrix(animation.frames)
     reduction = reduce_animation(matrix, REDUCTION_ERROR, "MAXIMUM_NORM")
@@ -201,7 +202,7 @@ def draw_influences(path: Path, sequence: Sequence, sweeps: int) -> Path:
 
 
 def draw_reduction(path: Path, sequences: list[Sequence]) -> Path:
-    """What a reduction to d dimensions loses, by how its directions are chosen (the paper's table 1)."""
+    """The loss of a reduction to d dimensions, by the choice of its directions (the paper's table 1)."""
     figure, row = subplots(1, len(sequences), 4.2)
     for axes, sequence in zip(row, sequences, strict=True):
         matrix = AnimationMatrix(sequence.animation.frames)
@@ -222,4 +223,19 @@ def draw_reduction(path: Path, sequences: list[Sequence]) -> Path:
     row[0].set_ylabel("left out, as E_RMS in ‰")
     handles, labels = row[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    return save(figure, path)
+
+
+def draw_orthogonality(path: Path, sequence: Sequence) -> Path:
+    """|BᵀB − I| of Algorithm 1 without and with its line 5 (the paper's figure 4)."""
+    matrix = AnimationMatrix(sequence.animation.frames)
+    figure, row = subplots(1, 2, 4.2)
+    for axes, (title, stabilize) in zip(row, (("without line 5", False), ("with line 5", True)), strict=True):
+        basis = reduce_animation(matrix, REDUCTION_ERROR, "MAXIMUM_NORM", stabilize=stabilize).basis
+        entries = np.abs(basis.T @ basis - np.eye(basis.shape[1]))
+        shown = axes.imshow(np.log10(np.maximum(entries, 1e-18)), vmin=-18, vmax=-10, cmap="viridis")
+        axes.grid(False)
+        axes.set_title(f"{title}, d = {basis.shape[1]}")
+        print(f"{sequence.title}, orthogonality {title}: {entries.max():.1e}")
+    figure.colorbar(shown, ax=list(row), label="decadic logarithm of |BᵀB − I|")
     return save(figure, path)

@@ -28,6 +28,7 @@ from matplotlib.colors import to_rgb
 
 from skinning_tools.core.deform.surface import vertex_normals
 from skinning_tools.core.eigenskin import EigenSkin, EigenSkinSettings, Rig, build_eigenskin
+from skinning_tools.core.eigenskin.interpolation import radial
 from skinning_tools.core.eigenskin.model import Support
 
 JOINTS = ("neck", "chest", "front upper.R", "front lower.R", "hind upper.R", "tail 2")
@@ -104,10 +105,10 @@ def draw_pose_space(path: Path, body: Character, steps: int) -> Path:
     sizes = np.abs(right_there).max(axis=0)
     figure, (functions, values, radii) = subplots(1, 3, 3.6)
 
-    for curve, color in zip(model.features(support, between.rotations).T, (GRAY, *PALETTE), strict=False):
-        functions.plot(angles, curve, color=color, linewidth=1.6)
+    for center, color in zip((0, *STEPS), (GRAY, *PALETTE), strict=False):
+        functions.plot(angles, radial(np.radians(angles - center), radius), color=color, linewidth=1.6)
     functions.set_title("Radial functions")
-    functions.set_ylabel(f"exp(−r / {np.degrees(radius):.0f}°)")
+    functions.set_ylabel(f"exp(−(r / {np.degrees(radius):.0f}°)²)")
 
     found = model.values(between.rotations)
     for number, color in ((0, BLUE), (1, ORANGE)):

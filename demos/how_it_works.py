@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures of docs/how_it_works.md, after those of the papers: what the solvers do with scenes made in code.
+"""Figures of docs/how_it_works.md, after those of the papers: the solvers on scenes made in code.
 
 Run by `python3 build.py docs`. Nothing but the repository is needed; where the paper's sequences are beside the
 checkout, the figure of the solver's convergence has them, too.

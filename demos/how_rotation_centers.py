@@ -56,7 +56,7 @@ def similarity(own: np.ndarray, others: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def draw_similarity(path: Path) -> Path:
-    """One vertex of the bar, how alike the others' weights are, and the center that comes of it, by σ."""
+    """One vertex of the bar, the similarity of the others' weights, and the resulting center, by σ."""
     pose = poses.bar()
     vertex = int(np.argmin(np.linalg.norm(pose.rest - CHOSEN, axis=1)))
     weights = weight_matrix(pose.bones, pose.weights, pose.bones.max() + 1).toarray()
@@ -102,7 +102,7 @@ def draw_centers(path: Path, resolution: float) -> Path:
 
 
 def draw_angles(path: Path, steps: int) -> Path:
-    """What is left of the bar's volume as a joint twists and bends, and how far the bend bulges."""
+    """The remaining volume of the bar as a joint twists and bends, and the bulge of the bend."""
     angles = np.linspace(0, 180, steps + 1)[1:]
     figure, row = subplots(1, 3, 3.4)
     curves = {

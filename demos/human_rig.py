@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The human rig beside the checkout, for the pictures of the documentation and for benchmarks. Arrays only."""
+"""The human rig next to the checkout, for the pictures of the documentation and for benchmarks. Arrays only."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +40,7 @@ def halved(quads: np.ndarray) -> np.ndarray:
 
 
 def read_human() -> HumanArrays:
-    """Raises FileNotFoundError where the rig is not beside the checkout."""
+    """Raises FileNotFoundError if the rig is not next to the checkout."""
     with np.load(HUMAN) as data:
         rest, names = data["rest"].astype(float), tuple(map(str, data["bone_names"]))
         influences = convex_influences(data["influence_bones"], data["influence_weights"], len(rest), len(names))

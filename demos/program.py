@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the programs of this folder share as such: options, and a safe end."""
+"""Shared by the programs of this folder: options, and a safe exit."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def parse_options(description: str) -> argparse.Namespace:
-    """Of a program that renders: output, a folder, which is made where it is not there; samples; percent."""
+    """The options of a program that renders: output, a folder, made if necessary; samples; percent."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--output", type=Path, default=ROOT / "demo", help="folder for the pictures")
     parser.add_argument("--samples", type=int, default=32, help="of Cycles for each pixel")

@@ -7,7 +7,7 @@ from pathlib import Path
 import bpy
 
 # isort: split
-import _cycles  # exists once bpy was imported
+import _cycles  # exists after bpy is imported
 import matplotlib
 
 matplotlib.use("Agg")
@@ -21,7 +21,7 @@ RESOLUTION = 1600, 600
 APART = 0.32  # from one mesh to the next, of the picture's width
 COLORS = LinearSegmentedColormap.from_list("error", ["#e9eff2", "#a9d4e5", "#fbd14b", "#ee6c1f", "#8e0b1e"])
 BACKGROUND, TEXT, MUTED = "#14181f", "#f2f4f7", "#98a2b3"
-# Of the colors of errors: the lightest would lose their shading in the sun.
+# The part of the error colors in use: the lightest would lose their shading in the sun.
 IN_THE_SUN = 0.6
 
 
@@ -99,7 +99,7 @@ def sky(scene, color, strength: float = 1.0) -> None:
 def render_scene(
     scene, path: Path, resolution: tuple[int, int], samples: int, percent: int = 100, *, bounces=2, denoised=True
 ) -> None:
-    """By Cycles without a GPU, as PNG, in the colors of the materials. Further settings of ``scene`` stay."""
+    """Render with Cycles on the CPU, as PNG, in the materials' colors. Other settings of ``scene`` stay."""
     scene.render.engine = "CYCLES"
     scene.cycles.device = "CPU"
     scene.cycles.samples, scene.cycles.max_bounces = samples, bounces
@@ -151,8 +151,8 @@ def compose(
     apart: float = 0.325,
     up: float = 0.0,
 ) -> None:
-    """Write the ``captions`` (title, line below) and, where it has a ``label``, a color bar from 0 to ``largest`` onto
-    the picture.
+    """Write the ``captions`` (title, line below) and, with a ``label``, a color bar from 0 to ``largest`` onto the
+    picture.
 
     apart: from one caption to the next, as a share of the picture's width. Where that is little, the color bar is below
     the captions. up: how much higher than usual they are, as a share of the height."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The poses that tell skinning methods apart: the cuboid of the evaluation of 2019, and a human arm.
+"""Poses that show the differences between skinning methods: the cuboid of the evaluation of 2019, and a human arm.
 
 Arrays only, for the pictures of the documentation and for the benchmark.
 """
@@ -43,7 +43,7 @@ class Pose:
         }
 
     def kept_volume(self, method: str, chosen=slice(None)) -> float:
-        """Of the volume at rest, in per cent; ``chosen``: triangles that enclose it."""
+        """The volume in percent of that at rest; ``chosen``: triangles that enclose it."""
         triangles = self.triangles[chosen]
         return 100 * volume(self.points[method], triangles) / volume(self.rest, triangles)
 
@@ -76,7 +76,7 @@ def bulge(pose: Pose, method: str, bend: float) -> float:
 
 
 def waist(pose: Pose, method: str) -> float:
-    """The widest diagonal that the ring of vertices at the twisted joint has left, in per cent."""
+    """The remaining widest diagonal of the vertex ring at the twisted joint, in percent."""
     ring = np.isclose(pose.rest[:, 0], TWISTED[0])
     radii = [np.linalg.norm(points[ring, 1:], axis=1).max() for points in (pose.points[method], pose.rest)]
     return 100 * radii[0] / radii[1]
@@ -85,7 +85,7 @@ def waist(pose: Pose, method: str) -> float:
 def human_arm(twist: float = 160.0, bend: float = 75.0) -> tuple[Pose, np.ndarray]:
     """The human rig, its left elbow bent further and the hand twisted about the forearm; (T,) the arm's triangles.
 
-    Raises FileNotFoundError where the rig is not beside the checkout.
+    Raises FileNotFoundError if the rig is not next to the checkout.
     """
     human = read_human()
     names, heads, parents = human.names, human.heads, human.parents
@@ -114,7 +114,7 @@ def _about_axis(axis: np.ndarray, degrees: float, point: np.ndarray) -> np.ndarr
 
 
 def _below(parents: np.ndarray, top: int) -> np.ndarray:
-    """A bone and all that hang from it."""
+    """A bone and all its descendants."""
     found = np.arange(len(parents)) == top
     while True:
         more = found | np.where(parents >= 0, found[parents], False)

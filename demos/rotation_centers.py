@@ -2,7 +2,7 @@
 """Pictures of linear blend, dual quaternion and center-of-rotation skinning side by side (Cycles on the CPU).
 
 Run by `python3 build.py docs`. Leaves rotation_centers_cuboid.png and,
-where the human rig is beside the checkout, rotation_centers_arm.png.
+where the human rig is next to the checkout, rotation_centers_arm.png.
 """
 
 import sys
@@ -33,7 +33,7 @@ def main() -> int:
     if HUMAN.is_file():
         print(draw_arm(options.output / "rotation_centers_arm.png", options.samples, options.percent), flush=True)
     else:
-        print("rotation_centers_arm.png left out: the human rig is not beside the checkout (../shared/data)")
+        print("rotation_centers_arm.png left out: the human rig is not next to the checkout (../shared/data)")
     return 0
 
 
@@ -73,7 +73,7 @@ def draw_arm(path: Path, samples: int, percent: int) -> Path:
 
 
 def build(method: str, points, triangles, rest, checks: float) -> bpy.types.Mesh:
-    """A mesh whose checks show how each place was moved: they lie in the space of the rest pose."""
+    """A mesh with checks in the space of the rest pose, which show how each point moved."""
     mesh = rendering.shape(points, triangles, method)
     mesh.attributes.new("Rest", "FLOAT_VECTOR", "POINT").data.foreach_set("vector", rest.astype(np.float32).ravel())
     material = rendering.plain(method, COLORS[method], roughness=0.45)

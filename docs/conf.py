@@ -23,6 +23,7 @@ html_show_copyright = False
 
 def setup(app) -> None:
     app.connect("source-read", add_contents)
+    app.connect("source-read", add_anchors)
 
 
 def add_contents(app, page: str, source: list[str]) -> None:
@@ -34,3 +35,9 @@ def add_contents(app, page: str, source: list[str]) -> None:
         links = re.findall(r"^- \[([^]]*)\]\((\w+)\.md\)", text, re.MULTILINE)
         pages = "\n".join(f"{name} <{file}>" for name, file in links)
         source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {heading}\n\n{pages}\n```\n"
+
+
+def add_anchors(app, page: str, source: list[str]) -> None:
+    """Give each code of a message an anchor of its name, which the panel opens."""
+    if page == "troubleshooting":
+        source[0] = re.sub(r"^- `([A-Z_]+)`:", r'- <a id="\1"></a>`\1`:', source[0], flags=re.MULTILINE)

@@ -2,11 +2,11 @@
 // Convert many shots on Blender's own farm: a job type of Flamenco (3.5 or newer).
 //
 // Put this file into the folder `scripts` beside flamenco-manager, and choose "Skinning: Convert Shots" in the add-on.
-// The folders must be where all workers see them. docs/command_line.md says more.
+// All workers must be able to reach the folders. More: docs/command_line.md.
 
 const JOB_TYPE = {
     label: "Skinning: Convert Shots",
-    description: "Turn mesh animations into bones, weights and keyframes, one task a shot, and gather the reports into one table",
+    description: "Turn mesh animations into bones, weights and keyframes, one task for each shot, and gather the reports into one table",
     settings: [
         { key: "shot_folder", type: "string", subtype: "dir_path", required: true, visible: "submission",
           eval: "str(Path(bpy.data.filepath).parent)",
@@ -17,9 +17,9 @@ const JOB_TYPE = {
           evalInfo: { showLinkButton: true, description: "All files of the folder" },
           description: "Names of the files to convert, separated by |" },
         { key: "output_folder", type: "string", subtype: "dir_path", required: true,
-          description: "Where results, reports, the logs of what failed, and table.csv go. Not the folder of the shots" },
+          description: "Folder for results, reports, logs of failed shots, and table.csv. Not the folder of the shots" },
         { key: "on_failure", type: "string", choices: ["report", "fail"], default: "report",
-          description: "report: a shot that fails does not fail its task; the table says it, and the last task fails. fail: its task fails, and Flamenco tries it again on other workers" },
+          description: "report: a failed shot does not fail its task; the table lists it, and the last task fails. fail: its task fails, and Flamenco tries it again on other workers" },
 
         { key: "object", type: "string", required: true,
           eval: "C.object.name if C.object else ''",
@@ -57,7 +57,7 @@ function compileJob(job) {
     job.addTask(gather);
 }
 
-// Names without empty ones; each once, as two tasks must not write one file.
+// The names without empty and repeated ones: two tasks must not write the same file.
 function shotNames(text) {
     const names = text.split("|").map((name) => name.trim()).filter((name) => name !== "");
     if (names.length === 0) {
@@ -66,7 +66,7 @@ function shotNames(text) {
     return [...new Set(names)];
 }
 
-// Paths are arguments of their own: Flamenco replaces their beginnings where workers see them elsewhere.
+// Each path is a separate argument: Flamenco replaces its beginning on workers that have the folders elsewhere.
 function convertArguments(settings, shot) {
     return [
         shot,
@@ -81,7 +81,7 @@ function convertArguments(settings, shot) {
     ];
 }
 
-// The shots are named behind --command, not before: a file that Blender cannot read would end it without a report.
+// The shots come after --command: before it, a file that Blender cannot read would end Blender without a report.
 function skinning(command, commandArguments) {
     return author.Command("blender-render", {
         exe: "{blender}",

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skinning Tools: animations to bones, weights and keyframes.
 
-Nothing here imports bpy before it registers: `core` works without Blender.
+This module imports bpy only on registration: `core` works without Blender.
 """
+
+_PARTS = ("settings", "operators", "panels")
 
 
 def _modules() -> list:
     from . import command_line
     from .blender import character, look_ups
     from .features import FEATURES
-    from .ui import boundary, jobs
+    from .ui import boundary, groups, jobs
 
-    parts = ("settings", "operators", "panels")
-    modules = [module for part in parts for feature in FEATURES for module in getattr(feature, part)]
-    return [look_ups, character, *modules, boundary, jobs, command_line]
+    parts = {part: [module for feature in FEATURES for module in getattr(feature, part)] for part in _PARTS}
+    return [
+        *(look_ups, character, *parts["settings"], *parts["operators"], groups, *parts["panels"]),
+        *(boundary, jobs, command_line),
+    ]
+
+
+def _pointers(module) -> list[tuple]:
+    """Owner, name and group of each property group that a module adds to Blender's data-blocks."""
+    import bpy
+
+    found = [(*path.split("."), group) for path, group in getattr(module, "pointers", {}).items()]
+    return [(getattr(bpy.types, owner), name, group) for owner, name, group in found]
 
 
 def _menu_entries() -> list:
@@ -22,25 +34,48 @@ def _menu_entries() -> list:
     return [entry for feature in FEATURES for entry in feature.menus.items()]
 
 
+def __getattr__(name: str):
+    """``glTF2ExportUserExtensions``, which Blender's glTF exporter looks for in every enabled add-on."""
+    if name != "glTF2ExportUserExtensions":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .features import FEATURES
+
+    return [extension for feature in FEATURES for extension in feature.gltf_extensions]
+
+
+def _manual_map():
+    """What Blender's *Online Manual* opens, by the context menu of a button or setting."""
+    from .features import FEATURES
+    from .ui.manual import links
+
+    return "", links(FEATURES)
+
+
 def register() -> None:
     import bpy
 
     for module in _modules():
         for cls in getattr(module, "registry", ()):
             bpy.utils.register_class(cls)
+        for owner, name, group in _pointers(module):
+            setattr(owner, name, bpy.props.PointerProperty(type=group))
         if hasattr(module, "register"):
             module.register()
     for menu, draw in _menu_entries():
         getattr(bpy.types, menu).append(draw)
+    bpy.utils.register_manual_map(_manual_map)
 
 
 def unregister() -> None:
     import bpy
 
+    bpy.utils.unregister_manual_map(_manual_map)
     for menu, draw in _menu_entries():
         getattr(bpy.types, menu).remove(draw)
     for module in reversed(_modules()):
         if hasattr(module, "unregister"):
             module.unregister()
+        for owner, name, _ in _pointers(module):
+            delattr(owner, name)
         for cls in reversed(getattr(module, "registry", ())):
             bpy.utils.unregister_class(cls)

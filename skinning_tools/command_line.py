@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     try:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
-        # --help. Blender is to end in its own way, with the exit code.
+        # --help. Let Blender end in its own way, with the exit code.
         return int(stop.code or running.EXIT_DONE)
     except UsageError as error:
         path, others = _report_path(arguments)
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors go the way of all others, into the report."""
+    """A parser whose errors go into the report like all others."""
 
     def error(self, message: str):
         self.print_usage(sys.stderr)
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _report_path(arguments: list[str]) -> tuple[str | None, list[str]]:
-    """Where the report of a command line is to go that cannot be understood as a whole, and what else it may name."""
+    """The report file named on an invalid command line, and the other words on it."""
     reader = _Parser(add_help=False, allow_abbrev=False, usage="")
     reader.add_argument("--report", default=None)
     try:
@@ -80,7 +80,7 @@ def unregister() -> None:
 
 
 def _run_as_program() -> None:
-    """`python -m skinning_tools.command_line COMMAND ...`, where Blender is a module of Python and no program."""
+    """Run `python -m skinning_tools.command_line COMMAND ...`, with Blender as a Python module."""
     if __package__ not in bpy.context.preferences.addons:
         importlib.import_module(__package__).register()
     status = main(sys.argv[1:])

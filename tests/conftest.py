@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all tests share: sample animations beside the checkout, the extension registered, and a clean end of a process
+"""Shared by all tests: sample animations next to the checkout, the extension registered, and a clean end of a process
 with Blender in it."""
 
 import os
@@ -12,13 +12,13 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def shared_file(name: str) -> Path:
-    """The sample file ``shared/data/<name>`` beside the checkout.
+    """The sample file ``shared/data/<name>`` next to the checkout.
 
     Skips the test where it is missing, with the reason; in CI (environment variable CI) a missing file is a failure.
     """
     path = SHARED / name
     if not path.is_file():
-        reason = f"the sample file {name} is not beside the checkout (../shared/data)"
+        reason = f"the sample file {name} is not next to the checkout (../shared/data)"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)

@@ -16,6 +16,8 @@ import traceback
 import zipfile
 from importlib.machinery import PathFinder
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 REPOSITORY, NAME = "user_default", "skinning_tools"
 
@@ -37,6 +39,7 @@ def main(archive: Path, profile: Path, without_scipy: bool) -> None:
     module = f"bl_ext.{REPOSITORY}.{NAME}"
     assert module in bpy.context.preferences.addons, "the extension is not enabled after its installation"
     source = moving_grid(bpy)
+    pages = check_pages(bpy, module, profile)
     said = say_what_is_missing(bpy) if without_scipy else convert(bpy, source)
 
     if not without_scipy:
@@ -47,11 +50,27 @@ def main(archive: Path, profile: Path, without_scipy: bool) -> None:
     file = sys.modules[module].__file__
     assert Path(file).resolve().is_relative_to(profile), f"the extension is {file}"
     assert NAME not in sys.modules, "the source tree's package was loaded"
-    print(f"Blender {bpy.app.version_string}, {archive.name}, {said}")
+    print(f"Blender {bpy.app.version_string}, {archive.name}, {pages} pages of help, {said}")
+
+
+def check_pages(bpy, module: str, profile: Path) -> int:
+    """That *Online Manual* opens an installed page for every operator, and messages their entry; how many pages."""
+    lookup = bpy.types.WM_OT_doc_view_manual._lookup_rna_url
+    addresses = {lookup(f"bpy.ops.skinning.{name}", verbose=False) for name in dir(bpy.ops.skinning)}
+    settings = type(bpy.context.scene.skinning_bind).__name__
+    addresses.add(lookup(f"bpy.types.{settings}.method", verbose=False))
+    entry = sys.modules[f"{module}.ui.manual"].page_address("troubleshooting.md", "NO_VERTICES")
+    paths = {Path(url2pathname(urlsplit(address or "").path)) for address in (*addresses, entry)}
+    for path in paths:
+        assert path.is_relative_to(profile), f"the page {path} is not the extension's"
+        assert path.is_file(), f"the page {path} was not installed"
+    troubleshooting = Path(url2pathname(urlsplit(entry).path)).read_text(encoding="utf-8")
+    assert 'id="NO_VERTICES"' in troubleshooting, "the entries of troubleshooting.html have no anchors"
+    return len(paths)
 
 
 def convert(bpy, source) -> str:
-    """Convert, and compare the rig with the animation; the figures in a line."""
+    """Convert, and compare the rig with the animation; returns the figures in one line."""
     bpy.ops.skinning.convert_animation(bone_count=4)
     skinned = bpy.data.objects[f"{source.name}_skinned"]
     figures = {key: skinned[key] for key in ("skinning_e_rms", "skinning_max_error", "skinning_bone_count")}
@@ -64,7 +83,7 @@ def convert(bpy, source) -> str:
 
 
 def say_what_is_missing(bpy) -> str:
-    """Try to convert; what is said instead."""
+    """Try to convert; returns the message."""
     try:
         bpy.ops.skinning.convert_animation(bone_count=4)
     except RuntimeError as error:

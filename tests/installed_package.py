@@ -29,7 +29,7 @@ class Alias:
 
 
 def use_it() -> None:
-    """From now on; raises ModuleNotFoundError where the extension is not installed."""
+    """Use the installed extension from now on; raises ModuleNotFoundError if it is not installed."""
     sys.meta_path.insert(0, Alias())
     importlib.import_module(NAME)
 

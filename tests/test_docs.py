@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documentation says what the code says: messages, the Python reference and its example, links between pages."""
+"""The documentation agrees with the code: messages, the Python reference and its example, links between pages."""
 
 import ast
 import re
@@ -44,9 +44,32 @@ def test_links_and_pictures_lead_somewhere(page):
     assert not broken, broken
 
 
+def test_architecture_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").replace("features/NAME", "features/bind")
+    names = set(re.findall(r"`([\w/]+(?:\.py|/\w+))`", page))
+    assert len(names) > 20
+    assert [name for name in names if not any((*ROOT.glob(name), *(ROOT / "skinning_tools").rglob(name)))] == []
+
+
+def test_every_row_of_the_sources_is_answered_by_files_that_exist():
+    page = (ROOT / "docs" / "sources.md").read_text("utf-8")
+    rows = [re.split(r" *\| *", line)[1:-1] for line in page.splitlines() if re.match(r"\| (?!---|in the )", line)]
+    assert len(rows) > 70
+    assert [row for row in rows if len(row) != 5 or not all(row)] == []
+    # An answer without a file that shows it is open, or says why nothing can.
+    assert [row[0] for row in rows if "`" not in row[4] and "open" not in row[1].lower() and "not " not in row[1]] == []
+    names = set(re.findall(r"`([\w/]+/[\w/]+(?:\.\w+)?)(?:::(\w+))?`", page))
+    found = {
+        name: [base / name for base in (ROOT, ROOT / "skinning_tools") if (base / name).exists()] for name, _ in names
+    }
+    assert [name for name, paths in found.items() if not paths] == []
+    tests = [(name, test) for name, test in names if test]
+    assert [pair for pair in tests if f"def {pair[1]}(" not in found[pair[0]][0].read_text("utf-8")] == []
+
+
 @pytest.fixture(scope="module")
 def differences() -> tuple[list[str], list[str]]:
-    return messages.differences(messages.messages(), messages.PAGE.read_text("utf-8"))
+    return messages.differences(messages.messages(), messages.preconditions(), messages.PAGE.read_text("utf-8"))
 
 
 def test_every_message_has_its_line_in_troubleshooting(differences):
@@ -81,6 +104,20 @@ def test_notes_of_troubleshooting_are_said_by_code():
 )
 def test_blanks_of_a_line_are_any_words_where_it_has_some_of_its_own(line, text, fits):
     assert bool(messages.pattern(line).fullmatch(text)) == fits
+
+
+def test_lines_of_preconditions_have_the_very_words_of_the_table():
+    coded = {"HIDDEN": "The … is hidden", "MODE": "The … is in …"}
+    page = "- `HIDDEN`: The … cannot be seen\n- `MODE`: The … is in …\n"
+    expected = ["`HIDDEN`: The … is hidden"], ["`HIDDEN`: The … cannot be seen"]
+    assert messages.differences({}, coded, page) == expected
+
+
+def test_every_precondition_is_raised_by_its_code():
+    sources = [path.read_text("utf-8") for path in messages.PACKAGE.rglob("*.py")]
+    # Once in the table, and wherever it is raised.
+    uses = {code: sum(source.count(f'"{code}"') for source in sources) for code in messages.preconditions()}
+    assert [code for code, count in uses.items() if count < 2] == []
 
 
 def test_messages_are_read_from_code(tmp_path, monkeypatch):
@@ -166,7 +203,7 @@ def _made(arguments) -> None:
 
 @pytest.mark.parametrize(
     ("status", "page", "message"),
-    [(1, "", "not built"), (0, '<script src="https://example.org/x.js">', "index.html would be loaded with")],
+    [(1, "", "not built"), (0, '<script src="https://example.org/x.js">', "index.html would load something")],
 )
 def test_pages_that_are_not_as_they_should_be_are_a_failure(tmp_path, monkeypatch, status, page, message):
     def sphinx(command, **options):

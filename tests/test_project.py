@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The project's own rules: who may import whom, the manifest, licence lines and the README."""
+"""The project's rules: allowed imports, the manifest, licence lines and the README."""
 
 import ast
 import re
@@ -183,6 +183,9 @@ def test_manifest_says_what_the_platform_needs(manifest):
     assert "Blender" not in manifest["name"]
     assert len(manifest["tagline"]) <= 64
     assert manifest["tagline"][-1].isalnum()
+    assert all(re.match(r"\d{4}(-\d{4})? \S", holder) for holder in manifest["copyright"])
+    # The platform's own limit and rule.
+    assert all(len(reason) <= 64 for reason in manifest["permissions"].values())
     # What is declared is what is used: files are read and written, nothing else.
     assert manifest["permissions"].keys() == {"files"}
 
@@ -195,7 +198,9 @@ def test_every_wheel_has_a_checksum_and_none_is_left_over(manifest):
 def test_every_platform_has_scipy_for_every_python_that_blender_has_there(manifest):
     endings = {
         "linux-x64": r"manylinux\S*_x86_64",
+        "linux-arm64": r"manylinux\S*_aarch64",
         "windows-x64": "win_amd64",
+        "windows-arm64": "win_arm64",
         "macos-arm64": r"macosx_\d+_\d+_arm64",
         "macos-x64": r"macosx_\d+_\d+_x86_64",
     }
@@ -206,8 +211,9 @@ def test_every_platform_has_scipy_for_every_python_that_blender_has_there(manife
             for wheel in manifest["wheels"]
             if re.fullmatch(ending, wheel.split("-")[4][: -len(".whl")])
         }
-        # Blender for Macs with Intel processors ended with Python 3.11.
-        assert tags >= ({"cp311"} if platform == "macos-x64" else {"cp311", "cp313"}), platform
+        # Blender for Macs with Intel processors ended with Python 3.11; for Windows on ARM, scipy begins with 3.13.
+        only = {"macos-x64": {"cp311"}, "windows-arm64": {"cp313"}}
+        assert tags >= only.get(platform, {"cp311", "cp313"}), platform
 
 
 def test_tests_run_with_the_scipy_that_the_extension_brings(manifest):

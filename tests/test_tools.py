@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""build.py and its tools: what they answer where something is missing or wrong, and what they run."""
+"""build.py and its tools: their messages if something is missing or wrong, and the commands that they run."""
 
 import ast
 import hashlib
@@ -125,7 +125,7 @@ def test_wheel_that_is_there_is_not_downloaded_again(tmp_path, monkeypatch):
 
 @pytest.fixture
 def made_environment(monkeypatch):
-    """As if .venv were there for Blender 4.5."""
+    """Pretend that .venv exists for Blender 4.5."""
     monkeypatch.setattr(environment, "choose_blender", lambda blender: "4.5")
     monkeypatch.setattr(environment, "ensure", lambda blender: Path("python"))
 
@@ -203,7 +203,7 @@ def test_every_benchmark_with_rivals_is_there():
 @pytest.mark.usefixtures("made_environment")
 def test_rivals_of_a_benchmark_that_has_none(capsys):
     assert commands.main(["bench", "eigenskin", "--rivals"]) == 1
-    assert "compares with nothing" in capsys.readouterr().out
+    assert "does not compare with other programs" in capsys.readouterr().out
 
 
 _DRAWS = """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What build.py does; standard library only, so that nothing need be installed before it runs."""
+"""The commands of build.py; standard library only, so that they run before anything is installed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The suites inside a Blender program, with the extension installed from its package into a profile of their own."""
+"""Runs the suites inside a Blender program, with the extension installed from its package into a temporary profile."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ from .environment import ROOT, Failure
 
 REPOSITORY = "user_default"
 LIMIT_SECONDS = 1800
-# More parts than processes, so that none is left with much to do at the end.
+# More parts than processes, so that the processes finish at about the same time.
 PARTS_PER_PROCESS = 4
 # Tests of demos/, which are programs for the Python of .venv.
 DEMOS = re.compile(r"^test_demo\.py$|_pictures\.py$")
@@ -31,10 +31,10 @@ def find(name: str) -> str:
 
 
 def test(python: Path, program: str, window: str | None, rest: list[str]) -> int:
-    """Install the package and run tests/blender in the program, then, where there is a screen, tests/gui.
+    """Install the package and run tests/blender in the program, then tests/gui if there is a screen.
 
-    python: that of .venv; window: a program that opens this Blender's window, where that is another one; rest:
-    arguments for pytest. Returns 0 only where everything passed. Raises Failure.
+    python: that of .venv; window: the program that opens this Blender's window, if it is another one; rest: arguments
+    for pytest. Returns 0 only if everything passed. Raises Failure.
     """
     program = find(program)
     version, python_version = versions(program)
@@ -58,7 +58,8 @@ def test(python: Path, program: str, window: str | None, rest: list[str]) -> int
 
 
 def versions(program: str) -> tuple[str, str]:
-    """What a program calls itself, "Blender 5.2.2 LTS", and the version of its Python, "3.13". Raises Failure."""
+    """The program's name and version, such as "Blender 5.2.2 LTS", and the version of its Python, such as "3.13".
+    Raises Failure."""
     code = "import bpy, sys; print('versions', *sys.version_info[:2], bpy.app.version_string)"
     result = _run([program, "--background", "--factory-startup", "--python-expr", code])
     for line in result.stdout.splitlines():
@@ -69,7 +70,7 @@ def versions(program: str) -> tuple[str, str]:
 
 
 def for_this_platform(zips: list[Path]) -> Path:
-    """That of the packages which is made for this machine. Raises Failure."""
+    """The package for this machine. Raises Failure."""
     system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
     processor = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower())
     name = f"{system}_{processor or platform.machine().lower()}"
@@ -80,7 +81,7 @@ def for_this_platform(zips: list[Path]) -> Path:
 
 
 def install(program: str, archive: Path, profile: Path) -> None:
-    """Install and enable the package as `blender --command extension install-file` does. Raises Failure."""
+    """Install and enable the package like `blender --command extension install-file`. Raises Failure."""
     profile.mkdir()
     command = [program, "--background", "--command", "extension", "install-file", "--repo", REPOSITORY, "--enable"]
     result = _run([*command, str(archive)], profile)
@@ -89,7 +90,7 @@ def install(program: str, archive: Path, profile: Path) -> None:
 
 
 def installed_extension(program: str, archive: Path, folder: Path) -> int:
-    """Install from inside and convert, with the scipy that came with the package, and see what is said without."""
+    """Install inside the program and convert with the package's scipy, and check the message without scipy."""
     status = 0
     for without in ((), ("--without-scipy",)):
         profile = folder / f"from_inside{len(without)}"
@@ -103,13 +104,13 @@ def installed_extension(program: str, archive: Path, folder: Path) -> int:
 
 
 def copy(profile: Path, target: Path, ignore=()) -> Path:
-    """A profile for one process: Blender writes into it, and takes scipy away where a test disables the extension."""
+    """A profile for one process: Blender writes into it, and removes scipy when a test disables the extension."""
     shutil.copytree(profile, target, symlinks=True, ignore=shutil.ignore_patterns(*ignore))
     return target
 
 
 def background_suite(python: Path, program: str, profile: Path, tools: Path, rest: list[str]) -> int:
-    """tests/blender, where ``rest`` names no other, inside the program, without a window; 0 where all passed."""
+    """Run tests/blender, unless ``rest`` names others, inside the program without a window; 0 if all passed."""
     files = [path for path in (ROOT / "tests" / "blender").glob("test_*.py") if not DEMOS.search(path.name)]
     files.sort(key=lambda path: path.stat().st_size, reverse=True)
     processes = suite.process_count()
@@ -120,7 +121,8 @@ def background_suite(python: Path, program: str, profile: Path, tools: Path, res
     if any((ROOT / argument.split("::")[0]).exists() for argument in rest):
         parts = [[]]
     with tempfile.TemporaryDirectory(prefix="skinning_tools_profiles_", ignore_cleanup_errors=True) as folder:
-        # Tests begin with Blender's factory settings, under which it takes away the libraries of what is not enabled.
+        # Tests begin with factory settings, with which Blender removes the libraries of extensions that are not
+        # enabled.
         (scipy,) = profile.glob("extensions/.local/lib/*/site-packages")
 
         def run(number: int) -> subprocess.CompletedProcess:
@@ -136,7 +138,7 @@ def background_suite(python: Path, program: str, profile: Path, tools: Path, res
             for number, result in enumerate(pool.map(run, range(len(parts))), start=1):
                 summary = re.findall(r"^(?:=+ )?(.*\w in [\d.]+s\b.*?)(?: =+)?$", result.stdout, re.MULTILINE)
                 print(f"-- part {number} of {len(parts)}: {summary[-1] if summary else 'ended early'}", flush=True)
-                # 5: no test was chosen, which -k does to a part. Blender ends with 0 where it does not find a script.
+                # 5: no test was selected, as -k may do. Blender exits with 0 if it does not find a script.
                 if result.returncode not in (0, 5) or not summary:
                     status = 1
                     print(result.stdout, result.stderr, sep="\n", flush=True)
@@ -144,20 +146,20 @@ def background_suite(python: Path, program: str, profile: Path, tools: Path, res
 
 
 def window_suite(python: Path, program: str, window: str | None, profile: Path, tools: Path) -> int:
-    """tests/gui, where there is a screen; 0 where all passed or there is none."""
+    """Run tests/gui if there is a screen; 0 if all passed or there is none."""
     if not (window or sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
         print("There is no screen here: the window suite is left out", flush=True)
         return 0
     command = [str(python), "tests/gui/run.py", find(window) if window else program, "--installed", str(profile)]
     if window:
-        # Each has a screen of its own.
+        # Each has its own screen.
         command += ["--jobs", str(suite.process_count())]
     command += ["--pictures", str(ROOT / "build" / "pictures")]
     return subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tools)}).returncode
 
 
 def _run(command: list[str], profile: Path | None = None, variables: dict[str, str] | None = None):
-    """A program to its end, its output kept. Raises Failure where it does not end."""
+    """Run a program and capture its output. Raises Failure if it does not end."""
     own = {"BLENDER_USER_RESOURCES": str(profile)} if profile else {}
     try:
         return subprocess.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reference in docs/command_line.md, made from the command line's own help."""
+"""Generates the reference in docs/command_line.md from the command line's own help."""
 
 import argparse
 from pathlib import Path
@@ -45,7 +45,7 @@ def _meaning(action: argparse.Action) -> str:
 
 
 def _actions(command: argparse.ArgumentParser) -> list[argparse.Action]:
-    # The only list of a parser's options that argparse has.
+    # argparse has no public list of a parser's options.
     return [action for action in command._actions if not isinstance(action, argparse._HelpAction)]
 
 

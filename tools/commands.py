@@ -14,7 +14,7 @@ from .requirements import NEWEST_BLENDER, RIVALS
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command; the exit status is 0 only where everything it did succeeded."""
+    """Run one command; the exit status is 0 only if everything succeeded."""
     reader = argument_parser()
     options, rest = reader.parse_known_args(arguments)
     if rest and options.command not in ("test", "bench"):
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
 
 
 def is_program(blender: str | None) -> bool:
-    """Whether ``--blender`` names a Blender program: its path, or what starts it, and no version."""
+    """Whether ``--blender`` names a Blender program: a path or command instead of a version."""
     return blender is not None and not re.fullmatch(r"[\d.]+", blender)
 
 
@@ -46,13 +46,13 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     descriptions = (
-        ("setup", _setup, "only make .venv; every other command does this first where needed"),
-        ("demo", _demo, "simulate a flag, convert it to bones, leave file and pictures in demo/"),
-        ("test", _test, "style and type checks, then the whole suite; further arguments go to pytest"),
+        ("setup", _setup, "only make .venv; every other command does this first if needed"),
+        ("demo", _demo, "simulate a flag, convert it to bones, save files and pictures in demo/"),
+        ("test", _test, "style and type checks, then the whole suite; more arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
-        ("bench", _bench, "run a benchmark of benchmarks/; further arguments go to it"),
-        ("html", _html, "build the pages of docs/ into build/html; a link or an anchor that leads nowhere is an error"),
-        ("docs", _docs, "make the pictures of docs/images and the references anew"),
+        ("bench", _bench, "run a benchmark of benchmarks/; more arguments go to it"),
+        ("html", _html, "build web pages from docs/ in build/html; a broken link is an error"),
+        ("docs", _docs, "redraw the pictures of docs/images and regenerate the references"),
     )
     for name, run, description in descriptions:
         command = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
@@ -61,17 +61,19 @@ def argument_parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--blender",
             metavar="VERSION",
-            help=f"4.2, 4.5 (Python 3.11) or 5.2 (Python 3.13); the newest if left out{also}",
+            help=f"4.2, 4.5 (Python 3.11) or 5.2 (Python 3.13); default: the newest{also}",
         )
         if name == "test":
             command.add_argument(
                 "--window",
                 metavar="PROGRAM",
-                help="with the path of a Blender program in --blender: what opens its window on a screen of its own",
+                help="with a Blender program as --blender: a program that starts its window on a separate screen",
             )
         if name == "bench":
             command.add_argument("name", help="the benchmark: the file's name in benchmarks/, without .py")
-            command.add_argument("--rivals", action="store_true", help="first install what it can compare with")
+            command.add_argument(
+                "--rivals", action="store_true", help="first install the programs that it compares with"
+            )
     return parser
 
 
@@ -90,14 +92,14 @@ def _demo(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
 
 def _test(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     checks = [("ruff", "check", "."), ("ruff", "format", "--check", ".")]
-    # Once is enough, and with the newest numpy, whose own annotations say most.
+    # Once is enough, with the newest numpy, which has the best annotations.
     if environment.choose_blender(options.blender) == NEWEST_BLENDER:
         checks.append(("mypy",))
     failed = [" ".join(check) for check in checks if _run(python, "-m", *check)]
-    # The tests run even where these find something: one call tells everything that has to be mended.
+    # The tests run even after these fail: one call reports everything that must be fixed.
     status = _run(python, "-m", "pytest", *suite.in_parallel(rest), variables=suite.one_thread_each())
     if failed:
-        print(f"build.py: found something to mend: {', '.join(failed)}", flush=True)
+        print(f"build.py: these checks failed: {', '.join(failed)}", flush=True)
     return status or int(bool(failed))
 
 
@@ -115,7 +117,7 @@ def _bench(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     if options.rivals:
         wanted = RIVALS.get(script.stem)
         if wanted is None:
-            raise Failure(f"The benchmark {options.name} compares with nothing that would have to be installed.")
+            raise Failure(f"The benchmark {options.name} does not compare with other programs.")
         environment.pip(python, "install", "--only-binary=:all:", "--no-deps", *wanted)
     return _run(python, os.path.relpath(script, ROOT), *rest)
 

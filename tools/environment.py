@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The virtual environment with Blender's Python module: made once, checked, and mended after an interruption."""
+"""The virtual environment with Blender's Python module: made once, checked, and repaired after an interruption."""
 
 import hashlib
 import importlib.util
@@ -16,7 +16,7 @@ from .requirements import BLENDERS, DEFAULT_BLENDER, PROGRAM_TOOLS, SITE_TOOLS, 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".venv"
 
-# Of an environment whose Blender module has been seen to load.
+# Marks an environment whose Blender module loads.
 LOADS = "loads"
 
 NO_NETWORK = re.compile(
@@ -25,11 +25,12 @@ NO_NETWORK = re.compile(
 
 
 class Failure(Exception):
-    """Ends the program with one line for the person at the terminal."""
+    """Ends the program with a one-line message."""
 
 
 def choose_blender(name: str | None) -> str:
-    """The Blender to work with: the one asked for, or the one of this Python. Raises Failure where they do not fit."""
+    """The Blender to work with: the requested one, or the one for this Python. Raises Failure if Blender and Python do
+    not fit."""
     here = sys.version_info[:2]
     name = name or DEFAULT_BLENDER[here]
     if name not in BLENDERS:
@@ -44,24 +45,24 @@ def choose_blender(name: str | None) -> str:
 
 
 def ensure(name: str) -> Path:
-    """The Python of the environment for that Blender, installed first where it is missing or incomplete."""
+    """The Python of the environment for that Blender, installed first if it is missing or incomplete."""
     folder = ENVIRONMENTS / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "complete"
     wanted = [_fingerprint(sys.version, sys.base_prefix), _fingerprint(*BLENDERS[name].requirements)]
     state = stamp.read_text().split() if stamp.exists() and python.exists() else []
     if state[:2] != wanted:
-        # Another 400 MB only where more than the list of packages has changed, or after an interruption.
+        # Download the 400 MB again only if more than the list of packages has changed, or after an interruption.
         if state[:1] != wanted[:1]:
             _make(name, folder)
         stamp.unlink(missing_ok=True)
         pip(python, "install", "--only-binary=:all:", *BLENDERS[name].requirements)
         state = wanted
         stamp.write_text("\n".join(state))
-    # The packages stay where the system lacks something: once that is there, the next run goes on from here.
+    # The packages stay if the system lacks a library: once that is installed, the next run continues here.
     _check_system_libraries(folder)
     if LOADS not in state:
-        # Made anew where it does not load for another reason.
+        # If it does not load for another reason, the environment is made again.
         stamp.unlink()
         _check_import(python)
         stamp.write_text("\n".join([*wanted, LOADS]))
@@ -69,17 +70,17 @@ def ensure(name: str) -> Path:
 
 
 def ensure_program_tools(python: Path, version: str) -> Path:
-    """A folder with the test tools for the Python of a Blender program, 3.11 for one, for its PYTHONPATH."""
+    """A folder with the test tools for the Python of a Blender program, such as 3.11, for its PYTHONPATH."""
     return _ensure_folder(python, f"program-{version}", PROGRAM_TOOLS, f"--python-version={version}")
 
 
 def ensure_site_tools(python: Path) -> Path:
-    """A folder with what builds the web pages, for the PYTHONPATH of ``python``, which is that of .venv."""
+    """A folder with the tools that build the web pages, for the PYTHONPATH of ``python`` in .venv."""
     return _ensure_folder(python, f"site-{sys.version_info[0]}.{sys.version_info[1]}", SITE_TOOLS)
 
 
 def _ensure_folder(python: Path, name: str, requirements: tuple[str, ...], *options: str) -> Path:
-    """A folder of packages beside the environments, installed where it is missing, incomplete or outdated."""
+    """A folder of packages next to the environments, installed if it is missing, incomplete or outdated."""
     folder = ENVIRONMENTS / name
     stamp = folder / "complete"
     wanted = _fingerprint(*requirements)
@@ -91,7 +92,7 @@ def _ensure_folder(python: Path, name: str, requirements: tuple[str, ...], *opti
 
 
 def pip(python: Path, *arguments: str) -> None:
-    """Run pip, its progress shown; its warnings and errors only where it fails, as one line. Raises Failure."""
+    """Run pip and show its progress; report its errors, as one line, only if it fails. Raises Failure."""
     command = [str(python), "-m", "pip", *arguments, "--disable-pip-version-check", "--retries", "2"]
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
     if result.returncode == 0:
@@ -113,7 +114,7 @@ def _fingerprint(*parts: str) -> str:
 
 
 def _make(name: str, folder: Path) -> None:
-    """An empty virtual environment."""
+    """Make an empty virtual environment."""
     missing = [module for module in ("venv", "ensurepip") if importlib.util.find_spec(module) is None]
     if missing:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -122,7 +123,7 @@ def _make(name: str, folder: Path) -> None:
             f"apt-get install python{version}-venv"
         )
     if folder.exists():
-        print(f"The environment for Blender {name} is incomplete or of another Python: making it anew", flush=True)
+        print(f"The environment for Blender {name} is incomplete or has another Python: making it again", flush=True)
         shutil.rmtree(folder)
     print(f"Setting up Blender {name} in {folder.relative_to(ROOT)} (about 400 MB, once)", flush=True)
     result = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
@@ -152,8 +153,8 @@ def missing_libraries_message(missing: list[str]) -> str:
 
 
 def _check_import(python: Path) -> None:
-    """Raise Failure in one line where Blender's module does not load."""
-    # os._exit: the 4.2 module may crash while Python shuts down, which says nothing about whether it works.
+    """Raise Failure with one line if Blender's module does not load."""
+    # os._exit: the 4.2 module may crash while Python shuts down, although it works.
     code = "import bpy, os; os._exit(0)"
     result = subprocess.run([str(python), "-c", code], capture_output=True, text=True, errors="replace")
     if result.returncode:

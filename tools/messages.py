@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The messages that the extension has for its users, read from its code, and docs/troubleshooting.md held against them.
+"""Reads the extension's messages from its code and compares them with docs/troubleshooting.md.
 
-python -m tools.messages tells what the page lacks, and what of it no code says any more.
+Preconditions have the codes of their table on that page, each before the first sentence of its text.
+
+python -m tools.messages lists messages that the page lacks, and lines of the page without a message.
 """
 
 import ast
@@ -19,13 +21,13 @@ PAGE = ROOT / "docs" / "troubleshooting.md"
 # A name or a number.
 BLANK = "…"
 NAME = f'(?:{BLANK}|(?:object )?"{BLANK}")'
-# Fewer fit too much.
+# With fewer words, a pattern matches too much.
 ENOUGH_WORDS = 4
-# Exceptions whose subclasses, they included, carry what the user reads.
+# These exceptions and their subclasses carry texts for the user.
 FAMILIES = {"SkinningError", "UsageError"}
-# By a function's name: which of its arguments is a text for the user, where it is one and no exception's.
+# By a function's name: the index of its argument that is a text for the user, outside of exceptions.
 TELLING = {"poll_message_set": 0, "_tell": 1, "report": 1}
-# What hands messages on that others made.
+# Functions that pass on messages of others.
 FORWARDING = {"error"}
 
 
@@ -39,7 +41,7 @@ class Module:
 
     @cached_property
     def nodes(self) -> list[tuple[ast.AST, tuple[ast.FunctionDef, ...]]]:
-        """All of the tree, each with the functions that it is in, the innermost first."""
+        """All nodes of the tree, each with its enclosing functions, the innermost first."""
         found = []
 
         def visit(node, around):
@@ -52,7 +54,7 @@ class Module:
         return found
 
     def assigned(self, scope) -> dict[str, list[ast.expr]]:
-        """By name, what is assigned to it anywhere in a function or the module."""
+        """By name, the expressions assigned to it anywhere in a function or the module."""
         if scope not in self._assigned:
             found = self._assigned[scope] = {}
             for node in ast.walk(scope):
@@ -67,7 +69,7 @@ class Module:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """A table TEXTS of messages by their codes, where the module has one."""
+        """The messages of a table TEXTS by their codes, if the module has one."""
         tables = self.assigned(self.tree).get("TEXTS", [])
         return {code: text for table in tables for code, text in ast.literal_eval(table).items()}
 
@@ -77,9 +79,9 @@ class Module:
 
 
 def messages() -> dict[str, str]:
-    """The first sentence of every message, to the place in the code that makes it.
+    """The first sentence of every message outside of tables, with its location in the code.
 
-    Raises ValueError where one is put together in a way that cannot be read: write it as one text.
+    Raises ValueError if a message is composed in a way that cannot be read: write it as one text.
     """
     modules = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
     errors = _error_classes(modules)
@@ -89,9 +91,13 @@ def messages() -> dict[str, str]:
             for text in _messages_of(node, around, module, errors):
                 if text:
                     found.setdefault(first_sentence(text), f"{module.name}:{node.lineno}")
-        for code, text in module.texts.items():
-            found.setdefault(first_sentence(re.sub(r"\{[^}]*\}", BLANK, text)), f"{module.name}, {code}")
     return found
+
+
+def preconditions() -> dict[str, str]:
+    """The first sentence of every text of a table, by its code."""
+    texts = [text for path in sorted(PACKAGE.rglob("*.py")) for text in Module(path).texts.items()]
+    return {code: first_sentence(re.sub(r"\{[^}]*\}", BLANK, text)) for code, text in texts}
 
 
 def first_sentence(text: str) -> str:
@@ -101,25 +107,35 @@ def first_sentence(text: str) -> str:
 
 
 def lines(page: str) -> list[str]:
-    """The page's lines that stand for messages: all items of its lists."""
-    return re.findall(r"^- (.+)$", page, re.MULTILINE)
+    """The page's lines for messages: all items of its lists without a code."""
+    return re.findall(r"^- (?!`[A-Z_]+`: )(.+)$", page, re.MULTILINE)
+
+
+def coded_lines(page: str) -> dict[str, str]:
+    """The page's lines of preconditions, by their codes."""
+    return dict(re.findall(r"^- `([A-Z_]+)`: (.+)$", page, re.MULTILINE))
 
 
 def pattern(line: str) -> re.Pattern:
-    """What a line stands for: its blanks are any words, but in short lines names and numbers alone."""
+    """The pattern of a line: its blanks match any words, but in short lines only names and numbers."""
     blank = ".*" if len(re.findall(r"\w+", line)) >= ENOUGH_WORDS else NAME
     return re.compile(blank.join(map(re.escape, line.split(BLANK))))
 
 
-def differences(found: dict[str, str], page: str) -> tuple[list[str], list[str]]:
-    """Messages that no line of the page stands for, with their places, and lines that stand for no message."""
+def differences(found: dict[str, str], coded: dict[str, str], page: str) -> tuple[list[str], list[str]]:
+    """Messages without a line on the page, with their locations, and lines without a message.
+
+    coded: the preconditions, whose lines must have their very words.
+    """
     patterns = {line: pattern(line) for line in lines(page)}
     missing = [
         f"{text} ({place})"
         for text, place in found.items()
         if not any(each.fullmatch(text) for each in patterns.values())
     ]
-    return missing, [line for line, each in patterns.items() if not any(map(each.fullmatch, found))]
+    outdated = [line for line, each in patterns.items() if not any(map(each.fullmatch, found))]
+    wanted, written = ({f"`{code}`: {text}" for code, text in each.items()} for each in (coded, coded_lines(page)))
+    return missing + sorted(wanted - written), outdated + sorted(written - wanted)
 
 
 def _error_classes(modules: list[Module]) -> set[str]:
@@ -133,7 +149,7 @@ def _error_classes(modules: list[Module]) -> set[str]:
 
 
 def _messages_of(node, around, module, errors) -> list[str]:
-    """The texts that a piece of code has for the user; mostly none."""
+    """The texts for the user in a node; usually none."""
     reader = Reader(module, around)
     if isinstance(node, ast.Return) and around[0].name.startswith("reason") and _is_text(node.value):
         return reader.of(node.value)
@@ -152,7 +168,7 @@ def _messages_of(node, around, module, errors) -> list[str]:
 
 
 def _of_table(node) -> bool:
-    """Whether it is one of the texts of a table, which are read as a whole."""
+    """Whether the node is a text of a table, which is read as a whole."""
     return ast.unparse(node).startswith("TEXTS[")
 
 
@@ -161,15 +177,15 @@ def _is_text(node) -> bool:
 
 
 class Reader:
-    """Reads the texts that an expression of a module may be, with blanks in them.
+    """Reads the possible texts of an expression of a module, with blanks in them.
 
-    around: the functions that it is in, the innermost first. ``of`` raises LookupError where no text can be told.
+    around: its enclosing functions, the innermost first. ``of`` raises LookupError if there is no readable text.
     """
 
     def __init__(self, module: Module, around: tuple[ast.FunctionDef, ...]):
         self._module = module
         self._around = around
-        # Names that are being looked up: one that is made from itself is no text to be read.
+        # Names that are being looked up: a name that depends on itself is not readable.
         self._pending: list[str] = []
 
     def of(self, node) -> list[str]:
@@ -201,7 +217,7 @@ class Reader:
         return ["".join(choice) for choice in itertools.product(*choices)]
 
     def _inside(self, node) -> list[str]:
-        """Of a name or a choice in the middle of a message, its words where they are plain to see; else a blank."""
+        """The words of a name or a choice inside a message if they are readable; else a blank."""
         if isinstance(node, ast.Name | ast.IfExp):
             with suppress(LookupError):
                 return self.of(node)
@@ -216,7 +232,7 @@ class Reader:
 
 
 def main() -> int:
-    missing, outdated = differences(messages(), PAGE.read_text(encoding="utf-8"))
+    missing, outdated = differences(messages(), preconditions(), PAGE.read_text(encoding="utf-8"))
     for head, found in (("Messages without a line", missing), ("Lines without a message", outdated)):
         if found:
             print(f"{head}:", *found, sep="\n  ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reference in docs/operators.md, made from the operators as Blender registers them."""
+"""Generates the reference in docs/operators.md from the registered operators."""
 
 import math
 from pathlib import Path
@@ -10,7 +10,7 @@ SCENE_RANGE = {"frame_start", "frame_end"}
 
 
 def reference() -> str:
-    """All operators that scripts may call, by task, as Markdown."""
+    """All operators for scripts, by task, as Markdown."""
     import bpy
 
     import skinning_tools
@@ -24,7 +24,7 @@ def reference() -> str:
         for feature in FEATURES:
             if feature.operators and feature.group != group:
                 group = feature.group
-                parts.append([f"### {group}", "", f"[What it is, and how to use it]({feature.guide})"])
+                parts.append([f"### {group}", "", f"[Guide]({feature.guide})"])
             parts += [_operator(cls) for module in feature.operators for cls in module.registry if _is_operator(cls)]
     finally:
         if not registered:
@@ -44,7 +44,7 @@ def _operator(cls) -> list[str]:
 
     rna = getattr(bpy.ops.skinning, cls.bl_idname.rpartition(".")[2]).get_rna_type()
     properties = [each for each in rna.properties if each.identifier != "rna_type" and not each.is_hidden]
-    # The two together have no default but the scene's range.
+    # Together, their default is the scene's range.
     of_scene = SCENE_RANGE if {each.identifier for each in properties} >= SCENE_RANGE else set()
     defaults = ["the scene's" if each.identifier in of_scene else _default(each) for each in properties]
     rows = [
@@ -68,7 +68,7 @@ def _default(each) -> str:
 
 
 def _rounded(number):
-    """Blender keeps single precision."""
+    """The number without digits beyond Blender's single precision."""
     return float(f"{number:.6g}") if isinstance(number, float) else number
 
 

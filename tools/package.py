@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The extension as one zip per platform, built and validated by Blender's own tool."""
+"""Builds the extension as one zip per platform, and validates it, with Blender's own tool."""
 
 import hashlib
 import shutil
@@ -8,6 +8,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+from . import html_pages
 from .environment import ROOT, Failure, pip
 
 MANIFEST = ROOT / "blender_manifest.toml"
@@ -17,7 +18,7 @@ DIST = ROOT / "dist"
 
 
 def build(python: Path) -> list[Path]:
-    """Download what is missing, build and validate; returns the zips. Raises Failure."""
+    """Download missing wheels, build and validate; returns the zips. Raises Failure."""
     manifest = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))
     checksums = read_checksums()
     WHEELS.mkdir(exist_ok=True)
@@ -25,6 +26,7 @@ def build(python: Path) -> list[Path]:
         fetch(python, ROOT / wheel, checksums)
 
     tool = _blender_tool(python)
+    html_pages.build(python)
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     with tempfile.TemporaryDirectory(prefix="skinning_tools_") as folder:
@@ -42,13 +44,13 @@ def build(python: Path) -> list[Path]:
 
 
 def read_checksums() -> dict[str, str]:
-    """Path of each wheel from the root to its SHA-256, from the file that `sha256sum --check` reads as well."""
+    """Path of each wheel from the root to its SHA-256, from a file in the format of `sha256sum --check`."""
     lines = (line.split(maxsplit=1) for line in CHECKSUMS.read_text(encoding="utf-8").splitlines() if line.strip())
     return {path.strip(): checksum for checksum, path in lines}
 
 
 def fetch(python: Path, path: Path, checksums: dict[str, str]) -> None:
-    """Have the wheel at ``path``, with the right content. Raises Failure."""
+    """Make sure that the wheel is at ``path`` with the right content. Raises Failure."""
     expected = checksums.get(f"{WHEELS.name}/{path.name}")
     if expected is None:
         raise Failure(f"{CHECKSUMS.name} has no checksum of {path.name}.")
@@ -81,8 +83,10 @@ def _sha256(path: Path) -> str:
 
 
 def _lay_out(tree: Path, manifest: dict) -> None:
-    """The extension as Blender wants it: package and manifest in one folder, the wheels beneath."""
+    """Copy the extension in Blender's layout: package and manifest in one folder, pages and wheels below it."""
     shutil.copytree(ROOT / manifest["id"], tree, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    # Its own sources and what only other projects' pages need stay out.
+    shutil.copytree(html_pages.SITE, tree / "manual", ignore=shutil.ignore_patterns(".*", "objects.inv", "*.map"))
     for name in (MANIFEST.name, "LICENSE"):
         shutil.copyfile(ROOT / name, tree / name)
     for wheel in manifest["wheels"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reference in docs/python_reference.md, made from the docstrings of skinning_tools.core."""
+"""Generates the reference in docs/python_reference.md from the docstrings of skinning_tools.core."""
 
 import ast
 import dataclasses
@@ -12,8 +12,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "python_reference.md"
 
-# By task: modules of skinning_tools.core with what is to be called from outside; where no names are given, all that a
-# package exports.
+# By task: modules of skinning_tools.core with their public names; without names, all that a package exports.
 TASKS = {
     "Animations and their error": {"animation": ("Animation", "check_animation", "unit_scale", "ErrorMeter")},
     "Conversion to bones": {
@@ -21,16 +20,17 @@ TASKS = {
         "decomposition.residual": ("ResidualShapes",),
         "bone_suggestion": ("suggest_bone_count",),
     },
-    "Partial solves": {
+    "Shapes to bones": {"shape_rig": ()},
+    "Solve for an existing rig": {
         "decomposition.partial": ("Given",),
         "decomposition.partial_transforms": ("solve_transforms", "Joints"),
         "decomposition.helper_bones": ("add_helper_bones", "HelperBones"),
     },
-    "Skinning of points, normals and tangents": {"deform": ()},
+    "Skinning of points, normals and tangents": {"deform": (), "rotations": ("polar_decomposition",)},
     "Centers of rotation": {
         "rotation_centers": ("bake_rotation_centers", "mirror_pairs", "symmetrized"),
     },
-    "EigenSkin": {"eigenskin": ()},
+    "EigenSkin": {"eigenskin": (), "quaternions": ("rotation_angles",)},
     "Binding and weights": {
         "binding.types": ("Body", "Skeleton"),
         "binding.bind": ("bind",),
@@ -42,6 +42,7 @@ TASKS = {
         "binding.links": ("link_weights", "link_matrices", "twist_weights", "twist_matrices"),
         "binding.bulge": ("soft_region", "add_soft_bone"),
     },
+    "Transferred weights": {"transfer": ()},
     "Progress and errors": {
         "progress": ("ignore", "checkpoint", "span"),
         "errors": (
@@ -53,7 +54,7 @@ TASKS = {
 
 
 def reference() -> str:
-    """What there is to call, by task, as Markdown."""
+    """All public functions and classes, by task, as Markdown."""
     parts = []
     for task, modules in TASKS.items():
         parts.append(f"### {task}")
@@ -64,7 +65,7 @@ def reference() -> str:
 
 
 def _own(package) -> list[str]:
-    """What a package exports of its own."""
+    """The names that a package defines and exports."""
     things = ((name, getattr(package, name)) for name in package.__all__)
     return [
         name for name, thing in things if getattr(thing, "__module__", package.__name__).startswith(package.__name__)
@@ -95,7 +96,7 @@ def _parameters(thing) -> list[inspect.Parameter]:
 
 
 def _call(name: str, parameters, width: int = 100) -> str:
-    """How it is called, without the types, which the text tells as shapes; one argument a line where it is long."""
+    """The call without types, which the text gives as shapes; one argument per line if it is long."""
     arguments, kind = [], None
     for each in parameters:
         if each.kind is each.KEYWORD_ONLY and kind is not each.kind:
@@ -115,13 +116,13 @@ def _default(value) -> str:
 
 
 def _prose(thing, parameters) -> str:
-    """The docstring, with its arguments and results marked, and what it raises in a paragraph of its own."""
+    """The docstring, with its arguments and results marked, and its exceptions in a separate paragraph."""
     names = [re.escape(name) for name in parameters]
     text = inspect.getdoc(thing) if thing.__doc__ else ""
     if _is_dataclass(thing) and text.startswith(f"{thing.__name__}("):
-        # The one that Python makes where there is none.
+        # Python's default docstring for a missing one.
         text = ""
-    # In Markdown, what follows a list without a blank line is part of its last item.
+    # In Markdown, text that follows a list without a blank line is part of its last item.
     text = re.sub(r"(^(?:- |  ).*\n)(?=[^\s-])", r"\1\n", text, flags=re.MULTILINE)
     if names:
         name = rf"(?<![\w`])(?:{'|'.join(names)})(?![\w`])"
@@ -136,7 +137,7 @@ def _prose(thing, parameters) -> str:
 
 
 def _field_texts(cls) -> list[str]:
-    """What stands below the fields of a dataclass."""
+    """The texts below the fields of a dataclass."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     return [
         f"- `{field.target.id}`: {' '.join(text.value.value.split())}"
@@ -150,7 +151,7 @@ def _is_dataclass(thing) -> bool:
 
 
 def _members(cls) -> list[str]:
-    """Methods and properties that say what they are."""
+    """Methods and properties with docstrings."""
     found = []
     for name, member in vars(cls).items():
         if name.startswith("_") or not getattr(member, "__doc__", None) or not _is_member(member):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages of docs/ whose reference is made from the code: python -m tools.references, in a Python with bpy, writes
-them anew."""
+"""Regenerates the references in docs/ from the code. Run python -m tools.references in a Python with bpy."""
 
 import os
 import sys
@@ -18,7 +17,7 @@ def main() -> None:
 
 
 def page(module) -> str:
-    """The module's page as it stands, with its reference made anew."""
+    """The module's page with a new reference; the rest of the page stays."""
     begin = f"<!-- reference, made by tools/{module.__name__.rpartition('.')[2]}.py -->\n"
     head, found, rest = module.PAGE.read_text(encoding="utf-8").partition(begin)
     if not found:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one list of what is installed into .venv, with pinned versions and the reason of each.
+"""The packages that are installed into .venv, with pinned versions and a reason for each.
 
-What travels inside the extension (scipy's wheels) is in blender_manifest.toml.
+The packages inside the extension (scipy's wheels) are in blender_manifest.toml.
 """
 
 from dataclasses import dataclass
@@ -26,25 +26,25 @@ TOOLS = (
     "pytest==9.2.0",  # runs the tests
     "pytest-xdist==3.8.0",  # runs them in as many processes as there are processors, each with a Blender of its own
     "hypothesis==6.170.15",  # property tests of the core
-    "openjd-cli==0.8.0",  # runs the template of farm/ as a render manager does
-    "ruff==0.17.5",  # style and likely mistakes
-    "mypy==2.4.1",  # whether annotations are true; with the types of the newest numpy among BLENDERS
+    "openjd-cli==0.8.0",  # runs the template of farm/ like a render manager
+    "ruff==0.17.5",  # checks style and finds likely mistakes
+    "mypy==2.4.1",  # checks annotations, with the types of the newest numpy among BLENDERS
 )
 
-# For the Python of a Blender program, beside what that has: numpy is Blender's, scipy comes inside the extension.
-# pytest-blender starts the program and hands pytest's arguments to a pytest inside it.
+# For the Python of a Blender program, which has numpy; scipy comes with the extension. pytest-blender starts the
+# program and hands pytest's arguments to a pytest inside it.
 PROGRAM_TOOLS = ("pytest-blender==3.0.8", *(tool for tool in TOOLS if tool.startswith(("pytest==", "hypothesis=="))))
 
-# Builds docs/ as web pages: in a folder of its own, by `build.py html` alone.
+# Builds docs/ as web pages: in a separate folder, only by `build.py html`.
 SITE_TOOLS = (
     "sphinx==9.0.4",  # checks every link and anchor as well; the last series for Python 3.11
-    "myst-parser==5.2.0",  # reads the pages as they stand for a code host: Markdown with relative links
-    "furo==2025.12.19",  # plain pages for desktop and phone, light and dark, that load nothing from elsewhere
+    "myst-parser==5.2.0",  # reads the pages as written for a code host: Markdown with relative links
+    "furo==2025.12.19",  # plain pages for desktop and phone, light and dark, that load nothing from other sites
 )
 
-# What a benchmark compares with, by the benchmark's file: installed by `build.py bench NAME --rivals` alone.
+# Rivals of the benchmarks, by the benchmark's file: installed only by `build.py bench NAME --rivals`.
 RIVALS = {
-    "skinning_tables": ("py-dem-bones==0.13.1",),  # EA's Dem Bones, C++ core and all; has wheels for Python 3.11 alone
+    "skinning_tables": ("py-dem-bones==0.13.1",),  # EA's Dem Bones with its C++ core; has wheels for Python 3.11 only
 }
 
 # From old to new.
@@ -59,7 +59,7 @@ NEWEST_BLENDER = list(BLENDERS)[-1]
 DEFAULT_BLENDER = {(3, 11): "4.5", (3, 13): "5.2"}
 
 SYSTEM_LIBRARIES = {
-    # What the bpy wheels for Linux load from the system, and the Debian package that has it.
+    # System libraries of the bpy wheels for Linux, with their Debian packages.
     "libEGL.so.1": "libegl1",
     "libGL.so.1": "libgl1",
     "libGLX.so.0": "libglx0",

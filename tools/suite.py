@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How pytest runs the suite on all processors."""
+"""Arguments and environment for pytest to run the suite on all processors."""
 
 import os
 
 # A process with Blender in it takes up to about 2 GB; more processes than this gain little, as whole files go to each.
 MOST_PROCESSES = 4
-# What asks for one process: a debugger, or output as it comes.
+# Options that require one process: a debugger, or live output.
 ALONE = ("--pdb", "--trace", "-s", "--capture=no")
 
 
@@ -14,7 +14,7 @@ def process_count() -> int:
 
 
 def in_parallel(arguments: list[str]) -> list[str]:
-    """Arguments for pytest, with the processes' number before the given ones, which may choose another.
+    """Arguments for pytest, with the number of processes before the given ones, which may override it.
 
     A file's tests stay together, in order: the extension is registered once for each file.
     """
@@ -24,5 +24,5 @@ def in_parallel(arguments: list[str]) -> list[str]:
 
 
 def one_thread_each() -> dict[str, str]:
-    """The environment with one thread of linear algebra a process: more would only wait for each other."""
+    """The environment with one thread of linear algebra per process: more would only wait for each other."""
     return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | os.environ

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the baselines end in, and what several of them begin with."""
+"""The results of the baselines, and the first steps that several of them share."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,8 @@ from skinning_tools.core.deform import skin_frame
 
 INFLUENCES = 4
 _BLOCK = 2048
-# Of the equation that weights sum to one, beside rows of the size of the mesh (James & Twigg 2005: a soft constraint).
+# Weight of the equation that weights sum to one, relative to rows of the mesh's size (James & Twigg 2005: a soft
+# constraint).
 _SUM_TO_ONE = 1e3
 
 
@@ -62,7 +63,7 @@ def trajectories(animation: Animation) -> np.ndarray:
 def region_transforms(rest: np.ndarray, data: np.ndarray, regions: list[np.ndarray]) -> np.ndarray:
     """The affine motion (F, P, 3, 4) that fits each region best; rest (N, 3), data (N, 3F), regions: their vertices.
 
-    What the vertices of a region leave open (it is flat, or has fewer than four) is the least that does.
+    If a region does not determine its motion (it is flat, or has fewer than four vertices), the least-norm solution.
     """
     transforms = np.empty((data.shape[1] // 3, len(regions), 3, 4))
     for bone, members in enumerate(regions):
@@ -75,9 +76,9 @@ def region_transforms(rest: np.ndarray, data: np.ndarray, regions: list[np.ndarr
 
 
 def best_bones_and_weights(rest, data, transforms, influences: int = INFLUENCES) -> tuple[np.ndarray, np.ndarray]:
-    """The bones (N, K) that alone predict each vertex best, and their weights by non-negative least squares.
+    """The bones (N, K) that individually predict each vertex best, and their weights by non-negative least squares.
 
-    James & Twigg 2005: that weights sum to one is a soft constraint; they are divided by their sum in the end.
+    James & Twigg 2005: the sum of one is a soft constraint; at the end, weights are divided by their sum.
     rest (N, 3), data (N, 3F), transforms (F, P, 3, 4).
     """
     rows = to_rows(transforms)

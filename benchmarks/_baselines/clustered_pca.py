@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clustered principal component analysis (Sattler, Sarlette & Klein 2005).
 
-Four components for each of P clusters, as much data a frame as P bones. Vertices go to the cluster that reconstructs
-them best and clusters to their vertices' principal components in turn, from cells around points spread over the rest
-pose.
+Four components for each of P clusters, as much data per frame as P bones. Alternates between assigning vertices to the
+cluster that reconstructs them best, and fitting clusters to their vertices' principal components. Starts from cells
+around points spread over the rest pose.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ def approximate(animation: Animation, bone_count: int) -> LowRank:
 
 
 def _principal(members: np.ndarray) -> np.ndarray:
-    """(3F, 4) orthonormal: what spans the rows of ``members`` (n, 3F) best; zero columns where fewer do."""
+    """(3F, 4) orthonormal: the best basis of the rows of ``members`` (n, 3F); zero columns if fewer suffice."""
     basis = np.zeros((members.shape[1], COMPONENTS))
     small = members if len(members) < members.shape[1] else members.T
     some = max(len(small) - COMPONENTS, 0), len(small) - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""EA's Dem Bones (Le & Deng 2012) through py-dem-bones, which carries its C++ core; rigid bones."""
+"""EA's Dem Bones (Le & Deng 2012) through py-dem-bones, which includes its C++ core; rigid bones."""
 
 import importlib.util
 
@@ -10,9 +10,9 @@ from skinning_tools.core.deform import strongest_influences
 
 from .approximations import Skinned
 
-# As the package comes: 8 influences, 30 iterations, bones softly kept apart by affine blending, smooth weights.
+# The package's defaults: 8 influences, 30 iterations, bones softly kept apart by affine blending, smooth weights.
 DEFAULTS = {"max_influences": 8, "iterations": 30}
-# What gave the least error on the sequences.
+# The settings with the least error on the sequences.
 _TUNED = {"iterations": 100, "transAffine": 0.0, "weightsSmooth": 1e-6}
 TUNED_4 = {"max_influences": 4, **_TUNED}
 TUNED_8 = {"max_influences": 8, **_TUNED}
@@ -44,5 +44,5 @@ def approximate(
     weights = result.weights.T
     bones = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
     bones, kept = strongest_influences(bones, weights, max_influences)
-    # Blending takes weights as they are; the package's sum to one but for rounding.
+    # Blending does not normalize weights; the package's sum to one except for rounding.
     return Skinned(rest, bones, kept, result.transforms[:, :, :3])

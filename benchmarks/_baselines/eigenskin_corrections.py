@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What skinning misses, as a few displacements of the rest pose (Kry, James & Pai 2002; James & Twigg 2005).
+"""The error of skinning as a few displacements of the rest pose (Kry, James & Pai 2002; James & Twigg 2005).
 
-The displacement of every vertex in every frame that the skinning would have to move is compressed by a truncated
-singular value decomposition of the matrix (3N, F): ten shapes, and ten numbers a frame.
+The required displacement of every vertex in every frame is compressed by a truncated singular value decomposition of
+the matrix (3N, F): ten shapes, and ten numbers per frame.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from skinning_tools.core.deform import skin_frame, vertex_transforms
 from .approximations import Skinned
 
 COMPONENTS = 10
-# A blend of bones that nearly flattens a vertex's surroundings would ask for boundless displacements.
+# A blend of bones that nearly flattens a vertex's surroundings would require unbounded displacements.
 _DAMPING = 1e-2
 _ROUNDS = 3
 
@@ -35,10 +35,10 @@ class Corrected:
 
 
 def correct(animation: Animation, skinned: Skinned, components: int = COMPONENTS) -> Corrected:
-    """The shapes for what ``skinned`` misses of ``animation``.
+    """The shapes for the error of ``skinned`` against ``animation``.
 
-    Displacements are least in the rest pose where the error is to be least in the frames: after the decomposition
-    keys and shapes are fitted to the frames in turn, a few times.
+    The decomposition minimizes the error in the rest pose, but the error in the frames counts: so keys and shapes are
+    then fitted to the frames alternately, a few times.
     """
     linear, missing = _linear_parts_and_residuals(animation, skinned)
     system = np.einsum("fnji,fnjk->fnik", linear, linear)
@@ -55,7 +55,7 @@ def correct(animation: Animation, skinned: Skinned, components: int = COMPONENTS
 
 
 def _linear_parts_and_residuals(animation, skinned) -> tuple[np.ndarray, np.ndarray]:
-    """(F, N, 3, 3) how each vertex's rest position moves it, and (F, N, 3) what skinning misses."""
+    """(F, N, 3, 3) the linear part of each vertex's transform, and (F, N, 3) the error of skinning."""
     linear = np.empty((*animation.frames.shape, 3))
     missing = np.empty(animation.frames.shape)
     for row, positions in enumerate(animation.frames):
@@ -65,7 +65,7 @@ def _linear_parts_and_residuals(animation, skinned) -> tuple[np.ndarray, np.ndar
 
 
 def _fitted_shapes(linear, missing, keys) -> np.ndarray:
-    """(r, N, 3) that are best for the given ``keys`` (F, r), each vertex by itself."""
+    """(r, N, 3) that are best for the given ``keys`` (F, r), each vertex separately."""
     count, vertices = keys.shape[1], linear.shape[1]
     shapes = np.empty((count, vertices, 3))
     for start in range(0, vertices, 512):
@@ -82,7 +82,7 @@ def _fitted_shapes(linear, missing, keys) -> np.ndarray:
 
 
 def _fitted_keys(linear, missing, shapes) -> np.ndarray:
-    """(F, r) that are best for the given ``shapes`` (r, N, 3), each frame by itself."""
+    """(F, r) that are best for the given ``shapes`` (r, N, 3), each frame separately."""
     keys = np.empty((len(linear), len(shapes)))
     for row in range(len(linear)):
         moved = np.einsum("nij,rnj->nir", linear[row], shapes).reshape(-1, len(shapes))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skinning Arbitrary Deformations (Kavan, McDonnell, Dobbyn, Žára & O'Sullivan 2007), with affine bones.
 
-Proxy joints spread evenly over the rest pose (p-centre), each moving as the vertices nearest to it; weights by
-non-negative least squares; then all transforms together for these weights by LSQR (Paige & Saunders 1982).
+Proxy joints spread evenly over the rest pose (p-centre), each moving like its nearest vertices; weights by non-negative
+least squares; then all transforms together for these weights by LSQR (Paige & Saunders 1982).
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def approximate(animation: Animation, bone_count: int) -> Skinned:
 
 
 def cells(points: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Which of the ``chosen`` points (P,) is nearest to each of ``points`` (N, 3): (N,)."""
+    """(N,) the nearest of the ``chosen`` points (P,) for each of ``points`` (N, 3)."""
     return scipy.spatial.cKDTree(points[chosen]).query(points)[1]
 
 

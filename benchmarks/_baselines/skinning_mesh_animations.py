@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skinning Mesh Animations (James & Twigg 2005), with affine bones.
 
-Triangles whose rotations go together over the frames, found by mean shift, are a bone where they hang together; a bone
-moves as their vertices do; weights by non-negative least squares over the bones that alone predict a vertex best.
+Connected triangles with similar rotations over the frames, found by mean shift, form a bone, which moves like their
+vertices; weights by non-negative least squares over the bones that individually predict a vertex best.
 """
 
 import numpy as np
@@ -13,26 +13,26 @@ import scipy.sparse.csgraph
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition.reduction import AnimationMatrix
 from skinning_tools.core.decomposition.segmentation import deformation_gradients
-from skinning_tools.core.deform import polar_decomposition
 from skinning_tools.core.dense import one_blas_thread, product, self_product
+from skinning_tools.core.rotations import polar_decomposition
 
 from .approximations import Skinned, best_bones_and_weights, measured, region_transforms, trajectories
 
-# Of the spread of all rotations, wide to narrow: the best of them, as the paper's figures are.
+# Bandwidths relative to the spread of all rotations, wide to narrow: the best one counts, as in the paper.
 BANDWIDTHS = (0.35, 0.25, 0.18, 0.125, 0.09, 0.06)
-# Bandwidths are compared on every so manieth vertex.
+# Bandwidths are compared on every n-th vertex.
 _EVERY = 8
-# Rotations are kept in so many directions that this share of their variance is lost.
+# The reduction of rotations loses this share of their variance.
 _LOST = 1e-3
 _BLOCK = 1024
-# Mean shift follows so many triangles, evenly chosen; all others join the mode of the nearest.
+# Mean shift runs on so many evenly chosen triangles; all others join the mode of the nearest one.
 _MOST_CLIMBERS = 2000
 _MOST_STEPS = 100
 _SETTLED = 1e-3
 
 
 class TooFewClusters(Exception):
-    """Mean shift finds fewer clusters than bones are wanted, whatever the bandwidth."""
+    """Mean shift finds fewer clusters than the requested bones with every bandwidth."""
 
 
 @one_blas_thread()
@@ -62,14 +62,14 @@ def _skinned(rest, data, transforms) -> Skinned:
 
 
 def solid_triangles(rest: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """Those of ``triangles`` (T, 3) that have an area worth the name."""
+    """The ``triangles`` (T, 3) with a significant area."""
     corners = rest[triangles]
     areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
     return triangles[areas > 1e-6 * areas.mean()]
 
 
 def rotation_sequences(animation: Animation, triangles: np.ndarray) -> np.ndarray:
-    """The rotations of each triangle over all frames (T, 9F), in fewer coordinates that keep distances (T, D)."""
+    """The rotations of each triangle over all frames (T, 9F), in fewer coordinates that preserve distances (T, D)."""
     matrix = AnimationMatrix(animation.frames)
     rest, frame_count = matrix.rest_pose(), len(animation.frames)
     rotations = np.empty((len(triangles), 9 * frame_count))
@@ -110,7 +110,7 @@ def mean_shift(points: np.ndarray, bandwidth: float) -> np.ndarray:
 
 
 def _joined(places, reach) -> np.ndarray:
-    """Labels (n,) from 0: places within ``reach`` of the first of their cluster."""
+    """Labels (n,) from 0: positions within ``reach`` of the first of their cluster."""
     labels = np.full(len(places), -1)
     count = 0
     for vertex, place in enumerate(places):
@@ -121,9 +121,10 @@ def _joined(places, reach) -> np.ndarray:
 
 
 def largest_parts(triangles: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray | None:
-    """Labels (T,) 0 … count − 1 of the largest parts that hang together and have one label, −1 elsewhere.
+    """Labels (T,) 0 … count − 1 of the largest connected parts with one label, −1 elsewhere.
 
-    Legs that swing together rotate alike, and yet no affine motion fits both. None where there are fewer parts.
+    Connected, because legs that swing together rotate alike, but no affine motion fits both. None if there are fewer
+    parts.
     """
     edges = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     owners = np.repeat(np.arange(len(triangles)), 3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Truncated singular value decomposition of the animation matrix (Alexa & Müller 2000).
 
-4P components have as much data a frame as P bones; each vertex has 4P coefficients, where skinning has a few.
+4P components have as much data per frame as P bones; each vertex has 4P coefficients, but only a few in skinning.
 """
 
 import numpy as np

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Between Blender and arrays: what is read of a scene, and what is written into it. Knows no feature."""
+"""Between Blender and arrays: reads data from a scene and writes data into it. Knows no feature."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Actions and their keyframes in bulk, in the layouts of all supported Blender versions.
 
-Up to 4.3 an action holds its curves itself. Since then they are in the channelbag of a slot, in a layer's strip.
+Up to 4.3 an action holds its curves itself. Since 4.4 the channelbag of a slot holds them, in a layer's strip.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,6 +10,12 @@ import bpy
 import numpy as np
 
 LINEAR = "LINEAR"
+# Of a keyframe point: names, sizes and types of its values. Types of handles come before handles.
+_KEY_VALUES = (
+    *((name, 1, np.int32) for name in ("interpolation", "easing", "type", "handle_left_type", "handle_right_type")),
+    *((name, 2, np.float32) for name in ("co", "handle_left", "handle_right")),
+    *((name, 1, np.float32) for name in ("amplitude", "back", "period")),
+)
 _COLOR_MODES = {
     "location": "AUTO_RGB",
     "scale": "AUTO_RGB",
@@ -26,7 +32,7 @@ def new_action(owner: bpy.types.ID, name: str) -> bpy.types.Action:
 
 
 def assign_action(owner: bpy.types.ID, action: bpy.types.Action) -> None:
-    """Assign ``action`` to ``owner``, and where actions have slots its first slot, made where there is none."""
+    """Assign ``action`` to ``owner``, and its first slot where actions have slots; makes a slot if there is none."""
     animation = owner.animation_data or owner.animation_data_create()
     animation.action = action
     if hasattr(action, "slots"):
@@ -36,9 +42,9 @@ def assign_action(owner: bpy.types.ID, action: bpy.types.Action) -> None:
 
 
 def curve_container(owner: bpy.types.ID):
-    """What holds the curves and their groups of the owner's action: ``.fcurves`` and ``.groups``.
+    """The container of the curves and groups of the owner's action: it has ``.fcurves`` and ``.groups``.
 
-    Made where the action has none yet. None where the owner has no action, or an action without a slot for it.
+    Makes the container if the action has none yet. None if the owner has no action, or an action without a slot for it.
     """
     animation = owner.animation_data
     action = animation.action if animation else None
@@ -70,8 +76,8 @@ def _existing_containers(owner) -> list:
 
 
 def remove_curves(owner: bpy.types.ID, unwanted: Callable[[str], bool]) -> None:
-    """Remove the curves that animate ``owner`` through its own action and whose data path ``unwanted`` accepts, with
-    the groups that had nothing else."""
+    """Remove the curves that animate ``owner`` through its own action and whose data path ``unwanted`` accepts, and
+    groups that become empty."""
     for container in _existing_containers(owner):
         gone = [curve for curve in container.fcurves if unwanted(curve.data_path)]
         groups = {curve.group.name for curve in gone if curve.group is not None}
@@ -86,8 +92,8 @@ def copy_action(
 ) -> bpy.types.Action | None:
     """Give ``owner`` a copy of the action of ``source`` with the curves whose data path ``keep`` accepts.
 
-    Keys, handles, modifiers and extrapolation stay as they are. Returns None, and copies nothing, where the source has
-    no such curve. A linked action's copy is local.
+    Keys, handles, modifiers and extrapolation stay as they are. Returns None, and copies nothing, if the source has no
+    such curve. The copy of a linked action is local.
     """
     original = existing_curves(source)
     if not any(keep(curve.data_path) for curve in original):
@@ -111,19 +117,20 @@ def copy_action(
 
 
 def bone_path(name: str) -> str:
-    """What the data paths of a pose bone begin with."""
+    """The beginning of the data paths of a pose bone."""
     return f'pose.bones["{bpy.utils.escape_identifier(name)}"]'
 
 
 def bone_paths(names: Iterable[str]) -> tuple[str, ...]:
-    """What the data paths of the pose bones ``names`` begin with."""
+    """The beginnings of the data paths of the pose bones ``names``."""
     return tuple(map(bone_path, names))
 
 
 def key_times(scene: bpy.types.Scene, frame_numbers: np.ndarray) -> np.ndarray:
-    """Where on a curve the scene's frames (F,) are: elsewhere only where the scene stretches time.
+    """The positions of the scene's frames (F,) on a curve, which differ from the frames only if the scene stretches
+    time.
 
-    Blender then evaluates all curves at the stretched time, but counts frames in its own.
+    Blender then evaluates all curves at the stretched time, but counts frames in the scene's time.
     """
     return frame_numbers * (scene.render.frame_map_old / scene.render.frame_map_new)
 
@@ -135,7 +142,7 @@ def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, 
     """
     channel_group = container.groups.get(group) or container.groups.new(group)
     color_mode = _COLOR_MODES.get(path.rpartition(".")[2], "AUTO_RAINBOW")
-    # What Blender stores, so that "never changes" means the stored keys.
+    # In Blender's precision, so that "never changes" refers to the stored keys.
     values = np.asarray(values, dtype=np.float32)
     for index, component in enumerate(values.T):
         curve = container.fcurves.new(path, index=index)
@@ -146,9 +153,70 @@ def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, 
         _set_keys(curve, times[:count], component[:count])
 
 
+def copy_curve(container, curve: bpy.types.FCurve, path: str, group: str) -> bpy.types.FCurve:
+    """A copy of a curve for the property ``path``, in the curves' group ``group``: keys, handles, extrapolation and
+    modifiers stay as they are. Baked samples become linear keys."""
+    copy = container.fcurves.new(path, index=curve.array_index)
+    copy.group = container.groups.get(group) or container.groups.new(group)
+    if len(curve.sampled_points):
+        samples = np.array([point.co for point in curve.sampled_points])
+        _set_keys(copy, samples[:, 0], samples[:, 1])
+    elif len(curve.keyframe_points):
+        points, copies = curve.keyframe_points, copy.keyframe_points
+        copies.add(len(points))
+        for name, width, kind in _KEY_VALUES:
+            values = np.empty(width * len(points), kind)
+            points.foreach_get(name, values)
+            copies.foreach_set(name, values)
+    for name in ("extrapolation", "auto_smoothing", "color_mode", "color"):
+        setattr(copy, name, getattr(curve, name))
+    for modifier in curve.modifiers:
+        _copy_modifier(copy, modifier)
+    copy.update()
+    return copy
+
+
+def _copy_modifier(curve, modifier) -> None:
+    copy = curve.modifiers.new(modifier.type)
+    # First what decides how many coefficients there are.
+    names = [each.identifier for each in modifier.bl_rna.properties if not each.is_readonly]
+    for name in sorted(names, key=lambda each: each != "poly_order"):
+        setattr(copy, name, getattr(modifier, name))
+    for point in getattr(modifier, "control_points", ()):
+        added = copy.control_points.add(point.frame)
+        added.min, added.max = point.min, point.max
+
+
+def strip_curves(animation: bpy.types.AnimData) -> list:
+    """The curves of the NLA strips of ``animation`` that are played; none if it plays no NLA."""
+    if not animation.use_nla:
+        return []
+    tracks = [track for track in animation.nla_tracks if not track.mute]
+    solo = [track for track in tracks if track.is_solo]
+    found = []
+    for strip in (strip for track in solo or tracks for strip in track.strips if not strip.mute):
+        if strip.action is None:
+            continue
+        if not hasattr(strip.action, "slots"):
+            found += strip.action.fcurves
+        elif strip.action_slot is not None:
+            bags = (part.channelbag(strip.action_slot) for layer in strip.action.layers for part in layer.strips)
+            found += [curve for bag in bags if bag is not None for curve in bag.fcurves]
+    return found
+
+
+def follow_property(owner: bpy.types.bpy_struct, path: str, source: bpy.types.ID, source_path: str) -> None:
+    """Drive the property ``path`` of ``owner`` by that of a data-block, without a script."""
+    driver = owner.driver_add(path).driver
+    driver.type = "SUM"
+    variable = driver.variables.new()
+    variable.type = "SINGLE_PROP"
+    target = variable.targets[0]
+    target.id_type, target.id, target.data_path = source.id_type, source, source_path
+
+
 def keep_keys(curve: bpy.types.FCurve, rows: np.ndarray) -> None:
-    """Take all keys from a curve but those at the positions ``rows``, ascending; linear as ``write_channels`` makes
-    them."""
+    """Remove all keys of a curve except those at the indices ``rows``, ascending; linear as in ``write_channels``."""
     points = curve.keyframe_points
     keys = np.empty((len(points), 2), dtype=np.float32)
     points.foreach_get("co", keys.ravel())
@@ -160,7 +228,7 @@ def _set_keys(curve, times: np.ndarray, values: np.ndarray) -> None:
     points = curve.keyframe_points
     points.add(len(times))
     points.foreach_set("co", np.column_stack([times, values]).astype(np.float32).ravel())
-    # Keys made in bulk are constant and have free handles of length zero, of no use to who makes them Bézier later.
+    # Keys made in bulk are constant and have free handles of length zero, useless if someone makes them Bézier later.
     for name, identifier in (
         ("interpolation", LINEAR),
         ("handle_left_type", "AUTO_CLAMPED"),

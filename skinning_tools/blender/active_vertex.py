@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The vertices that the user means: the one, with what a mesh has stored for it in any mode, or the selected ones.
-Cheap enough for a redraw."""
+"""The active vertex, with the data that the mesh stores for it in any mode, or the selected vertices. Cheap enough for
+a redraw."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +13,9 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class ActiveVertex:
-    """index in the mesh; position (3,) of the mesh as it is being edited, of the first shape key where it is not;
-    vectors and numbers: the values of the point attributes that were asked for and are there; groups: weights by the
-    names of the vertex groups."""
+    """index in the mesh; position (3,) in the edited mesh, or in the first shape key outside of Edit Mode; vectors and
+    numbers: the values of the requested point attributes that the mesh has; groups: weights by the names of the vertex
+    groups."""
 
     index: int
     position: np.ndarray
@@ -25,15 +25,15 @@ class ActiveVertex:
 
 
 def active_vertex(
-    object: bpy.types.Object | None, vectors: Sequence[str] = (), numbers: Sequence[str] = ()
+    mesh_object: bpy.types.Object | None, vectors: Sequence[str] = (), numbers: Sequence[str] = ()
 ) -> ActiveVertex | None:
-    """In Edit Mode the active vertex, or the only one selected, elsewhere the only one selected; None where that is no
-    single one. vectors, numbers: names of attributes to read, FLOAT_VECTOR and INT."""
-    if object is None or object.type != "MESH":
+    """The active vertex in Edit Mode, or the only selected vertex in any mode; None if there is no single one. vectors,
+    numbers: names of attributes to read, FLOAT_VECTOR and INT."""
+    if mesh_object is None or mesh_object.type != "MESH":
         return None
-    names = {group.index: group.name for group in object.vertex_groups}
-    mesh = object.data
-    if object.mode == "EDIT":
+    names = {group.index: group.name for group in mesh_object.vertex_groups}
+    mesh = mesh_object.data
+    if mesh_object.mode == "EDIT":
         with _edited_vertex(mesh) as found:
             if found is None:
                 return None
@@ -49,22 +49,22 @@ def active_vertex(
     selected = selected_vertices(mesh)
     if np.count_nonzero(selected) != 1:
         return None
-    return stored_vertex(object, int(np.argmax(selected)), vectors, numbers)
+    return stored_vertex(mesh_object, int(np.argmax(selected)), vectors, numbers)
 
 
 def selected_vertices(mesh: bpy.types.Mesh) -> np.ndarray:
-    """(N,) bool, outside of Edit Mode."""
+    """(N,) bool: whether each vertex is selected, outside of Edit Mode."""
     selected = np.empty(len(mesh.vertices), bool)
     mesh.vertices.foreach_get("select", selected)
     return selected
 
 
 def stored_vertex(
-    object: bpy.types.Object, index: int, vectors: Sequence[str] = (), numbers: Sequence[str] = ()
+    mesh_object: bpy.types.Object, index: int, vectors: Sequence[str] = (), numbers: Sequence[str] = ()
 ) -> ActiveVertex:
-    """The vertex ``index`` of a mesh object as its mesh has it, outside of Edit Mode."""
-    mesh = object.data
-    names = {group.index: group.name for group in object.vertex_groups}
+    """The vertex ``index`` of a mesh object, outside of Edit Mode."""
+    mesh = mesh_object.data
+    names = {group.index: group.name for group in mesh_object.vertex_groups}
     points = mesh.shape_keys.reference_key.points if mesh.shape_keys is not None else mesh.vertices
     attributes = mesh.attributes
     return ActiveVertex(
@@ -90,5 +90,5 @@ def _edited_vertex(mesh) -> Iterator:
             edited.verts.index_update()
         yield None if vertex is None else (vertex, edited.verts.layers)
     finally:
-        # What belongs to Blender's Edit Mode is not to be freed, only let go.
+        # Blender's Edit Mode owns the bmesh: drop the reference, do not free it.
         del edited

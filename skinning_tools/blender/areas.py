@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The areas of all windows, and having them drawn anew where nothing of the scene changes by which Blender would."""
+"""The areas of all windows, and redraws that no change of the scene triggers."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,23 @@ import bpy
 
 
 def all_areas() -> Iterator[bpy.types.Area]:
-    """None in background mode."""
+    """All areas of all windows; none in background mode."""
     for manager in bpy.data.window_managers:
         for window in manager.windows:
             yield from window.screen.areas
 
 
 def redraw_views() -> None:
-    """Have every 3D view drawn anew."""
+    """Redraw every 3D view."""
     for area in all_areas():
         if area.type == "VIEW_3D":
             area.tag_redraw()
+
+
+def redraw_sidebars() -> None:
+    """Redraw only the sidebar of every 3D view."""
+    for area in all_areas():
+        if area.type == "VIEW_3D":
+            for region in area.regions:
+                if region.type == "UI":
+                    region.tag_redraw()

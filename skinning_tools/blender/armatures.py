@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bones of armature objects: whether they can be changed, and changing them wherever the user is."""
+"""The bones of armature objects: whether they can be changed, and changing them in any mode of the user."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,27 +17,36 @@ from .preconditions import check_armature_mode, check_own_armature, unmet
 from .skin_reader import armature_of
 from .temporary_scene import temporary_scene
 
-# By what a bone is for, in every rig that the extension makes.
+# By purpose, in every rig that the extension makes.
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"}
 
 
+def make_bone_collection(armature: bpy.types.Armature, name: str, bone_names) -> bpy.types.BoneCollection:
+    """A new collection of the bones, which get the color of what they are for."""
+    collection = armature.collections.new(name)
+    for bone_name in bone_names:
+        armature.bones[bone_name].color.palette = BONE_COLORS.get(name, BONE_COLORS["Deform"])
+        collection.assign(armature.bones[bone_name])
+    return collection
+
+
 def check_armature(armature: bpy.types.Object | None) -> None:
-    """Raises BadScene where bones cannot be added to an armature object. Cheap enough for a panel."""
+    """Raises BadScene if the bones of an armature object cannot be changed. Cheap enough for a panel."""
     if armature is None:
         raise unmet("NO_ARMATURE")
-    check_own_armature(armature, "no bones can be added to it or removed")
+    check_own_armature(armature, "bones cannot be added or removed")
     check_armature_mode(armature)
     users = users_of(armature.data) if armature.data.users > 1 else []
     other = next((ob for ob in users if ob != armature), None)
     if other is not None:
         raise BadScene(
-            f'The bones of "{armature.name}" are also those of "{other.name}", whose constraints would be missing. '
-            "Make them its own (Object > Relations > Make Single User > Object & Data)"
+            f'The bones of "{armature.name}" are also those of "{other.name}", whose constraints would be lost. '
+            "Make the armature single-user (Object > Relations > Make Single User > Object & Data)"
         )
 
 
 def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
-    """The mesh objects that the armature deforms, shown or not; of those with one mesh in common the first."""
+    """The mesh objects that the armature deforms, shown or not; of several that share a mesh the first."""
     found: dict[bpy.types.Mesh, bpy.types.Object] = {}
     for ob in bpy.data.objects:
         if ob.type != "MESH" or not ob.users_scene or not len(ob.data.vertices):
@@ -51,7 +60,7 @@ def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
 def edit_bones_of(
     context: bpy.types.Context, armature_object: bpy.types.Object
 ) -> Iterator[bpy.types.ArmatureEditBones]:
-    """The edit bones of an armature object, wherever it is: active object and mode of the user's scene stay."""
+    """The edit bones of an armature object in any scene; the user's active object and mode stay."""
     with temporary_scene(context.scene, [armature_object]) as scene:
         view_layer = scene.view_layers[0]
         view_layer.objects.active = armature_object
@@ -67,11 +76,11 @@ def edit_bones_of(
 
 @contextmanager
 def bones_edited(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[bpy.types.ArmatureEditBones]:
-    """The edit bones; mode, visibility, mirroring and the bones' selection are put back, however that ends."""
+    """The edit bones; mode, visibility, mirroring and the bones' selection are restored in any case."""
     mode, hidden, mirrors = armature.mode, armature.hide_viewport, armature.data.use_mirror_x
     active = armature.data.bones.active.name if armature.data.bones.active is not None else ""
     flags = {owner.name: (owner.select, owner.hide) for owner in selectable(armature)}
-    # The names of both sides are symmetric: with mirroring on, placing a bone would move its twin.
+    # The names of both sides are symmetric: with X-axis mirror enabled, placing a bone would move its counterpart.
     armature.hide_viewport, armature.data.use_mirror_x = False, False
     try:
         with edit_bones_of(context, armature) as edit_bones:
@@ -88,7 +97,7 @@ def bones_edited(context: bpy.types.Context, armature: bpy.types.Object) -> Iter
 @dataclass(frozen=True, eq=False)
 class NewBone:
     """A bone to add. parent: a name, "" for none; matrix (4, 4): at rest in the armature's space; adopts: the bone that
-    becomes its child, and whose place in the hierarchy it takes, "" for none."""
+    becomes its child and gives it its parent, "" for none."""
 
     name: str
     parent: str
@@ -100,8 +109,8 @@ class NewBone:
 
 
 def add_bones(context, armature, specs: list[NewBone]) -> None:
-    """Make the bones, in the order given. All that is there stays as it is, to the last bit, but for the parents of
-    adopted bones."""
+    """Make the bones, in the given order. Existing bones stay bit-identical, except for the parents of adopted
+    bones."""
     with bones_edited(context, armature) as edit_bones:
         for spec in specs:
             bone = edit_bones.new(spec.name)
@@ -117,7 +126,7 @@ def add_bones(context, armature, specs: list[NewBone]) -> None:
 
 
 def _adopt(bone, child) -> None:
-    """Put ``bone`` between a bone and its parent, inheriting what that has inherited."""
+    """Insert ``bone`` between a bone and its parent, with the bone's inheritance settings."""
     for name in ("use_inherit_rotation", "inherit_scale", "use_local_location"):
         setattr(bone, name, getattr(child, name))
     connected, bone.parent = child.use_connect, child.parent
@@ -138,9 +147,9 @@ def _set_mode(context, armature, mode: str) -> None:
 def remove_bones(
     context: bpy.types.Context, armature: bpy.types.Object, names: Sequence[str], clear_animation: bool
 ) -> None:
-    """Remove bones with their drivers; bones that somebody has parented to them go to their parents.
+    """Remove bones with their drivers; other bones parented to them get their parents.
 
-    clear_animation: remove the armature's animation data too where nothing is left in it.
+    clear_animation: also remove the armature's animation data if it becomes empty.
     """
     for curve in drivers_of(armature, names):
         armature.animation_data.drivers.remove(curve)
@@ -148,7 +157,7 @@ def remove_bones(
         for name in names:
             bone = edit_bones[name]
             for child in bone.children:
-                # A connected one would be moved to its new parent's tail.
+                # A connected bone would move to its new parent's tail.
                 child.use_connect = False
                 child.parent = bone.parent
             edit_bones.remove(bone)
@@ -159,7 +168,7 @@ def remove_bones(
 
 
 def remove_if_empty(data: bpy.types.Armature, collection: bpy.types.BoneCollection | None) -> None:
-    """Remove a bone collection of armature data, if there is one and nothing is in it."""
+    """Remove a bone collection of armature data if it exists and is empty."""
     if collection is not None and not len(collection.bones) and not len(collection.children):
         data.collections.remove(collection)
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Long computations off the main thread, and what the interface may know of the job that runs.
+"""Runs long computations off the main thread, and holds the state of the running job for the interface.
 
-Only arrays cross into the worker: bpy may be touched by the main thread alone.
+Only arrays are passed to the worker: bpy is for the main thread only.
 """
 
 import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..core.progress import Progress
 
@@ -16,17 +16,17 @@ Result = TypeVar("Result")
 Steps = Generator[tuple[float, str], None, Result]
 
 POLL_SECONDS = 0.01
-# A cancelled worker stops at its next report of progress. Longer than this the main thread does not wait for it: the
-# worker owns nothing but arrays, so it may end by itself.
+# A cancelled worker stops at its next report of progress. The main thread waits no longer than this: the worker owns
+# only arrays, so it may end on its own.
 CANCEL_SECONDS = 1.0
-# Before, a job's pace says nothing of what is left.
+# Before this, a job's speed does not predict the remaining time.
 _FIRST_GUESS = 2.0
 
 
 def run_in_worker(work: Callable[[Progress], Result]) -> Steps[Result]:
     """Generator: run ``work(progress)`` in a worker thread, yield its latest (fraction, stage), return its result.
 
-    Raises what ``work`` raises. Closing the generator makes ``progress`` answer False, which cancels the work.
+    Raises what ``work`` raises. Closing the generator makes ``progress`` return False, which cancels the work.
     """
     latest = (0.0, "")
     cancelled = threading.Event()
@@ -60,8 +60,8 @@ def run_in_worker(work: Callable[[Progress], Result]) -> Steps[Result]:
 
 
 def drain(steps: Generator[Any, Any, Result], progress: Callable[[float, str], None] | None = None) -> Result:
-    """Run a generator of (fraction, stage), or without ``progress`` of anything, to its end, in line, and return its
-    result."""
+    """Run a generator of (fraction, stage) to its end and return its result. Without ``progress``, it may yield
+    anything."""
     while True:
         try:
             step = next(steps)
@@ -71,9 +71,26 @@ def drain(steps: Generator[Any, Any, Result], progress: Callable[[float, str], N
             progress(*step)
 
 
+def part_of(steps: Generator[Any, Any, Result], start: float, end: float, text: str = "") -> Steps[Result]:
+    """Generator: ``steps``, (fraction, stage) or bare fractions, as the part from ``start`` to ``end`` of the whole.
+
+    text: the stage of all of them; "" keeps their own.
+    """
+    try:
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as stop:
+                return stop.value
+            fraction, stage = step if isinstance(step, tuple) else (step, text)
+            yield start + (end - start) * min(max(fraction, 0.0), 1.0), text or stage
+    finally:
+        steps.close()
+
+
 @dataclass
 class RunningJob:
-    """What the panel shows of a modal job. cancelled: what its button sets; the job sees it at its next turn."""
+    """The state of a modal job for the panel. cancelled: set by its button, read at the job's next step."""
 
     title: str
     fraction: float = 0.0
@@ -83,7 +100,7 @@ class RunningJob:
 
     @property
     def seconds_left(self) -> float | None:
-        """By its pace so far; None as long as that says nothing."""
+        """An estimate from the job's speed so far; None while it is too early."""
         passed = time.perf_counter() - self.begin
         if passed < _FIRST_GUESS or self.fraction <= 0:
             return None
@@ -94,30 +111,38 @@ _running: list[RunningJob] = []
 
 
 def running_job() -> RunningJob | None:
-    """The modal job that runs at present, if any. There is never more than one."""
+    """The running modal job, or None. There is never more than one."""
     return _running[-1] if _running else None
 
 
 def begin_job(title: str) -> RunningJob:
-    """Announce a modal job; ``end_job`` must follow, whatever happens."""
+    """Register a running modal job; ``end_job`` must follow in any case."""
     forget_failure()
     job = RunningJob(title)
     _running.append(job)
     return job
 
 
-_failure: tuple[str, str] | None = None
+class Failure(NamedTuple):
+    """Why the job of that title failed, and the code of the precondition that did not hold, if it was one."""
+
+    title: str
+    text: str
+    code: str = ""
 
 
-def note_failure(title: str, text: str) -> None:
-    """What went wrong last, for the panel; until the next job begins."""
+_failure: Failure | None = None
+
+
+def note_failure(failure: Failure) -> None:
+    """Store the last failure for the panel, until the next job begins."""
     global _failure
-    _failure = title, text
+    _failure = failure
 
 
-def last_failure(*titles: str) -> str:
-    """Why the last of the jobs with these titles failed, or ""."""
-    return _failure[1] if _failure is not None and _failure[0] in titles else ""
+def last_failure(*titles: str) -> Failure | None:
+    """The failure of the last job, if the job has one of these titles."""
+    return _failure if _failure is not None and _failure.title in titles else None
 
 
 def forget_failure() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A mesh object as it is where its armature begins: with its shape keys and the modifiers above the armature's."""
+"""A mesh object as input to its Armature modifier: with its shape keys and the modifiers above."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,49 +16,51 @@ from .temporary_scene import evaluate_frame, temporary_scene
 
 
 @contextmanager
-def unskinned_copy(object: bpy.types.Object) -> Iterator[bpy.types.Object]:
-    """A copy of the object, in no scene, that shares mesh and keys and ends above the armature; removed at the end."""
-    copy = object.copy()
+def unskinned_copy(mesh_object: bpy.types.Object) -> Iterator[bpy.types.Object]:
+    """A copy of the object, in no scene, with the same mesh and keys and only the modifiers above the armature;
+    temporary."""
+    copy = mesh_object.copy()
     try:
         remove_modifiers(copy, from_armature=True)
         copy.hide_viewport = False
         yield copy
     finally:
-        # An undo, or another file, may have removed it meanwhile.
+        # An undo or loading a file may have removed it.
         if is_alive(copy):
             bpy.data.objects.remove(copy)
 
 
-def remove_modifiers(object: bpy.types.Object, from_armature: bool) -> None:
-    """Remove the modifiers up to the armature's, or those from it on; in both cases that of this extension."""
-    own, armature = native_modifier(object), armature_modifier(object)
-    place = object.modifiers.find(armature.name) if armature is not None else -1
+def remove_modifiers(mesh_object: bpy.types.Object, from_armature: bool) -> None:
+    """Remove the modifiers above the armature's, or from it on; in both cases also the extension's own modifier."""
+    own, armature = native_modifier(mesh_object), armature_modifier(mesh_object)
+    place = mesh_object.modifiers.find(armature.name) if armature is not None else -1
     if own is not None:
         record = modifier_record(own)
-        object.add_rest_position_attribute = record is not None and record.rest_position
-    for index, modifier in reversed(list(enumerate(object.modifiers))):
+        mesh_object.add_rest_position_attribute = record is not None and record.rest_position
+    for index, modifier in reversed(list(enumerate(mesh_object.modifiers))):
         if modifier == own or index == place or (index > place) == from_armature:
-            object.modifiers.remove(modifier)
-    if object.parent_type == "ARMATURE":
-        set_parent_type(object, "OBJECT")
+            mesh_object.modifiers.remove(modifier)
+    if mesh_object.parent_type == "ARMATURE":
+        set_parent_type(mesh_object, "OBJECT")
 
 
-def check_vertex_count(object: bpy.types.Object, evaluated: bpy.types.Mesh, frame: int) -> None:
-    """Raises BadMesh where ``evaluated``, the mesh above the armature, has not the vertices of the object's mesh."""
-    own, found = len(object.data.vertices), len(evaluated.vertices)
+def check_vertex_count(mesh_object: bpy.types.Object, evaluated: bpy.types.Mesh, frame: int) -> None:
+    """Raises BadMesh if ``evaluated``, the mesh above the armature, differs from the object's mesh in its vertex
+    count."""
+    own, found = len(mesh_object.data.vertices), len(evaluated.vertices)
     if own != found:
         raise BadMesh(
-            f"A modifier before the armature changes the vertices of {object_label(object)} from {own} to {found} at "
-            f"frame {frame}. Apply it, or move it below the Armature modifier"
+            f"A modifier before the armature changes the number of vertices of {object_label(mesh_object)} from {own} "
+            f"to {found} at frame {frame}. Apply it, or move it below the Armature modifier"
         )
 
 
-def check_vertices(context: bpy.types.Context, object: bpy.types.Object) -> None:
-    """``check_vertex_count`` at the current frame: evaluates the object, unless nothing is above its armature."""
-    armature = armature_modifier(object)
-    if armature is None or armature == object.modifiers[0]:
+def check_vertices(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
+    """``check_vertex_count`` at the current frame: evaluates the object if anything is above its armature."""
+    armature = armature_modifier(mesh_object)
+    if armature is None or armature == mesh_object.modifiers[0]:
         return
     scene = context.scene
-    with unskinned_copy(object) as copy, temporary_scene(scene, [copy]) as temporary:
+    with unskinned_copy(mesh_object) as copy, temporary_scene(scene, [copy]) as temporary:
         depsgraph = evaluate_frame(temporary, scene.frame_current_final)
-        check_vertex_count(object, copy.evaluated_get(depsgraph).data, scene.frame_current)
+        check_vertex_count(mesh_object, copy.evaluated_get(depsgraph).data, scene.frame_current)

@@ -7,9 +7,9 @@ from mathutils import Matrix
 
 
 def rest_bone(armature: bpy.types.Object, bone: bpy.types.Bone | None) -> np.ndarray:
-    """(4, 4) what a bone is to its child objects in the rest pose, in the world.
+    """(4, 4) the parent matrix that a bone gives its child objects in the rest pose, in world space.
 
-    That is its tail, or with Relative Parenting, and where ``bone`` is None, the armature.
+    It is at the bone's tail, or the armature's matrix with Relative Parenting or if ``bone`` is None.
     """
     world = np.array(armature.matrix_world, dtype=np.float64)
     if bone is None or bone.use_relative_parent:
@@ -20,12 +20,12 @@ def rest_bone(armature: bpy.types.Object, bone: bpy.types.Bone | None) -> np.nda
 
 
 def parent_to_bone(
-    object: bpy.types.Object, armature: bpy.types.Object, bone: bpy.types.Bone | None, world: np.ndarray
+    ob: bpy.types.Object, armature: bpy.types.Object, bone: bpy.types.Bone | None, world: np.ndarray
 ) -> None:
-    """Parent the object to the bone, or the armature itself where that is None, so that it stands at ``world`` (4, 4)
-    in the rest pose. Its own channels stay."""
-    object.parent, object.parent_type = armature, "OBJECT" if bone is None else "BONE"
-    object.parent_bone = "" if bone is None else bone.name
-    basis = np.array(object.matrix_basis, dtype=np.float64)
+    """Parent the object to the bone, or to the armature itself if that is None, so that its rest-pose world matrix is
+    ``world`` (4, 4). Its own channels stay."""
+    ob.parent, ob.parent_type = armature, "OBJECT" if bone is None else "BONE"
+    ob.parent_bone = "" if bone is None else bone.name
+    basis = np.array(ob.matrix_basis, dtype=np.float64)
     inverse = np.linalg.solve(rest_bone(armature, bone), np.array(world, dtype=np.float64)) @ np.linalg.inv(basis)
-    object.matrix_parent_inverse = Matrix(inverse.tolist())
+    ob.matrix_parent_inverse = Matrix(inverse.tolist())

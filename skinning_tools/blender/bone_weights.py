@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The weights of an armature's deforming bones on a mesh: read as arrays, written back with respect for locks."""
+"""The weights of an armature's deforming bones on a mesh: reads them as arrays, and writes them without changing locked
+groups."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from .vertex_groups import active_group_kept, fill_group, read_weights
 @dataclass(frozen=True, eq=False)
 class BoneWeights:
     """bones (N, K) int32, indices into ``names``; weights (N, K) float64, rows that sum to 1, or to 0 where no bone
-    moves the vertex; totals (N,): what the stored weights of a row sum to; locked (P,) bool: bones whose group is."""
+    moves the vertex; totals (N,): sums of the stored weights of each row; locked (P,) bool: bones with a locked
+    group."""
 
     names: tuple[str, ...]
     bones: np.ndarray
@@ -25,31 +27,33 @@ class BoneWeights:
 
     @property
     def bound(self) -> np.ndarray:
-        """(N,) bool: the vertices that some bone moves."""
+        """(N,) bool: the vertices that any bone moves."""
         return np.any(self.weights, axis=1)
 
 
 def read_bone_weights(
-    object: bpy.types.Object, armature: bpy.types.Object, names: Iterable[str] | None = None
+    mesh_object: bpy.types.Object, armature: bpy.types.Object, names: Iterable[str] | None = None
 ) -> BoneWeights:
     """The weights of the bones ``names`` (all deforming ones, whether they have a group or not). Raises BadWeights."""
     from ..core.deform import convex_influences
 
     names = deforming_bones(armature) if names is None else tuple(names)
-    bones, weights = read_weights(object, names)
+    bones, weights = read_weights(mesh_object, names)
     totals = weights.sum(axis=1)
-    bones, weights = convex_influences(bones, weights, len(object.data.vertices), len(names), object_label(object))
-    return BoneWeights(names, bones, weights, totals, locked_bones(object, names))
+    bones, weights = convex_influences(
+        bones, weights, len(mesh_object.data.vertices), len(names), object_label(mesh_object)
+    )
+    return BoneWeights(names, bones, weights, totals, locked_bones(mesh_object, names))
 
 
-def locked_bones(object: bpy.types.Object, names: Iterable[str]) -> np.ndarray:
-    """(P,) bool: whether the vertex group of each bone is there and locked."""
-    groups = object.vertex_groups
+def locked_bones(mesh_object: bpy.types.Object, names: Iterable[str]) -> np.ndarray:
+    """(P,) bool: whether the vertex group of each bone exists and is locked."""
+    groups = mesh_object.vertex_groups
     return np.array([name in groups and groups[name].lock_weight for name in names], dtype=bool)
 
 
 def write_bone_weights(
-    object: bpy.types.Object,
+    mesh_object: bpy.types.Object,
     before: BoneWeights,
     bones: np.ndarray,
     weights: np.ndarray,
@@ -59,16 +63,15 @@ def write_bone_weights(
 ) -> None:
     """Write rows ``bones`` and ``weights`` (n, K) that sum to 1, indices into ``before.names``, in place of ``before``.
 
-    vertices (n,): whose rows they are, None for all; the others keep what is stored, to the last bit. Locked groups are
-    not touched; where one holds part of a row, the others are scaled so that its share stays what it was. keep_totals:
-    so that all rows sum to what they did, but for those that have a weight above 1 then. Groups of bones are made where
-    they are missing and needed; all other groups stay as they are.
+    vertices (n,): the vertices of the rows, None for all; others keep their stored weights exactly. Locked groups do
+    not change; if one holds part of a row, the other weights are scaled to keep its share. keep_totals: all rows keep
+    their sums, unless a weight would exceed 1. Missing groups of bones are made if needed; all other groups stay.
     """
     count = len(before.bones)
     vertices = np.arange(count) if vertices is None else np.asarray(vertices)
     bones, weights = np.asarray(bones).astype(np.int64), np.asarray(weights, dtype=np.float64)
     totals = before.totals[vertices]
-    # Blender divides by the total: a row with a locked weight has to keep the one it had.
+    # Blender divides by the total: a row with a locked weight must keep its total.
     held = (before.locked[bones] & (weights > 0)).any(axis=1)
     if keep_totals:
         held |= (weights * totals[:, None]).max(axis=1) <= 1
@@ -80,8 +83,8 @@ def write_bone_weights(
     left = np.setdiff1d((members * count + vertices[:, None])[~before.locked[members]], keys)
     bounds = np.arange(len(before.names) + 1) * count
     kept, gone = np.searchsorted(keys, bounds), np.searchsorted(left, bounds)
-    groups = object.vertex_groups
-    with active_group_kept(object):
+    groups = mesh_object.vertex_groups
+    with active_group_kept(mesh_object):
         for index, name in enumerate(before.names):
             group = groups.get(name)
             added = slice(kept[index], kept[index + 1])

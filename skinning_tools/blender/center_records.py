@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is noted of centers of rotation: on the mesh that has them, and on the modifier that plays them; its inputs."""
+"""Records of centers of rotation, on the mesh that has them and on the modifier that uses them, and its inputs."""
 
 from dataclasses import dataclass
 
 import bpy
 
 from .attributes import remove_attributes
+from .figures import Figure
 from .records import read_record
 
 # On the node group of the modifier: a ModifierRecord.
 CRS_PROPERTY = "skinning_center_of_rotation"
 # On the mesh: a BakeRecord of the last bake.
 BAKE_PROPERTY = "skinning_rotation_centers"
-# Beside the attribute of the centers, the one that tells which vertices have one.
+# Ending of the attribute that marks the vertices with a center.
 VALID_ENDING = "_valid"
 
 
 @dataclass(frozen=True)
 class ModifierRecord:
-    """bones: in the order of their numbers at the vertices. armature_modifier: the name of the modifier whose place it
-    has taken; show_viewport and show_render: where that was enabled. rest_position: whether the object had its rest
-    positions as an attribute before."""
+    """bones: in the order of the vertices' bone indices. armature_modifier: the name of the modifier that it replaces;
+    show_viewport and show_render: where that was enabled. rest_position: whether the object had the rest position
+    attribute before."""
 
     bones: tuple[str, ...]
     armature_modifier: str
@@ -31,7 +32,7 @@ class ModifierRecord:
 
 @dataclass(frozen=True)
 class BakeRecord:
-    """How the centers of a mesh were baked. fingerprint: of the mesh and weights that they were baked from."""
+    """How the centers of a mesh were baked. fingerprint: of the mesh and weights used."""
 
     attribute: str
     sigma: float
@@ -40,9 +41,19 @@ class BakeRecord:
     center_count: int
     fingerprint: str
 
+    def figures(self, vertex_count: int) -> list[Figure]:
+        """The figures of the bake of a mesh with that many vertices."""
+        count, epsilon = self.center_count, self.subdivision_epsilon
+        return [
+            Figure("With a center", count, panel=f"{count:,} of {vertex_count:,}"),
+            Figure("Without", vertex_count - count, panel=""),
+            Figure("Sigma", self.sigma, "{:.4g}", line=""),
+            Figure("Subdivision", epsilon, "{:.4g}", line="", panel=None if epsilon else "Off"),
+        ]
+
 
 def remove_centers(mesh: bpy.types.Mesh) -> None:
-    """Take the centers off a mesh, where it has any."""
+    """Remove the centers from a mesh."""
     record = read_record(mesh, BAKE_PROPERTY, BakeRecord)
     if record is not None:
         remove_attributes(mesh, (record.attribute, record.attribute + VALID_ENDING))
@@ -50,21 +61,21 @@ def remove_centers(mesh: bpy.types.Mesh) -> None:
         del mesh[BAKE_PROPERTY]
 
 
-def native_modifier(object: bpy.types.Object) -> bpy.types.NodesModifier | None:
+def native_modifier(mesh_object: bpy.types.Object) -> bpy.types.NodesModifier | None:
     """The object's Center of Rotation modifier, or None."""
-    for modifier in object.modifiers:
+    for modifier in mesh_object.modifiers:
         if modifier.type == "NODES" and modifier.node_group and modifier.node_group.get(CRS_PROPERTY) is not None:
             return modifier
     return None
 
 
 def modifier_record(modifier: bpy.types.NodesModifier) -> ModifierRecord | None:
-    """What ``native_modifier`` was made from; None where the note of it is damaged."""
+    """The record of ``native_modifier``; None if it is damaged."""
     return read_record(modifier.node_group, CRS_PROPERTY, ModifierRecord)
 
 
 def modifier_input(modifier: bpy.types.NodesModifier, name: str):
-    """The value of an input of a Geometry Nodes modifier; None where it has no such input."""
+    """The value of an input of a Geometry Nodes modifier; None if it has no such input."""
     identifier = _identifier(modifier, name)
     if identifier is None:
         return None
@@ -74,7 +85,7 @@ def modifier_input(modifier: bpy.types.NodesModifier, name: str):
 
 
 def set_input(modifier: bpy.types.NodesModifier, name: str, value=None, attribute: str | None = None) -> None:
-    """Set an input of a Geometry Nodes modifier, to a value or to an attribute (a vertex group) by its name."""
+    """Set an input of a Geometry Nodes modifier, to a value, or to an attribute or vertex group by its name."""
     identifier = _identifier(modifier, name)
     assert identifier is not None, name
     if hasattr(modifier, "properties"):

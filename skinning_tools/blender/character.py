@@ -1,63 +1,60 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which skinned mesh and which armature the user means: either may be the active object.
+"""Finds the skinned mesh and the armature to work on: either may be the active object.
 
-In Pose Mode no mesh can be made active. Where the armature deforms several, a field in the panels tells which one is
-meant: ``Scene.skinning_mesh``. It is a name, as a pointer would keep a mesh in the file that the user deletes.
+In Pose Mode no mesh can be made active. If the armature deforms several, the field ``Scene.skinning_mesh`` in the
+panels selects one. It is a name, as a pointer would keep a deleted mesh in the file.
 """
 
 import bpy
 from bpy.props import StringProperty
 
-from ..core.errors import BadScene, SkinningError
+from ..core.errors import SkinningError
 from .job_checks import active_object
 from .look_ups import sharing
+from .preconditions import unmet
 from .skin_reader import armature_of, check_skinned, meshes_of
 from .wording import names_text
 
 
-def armature_at(object: bpy.types.Object | None) -> bpy.types.Object | None:
-    """The object itself where it is an armature, or the armature that deforms it; None where there is none."""
-    if object is None or object.type == "ARMATURE":
-        return object
-    return armature_of(object) if object.type == "MESH" else None
+def armature_at(ob: bpy.types.Object | None) -> bpy.types.Object | None:
+    """The object itself if it is an armature, or the armature that deforms it; None if there is none."""
+    if ob is None or ob.type == "ARMATURE":
+        return ob
+    return armature_of(ob) if ob.type == "MESH" else None
 
 
-def character_of(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object:
-    """The skinned mesh that ``mesh_meant`` finds. Raises BadScene where there is none, or it cannot be read."""
-    object = mesh_meant(context, object)
-    check_skinned(context, object)
-    return object
+def character_of(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
+    """The skinned mesh that ``mesh_meant`` finds. Raises BadScene if there is none, or it cannot be read."""
+    mesh_object = mesh_meant(context, active)
+    check_skinned(context, mesh_object)
+    return mesh_object
 
 
-def mesh_meant(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object | None:
-    """The mesh that an active armature deforms; any other ``object`` that is active is meant itself, whatever it is.
+def mesh_meant(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object | None:
+    """The mesh that an active armature deforms; any other active object is returned itself.
 
-    Where the armature deforms several: the one that the field in the panels has, then the selected one, the visible
-    one, and the one that its EigenSkin examples are of. Cheap enough for a panel. Raises BadScene where there is none,
-    or more than one.
+    If the armature deforms several: the mesh named in the panels' field, else the selected one, the visible one, or the
+    one with the EigenSkin examples. Cheap enough for a panel. Raises BadScene if none or several remain.
     """
-    if object is None or object.type != "ARMATURE":
-        return object
-    chosen = chosen_mesh(context, object)
+    if active is None or active.type != "ARMATURE":
+        return active
+    chosen = chosen_mesh(context, active)
     if chosen is not None:
         return chosen
-    meshes = meshes_of(object, context.view_layer)
+    meshes = meshes_of(active, context.view_layer)
     if not meshes:
-        raise BadScene(f'The armature "{object.name}" deforms no mesh of the view layer. Bind one to it first')
+        raise unmet("NO_DEFORMED_MESH", armature=active, remedy="Bind one first")
     selected = [ob for ob in meshes if ob.select_get(view_layer=context.view_layer)]
-    known = {item.mesh for item in object.skinning_eigenskin.examples}
+    known = {item.mesh for item in active.skinning_eigenskin.examples}
     visible = [ob for ob in selected or meshes if ob.visible_get(view_layer=context.view_layer)]
     for choice in (meshes, selected, visible, [ob for ob in visible or meshes if ob in known]):
         if len(choice) == 1:
             return choice[0]
-    raise BadScene(
-        f'The armature "{object.name}" deforms several meshes: {names_text(meshes)}. Choose the one that is meant as '
-        "Mesh in the panel, or make it active"
-    )
+    raise unmet("SEVERAL_MESHES", armature=active, names=names_text(meshes))
 
 
 def chosen_mesh(context: bpy.types.Context, armature: bpy.types.Object) -> bpy.types.Object | None:
-    """The mesh that the field in the panels has, where the armature deforms it in this view layer; else None."""
+    """The mesh named in the panels' field if the armature deforms it in this view layer; else None."""
     name = context.scene.skinning_mesh
     if not name:
         return None
@@ -65,12 +62,61 @@ def chosen_mesh(context: bpy.types.Context, armature: bpy.types.Object) -> bpy.t
 
 
 def on_mesh_meant(function):
-    """``function``, which takes context, object and settings, of the mesh that is meant where an armature is active."""
-    return lambda context, object, **settings: function(context, mesh_meant(context, object), **settings)
+    """``function``, which takes context, object and settings, called with ``mesh_meant`` in place of an active
+    armature."""
+    return lambda context, active, **settings: function(context, mesh_meant(context, active), **settings)
+
+
+def meshes_meant(context: bpy.types.Context, active: bpy.types.Object | None) -> list[bpy.types.Object]:
+    """The meshes of one character that a tool works on as one body, the one whose space counts first.
+
+    With a selected mesh active in Object Mode: it, and the other selected ones that its armature deforms. With an
+    armature active: the mesh named in the panels' field if there is one, else the selected ones that it deforms, else
+    the visible ones. Otherwise the one mesh that ``mesh_meant`` finds. Of objects that share a mesh, the first. Cheap
+    enough for a panel. Raises BadScene like ``mesh_meant`` if there is none.
+    """
+    first, view_layer = active, context.view_layer
+    if active is not None and active.type == "ARMATURE" and chosen_mesh(context, active) is None:
+        meshes = meshes_of(active, view_layer)
+        selected = [ob for ob in meshes if ob.select_get(view_layer=view_layer)]
+        found = selected or [ob for ob in meshes if ob.visible_get(view_layer=view_layer)]
+        if not found:
+            return [mesh_meant(context, active)]  # type: ignore[list-item]
+        first = found[0]
+    else:
+        first = mesh_meant(context, active)
+        if first is None or first.type != "MESH":
+            return [first]  # type: ignore[list-item] # for the check on its type
+        found = [first]
+        # Where a caller names another mesh as the active one, the selection does not belong to it.
+        chosen = first == view_layer.objects.active and first.select_get(view_layer=view_layer)
+        if chosen and first.mode == "OBJECT":
+            armature = armature_of(first)
+            of_armature = meshes_of(armature, view_layer) if armature is not None else []
+            found += [ob for ob in of_armature if ob != first and ob.select_get(view_layer=view_layer)]
+    return list({ob.data: ob for ob in reversed(found)}.values())[::-1]
+
+
+def on_meshes_meant(function):
+    """``function``, which takes context, objects and settings, called with ``meshes_meant``."""
+    return lambda context, active, **settings: function(context, meshes_meant(context, active), **settings)
+
+
+def check_one_character(meshes: list[bpy.types.Object]) -> None:
+    """Raises BadScene unless the same armature deforms all the mesh objects, none of which shares its mesh with
+    another."""
+    users: dict = {}
+    for ob in meshes:
+        other = users.setdefault(ob.data, ob)
+        if other != ob:
+            raise unmet("MESH_SHARED", object=ob, other=other, meaning="which is chosen, too")
+        armature, common = armature_of(ob), armature_of(meshes[0])
+        if armature != common:
+            raise unmet("OTHER_ARMATURE", object=ob, other=meshes[0], armature=common)
 
 
 def target_mesh(context: bpy.types.Context) -> bpy.types.Object | None:
-    """``mesh_meant`` for the active object; None where that cannot be told."""
+    """``mesh_meant`` for the active object; None instead of an error."""
     try:
         return mesh_meant(context, active_object(context))
     except SkinningError:
@@ -78,7 +124,7 @@ def target_mesh(context: bpy.types.Context) -> bpy.types.Object | None:
 
 
 def _names_to_choose(_, context, _text) -> list[str]:
-    """What the field offers. Of objects of one name from several files, their full names differ."""
+    """The names that the field offers: full names, which differ for objects of one name from several files."""
     armature = armature_at(context.view_layer.objects.active)
     with sharing():
         return [ob.name_full for ob in meshes_of(armature, context.view_layer)] if armature is not None else []
@@ -87,7 +133,7 @@ def _names_to_choose(_, context, _text) -> list[str]:
 def register() -> None:
     bpy.types.Scene.skinning_mesh = StringProperty(
         name="Mesh",
-        description="The mesh to work on while its armature is active, as in Pose Mode. Empty chooses it: the only one "
+        description="The mesh to work on while its armature is active, as in Pose Mode. If empty: the only mesh "
         "that the armature deforms, or the selected or visible one",
         search=_names_to_choose,
         search_options={"SORT"},

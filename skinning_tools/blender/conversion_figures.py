@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The figures that a conversion leaves on its objects, where nobody has changed them to what no conversion leaves."""
+"""The figures that a conversion stores on its objects, if they are intact."""
 
 import math
 
@@ -12,7 +12,7 @@ _TEXTS = ("source", "object", "armature")
 _NUMBERS = ("e_rms", "max_error", "largest_distance")
 _COUNTS = ("bone_count", "vertex_count", "frame_step")
 _NUMBER = (int, float)
-# Those of its settings that are read again.
+# The settings that are read again.
 _SETTINGS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("bone_kind", "method"), str),
     **dict.fromkeys(("bone_count", "max_influences", "iterations", "residual_shapes"), int),
@@ -22,19 +22,19 @@ _SETTINGS: dict[str, type | tuple[type, ...]] = {
 _LAST_FRAME = 1048574
 
 
-def figures_of(object) -> dict | None:
-    """The figures as plain values; None where ``object`` has none that can be read."""
-    return object[REPORT_PROPERTY].to_dict() if has_figures(object) else None
+def figures_of(ob) -> dict | None:
+    """The figures as plain values; None if ``ob`` has no readable figures."""
+    return ob[REPORT_PROPERTY].to_dict() if has_figures(ob) else None
 
 
-def has_figures(object) -> bool:
-    """Whether the object is a conversion's mesh or rig. Cheap enough to ask of all objects in a panel's draw."""
-    stored = object.get(REPORT_PROPERTY)
-    return stored is not None and _is_group(stored) and object.type in {"MESH", "ARMATURE"} and _is_sound(stored)
+def has_figures(ob) -> bool:
+    """Whether the object is a conversion's mesh or rig. Cheap enough for all objects in a panel's draw."""
+    stored = ob.get(REPORT_PROPERTY)
+    return stored is not None and _is_group(stored) and ob.type in {"MESH", "ARMATURE"} and _is_sound(stored)
 
 
 def _is_sound(stored) -> bool:
-    """Earlier versions have not noted all that this one does."""
+    """Whether the figures are valid; earlier versions did not store all of them."""
     return (
         all(isinstance(stored.get(name), str) for name in _TEXTS)
         and all(_is_number(stored.get(name)) for name in _NUMBERS)
@@ -59,7 +59,7 @@ def _is_frame(value) -> bool:
 
 
 def _are_numbers(values) -> bool:
-    """Of an array; one without elements is a list to Blender."""
+    """Whether all values of an array are numbers; Blender returns an empty array as a list."""
     if isinstance(values, list):
         return not values
     return hasattr(values, "typecode") and bool(np.isfinite(np.asarray(values)).all())
@@ -98,6 +98,7 @@ def _is_curve(group) -> bool:
 _OPTIONAL = {
     "source_data": lambda value: isinstance(value, str),
     "collection": lambda value: isinstance(value, str),
+    "history": _are_numbers,
     "frame_e_rms": _are_numbers,
     "frame_max_error": _are_numbers,
     "worst_frame": _is_number,

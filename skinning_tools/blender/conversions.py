@@ -12,7 +12,7 @@ from .data_blocks import with_ending
 
 @dataclass(frozen=True)
 class ResultPart:
-    """A source and the skinned mesh that was made from it, None where renamed or deleted."""
+    """A source and the skinned mesh made from it, None if renamed or deleted."""
 
     source: bpy.types.Object | None
     mesh: bpy.types.Object | None
@@ -20,10 +20,9 @@ class ResultPart:
 
 @dataclass(frozen=True)
 class Result:
-    """The objects of a conversion, None where renamed or deleted, and the figures as plain values.
+    """The objects of a conversion, None if renamed or deleted, and the figures as plain values.
 
-    source, mesh: what the result was asked for by, the active one's where that was the rig. parts: all of them, where
-    several were converted together.
+    source, mesh: of the requested part, or of the active part for the rig. parts: all sources with their meshes.
     """
 
     source: bpy.types.Object | None
@@ -34,23 +33,23 @@ class Result:
 
     @property
     def sources(self) -> list[bpy.types.Object]:
-        """All sources that are there."""
+        """All existing sources."""
         return [part.source for part in self.parts if part.source is not None]
 
     @property
     def meshes(self) -> list[bpy.types.Object]:
-        """All skinned meshes that are there."""
+        """All existing skinned meshes."""
         return [part.mesh for part in self.parts if part.mesh is not None]
 
 
-def result_of(object: bpy.types.Object | None) -> Result | None:
-    """The conversion that ``object`` is a skinned mesh or the rig of, else the last that it is a source of.
+def result_of(ob: bpy.types.Object | None) -> Result | None:
+    """The conversion with ``ob`` as a skinned mesh or the rig, else the last with it as a source.
 
     Cheap enough for a panel's draw.
     """
-    if object is None:
+    if ob is None:
         return None
-    carrier = object if has_figures(object) else _last_mesh_made_from(object)
+    carrier = ob if has_figures(ob) else _last_mesh_made_from(ob)
     if carrier is None:
         return None
     figures = figures_of(carrier)
@@ -62,7 +61,7 @@ def result_of(object: bpy.types.Object | None) -> Result | None:
     else:
         mesh = carrier
         rig = rig_of(carrier) or rig
-    # The carrier itself may have another name by now.
+    # The carrier itself may have been renamed.
     others = [part for part in figures.get("parts", ()) if part["object"] != figures["object"]]
     parts = (
         ResultPart(source, mesh),
@@ -71,16 +70,16 @@ def result_of(object: bpy.types.Object | None) -> Result | None:
     return Result(source, mesh, rig, figures, parts)
 
 
-def stands_for_conversion(object: bpy.types.Object) -> bool:
-    """Whether it is the one object by which a list shows a conversion: its rig, or its skinned mesh where that is gone.
+def stands_for_conversion(ob: bpy.types.Object) -> bool:
+    """Whether the object represents a conversion in a list: its rig, or its skinned mesh if the rig is gone.
 
-    Cheap enough to ask of all objects in a panel's draw.
+    Cheap enough for all objects in a panel's draw.
     """
-    if not has_figures(object):
+    if not has_figures(ob):
         return False
-    if object.type == "ARMATURE":
+    if ob.type == "ARMATURE":
         return True
-    rig = rig_of(object)
+    rig = rig_of(ob)
     return rig is None or not has_figures(rig)
 
 
@@ -88,24 +87,24 @@ _standing = look_ups.Index(lambda ob: stands_for_conversion(ob) or None, "MESH",
 
 
 def conversions() -> list[bpy.types.Object]:
-    """The objects of the file that stand for a conversion each. Cheap enough for a panel."""
+    """The objects in the file that each represent a conversion. Cheap enough for a panel."""
     return _standing.at(True)
 
 
 def places_of_conversions() -> list[int]:
-    """Where ``conversions`` are in bpy.data.objects."""
+    """The indices of ``conversions`` in bpy.data.objects."""
     return _standing.places(True)
 
 
-def index_of_conversion(object: bpy.types.Object | None) -> int:
-    """Where in bpy.data.objects the conversion of ``object`` stands, -1 where it is not part of one."""
-    result = result_of(object)
+def index_of_conversion(ob: bpy.types.Object | None) -> int:
+    """The index in bpy.data.objects of the object that represents the conversion of ``ob``, -1 if it has none."""
+    result = result_of(ob)
     carrier = (result.rig or result.mesh) if result is not None else None
     return bpy.data.objects.find(carrier.name) if carrier is not None else -1
 
 
 def rig_of(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
-    """What its armature modifier follows."""
+    """The armature of its Armature modifier."""
     return next((modifier.object for modifier in mesh_object.modifiers if modifier.type == "ARMATURE"), None)
 
 
@@ -118,42 +117,42 @@ def _last_mesh_made_from(source) -> bpy.types.Object | None:
     return max(made, key=lambda ob: ob.name, default=None)
 
 
-def _source_of_mesh(object) -> str | None:
-    """The name of what a skinned mesh was made from."""
-    if not has_figures(object):
+def _source_of_mesh(ob) -> str | None:
+    """The name of the source of a skinned mesh."""
+    if not has_figures(ob):
         return None
-    figures = object[REPORT_PROPERTY]
-    # A duplicate has the figures of the original, and its name in them.
-    return figures["source"] if figures["object"] == object.name else None
+    figures = ob[REPORT_PROPERTY]
+    # A duplicate has the figures of the original, which contain its name.
+    return figures["source"] if figures["object"] == ob.name else None
 
 
 _by_source = look_ups.Index(_source_of_mesh, "MESH")
 
 
-def _is_source(object, made) -> bool:
-    return not _is_another(object, made[REPORT_PROPERTY].get("source_data"))
+def _is_source(ob, made) -> bool:
+    return not _is_another(ob, made[REPORT_PROPERTY].get("source_data"))
 
 
 def source_named(part: dict, carrier: bpy.types.Object) -> bpy.types.Object | None:
-    """The source that a conversion's figures, or a part of them, name; None where another object has its name now."""
+    """The source named by the figures of a conversion or a part; None if another object has its name now."""
     found = _named(part["source"], carrier)
     return None if found is None or _is_another(found, part.get("source_data")) else found
 
 
-def _is_another(object, data_name: str | None) -> bool:
-    """Whether the source that had a mesh of that name is there still, under another name than ``object`` has.
+def _is_another(ob, data_name: str | None) -> bool:
+    """Whether the source, which had a mesh of that name, still exists under another name than that of ``ob``.
 
-    Earlier versions have noted no name. One that is imported again in place of the old one is the source, as is one
-    that was edited or has another mesh by now.
+    Earlier versions stored no name. A reimported source counts as the source, as does one that was edited or has
+    another mesh.
     """
-    if data_name is None or object.data.name == data_name:
+    if data_name is None or ob.data.name == data_name:
         return False
-    key = (data_name, object.library.filepath) if object.library is not None else data_name
+    key = (data_name, ob.library.filepath) if ob.library is not None else data_name
     mesh = bpy.data.meshes.get(key)
     return mesh is not None and bool(look_ups.users_of(mesh))
 
 
 def _named(name: str, carrier, kind: str = "MESH") -> bpy.types.Object | None:
-    """The object of that name, of the same file as ``carrier``, or else any; another thing may have got it since."""
+    """The object of that name and kind, preferably from the same file as ``carrier``; None if there is none."""
     found = look_ups.named(name, carrier.library) or look_ups.named(name)
     return found if found is not None and found.type == kind else None

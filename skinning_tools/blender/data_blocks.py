@@ -1,47 +1,57 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Data-blocks: whether one that Python holds is still there, and copies that stand on their own."""
+"""Data-blocks: whether a reference is still valid, independent copies, and names."""
+
+from itertools import chain, count
 
 import bpy
 
 
 def is_alive(block: bpy.types.bpy_struct) -> bool:
-    """False where the user, an undo or another file has removed the data-block."""
+    """False if the user, an undo or loading a file has removed the data-block."""
     try:
         return bool(block.name)
     except ReferenceError:
         return False
 
 
-def local_copy(object: bpy.types.Object) -> bpy.types.Object:
-    """A copy of an object, in no scene, that is no library override, though the object may be one.
+def local_copy(ob: bpy.types.Object) -> bpy.types.Object:
+    """A copy of an object, in no scene, that is not a library override even if the object is one.
 
-    Blender would give an override back, when the file is read again, what was taken off it: its modifiers, for one.
+    When the file is loaded again, Blender would restore what was removed from an override, such as its modifiers.
     """
-    copy = object.copy()
+    copy = ob.copy()
     if copy.override_library is not None:
         copy.make_local(clear_liboverride=True)
     return copy
 
 
-def clear_shape_keys(object: bpy.types.Object) -> None:
-    """Take all shape keys off the object's mesh.
+def clear_shape_keys(ob: bpy.types.Object) -> None:
+    """Remove all shape keys of the object's mesh.
 
-    Blender before 5.0 counts a user too many of the keys of a mesh that Python has copied. They would stay in the file
-    without their mesh, and Blender crashes where anything looks at them.
+    Blender before 5.0 counts one user too many for the keys of a mesh copied in Python. The keys would stay in the file
+    without their mesh, and Blender crashes when they are accessed.
     """
-    keys = object.data.shape_keys
-    object.shape_key_clear()
+    keys = ob.data.shape_keys
+    ob.shape_key_clear()
     if keys is not None and is_alive(keys):
         bpy.data.batch_remove([keys])
 
 
 def joined_name(stem: str, ending: str) -> str:
-    """``stem`` and ``ending``, where Blender has room for 63 bytes. Too long a stem is cut."""
+    """``stem`` and ``ending``, in at most the 63 bytes that Blender allows; a longer stem is cut."""
     return stem.encode()[: 63 - len(ending.encode())].decode(errors="ignore") + ending
 
 
+def free_name(taken: set[str], stem: str, ending: str = "") -> str:
+    """``stem`` and ``ending``, with a number between them if that name is taken; adds the name to ``taken``."""
+    endings = chain([ending], (f".{number:03}{ending}" for number in count(1)))
+    name = next(name for each in endings if (name := joined_name(stem, each)) not in taken)
+    taken.add(name)
+    return name
+
+
 def with_ending(name: str, ending: str) -> str:
-    """``name``, an underscore and ``ending``, cut so that Blender's number and the longest ending fit after it."""
-    # One byte is the C string's end, and Blender's numbers want room too.
+    """``name``, an underscore and ``ending``, cut so that Blender's number suffix and the longest ending fit."""
+    # One byte ends the C string, and Blender's number suffixes need space, too.
     room = bpy.types.ID.bl_rna.properties["name"].length_max - 1 - len("_skinning.000")
     return f"{name.encode()[:room].decode(errors='ignore')}_{ending}"

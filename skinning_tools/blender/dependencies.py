@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens without scipy: the extension registers all the same, and says in one line what is missing."""
+"""Without scipy the extension still registers, and says in one line what is missing."""
 
 import importlib.util
 import platform
@@ -7,11 +7,11 @@ import sys
 
 from ..core.errors import SkinningError
 
-REMEDY = "Install the package of Skinning Tools that is made for this platform and Blender version"
+REMEDY = "Install the Skinning Tools package for this platform and Blender version"
 
 
 class MissingDependency(SkinningError):
-    """A library that travels inside the extension is not there."""
+    """A library that the extension includes is missing."""
 
 
 def missing_dependency() -> str:
@@ -25,11 +25,11 @@ def missing_dependency() -> str:
 
 
 def require_dependencies() -> None:
-    """Raises MissingDependency where scipy is absent, or present but unable to load."""
+    """Raises MissingDependency if scipy is missing or cannot be loaded."""
     missing = missing_dependency()
     if missing:
         raise MissingDependency(missing)
     try:
         import scipy.linalg  # noqa: F401
     except ImportError as error:
-        raise MissingDependency(f"scipy is there but cannot be loaded ({error}). {REMEDY}") from error
+        raise MissingDependency(f"scipy is installed but cannot be loaded ({error}). {REMEDY}") from error

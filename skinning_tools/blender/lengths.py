@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lengths as they are shown. One rule: a length is a distance in the world, told in the scene's units.
+"""Lengths in the interface. One rule: a length is a distance in the world, in the scene's units.
 
-What is measured in a mesh's own space is therefore taken to the world first, by ``bodies.stretch_of``: neither a scale
-of the object nor one of its parents is left in it.
+Measurements in a mesh's own space are therefore converted to the world first, with ``bodies.stretch_of``, which removes
+the scale of the object and of its parents.
 """
 
 import bpy
 import numpy as np
 
-# What the scene's Unit of Length is in meters, and how it is written. "Adaptive" is Blender's own choice.
+# The scene's Unit of Length in meters, and its suffix. "Adaptive" is left to Blender.
 _UNITS = {
     "KILOMETERS": (1000.0, " km"),
     "METERS": (1.0, " m"),
@@ -23,9 +23,9 @@ _UNITS = {
 
 
 def length_text(scene: bpy.types.Scene, length: float, precision: int = 4) -> str:
-    """A distance in the world as the scene's units have it: their system, scale and unit of length.
+    """A distance in the world as text in the scene's units: their system, scale and unit of length.
 
-    precision: decimals, or digits where the unit of length is a fixed one.
+    precision: decimals, or digits if the unit of length is fixed.
     """
     settings = scene.unit_settings
     if settings.system == "NONE":

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking through all objects of a file, which the panels and polls of a redraw do once, and together.
+"""Searches all objects of a file once for all panels and polls of a redraw.
 
 A scene may have thousands of objects, and a redraw asks dozens of times which of them an armature deforms, or which are
-posed copies. So what was found is remembered, as numbers and never as objects, until Blender says that something has
-changed. Only what merely shows something shares it (``sharing``): operators look anew when they work, and so does all
-where Blender would not tell, as in background mode.
+posed copies. So the results are remembered, as numbers and never as objects, until Blender reports a change. Only code
+that displays something shares them (``sharing``): operators search again when they work, and so does everything if
+Blender reports no changes, as in background mode.
 """
 
 import functools
@@ -18,16 +18,16 @@ import numpy as np
 
 from .app_handlers import add_handlers, remove_handlers
 
-# How many calls that share what they find are under way, one inside the other.
+# The number of nested calls that share results.
 _depth = 0
-# What the outermost of them has found; objects live no longer than that.
+# The results of the outermost call; references to objects are kept no longer.
 _kept: dict[Hashable, object] = {}
 
 
 @dataclass
 class _Memory:
-    """What earlier calls have found among so many objects: by index and key, the places in bpy.data.objects with the
-    session-wide numbers of what was there; and the places of names, -1 for those that there are not."""
+    """The results of earlier calls for a number of objects: by index and key, the positions in bpy.data.objects with
+    the session_uid of each object; and the positions of names, -1 for missing ones."""
 
     object_count: int = 0
     places: dict[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ _memory = _Memory()
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """For what changes nothing, as a panel's draw and a poll: what is looked up inside is looked up once."""
+    """Share look-ups inside the block, which must change nothing, like a panel's draw and a poll."""
     global _depth
     _depth += 1
     try:
@@ -51,7 +51,7 @@ def sharing() -> Iterator[None]:
 
 
 def shares(method):
-    """Decorator of a method ``draw`` or ``poll`` of a panel or an operator: all inside is ``sharing``."""
+    """Decorator for a method ``draw`` or ``poll`` of a panel or an operator: runs it while ``sharing``."""
 
     @functools.wraps(method)
     def shared(self, context):
@@ -62,7 +62,7 @@ def shares(method):
 
 
 class Index:
-    """The objects of the file, or those of some types, by what ``key`` says of each: None for those that do not count.
+    """The objects of the file, or of some types, by the ``key`` of each: None for objects that do not count.
 
     A key is a number or a text, such as the session_uid of another object: data-blocks do not outlive an undo.
     """
@@ -73,7 +73,8 @@ class Index:
     def at(
         self, key: Hashable, within: bpy.types.Scene | bpy.types.ViewLayer | None = None, most: int | None = None
     ) -> list[bpy.types.Object]:
-        """The objects with the key by their names, those of a scene or view layer ``within``, no more than ``most``."""
+        """The objects with the key in order of their names, only in a scene or view layer ``within``, at most
+        ``most``."""
         if not _depth:
             return list(islice((ob for ob in bpy.data.objects if self._fits(ob, key, within)), most))
         found = self._confirmed(key, within, most)
@@ -84,17 +85,17 @@ class Index:
         return found
 
     def places(self, key: Hashable) -> list[int]:
-        """Where in bpy.data.objects the objects with the key are."""
+        """The positions of the objects with the key in bpy.data.objects."""
         with sharing():
             return [place for place, _ in self._table().get(key, ())]
 
-    def _fits(self, object, key: Hashable, within) -> bool:
-        if self._types and object.type not in self._types:
+    def _fits(self, ob, key: Hashable, within) -> bool:
+        if self._types and ob.type not in self._types:
             return False
-        return self._key(object) == key and (within is None or is_in(within, object))
+        return self._key(ob) == key and (within is None or is_in(within, ob))
 
     def _confirmed(self, key: Hashable, within, most: int | None) -> list | None:
-        """As ``at``; None where others stand in the remembered places by now."""
+        """As ``at``; None if the remembered positions now have other objects."""
         objects, found = _all_objects(), []
         for place, uid in self._table().get(key, ()):
             if objects[place].session_uid != uid:
@@ -131,7 +132,7 @@ _armatures = Index(lambda ob: True, "ARMATURE")
 
 
 def named(name: str, library: bpy.types.Library | None = None) -> bpy.types.Object | None:
-    """As ``bpy.data.objects.get``, which goes through all names, too. library: only one that is linked from there."""
+    """As ``bpy.data.objects.get``, which also searches all names. library: find only objects linked from it."""
     if library is not None:
         path = library.filepath
         return kept(("named", name, path), lambda: bpy.data.objects.get((name, path)))
@@ -145,7 +146,7 @@ def named(name: str, library: bpy.types.Library | None = None) -> bpy.types.Obje
 
 
 def users_of(data: bpy.types.ID) -> list[bpy.types.Object]:
-    """The objects that show a mesh, or pose an armature's bones."""
+    """The objects that use this mesh or armature data."""
     return _by_data.at(data.session_uid)
 
 
@@ -158,20 +159,20 @@ def selected_in(view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
     return kept(("selected", view_layer.as_pointer()), lambda: view_layer.objects.selected[:])
 
 
-def is_in(place: bpy.types.Scene | bpy.types.ViewLayer, object: bpy.types.Object) -> bool:
-    """Whether a scene or a view layer has the object, shown or not."""
+def is_in(place: bpy.types.Scene | bpy.types.ViewLayer, ob: bpy.types.Object) -> bool:
+    """Whether a scene or a view layer contains the object, shown or not."""
     layers = place.view_layers if isinstance(place, bpy.types.Scene) else (place,)
-    if any(object.visible_get(view_layer=layer) for layer in layers):
+    if any(ob.visible_get(view_layer=layer) for layer in layers):
         return True
-    return object in kept(place.as_pointer(), lambda: frozenset(place.objects))
+    return ob in kept(place.as_pointer(), lambda: frozenset(place.objects))
 
 
-def is_in_some_scene(object: bpy.types.Object) -> bool:
-    return any(is_in(scene, object) for scene in bpy.data.scenes)
+def is_in_some_scene(ob: bpy.types.Object) -> bool:
+    return any(is_in(scene, ob) for scene in bpy.data.scenes)
 
 
 def kept(key: Hashable, find: Callable):
-    """What ``find`` returns, which is called once while sharing."""
+    """The result of ``find``, which is called once while sharing."""
     if not _depth:
         return find()
     if key not in _kept:
@@ -180,7 +181,7 @@ def kept(key: Hashable, find: Callable):
 
 
 def _places_of(types: tuple[str, ...]) -> list[int]:
-    """Where in bpy.data.objects those of the types are: all of them are asked at once."""
+    """The positions of the objects of the types in bpy.data.objects, from one bulk query."""
     found = np.empty(len(_all_objects()), np.int32)
     bpy.data.objects.foreach_get("type", found)
     items = bpy.types.Object.bl_rna.properties["type"].enum_items
@@ -192,7 +193,7 @@ def _all_objects() -> list[bpy.types.Object]:
 
 
 def _is_told_of_changes() -> bool:
-    """Whether what is found may be remembered: somebody may have cleared the lists of handlers."""
+    """Whether results may be remembered: the handlers may have been cleared."""
     return _has_redraws() and all(callback in handlers for handlers, callback in _handlers())
 
 
@@ -202,7 +203,7 @@ def _has_redraws() -> bool:
 
 @bpy.app.handlers.persistent
 def _forget(*_) -> None:
-    """Anything has changed. Costs next to nothing, and looks at nothing."""
+    """Forget all results after any change. Costs next to nothing."""
     _memory.tables.clear()
     _memory.places.clear()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The error of a written rig as Blender itself evaluates it."""
+"""Measures the error of a written rig in Blender's own evaluation."""
 
 from collections.abc import Generator
 
@@ -7,15 +7,16 @@ import bpy
 import numpy as np
 
 from ..core.animation import ErrorMeter, unit_scale
-from ..core.errors import BadScene
+from .attributes import read_attribute
+from .preconditions import unmet
 from .temporary_scene import evaluate_frame, temporary_scene
 
-# Of the largest singular value of a world matrix; below, Blender's own inverse is no longer one.
+# Relative to the largest singular value of a world matrix; below this, Blender's inverse is not usable.
 _SINGULAR = 1e-7
 
 
 class RigMeter(ErrorMeter):
-    """The error of all vertices together; ``parts`` has that of each object's own, in the same scale."""
+    """The error of all vertices together; ``parts`` has the error of each object, in the same scale."""
 
     def __init__(self, scale: float, vertex_counts: list[int]):
         super().__init__(scale, sum(vertex_counts))
@@ -35,11 +36,11 @@ def measure_rig(rig, source) -> Generator[float, None, RigMeter]:
     """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns a RigMeter.
 
     Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and
-    simulations, is not evaluated again and the user's frame stays; the scene is gone when the generator ends or is
-    closed. At a frame where the object is scaled to nothing, Blender cannot deform it in its own space: there only
-    what can be seen in world space counts. E_RMS is in the object's own space, the vertices' errors are distances in
-    world space.
-    Raises BadScene where the rig, or one of its parts, was removed meanwhile.
+    simulations, is not evaluated again and the user's frame stays; the scene is removed when the generator ends or is
+    closed. At a frame where the object is scaled to nothing, Blender cannot deform it in its own space: there only the
+    visible error in world space counts. E_RMS is in the object's own space, the vertices' errors are distances in world
+    space.
+    Raises BadScene if the rig, or one of its parts, was removed meanwhile.
     """
     animation = source.animation
     actual = np.empty((animation.vertex_count, 3), dtype=np.float32)
@@ -51,21 +52,20 @@ def measure_rig(rig, source) -> Generator[float, None, RigMeter]:
                 depsgraph, start = evaluate_frame(scene, frame), 0
                 for ob, count in zip(rig.objects, counts, strict=True):
                     evaluated = ob.evaluated_get(depsgraph)
-                    positions = actual[start : start + count]
-                    evaluated.data.attributes["position"].data.foreach_get("vector", positions.ravel())
+                    read_attribute(evaluated.data, "position", actual[start : start + count])
                     start += count
                 expected = animation.frames[row]
                 linear = np.array(evaluated.matrix_world, dtype=np.float64)[:3, :3]
                 meter.add(expected, _visible_part(actual, expected, linear), linear)
                 yield (row + 1) / len(animation.frames)
     except ReferenceError as error:
-        raise BadScene("The rig was removed while its error was being measured") from error
+        raise unmet("REMOVED", object="rig") from error
     return meter
 
 
 def _visible_part(actual: np.ndarray, expected: np.ndarray, linear: np.ndarray) -> np.ndarray:
-    """``actual`` (N, 3) itself, or where the world matrix's ``linear`` part is singular, with its error projected to
-    what that shows."""
+    """``actual`` (N, 3) itself, or with its error projected to the visible directions if the world matrix's ``linear``
+    part is singular."""
     _, values, directions = np.linalg.svd(linear)
     if values[2] > _SINGULAR * values[0]:
         return actual

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why the animation of an object cannot be read: its kind, mode, visibility, scale and cache files."""
+"""Checks whether the animation of an object can be read: its type, mode, visibility, scale and cache files."""
 
 import contextlib
 import math
@@ -11,68 +11,64 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadScene
-from .preconditions import check_mode, check_visible, object_label, unmet
+from .preconditions import check_mode, check_type, check_visible, object_label, unmet
 
-# What Blender makes a mesh of, by Object > Convert.
+# Types that Object > Convert turns into meshes.
 CONVERTIBLE = {"CURVE", "SURFACE", "META", "FONT"}
-# They put vertices between others.
+# They insert vertices between others.
 REFINING_MODIFIERS = {"BEVEL", "BOOLEAN", "DECIMATE", "MIRROR", "MULTIRES", "REMESH", "SCREW", "SKIN", "SUBSURF"} | {
     "VOLUME_TO_MESH", "WELD", "WIREFRAME"
 }  # fmt: skip
 CACHE_MODIFIERS = ("MESH_SEQUENCE_CACHE", "MESH_CACHE")
 
-# Magic and version; points, first time, seconds a frame, frames. Frames and points; a time for each frame follows.
+# PC2: magic and version; points, first time, seconds per frame, frames. MDD: frames and points, then a time per frame.
 _PC2_HEAD, _MDD_HEAD = struct.Struct("<16xiffi"), struct.Struct(">ii")
 _POSITION_BYTES = 12
 
 
-def check_object(context: bpy.types.Context, object: bpy.types.Object | None, hidden_by_eye: bool = False) -> None:
-    """Raises BadScene with the reason why the animation of ``object`` cannot be read. Cheap: evaluates nothing.
+def check_object(context: bpy.types.Context, mesh_object: bpy.types.Object | None, hidden_by_eye: bool = False) -> None:
+    """Raises BadScene if the animation of ``mesh_object`` cannot be read, with the reason. Cheap: evaluates nothing.
 
-    hidden_by_eye: it may be, as it is shown before it is read.
+    hidden_by_eye: allowed, as the object is shown before it is read.
     """
-    if object is None:
-        raise BadScene("There is no active object. Select the mesh that moves")
-    label = object_label(object)
-    if object.type != "MESH":
-        kind = object.bl_rna.properties["type"].enum_items[object.type].name
-        remedy = "Choose a mesh object" + (", or convert it to a mesh" if object.type in CONVERTIBLE else "")
-        raise BadScene(f"The {label} is not a mesh, its type is {kind}. {remedy}")
-    check_mode(object)
-    if not (hidden_by_eye and object.hide_get(view_layer=context.view_layer)):
-        check_visible(context.scene, context.view_layer, object)
-    if not object.data.vertices and not visible_modifiers(object):
-        raise unmet("NO_VERTICES", object=label)
-    _check_scale(object)
-    check_cache_files(object)
+    convertible = mesh_object is not None and mesh_object.type in CONVERTIBLE
+    check_type(mesh_object, "Choose the mesh that moves" + (", or convert it to a mesh" if convertible else ""))
+    assert mesh_object is not None
+    check_mode(mesh_object)
+    if not (hidden_by_eye and mesh_object.hide_get(view_layer=context.view_layer)):
+        check_visible(context.scene, context.view_layer, mesh_object)
+    if not mesh_object.data.vertices and not visible_modifiers(mesh_object):
+        raise unmet("NO_VERTICES", object=mesh_object)
+    _check_scale(mesh_object)
+    check_cache_files(mesh_object)
 
 
-def visible_modifiers(object: bpy.types.Object) -> list:
+def visible_modifiers(mesh_object: bpy.types.Object) -> list:
     """The modifiers that the viewport's evaluation includes."""
-    return [modifier for modifier in object.modifiers if modifier.show_viewport]
+    return [modifier for modifier in mesh_object.modifiers if modifier.show_viewport]
 
 
-def check_cache_files(object: bpy.types.Object) -> None:
-    """Raises BadScene where a cache modifier names no file, or one that is not there or may not be read."""
-    for modifier, path in _cache_paths(object):
-        label = f'the modifier "{modifier.name}" of {object_label(object)}'
+def check_cache_files(mesh_object: bpy.types.Object) -> None:
+    """Raises BadScene if a cache modifier names no file, or one that is missing or has no read permission."""
+    for modifier, path in _cache_paths(mesh_object):
+        label = f'the modifier "{modifier.name}" of {object_label(mesh_object)}'
         if not path:
             raise BadScene(f"No cache file is chosen in {label}. Choose one, or disable the modifier in the viewport")
         if not os.path.isfile(path):
             raise BadScene(f"The cache file of {label} is missing: {path}. Correct its path, or restore the file")
         if not os.access(path, os.R_OK):
-            raise BadScene(f"The cache file of {label} may not be read: {path}. Change the permissions of the file")
+            raise BadScene(f"The cache file of {label} has no read permission: {path}. Change the file's permissions")
 
 
-def check_cache_content(object: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> None:
-    """Raises BadScene where a cache was found, but does not have what the modifier asks for.
+def check_cache_content(mesh_object: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> None:
+    """Raises BadScene if a cache exists, but lacks the data for the modifier.
 
     Blender itself then shows the mesh without its animation. Needs an up-to-date depsgraph.
     """
-    for modifier, path in _cache_paths(object):
-        label = f'the modifier "{modifier.name}" of {object_label(object)}'
+    for modifier, path in _cache_paths(mesh_object):
+        label = f'the modifier "{modifier.name}" of {object_label(mesh_object)}'
         if modifier.type == "MESH_CACHE":
-            _check_point_cache(object, modifier, path, label)
+            _check_point_cache(mesh_object, modifier, path, label)
             continue
         if not modifier.object_path:
             raise BadScene(f"No object of the cache is chosen in {label}. Choose its Object Path")
@@ -80,7 +76,7 @@ def check_cache_content(object: bpy.types.Object, depsgraph: bpy.types.Depsgraph
         if not paths:
             raise BadScene(
                 f"The cache file of {label} cannot be read: {path}. "
-                "It is damaged, or of a kind that this build of Blender does not know; export it again"
+                "It is damaged, or this build of Blender does not support its format; export it again"
             )
         if modifier.object_path not in paths:
             raise BadScene(
@@ -88,50 +84,52 @@ def check_cache_content(object: bpy.types.Object, depsgraph: bpy.types.Depsgraph
             )
 
 
-def cache_stamps(object: bpy.types.Object) -> dict[str, tuple[int, int]]:
-    """Size and time of change of the object's cache files, for ``check_cache_unchanged``."""
+def cache_stamps(mesh_object: bpy.types.Object) -> dict[str, tuple[int, int]]:
+    """Size and modification time of the object's cache files, for ``check_cache_unchanged``."""
     stamps = {}
-    for _, path in _cache_paths(object):
+    for _, path in _cache_paths(mesh_object):
         with contextlib.suppress(OSError):
             status = os.stat(path)
             stamps[path] = status.st_size, status.st_mtime_ns
     return stamps
 
 
-def check_cache_unchanged(object: bpy.types.Object, stamps: dict[str, tuple[int, int]]) -> None:
-    """Raises BadScene where a cache file is missing, or is another one than when ``stamps`` were taken."""
-    check_cache_files(object)
-    for path, stamp in cache_stamps(object).items():
+def check_cache_unchanged(mesh_object: bpy.types.Object, stamps: dict[str, tuple[int, int]]) -> None:
+    """Raises BadScene if a cache file is missing, or has changed since ``stamps`` were taken."""
+    check_cache_files(mesh_object)
+    for path, stamp in cache_stamps(mesh_object).items():
         if stamps.get(path, stamp) != stamp:
             raise BadScene(
-                f"A cache file of {object_label(object)} was changed while it was being read: {path}. "
+                f"A cache file of {object_label(mesh_object)} was changed while it was being read: {path}. "
                 "Wait until it is written, and start again"
             )
 
 
-def sequences(object: bpy.types.Object) -> list:
+def sequences(mesh_object: bpy.types.Object) -> list:
     """The modifiers that read one cache file per frame; see ``check_sequence_file``."""
     return [
         modifier
-        for modifier in visible_modifiers(object)
+        for modifier in visible_modifiers(mesh_object)
         if modifier.type == "MESH_SEQUENCE_CACHE" and modifier.cache_file and modifier.cache_file.is_sequence
     ]
 
 
-def check_sequence_file(object: bpy.types.Object, modifier: bpy.types.MeshSequenceCacheModifier, frame: int) -> None:
-    """Raises BadScene where the file of a sequence is missing at ``frame``: Blender would repeat the last one."""
+def check_sequence_file(
+    mesh_object: bpy.types.Object, modifier: bpy.types.MeshSequenceCacheModifier, frame: int
+) -> None:
+    """Raises BadScene if the file of a sequence is missing at ``frame``: Blender would repeat the last one."""
     cache_file = modifier.cache_file
     number = round(cache_file.frame) if cache_file.override_frame else frame
     path = sequence_path(_absolute(cache_file.filepath, cache_file.library), number)
     if path is not None and not path.is_file():
         raise BadScene(
-            f'The cache file of the modifier "{modifier.name}" of {object_label(object)} is missing at frame {frame}: '
-            f"{path}. Restore the file, or leave that frame out of the range"
+            f'The cache file of the modifier "{modifier.name}" of {object_label(mesh_object)} is missing at frame '
+            f"{frame}: {path}. Restore the file, or leave that frame out of the range"
         )
 
 
 def sequence_path(first: str, number: int) -> Path | None:
-    """The file of a sequence with that number, where ``first`` is one of them; None where its name has no number."""
+    """The file with that number in the sequence of the file ``first``; None if its name has no number."""
     path = Path(first)
     digits = re.search(r"\d+$", path.stem)
     if digits is None:
@@ -139,32 +137,32 @@ def sequence_path(first: str, number: int) -> Path | None:
     return path.with_name(f"{path.stem[: digits.start()]}{number:0{len(digits[0])}d}{path.suffix}")
 
 
-def _check_scale(object) -> None:
-    scale = [own * delta for own, delta in zip(object.scale, object.delta_scale, strict=True)]
-    if all(scale) or _is_animated(object, ("scale", "delta_scale")):
+def _check_scale(mesh_object) -> None:
+    scale = [own * delta for own, delta in zip(mesh_object.scale, mesh_object.delta_scale, strict=True)]
+    if all(scale) or _is_animated(mesh_object, ("scale", "delta_scale")):
         return
     axes = " and ".join(axis for axis, value in zip("XYZ", scale, strict=True) if value == 0)
-    raise unmet("NO_SCALE_ALONG", object=object_label(object), axes=axes)
+    raise unmet("NO_SCALE_ALONG", object=mesh_object, axes=axes)
 
 
-def _is_animated(object, prefixes: tuple[str, ...]) -> bool:
-    """Whether anything may animate the properties: an action (whatever is in it), the NLA or a driver."""
-    animation = object.animation_data
+def _is_animated(mesh_object, prefixes: tuple[str, ...]) -> bool:
+    """Whether anything may animate the properties: an action with any content, the NLA or a driver."""
+    animation = mesh_object.animation_data
     if animation is None:
         return False
     drivers = any(driver.data_path.startswith(prefixes) for driver in animation.drivers)
     return drivers or animation.action is not None or len(animation.nla_tracks) > 0
 
 
-def _cache_paths(object) -> list[tuple]:
+def _cache_paths(mesh_object) -> list[tuple]:
     """(modifier, absolute path or "") of each enabled cache modifier."""
     found = []
-    for modifier in visible_modifiers(object):
+    for modifier in visible_modifiers(mesh_object):
         if modifier.type not in CACHE_MODIFIERS:
             continue
         source = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else modifier
         filepath = source.filepath if source else ""
-        library = source.library if isinstance(source, bpy.types.ID) else object.library
+        library = source.library if isinstance(source, bpy.types.ID) else mesh_object.library
         found.append((modifier, _absolute(filepath, library) if filepath else ""))
     return found
 
@@ -173,8 +171,8 @@ def _absolute(filepath: str, library) -> str:
     return os.path.normpath(bpy.path.abspath(filepath, library=library))
 
 
-def _check_point_cache(object, modifier, path: str, label: str) -> None:
-    """Blender shows the mesh at rest at frames that a damaged point cache does not have."""
+def _check_point_cache(mesh_object, modifier, path: str, label: str) -> None:
+    """Raises BadScene for a damaged point cache: Blender would show the mesh at rest at its missing frames."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -194,9 +192,9 @@ def _check_point_cache(object, modifier, path: str, label: str) -> None:
         raise BadScene(
             f"The cache file of {label} is not in the {modifier.cache_format} format: {path}. Export it again"
         )
-    # Behind another modifier the number may be another one, which only Blender knows.
-    expected = len(object.data.vertices)
-    if points != expected and modifier == visible_modifiers(object)[0]:
+    # After another modifier the number may differ, and only Blender knows it.
+    expected = len(mesh_object.data.vertices)
+    if points != expected and modifier == visible_modifiers(mesh_object)[0]:
         raise BadScene(
             f"The cache file of {label} has {points} points, but the mesh has {expected} vertices: {path}. "
             "Choose the cache that was made for this mesh"
@@ -204,6 +202,6 @@ def _check_point_cache(object, modifier, path: str, label: str) -> None:
     whole = max(size - beginning, 0) // (points * _POSITION_BYTES)
     if whole < frames:
         raise BadScene(
-            f"The cache file of {label} is cut short: of its {frames} frames it has {whole}: {path}. "
+            f"The cache file of {label} is incomplete: it has {whole} of its {frames} frames: {path}. "
             "Wait until it is written, or export it again"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Give one object the transform of another, whatever animates it, without making it depend on the other."""
+"""Gives one object the animated transform of another, without a dependency between them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,12 +39,12 @@ def inherit_transform(
 ) -> bpy.types.Action:
     """Make ``target`` coincide with ``source`` in world space at every one of ``frame_numbers``.
 
-    Copies parent, transform, constraints, drivers and the transform's curves, these into a new action ``action_name``
-    of ``target``, which is made in any case and returned. Then compares the two as Blender evaluates them. Where they
-    differ (NLA, drivers that read the source), the source's evaluated channels are keyed instead, and where this is not
-    enough (rigid bodies), its world transform.
-    Raises BadScene where a world transform with shear would have to be keyed, naming object and frame; then the action
-    is removed.
+    Copies parent, transform, constraints, drivers and the transform's curves, the curves into a new action
+    ``action_name`` of ``target``, which is always made, and returned. Then compares both objects in Blender's
+    evaluation. If they differ (NLA, drivers that read the source), keys the source's evaluated channels instead, and if
+    this is not enough (rigid bodies), its world transform.
+    Raises BadScene, naming object and frame, if a world transform with shear would have to be keyed; the action is then
+    removed.
     """
     _copy_static(source, target)
     action = actions.copy_action(target, source, action_name, _is_transform)
@@ -60,7 +60,7 @@ def inherit_transform(
 
 
 def _follow(context, source, target, frame_numbers: np.ndarray) -> None:
-    """Key what the copied animation does not bring about."""
+    """Key the motion that the copied animation does not reproduce."""
     frames = frame_numbers if _may_move(source) else frame_numbers[:1]
     world, channels = _watch(context, source, frames)
     if _mismatch(context, target, frames, world) is None:
@@ -78,19 +78,19 @@ def _follow(context, source, target, frame_numbers: np.ndarray) -> None:
         )
 
 
-def world_matrices(context: bpy.types.Context, object: bpy.types.Object, frame_numbers: np.ndarray) -> np.ndarray:
-    """(F, 4, 4) world matrices of ``object`` at the frames, evaluated beside the user's scene."""
-    with temporary_scene(context.scene, [object]) as scene:
-        # A Matrix refers to the evaluated object, which the next frame changes: each is copied at once.
-        matrices = (object.evaluated_get(evaluate_frame(scene, frame)).matrix_world.copy() for frame in frame_numbers)
+def world_matrices(context: bpy.types.Context, ob: bpy.types.Object, frame_numbers: np.ndarray) -> np.ndarray:
+    """(F, 4, 4) world matrices of ``ob`` at the frames, evaluated outside the user's scene."""
+    with temporary_scene(context.scene, [ob]) as scene:
+        # A Matrix refers to the evaluated object, which the next frame changes: copy each at once.
+        matrices = (ob.evaluated_get(evaluate_frame(scene, frame)).matrix_world.copy() for frame in frame_numbers)
         return np.array([np.array(matrix) for matrix in matrices], dtype=np.float64)
 
 
-def set_parent_type(object: bpy.types.Object, kind: str) -> None:
-    """Let the object be another kind of child of its parent without moving it: Blender clears the inverse."""
-    inverse = object.matrix_parent_inverse.copy()
-    object.parent_type = kind
-    object.matrix_parent_inverse = inverse
+def set_parent_type(ob: bpy.types.Object, kind: str) -> None:
+    """Change the object's parent type without moving it: Blender clears the parent inverse."""
+    inverse = ob.matrix_parent_inverse.copy()
+    ob.parent_type = kind
+    ob.matrix_parent_inverse = inverse
 
 
 def _is_transform(data_path: str) -> bool:
@@ -98,13 +98,13 @@ def _is_transform(data_path: str) -> bool:
 
 
 def _copy_static(source, target) -> None:
-    """Parent, rest of the transform's values and constraints, as they are now."""
+    """Copy the parent, the other transform values and the constraints in their present state."""
     target.rotation_mode = source.rotation_mode
     for name in _VALUES:
         setattr(target, name, getattr(source, name))
     if source.parent is not None:
         target.parent = source.parent
-        # To be the child of an armature or a lattice by deformation is, for the transform, to be a plain child.
+        # A deforming parent (armature, lattice) transforms its child like a parent of type Object.
         target.parent_type = "OBJECT" if source.parent_type in {"ARMATURE", "LATTICE"} else source.parent_type
         for name in _PARENTING:
             if hasattr(source, name):
@@ -115,9 +115,9 @@ def _copy_static(source, target) -> None:
 
 
 def _copy_drivers(source, target) -> None:
-    """Drivers of the transform; what they read from ``source`` itself they read from ``target``.
+    """Copy the drivers of the transform; references to ``source`` become references to ``target``.
 
-    Left out are those that read its data: what they do is keyed.
+    Drivers that read the source's data are left out: their effect is keyed.
     """
     data = [block for block in (source.data, getattr(source.data, "shape_keys", None)) if block is not None]
     for curve in source.animation_data.drivers if source.animation_data else ():
@@ -131,20 +131,20 @@ def _copy_drivers(source, target) -> None:
                     item.id = target
 
 
-def _may_move(object) -> bool:
+def _may_move(mesh_object) -> bool:
     """Whether the world transform may change over time."""
     return any(
         ob.animation_data is not None
         or len(ob.constraints) > 0
         or ob.rigid_body is not None
         or (ob.parent is not None and (ob.parent_type != "OBJECT" or ob.parent.type == "CURVE"))
-        for ob in _related(object)
+        for ob in _related(mesh_object)
     )
 
 
-def _related(object) -> set:
-    """The object and all others that its transform depends on by parenting, constraints and drivers."""
-    found, waiting = set(), [object]
+def _related(mesh_object) -> set:
+    """The object and all objects that its transform depends on through parents, constraints and drivers."""
+    found, waiting = set(), [mesh_object]
     while waiting:
         ob = waiting.pop()
         if ob is None or ob in found:
@@ -158,8 +158,8 @@ def _related(object) -> set:
     return found
 
 
-def _driver_targets(object) -> list:
-    curves = object.animation_data.drivers if object.animation_data else ()
+def _driver_targets(ob) -> list:
+    curves = ob.animation_data.drivers if ob.animation_data else ()
     return [item for curve in curves for variable in curve.driver.variables for item in variable.targets]
 
 
@@ -167,12 +167,12 @@ def _watch(context, source, frame_numbers: np.ndarray) -> tuple[np.ndarray, dict
     """World matrices (F, 4, 4) of ``source`` and the values (F, D) of its evaluated channels, by name."""
     world = []
     channels: dict[str, list[tuple[float, ...]]] = {name: [] for name in _VALUES}
-    with _stand_in(context, source) as (object, view_layer, scene):
+    with _stand_in(context, source) as (ob, view_layer, scene):
         for frame in _frames_to_play(scene, frame_numbers):
             evaluate_frame(scene, frame)
             if frame not in frame_numbers:
                 continue
-            evaluated = object.evaluated_get(view_layer.depsgraph)
+            evaluated = ob.evaluated_get(view_layer.depsgraph)
             world.append(np.array(evaluated.matrix_world, dtype=np.float64))
             for name, values in channels.items():
                 values.append(tuple(getattr(evaluated, name)))
@@ -181,10 +181,10 @@ def _watch(context, source, frame_numbers: np.ndarray) -> tuple[np.ndarray, dict
 
 @contextmanager
 def _stand_in(context, source) -> Iterator[tuple]:
-    """An object that moves as ``source`` does, and the view layer and scene to see it move in.
+    """An object that moves like ``source``, with the view layer and scene in which to evaluate it.
 
-    A copy without shape or modifiers in a temporary scene: its caches and simulations stay untouched. Rigid bodies,
-    though, move only in their own scene, and drivers may read the scene's properties: there it is the source itself.
+    A copy without shape or modifiers in a temporary scene: its caches and simulations stay untouched. But rigid bodies
+    move only in their own scene, and drivers may read the scene's properties: in these cases it is the source itself.
     """
     scene = context.scene
     related = _related(source)
@@ -204,7 +204,7 @@ def _stand_in(context, source) -> Iterator[tuple]:
 
 
 def _frames_to_play(scene, frame_numbers: np.ndarray) -> list:
-    """The frames, and in a scene of rigid bodies all those since their simulation's start."""
+    """The frames, and with rigid bodies all frames since their simulation's start."""
     world = scene.rigidbody_world
     if world is None or world.point_cache.is_baked or world.point_cache.frame_start > frame_numbers[0]:
         return list(frame_numbers)
@@ -213,7 +213,7 @@ def _frames_to_play(scene, frame_numbers: np.ndarray) -> list:
 
 
 def _mismatch(context, target, frame_numbers: np.ndarray, world: np.ndarray) -> int | None:
-    """The row of the first frame at which ``target`` is not where ``world`` (F, 4, 4) says, or None."""
+    """The row of the first frame at which ``target`` does not match ``world`` (F, 4, 4), or None."""
     difference = np.abs(world_matrices(context, target, frame_numbers) - world)
     size = np.abs(world[:, :3, :3]).max(axis=(1, 2))
     distance = np.abs(world[:, :3, 3]).max(axis=1)
@@ -223,7 +223,7 @@ def _mismatch(context, target, frame_numbers: np.ndarray, world: np.ndarray) -> 
 
 
 def _key_channels(source, target, times: np.ndarray, channels: dict[str, np.ndarray]) -> None:
-    """Replace the curves and drivers of the transform by keys of the channels as the source has them evaluated."""
+    """Replace the curves and drivers of the transform with keys of the source's evaluated channels."""
     _clear_animation(target, _VALUES.__contains__)
     container = actions.curve_container(target)
     unused = {"rotation_euler", "rotation_quaternion", "rotation_axis_angle"}

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the extension notes in custom properties for itself. Anybody may have changed them: they are read with care."""
+"""The extension's own records in custom properties. Users and scripts may change them, so every read is checked."""
 
+import hashlib
+import zlib
 from dataclasses import MISSING, Field, asdict, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import bpy
+import numpy as np
 
-# What the extension keeps on data-blocks, attributes and custom properties, has names that begin so.
+# The names of the extension's attributes and custom properties begin like this.
 RESERVED = "skinning_"
 
-# What an EigenSkin on a mesh consists of.
+# The parts of an EigenSkin on a mesh.
 EIGENSKIN = "skinning_eigenskin"
 
-# What Blender gives back for each type of a field, and what makes the value of it.
+# For each type of a field: the type that Blender returns, and the conversion to the value.
 _STORED = {str: (str, str), bool: ((bool, int), bool), int: (int, int), float: ((float, int), float)}
+
+# Checksums in earlier versions, by their number of digits.
+_EARLIER = {8: "crc32", 40: "sha1"}
 
 
 class _Dataclass(Protocol):
@@ -30,19 +36,23 @@ def write_record(owner, key: str, record: _Dataclass) -> None:
 
 
 def read_record(owner, key: str, kind: type[Record]) -> Record | None:
-    """What ``write_record`` has stored in the data-block ``owner``, a ``kind``; None where that is not there.
+    """The record of type ``kind`` that ``write_record`` stored in the data-block ``owner``; None if there is none.
 
     A value that is missing or of another type makes the whole None, unless the field has a default: an older version of
-    the extension may not have known it. Additional ones are left alone: a newer version may have stored them.
+    the extension may lack the field. Additional values are ignored: a newer version may have stored them.
     """
+    values = stored_values(owner, key)
+    return record_of(values, kind) if values is not None else None
+
+
+def stored_values(owner, key: str) -> dict | None:
+    """A group of custom properties as plain values; None if ``owner`` has none of that name."""
     stored = owner.get(key)
-    if not hasattr(stored, "to_dict"):
-        return None
-    return record_of(stored.to_dict(), kind)
+    return stored.to_dict() if hasattr(stored, "to_dict") else None
 
 
 def record_of(values: dict, kind: type[Record]) -> Record | None:
-    """The ``kind`` whose fields ``values`` has; None where one without a default is missing, or of another type."""
+    """A ``kind`` with the fields in ``values``; None if a field without a default is missing, or of another type."""
     stored = [field for field in fields(kind) if field.name in values or field.default is MISSING]
     try:
         return kind(**{field.name: _value(values[field.name], field.type) for field in stored})
@@ -51,7 +61,7 @@ def record_of(values: dict, kind: type[Record]) -> Record | None:
 
 
 def _value(value, kind):
-    """``value`` as ``kind``. Raises TypeError where it is of another type."""
+    """``value`` as ``kind``. Raises TypeError if it is of another type."""
     members = getattr(kind, "__args__", None)
     if members is not None:
         if not isinstance(value, list):
@@ -63,6 +73,22 @@ def _value(value, kind):
     return make(value)
 
 
-def has_eigenskin(object: bpy.types.Object | None) -> bool:
-    """Whether there is an EigenSkin on the object's mesh, by all appearances."""
-    return object is not None and object.type == "MESH" and EIGENSKIN in object.data
+def checksum(*parts: str | np.ndarray, kind: str = "sha256") -> str:
+    """A text that changes when the parts change. An array counts by its bytes, not its shape."""
+    content = b"".join(
+        part.encode(errors="surrogateescape") if isinstance(part, str) else np.ascontiguousarray(part).tobytes()
+        for part in parts
+    )
+    if kind == "crc32":
+        return f"{zlib.crc32(content):08x}"
+    return hashlib.new(kind, content, usedforsecurity=False).hexdigest()
+
+
+def has_checksum(stored: str, *parts: str | np.ndarray) -> bool:
+    """Whether ``stored`` is the checksum of the parts, from this or an earlier version of the extension."""
+    return stored == checksum(*parts, kind=_EARLIER.get(len(stored), "sha256"))
+
+
+def has_eigenskin(ob: bpy.types.Object | None) -> bool:
+    """Whether the object's mesh seems to have an EigenSkin."""
+    return ob is not None and ob.type == "MESH" and EIGENSKIN in ob.data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A scene beside the user's, to evaluate or edit a few objects without touching the user's frame, selection or mode."""
+"""A temporary scene, to evaluate or edit a few objects without changing the user's frame, selection or mode."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from .data_blocks import is_alive
 
 @contextmanager
 def temporary_scene(scene: bpy.types.Scene, objects: Iterable[bpy.types.Object]) -> Iterator[bpy.types.Scene]:
-    """A new scene that holds ``objects`` and counts time as ``scene`` does; removed at the end, however that comes.
+    """A new scene with ``objects`` and the time settings of ``scene``; removed at the end in any case.
 
-    What the objects depend on (parents, targets of constraints and drivers) Blender evaluates along with them.
+    Blender also evaluates the objects' dependencies (parents, targets of constraints and drivers).
     """
     temporary = bpy.data.scenes.new("skinning_tools")
     try:
@@ -23,13 +23,13 @@ def temporary_scene(scene: bpy.types.Scene, objects: Iterable[bpy.types.Object])
             temporary.collection.objects.link(ob)
         yield temporary
     finally:
-        # An undo, or another file, may have removed it meanwhile.
+        # An undo or loading a file may have removed it.
         if is_alive(temporary):
             bpy.data.scenes.remove(temporary)
 
 
 def evaluate_frame(scene: bpy.types.Scene, frame: float) -> bpy.types.Depsgraph:
-    """Set the frame, which may lie between two, and return the evaluated state of the scene's first view layer."""
+    """Set the frame, which may be fractional, and return the evaluated state of the scene's first view layer."""
     whole = int(frame // 1)
     scene.frame_set(whole, subframe=frame - whole)
     return scene.view_layers[0].depsgraph

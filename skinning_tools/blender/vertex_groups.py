@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Vertex groups in bulk: Blender has no call that takes arrays."""
+"""Reads and writes vertex groups in bulk, since Blender has no call that takes arrays."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import bpy
 import numpy as np
@@ -10,65 +11,68 @@ import numpy as np
 from ..core.errors import BadWeights
 from .background import drain
 
-# Vertices whose weights are read at once: a hundredth of a second.
+# Vertices whose weights are read in one step: a hundredth of a second.
 _PART = 4000
+
+# In a column of weights: the vertex is not in the group.
+ABSENT = -1.0
 
 
 @contextmanager
-def active_group_kept(object: bpy.types.Object) -> Iterator[None]:
-    """Groups are made and removed, and the active one, which Blender lets each new one be, stays so if it is there."""
-    groups = object.vertex_groups
+def active_group_kept(mesh_object: bpy.types.Object) -> Iterator[None]:
+    """Keep the active group if it still exists after the block, although Blender activates each new group."""
+    groups = mesh_object.vertex_groups
     active = groups.active.name if groups.active is not None else ""
     yield
     if active in groups:
         groups.active_index = groups[active].index
 
 
-def write_weights(object: bpy.types.Object, names: Sequence[str], bones: np.ndarray, weights: np.ndarray) -> None:
+def write_weights(mesh_object: bpy.types.Object, names: Sequence[str], bones: np.ndarray, weights: np.ndarray) -> None:
     """Make one new vertex group per name and fill it.
 
-    bones (N, K) indices into ``names``, weights (N, K): an influence of weight 0 is not written; of a bone named twice
-    at a vertex the weights add up.
+    bones (N, K) indices into ``names``, weights (N, K): influences of weight 0 are not written; weights of a bone that
+    occurs twice at a vertex are added.
     """
-    for name, vertices, values in _columns(object, names, bones, weights):
-        fill_group(object.vertex_groups.new(name=name), vertices, values)
+    for name, vertices, values in _columns(mesh_object, names, bones, weights):
+        fill_group(mesh_object.vertex_groups.new(name=name), vertices, values)
 
 
 def put_weights(
-    object: bpy.types.Object,
+    mesh_object: bpy.types.Object,
     names: Sequence[str],
     bones: np.ndarray,
     weights: np.ndarray,
     kept: np.ndarray | None = None,
 ) -> None:
-    """As ``write_weights``, but into the groups that are there: they get these weights in place of those they have.
+    """As ``write_weights``, but into existing groups, whose weights are replaced.
 
-    A group that is missing is made where it is needed. Groups of the names that ``kept`` (P,) marks are not touched.
+    Makes missing groups if needed. Groups marked in ``kept`` (P,) do not change.
     """
-    everything = list(range(len(object.data.vertices)))
-    with active_group_kept(object):
-        for index, (name, vertices, values) in enumerate(_columns(object, names, bones, weights)):
+    everything = list(range(len(mesh_object.data.vertices)))
+    with active_group_kept(mesh_object):
+        for index, (name, vertices, values) in enumerate(_columns(mesh_object, names, bones, weights)):
             if kept is not None and kept[index]:
                 continue
-            group = object.vertex_groups.get(name)
+            group = mesh_object.vertex_groups.get(name)
             if group is not None:
                 group.remove(everything)
             elif len(vertices):
-                group = object.vertex_groups.new(name=name)
+                group = mesh_object.vertex_groups.new(name=name)
             if len(vertices):
                 fill_group(group, vertices, values)
 
 
-def _columns(object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _columns(mesh_object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """For each name the vertices that have a weight above zero, in order, and the weights. Raises BadWeights."""
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
-    if bones.shape != weights.shape or len(bones) != len(object.data.vertices):
+    if bones.shape != weights.shape or len(bones) != len(mesh_object.data.vertices):
         raise BadWeights(
-            f'Object "{object.name}" has {len(object.data.vertices)} vertices, but there are '
+            f'Object "{mesh_object.name}" has {len(mesh_object.data.vertices)} vertices, but there are '
             f"{bones.shape} bone indices and {weights.shape} weights"
         )
     vertex = np.repeat(np.arange(len(bones)), bones.shape[1])
-    # A key per influence sorts them by bone and vertex, and finds those named twice.
+    # A key per influence sorts by bone and vertex, and finds duplicates.
     key, inverse = np.unique(bones.ravel().astype(np.int64) * len(bones) + vertex, return_inverse=True)
     total = np.bincount(inverse.ravel(), weights=weights.ravel(), minlength=len(key)).astype(np.float32)
     key, total = key[total > 0], total[total > 0]
@@ -78,37 +82,30 @@ def _columns(object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, n
         yield name, vertex[start:end], total[start:end]
 
 
-def read_weights(object: bpy.types.Object, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def read_weights(mesh_object: bpy.types.Object, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The weights of the groups ``names`` as bones (N, K) int32, indices into ``names``, and weights (N, K) float64.
 
-    K is the most influences of a vertex, at least 1; unused slots repeat a vertex's first bone (0 where it has none)
-    with weight 0. Not normalised: rows may sum to anything. A name without a group has no weights.
+    K is the most influences of a vertex, at least 1; unused slots repeat a vertex's first bone (0 if it has none) with
+    weight 0. Not normalized: rows may have any sum. A name without a group has no weights.
     """
-    return drain(read_weights_in_parts(object, names))
+    return drain(read_weights_in_parts(mesh_object, names))
 
 
 def read_weights_in_parts(
-    object: bpy.types.Object, names: Sequence[str]
+    mesh_object: bpy.types.Object, names: Sequence[str]
 ) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
-    """Generator: ``read_weights``, that gives the caller time in between. The mesh must stay as it is meanwhile."""
+    """Generator: ``read_weights`` in steps. The mesh must not change meanwhile."""
     position = {name: index for index, name in enumerate(names)}
-    bone_of = np.array([position.get(group.name, -1) for group in object.vertex_groups] or [-1])
-    vertex_count = len(object.data.vertices)
+    bone_of = np.array([position.get(group.name, -1) for group in mesh_object.vertex_groups] or [-1])
+    vertex_count = len(mesh_object.data.vertices)
     parts = [np.zeros((0, 3))]
-    for start in range(0, vertex_count, _PART):
-        # Numbers one after the other: as tuples they would be so many that Python looks through all that it holds.
-        numbers = [
-            number
-            for vertex, members in enumerate(object.data.vertices[start : start + _PART], start)
-            for element in members.groups
-            for number in (vertex, element.group, element.weight)
-        ]
-        parts.append(np.reshape(np.array(numbers, dtype=np.float64), (-1, 3)))
+    for part in _memberships(mesh_object):
+        parts.append(part)
         yield
     found = np.concatenate(parts)
     # What is left of a group that was removed counts for none.
     bone = bone_of[np.minimum(found[:, 1].astype(np.int64), len(bone_of) - 1)]
-    kept = (bone >= 0) & (found[:, 1] < len(object.vertex_groups))
+    kept = (bone >= 0) & (found[:, 1] < len(mesh_object.vertex_groups))
     vertex, bone, weight = found[kept, 0].astype(np.int64), bone[kept], found[kept, 2]
     if not len(vertex):
         return np.zeros((vertex_count, 1), np.int32), np.zeros((vertex_count, 1))
@@ -122,9 +119,78 @@ def read_weights_in_parts(
     return bones, weights
 
 
+def _memberships(mesh_object) -> Iterator[np.ndarray]:
+    """(M, 3) vertex, index of the group, and weight, for a block of vertices at a time."""
+    for start in range(0, len(mesh_object.data.vertices), _PART):
+        # A flat list of numbers: so many tuples would trigger Python's garbage collector.
+        numbers = [
+            number
+            for vertex, members in enumerate(mesh_object.data.vertices[start : start + _PART], start)
+            for element in members.groups
+            for number in (vertex, element.group, element.weight)
+        ]
+        yield np.reshape(np.array(numbers, dtype=np.float64), (-1, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Memberships:
+    """The vertex group memberships of an object: found (M, 3) vertex, index of the group, and weight. names: of the
+    groups."""
+
+    found: np.ndarray
+    names: tuple[str, ...]
+    vertex_count: int
+
+    @classmethod
+    def read(cls, mesh_object: bpy.types.Object) -> "Memberships":
+        found = np.concatenate([np.zeros((0, 3)), *_memberships(mesh_object)])
+        return cls(found, tuple(mesh_object.vertex_groups.keys()), len(mesh_object.data.vertices))
+
+    def columns(self, names: Sequence[str]) -> np.ndarray:
+        """(G, N) float32 weights in the groups ``names``, ``ABSENT`` where a vertex is not in the group."""
+        slots = {name: slot for slot, name in enumerate(names)}
+        # What is left of a group that was removed counts for none.
+        slot_of = np.array([*(slots.get(name, -1) for name in self.names), -1])
+        vertex, group = self.found[:, :2].astype(np.int64).T
+        slot = slot_of[np.minimum(group, len(self.names))]
+        columns = np.full((len(names), self.vertex_count), ABSENT, np.float32)
+        columns[slot[slot >= 0], vertex[slot >= 0]] = self.found[slot >= 0, 2]
+        return columns
+
+
+def read_columns(mesh_object: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
+    """(G, N) float32 weights in the vertex groups ``names``, as from ``Memberships.columns``."""
+    return Memberships.read(mesh_object).columns(names)
+
+
+def put_columns(mesh_object: bpy.types.Object, columns: dict[str, np.ndarray]) -> None:
+    """Write whole groups, by their names, from columns (N,); vertices with ``ABSENT`` are not in the group."""
+    if not columns:
+        return
+    values = np.array(list(columns.values()))
+    bones = np.broadcast_to(np.arange(len(columns)), (values.shape[1], len(columns)))
+    put_weights(mesh_object, list(columns), bones, np.maximum(values.T, 0.0))
+    with active_group_kept(mesh_object):
+        for name, column in columns.items():
+            empty = np.flatnonzero(column == 0).tolist()
+            if not empty:
+                continue
+            (mesh_object.vertex_groups.get(name) or mesh_object.vertex_groups.new(name=name)).add(empty, 0.0, "REPLACE")
+
+
+def remove_groups(mesh_object: bpy.types.Object, names: Sequence[str]) -> None:
+    """Remove the vertex groups ``names`` that exist."""
+    groups = mesh_object.vertex_groups
+    with active_group_kept(mesh_object):
+        for name in names:
+            if name in groups:
+                groups.remove(groups[name])
+
+
 def fill_group(group: bpy.types.VertexGroup, vertices: np.ndarray, weights: np.ndarray) -> None:
-    """Set ``weights`` (n,) of ``vertices`` (n,) in a vertex group; all of equal weight go in one call."""
+    """Set ``weights`` (n,) of ``vertices`` (n,) in a vertex group, with one call per distinct weight."""
     order = np.argsort(weights, kind="stable")
     distinct, starts = np.unique(weights[order], return_index=True)
-    for weight, members in zip(distinct.tolist(), np.split(vertices[order], starts)[1:], strict=True):
-        group.add(members.tolist(), weight, "REPLACE")
+    members, bounds = vertices[order].tolist(), [*starts.tolist(), len(order)]
+    for weight, start, end in zip(distinct.tolist(), bounds[:-1], bounds[1:], strict=True):
+        group.add(members[start:end], weight, "REPLACE")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which object is the active one, and which are hidden in the view layer, as the outliner's eye does it."""
+"""The active object, and hiding objects in the view layer, like the outliner's eye."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -12,19 +12,19 @@ from .data_blocks import is_alive
 from .records import read_record, write_record
 
 
-def make_active(context: bpy.types.Context, object: bpy.types.Object) -> None:
-    """The only selected object, too, where the view layer has it; nothing happens where it has not.
+def make_active(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
+    """Make the object the active and only selected one, if the view layer has it.
 
-    The one that was active leaves its mode.
+    The previously active object leaves its mode.
     """
-    if object not in context.view_layer.objects.values():
+    if mesh_object not in context.view_layer.objects.values():
         return
-    if object != context.view_layer.objects.active:
+    if mesh_object != context.view_layer.objects.active:
         leave_mode(context)
     for ob in context.selected_objects:
         ob.select_set(False)
-    object.select_set(True)
-    context.view_layer.objects.active = object
+    mesh_object.select_set(True)
+    context.view_layer.objects.active = mesh_object
 
 
 def leave_mode(context: bpy.types.Context) -> None:
@@ -36,7 +36,7 @@ def leave_mode(context: bpy.types.Context) -> None:
 
 @contextmanager
 def shown_for_good(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Show those of ``objects`` that the eye hides; where the work fails or is closed, it hides them again."""
+    """Show the ``objects`` that the eye hides; hide them again if the block fails or is closed."""
     hidden = [ob for ob in objects if ob.hide_get(view_layer=context.view_layer)]
     for ob in hidden:
         set_hidden(context, ob, False)
@@ -48,15 +48,15 @@ def shown_for_good(context: bpy.types.Context, objects: Iterable[bpy.types.Objec
         raise
 
 
-# Blender's session-wide numbers of objects are good for this session only.
+# session_uid numbers are valid for this session only.
 _SESSION = uuid.uuid4().hex
 
 
 @dataclass(frozen=True)
 class _Hidden:
-    """Names of objects that were hidden, those of them that were selected, and the one that was active, with its mode.
-    stand_in: what became active in its place, and whether that was selected before. uids: the session-wide numbers of
-    the objects, by which those that get another name are found, in the session of that text."""
+    """Names of the hidden objects, of those that were selected, and of the one that was active, with its mode.
+    stand_in: the object that became active instead, and whether it was selected before. uids: the session_uid of each
+    object, which finds renamed objects in the session of that text."""
 
     objects: tuple[str, ...]
     selected: tuple[str, ...]
@@ -75,10 +75,10 @@ def hide_for(
     objects: Iterable[bpy.types.Object],
     stand_in: bpy.types.Object,
 ) -> None:
-    """Hide those of ``objects`` that are seen, as something on the data-block ``owner`` is shown in their place.
+    """Hide the visible ones of ``objects``, as something on the data-block ``owner`` is shown instead.
 
-    Notes there under ``key`` what ``show_again`` needs, also where nothing was seen: a file without a note is of an
-    earlier version. stand_in: becomes active where the active one is hidden.
+    Stores a note for ``show_again`` there under ``key``, even if nothing was visible: a file without a note is from an
+    earlier version. stand_in: becomes active if the active object is hidden.
     """
     hidden = [ob for ob in objects if ob.visible_get()]
     active = context.view_layer.objects.active
@@ -99,8 +99,8 @@ def hide_for(
 def show_hidden(
     context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object] = ()
 ) -> dict[str, bpy.types.Object] | None:
-    """Show what ``hide_for`` has hidden, and drop the note; returns the objects by the names that they had then, None
-    where there is no note. related: what is shown besides where the note names one that is not found any more."""
+    """Show the objects that ``hide_for`` has hidden, and remove the note; returns the objects by their former names,
+    None if there is no note. related: objects to show as well if the note names one that is not found."""
     note = read_record(owner, key, _Hidden)
     owner.pop(key, None)
     if note is None:
@@ -115,7 +115,7 @@ def show_hidden(
 
 
 def _found(objects, note: _Hidden) -> dict[str, bpy.types.Object]:
-    # A file that was opened again has other numbers.
+    # A reopened file has other numbers.
     by_uid = {ob.session_uid: ob for ob in objects} if note.session == _SESSION else {}
     uids = note.uids if len(note.uids) == len(note.objects) else (0,) * len(note.objects)
     found = {name: by_uid.get(uid) or objects.get(name) for name, uid in zip(note.objects, uids, strict=True)}
@@ -125,8 +125,8 @@ def _found(objects, note: _Hidden) -> dict[str, bpy.types.Object]:
 def show_again(
     context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object] = ()
 ) -> bool:
-    """As ``show_hidden``, and give the user the place back, unless gone elsewhere since. False where there is no
-    note."""
+    """As ``show_hidden``, and restore the active object and mode, unless the user has changed them since. False if
+    there is no note."""
     note, objects = read_record(owner, key, _Hidden), context.view_layer.objects
     hidden = show_hidden(context, owner, key, related)
     if note is None or hidden is None:
@@ -144,6 +144,6 @@ def show_again(
     return True
 
 
-def set_hidden(context: bpy.types.Context, object: bpy.types.Object, hidden: bool) -> None:
-    if object.name in context.view_layer.objects:
-        object.hide_set(hidden)
+def set_hidden(context: bpy.types.Context, ob: bpy.types.Object, hidden: bool) -> None:
+    if ob.name in context.view_layer.objects:
+        ob.hide_set(hidden)

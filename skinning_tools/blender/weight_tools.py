@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tools on the weights of a skinned mesh share: which mesh is meant, in which mode, and its figures."""
+"""Shared by the tools on the weights of a skinned mesh: the mesh to work on, its mode, and its figures."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -7,43 +7,44 @@ from contextlib import contextmanager
 import bpy
 import numpy as np
 
-from ..core.errors import BadScene
+from ..core.errors import BadScene, BadSettings
 from .character import character_of
-from .preconditions import check_mode, check_own_mesh, check_visible, object_label
+from .preconditions import check_mode, check_own_mesh, check_vertex_group, check_visible, object_label
 from .skin_reader import check_rig
+from .vertex_groups import read_weights
 
 # The figures of the last compression and partition, custom properties of the mesh object.
 COMPRESSION_PROPERTY = "skinning_compression"
 PARTITION_PROPERTY = "skinning_partition"
 
 
-def weighted_mesh(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object:
-    """The skinned mesh that is meant where ``object`` is active, if its weights can be changed.
+def weighted_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
+    """The skinned mesh for the active object, if its weights can be changed.
 
     Cheap enough for a panel. Raises BadScene.
     """
-    object = character_of(context, object)
-    check_own_mesh(object, "its weights cannot be changed")
-    return object
+    mesh_object = character_of(context, active)
+    check_own_mesh(mesh_object, "its weights cannot be changed")
+    return mesh_object
 
 
-def weighted_or_edited_mesh(context: bpy.types.Context, object: bpy.types.Object | None) -> bpy.types.Object:
-    """``weighted_mesh``, which also may be in Edit Mode; see ``out_of_edit_mode``."""
-    if object is None or object.type != "MESH" or object.mode != "EDIT":
-        return weighted_mesh(context, object)
-    check_visible(context.scene, context.view_layer, object)
-    check_rig(object)
-    check_own_mesh(object, "its weights cannot be changed")
-    return object
+def weighted_or_edited_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
+    """``weighted_mesh``, but Edit Mode is allowed; see ``out_of_edit_mode``."""
+    if active is None or active.type != "MESH" or active.mode != "EDIT":
+        return weighted_mesh(context, active)
+    check_visible(context.scene, context.view_layer, active)
+    check_rig(active)
+    check_own_mesh(active, "its weights cannot be changed")
+    return active
 
 
 @contextmanager
-def out_of_edit_mode(object: bpy.types.Object) -> Iterator[None]:
-    """In Edit Mode a mesh cannot be read in full, nor be written to: leave it, and enter it again.
+def out_of_edit_mode(mesh_object: bpy.types.Object) -> Iterator[None]:
+    """Leave Edit Mode, in which a mesh cannot be fully read or written, for the block, and enter it again.
 
-    What is edited and what is selected stay the same: others may be in Edit Mode as well.
+    The edited and the selected objects stay the same: others may be in Edit Mode as well.
     """
-    if object.mode != "EDIT":
+    if mesh_object.mode != "EDIT":
         yield
         return
     objects = bpy.context.view_layer.objects
@@ -53,7 +54,7 @@ def out_of_edit_mode(object: bpy.types.Object) -> Iterator[None]:
     try:
         yield
     finally:
-        # Those that are selected enter it.
+        # Selected objects enter it.
         for ob in edited ^ selected:
             ob.select_set(ob in edited)
         bpy.ops.object.mode_set(mode="EDIT")
@@ -62,8 +63,8 @@ def out_of_edit_mode(object: bpy.types.Object) -> Iterator[None]:
 
 
 def edit_vertices(context: bpy.types.Context, chosen: dict) -> None:
-    """Edit Mode of mesh objects alone with vertex selection, in which ``chosen``, indices (n,) of each, alone are
-    selected, and not hidden. The first object is the active one."""
+    """Enter Edit Mode of the mesh objects in ``chosen`` only, and select only their vertices given there (n,),
+    unhidden. The first object becomes the active one."""
     view_layer = context.view_layer
     active, first = view_layer.objects.active, next(iter(chosen))
     if active is not None and active.mode != "OBJECT":
@@ -71,9 +72,9 @@ def edit_vertices(context: bpy.types.Context, chosen: dict) -> None:
     for other in list(view_layer.objects.selected):
         other.select_set(False, view_layer=view_layer)
     view_layer.objects.active = first
-    for object, vertices in chosen.items():
-        object.select_set(True, view_layer=view_layer)
-        _select_alone(object.data, vertices)
+    for mesh_object, vertices in chosen.items():
+        mesh_object.select_set(True, view_layer=view_layer)
+        _select_alone(mesh_object.data, vertices)
     context.scene.tool_settings.mesh_select_mode = (True, False, False)
     bpy.ops.object.mode_set(mode="EDIT")
 
@@ -88,21 +89,15 @@ def _select_alone(mesh, vertices: np.ndarray) -> None:
     mesh.vertices.foreach_set("select", selected)
 
 
-def check_unchanged(object: bpy.types.Object, vertex_count: int) -> None:
-    """Raises BadScene where the mesh got other vertices while its weights were worked on."""
-    if len(object.data.vertices) != vertex_count:
-        raise BadScene(f"The {object_label(object)} was edited meanwhile. Start again")
-
-
-def forget_figures(object: bpy.types.Object) -> None:
-    """What was counted in the weights holds no more."""
+def forget_figures(mesh_object: bpy.types.Object) -> None:
+    """Remove the figures of the weights, which are no longer valid."""
     for key in (COMPRESSION_PROPERTY, PARTITION_PROPERTY):
-        if key in object:
-            del object[key]
+        if key in mesh_object:
+            del mesh_object[key]
 
 
 def check_meshes(meshes: Iterable[bpy.types.Object], work: str) -> None:
-    """Raises BadScene where the vertex groups of one of the mesh objects cannot be changed. work: as in
+    """Raises BadScene if the vertex groups of one of the mesh objects cannot be changed. work: as in
     ``preconditions.check_own_mesh``."""
     for ob in meshes:
         check_own_mesh(ob, work)
@@ -118,6 +113,19 @@ def check_unlocked(meshes: Iterable[bpy.types.Object], names: Collection[str]) -
             found.append(f"{', '.join(dict.fromkeys(locked))} of {object_label(ob)}")
     if found:
         raise BadScene(
-            f"Vertex groups are locked that would have to change: {'; '.join(found)}. Unlock them (Object Data "
+            f"Vertex groups that have to change are locked: {'; '.join(found)}. Unlock them (Object Data "
             "Properties > Vertex Groups)"
         )
+
+
+def group_mask(mesh_object: bpy.types.Object, name: str, invert: bool = False) -> np.ndarray:
+    """(N,) float64 from 0 to 1: the weights of a vertex group, or what they leave. Raises BadSettings if there is no
+    such group, or it selects no vertex."""
+    check_vertex_group(mesh_object, name)
+    mask = np.clip(read_weights(mesh_object, [name])[1].sum(axis=1), 0, 1)
+    if invert:
+        mask = 1 - mask
+    if not mask.any():
+        whole = "weight 1 everywhere, so its inverse" if invert else "no weights, so it"
+        raise BadSettings(f'The vertex group "{name}" has {whole} selects no vertex. Choose another group')
+    return mask

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Words of reports, and the name of the tab."""
+"""Wording of reports, and the name of the tab."""
 
 import re
 import textwrap
@@ -11,12 +11,12 @@ from bpy.app.translations import pgettext_iface as iface_
 # The sidebar's tab.
 TAB = "Skinning"
 
-# More in a message would hide what it says.
+# More names would hide what the message says.
 MOST_NAMED = 8
 
 
 def counted(number: int, noun: str, several: str = "") -> str:
-    """Such as "1 example" and "2 examples"; ``several`` where the noun's plural is another."""
+    """Such as "1 example" and "2 examples"; ``several``: an irregular plural."""
     return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 
@@ -39,12 +39,12 @@ def listed(names: Iterable[str], most: int = 4) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital at its beginning, which is all that changes."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def duration_text(seconds: float) -> str:
-    """A rough duration, no finer than anybody can tell it before."""
+    """A rough duration, no more precise than an estimate can be."""
     if seconds < 90:
         step = 1 if seconds < 15 else 5
         return iface_("about {seconds} s").format(seconds=max(step * round(seconds / step), 1))
@@ -55,9 +55,9 @@ def duration_text(seconds: float) -> str:
 
 
 def in_two_lines(text: str, width: int = 90) -> str:
-    """What a popup has room for: what is wrong, and below what to do, each cut at ``width`` letters.
+    """A text for a popup: what is wrong, and below it what to do, each cut at ``width`` letters.
 
-    The second line is the last sentence, which by this extension's custom says what to do.
+    The second line is the last sentence, which in this extension says what to do.
     """
     sentences = [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip()) if part.strip()]
     lines = sentences if len(sentences) < 2 else [sentences[0], sentences[-1]]

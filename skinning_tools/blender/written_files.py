@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one way in which the extension writes files: what it may replace, and how a file becomes whole at once.
+"""Writes all files of the extension: decides what it may replace, and writes each file completely or not at all.
 
-A file in the place is replaced where the extension wrote it, by a mark inside the file, or where the user has allowed
-it; never where the run reads it, where the scene refers to it, or where another file of the same run goes.
+An existing file is replaced if a mark inside it shows that the extension wrote it, or if the user has allowed it; never
+if the run reads it, the scene refers to it, or another file of the same run is saved there.
 """
 
 import contextlib
 import errno
-import hashlib
 import os
 import platform
 import re
@@ -22,9 +21,10 @@ from pathlib import Path
 
 import bpy
 
-from ..core.errors import BadPath
+from ..core.errors import BadPath, BadScene
+from .records import checksum
 
-# A half-written file of another machine, whose processes nobody can ask for, is left behind once it is as old as this.
+# A half-written file of another machine, whose processes cannot be checked, counts as abandoned at this age.
 ABANDONED_SECONDS = 24 * 3600.0
 
 _PART = re.compile(r"\.skinning_tools\.([0-9a-f]{8})\.(\d+)\.[0-9a-f]{8}\.part(?:\.blend)?@?")
@@ -33,15 +33,15 @@ _ANOTHER = "Choose another file"
 
 @dataclass(frozen=True)
 class Kind:
-    """A sort of file that the extension writes. is_own: whether the extension wrote the file of that path, by its mark;
-    may raise OSError."""
+    """A kind of file that the extension writes. is_own: whether the extension wrote the file at a path, according to
+    its mark; may raise OSError."""
 
     noun: str
     is_own: Callable[[Path], bool]
 
 
 class WrittenFiles:
-    """The files of one run: those that stay as they are, and those that it writes."""
+    """The files of one run: those that must not change, and those that it writes."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple, str] = {}
@@ -49,9 +49,9 @@ class WrittenFiles:
         self._swept: set[Path] = set()
 
     def keep(self, path: str | os.PathLike, what: str) -> None:
-        """From here on nothing is written there. what: such as "the file to work on".
+        """Protect a path from now on. what: such as "the file to work on".
 
-        Raises BadPath where the path is claimed already.
+        Raises BadPath if the path is claimed already.
         """
         key = identity(path)
         self._kept.setdefault(key, what)
@@ -61,8 +61,8 @@ class WrittenFiles:
             raise BadPath(f"The {target.noun} cannot be saved to {target.path}, as that is {what}. {target.hint}")
 
     def keep_scene(self, opened: Path | None = None, replaced: Collection[tuple] = ()) -> None:
-        """Keep the open file and all that it refers to, apart from ``opened`` and the files of the identities
-        ``replaced``, which may be replaced. Raises BadPath."""
+        """Protect the open file and all files that it refers to, except ``opened`` and the files with the identities
+        ``replaced``. Raises BadPath."""
         apart = {*replaced} if opened is None else {*replaced, identity(opened)}
         if opened is None and bpy.data.filepath:
             self.keep(bpy.data.filepath, "the file that is open")
@@ -70,7 +70,7 @@ class WrittenFiles:
             for modifier in (each for each in ob.modifiers if each.type == "MESH_CACHE" and each.filepath):
                 path = bpy.path.abspath(modifier.filepath, library=ob.library)
                 if identity(path) not in replaced:
-                    self.keep(path, f'what the object "{ob.name}" plays')
+                    self.keep(path, f'a cache that the object "{ob.name}" plays')
         for path in bpy.utils.blend_paths(absolute=True, packed=False, local=False):
             if identity(path) not in apart:
                 self.keep(path, "a file that the scene refers to")
@@ -83,8 +83,8 @@ class WrittenFiles:
         allowed: bool | None = None,
         check: bool = True,
     ) -> "Target":
-        """The Target of a file that will be written. hint: what to do where it must not. allowed: to replace what is
-        there whoever wrote it, None where --overwrite cannot allow it. check: already whether it can be written.
+        """The Target of a file that will be written. hint: what to do if that is not possible. allowed: whether to
+        replace any existing file, None if --overwrite cannot allow it. check: check now whether it can be written.
 
         Raises BadPath.
         """
@@ -95,7 +95,7 @@ class WrittenFiles:
             raise BadPath(f"The {kind.noun} cannot be saved to {path}, as that is {self._kept[key]}. {hint}")
         if other is not None:
             other.give_up()
-            raise BadPath(f"The {kind.noun} cannot be saved to {path}, as the {other.noun} goes there, too. {hint}")
+            raise BadPath(f"The {kind.noun} cannot be saved to {path}, as the {other.noun} is saved there, too. {hint}")
         if check:
             target.check()
             target.check_folder()
@@ -104,7 +104,8 @@ class WrittenFiles:
         return target
 
     def set_aside(self, target: "Target") -> None:
-        """Take away what is in a claimed place until ``write``, or until the place is given up, which puts it back.
+        """Set the existing file of a claimed path aside until ``write``, or until the path is given up, which restores
+        it.
 
         Raises OSError, BadPath.
         """
@@ -112,14 +113,14 @@ class WrittenFiles:
         self._targets[identity(target.real)] = target
 
     def sweep(self, folder: Path) -> None:
-        """Remove what processes that are no more have left half-written in that folder; once in a run."""
+        """Remove the half-written files of ended processes in that folder; once in a run."""
         if folder not in self._swept:
             self._swept.add(folder)
             remove_halves(folder)
 
 
 class Target:
-    """A place for a file. path: as it was named; a link stays one, and what it leads to is replaced."""
+    """The path of a file to write. path: as it was given; a link stays a link, and its target is replaced."""
 
     def __init__(self, path: Path, kind: Kind, hint: str, allowed: bool | None):
         self.path, self.kind, self.hint, self.allowed = path, kind, hint, allowed
@@ -132,17 +133,21 @@ class Target:
         return self.kind.noun
 
     def is_own(self) -> bool:
-        """Whether the extension wrote what is there."""
+        """Whether the extension wrote the existing file."""
         with contextlib.suppress(OSError):
             return self.kind.is_own(self.real)
         return False
 
+    def failed(self, reason: object) -> BadScene:
+        """The exception for a file that may be written there, but was not."""
+        return BadScene(f"The {self.noun} could not be saved to {self.path}: {reason}")
+
     def check(self) -> None:
-        """Raises BadPath where something is in the place that must stay."""
+        """Raises BadPath if the path has something that must not be replaced."""
         try:
             found = file_status(self.real)
         except OSError as error:
-            # A link to itself, a name that is too long, a folder that nobody may enter.
+            # A link to itself, a name that is too long, a folder without permission.
             reason = error.strerror or error
             raise BadPath(f"The {self.noun} cannot be saved to {self.path}: {reason}. {self.hint}") from error
         if found is None:
@@ -150,11 +155,11 @@ class Target:
         if stat.S_ISDIR(found.st_mode):
             raise BadPath(f"The {self.noun} cannot be saved to {self.path}, as that is a folder. {self.hint}")
         if not stat.S_ISREG(found.st_mode):
-            raise BadPath(f"The {self.noun} cannot be saved to {self.path}, as that is no ordinary file. {self.hint}")
-        # The user of all rights may write what is protected all the same.
+            raise BadPath(f"The {self.noun} cannot be saved to {self.path}, as that is not a regular file. {self.hint}")
+        # The root user could write the file despite its protection.
         if not found.st_mode & 0o222 or not os.access(self.real, os.W_OK):
             raise BadPath(f"The {self.noun} cannot be saved to {self.path}: the file there is read-only. {self.hint}")
-        # An empty file has nothing to lose: programs make such ones to reserve a name.
+        # An empty file has nothing to lose: programs create one to reserve a name.
         if found.st_size and not self.allowed and not self.is_own():
             allow = "" if self.allowed is None else ", or add --overwrite to replace it"
             raise BadPath(
@@ -163,7 +168,7 @@ class Target:
             )
 
     def check_folder(self) -> None:
-        """Raises BadPath where no file can be written beside the target."""
+        """Raises BadPath if no file can be written next to the target."""
         folder = self.real.parent
         if not folder.is_dir():
             raise BadPath(f"The {self.noun} cannot be saved to {self.path}: there is no folder {folder}. {self.hint}")
@@ -179,14 +184,21 @@ class Target:
             ) from error
 
     def write(self, data: bytes) -> None:
-        """All of it or nothing. Raises OSError, also where something has come into the place meanwhile."""
+        """Write the file completely or not at all. Raises OSError, also if another file was created there meanwhile."""
         with self.part() as part:
             part.write_bytes(data)
 
+    def save(self, data: bytes) -> None:
+        """As ``write``, but raises BadScene."""
+        try:
+            self.write(data)
+        except OSError as error:
+            raise self.failed(error.strerror or error) from error
+
     @contextlib.contextmanager
     def part(self, suffix: str = "") -> Iterator[Path]:
-        """The path of a file to write beside the target, which becomes it once the block has ended. Raises as
-        ``write``; then, or after an exception of the block, the target is as it was and nothing else is left."""
+        """The path of a file to write next to the target, which replaces it after the block. Raises as ``write``; then,
+        or after an exception in the block, the target is unchanged and nothing else is left."""
         part = _part_beside(self.real, suffix)
         try:
             yield part
@@ -195,9 +207,9 @@ class Target:
             try:
                 self.check()
             except BadPath as error:
-                raise FileExistsError(errno.EEXIST, "something else has come into its place meanwhile") from error
+                raise FileExistsError(errno.EEXIST, "another file was created there meanwhile") from error
             found = file_status(self.real)
-            # A link to what stays has the rights of that.
+            # A link to a protected file has that file's permissions.
             if found is not None and part.stat().st_nlink == 1:
                 with contextlib.suppress(OSError):
                     part.chmod(stat.S_IMODE(found.st_mode))
@@ -206,7 +218,7 @@ class Target:
             _remove(part, part.with_name(f"{part.name}@"))
 
     def remove(self) -> None:
-        """What is there, where it may be replaced. Raises OSError, BadPath."""
+        """Remove the existing file if it may be replaced. Raises OSError, BadPath."""
         self.check()
         self.real.unlink(missing_ok=True)
 
@@ -224,7 +236,7 @@ class Target:
             self._aside = None
 
     def give_up(self) -> None:
-        """Nothing is to be written here after all."""
+        """Give up writing here, and restore what was set aside."""
         self.given_up = True
         if self._aside is not None:
             with contextlib.suppress(OSError):
@@ -233,10 +245,10 @@ class Target:
 
 
 def identity(path: str | os.PathLike) -> tuple:
-    """What two spellings of one file have in common: links, letter case and the like.
+    """A key that is equal for different spellings of one file: links, letter case and the like.
 
-    Of a file that does not exist, the folder and the name as file systems take it that know no letter case: two files
-    that only some file systems tell apart are not written in one run.
+    For a missing file, the folder and the name as on case-insensitive file systems: a run does not write two files that
+    only some file systems distinguish.
     """
     real = os.path.realpath(path)
     with contextlib.suppress(OSError):
@@ -250,12 +262,12 @@ def identity(path: str | os.PathLike) -> tuple:
 
 
 def folded(name: str) -> str:
-    """As file systems see a name that know no letter case, forms of accents or dots at the end."""
+    """The name as seen by file systems that ignore letter case, Unicode forms and trailing dots."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold()).rstrip(". ")
 
 
 def file_status(path: str | os.PathLike) -> os.stat_result | None:
-    """None where there is no file. Raises OSError where that cannot be told."""
+    """The file's status, None if there is no file. Raises OSError if that is unknown."""
     try:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -263,14 +275,14 @@ def file_status(path: str | os.PathLike) -> os.stat_result | None:
 
 
 def ends_with(path: Path, mark: bytes) -> bool:
-    """Whether a file has these bytes at its end. Raises OSError."""
+    """Whether a file ends with these bytes. Raises OSError."""
     with path.open("rb") as file:
         file.seek(max(os.fstat(file.fileno()).st_size - len(mark), 0))
         return file.read() == mark
 
 
 def begins_with(path: Path, mark: bytes) -> bool:
-    """Whether a file has these bytes at its beginning. Raises OSError."""
+    """Whether a file begins with these bytes. Raises OSError."""
     with path.open("rb") as file:
         return file.read(len(mark)) == mark
 
@@ -295,7 +307,7 @@ def _is_abandoned(machine: str, process: int, modified: float) -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether there is a process of that number, and not only the entry of one that has ended (a zombie)."""
+    """Whether there is a process of that number, and not only a zombie."""
     if sys.platform == "win32":
         return _is_running_on_windows(process)
     try:
@@ -303,10 +315,10 @@ def is_running(process: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        # That of another user.
+        # It belongs to another user.
         return True
     with contextlib.suppress(OSError):
-        # Linux: the state follows the name, which may have any characters.
+        # Linux: the state follows the name, which may contain any characters.
         return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     return True
 
@@ -314,7 +326,7 @@ def is_running(process: int) -> bool:
 if sys.platform == "win32":
 
     def _is_running_on_windows(process: int) -> bool:
-        """os.kill would end it there."""
+        """On Windows, os.kill would end the process."""
         import ctypes
 
         query, still_active, access_denied = 0x1000, 259, 5
@@ -332,15 +344,15 @@ if sys.platform == "win32":
 
 
 def _machine() -> str:
-    """Where the numbers of processes mean the same ones: the machine, and in it the container."""
+    """An identifier of the machine and container, in which process numbers are unique."""
     space = ""
     with contextlib.suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
-    return hashlib.sha256(f"{platform.node()} {space}".encode(errors="surrogateescape")).hexdigest()[:8]
+    return checksum(f"{platform.node()} {space}")[:8]
 
 
 def _part_beside(path: Path, suffix: str = "") -> Path:
-    """Hidden, and as short as it can be whatever the file's name is."""
+    """A hidden path next to the file, kept short for any file name."""
     name = f".skinning_tools.{_machine()}.{os.getpid()}.{secrets.token_hex(4)}.part{suffix}"
     return path.with_name(name)
 

@@ -5,12 +5,12 @@ A bone has no shear. An affine matrix is therefore two bones at one rest place: 
 frame, L = rest⁻¹ M rest, its linear part is U S Vᵀ C: the parent takes the translation, the rotation U and the scale S
 (negative where L mirrors), its child the rotation Vᵀ and the scale C, which is constant over time and often 1.
 
-Why C: between two keys each channel is interpolated alone, and U, S and V of neighbouring frames must therefore be
+Why C: between two keys each channel is interpolated alone, and U, S and V of neighboring frames must therefore be
 neighbours. For a plain singular value decomposition (C = 1) they are not where singular values are nearly equal: in
-rigid motion, the most common of all, all three are 1 and V is noise. Stretching the child by, say, (1.5, 1, 1/1.5)
-moves the singular values of L C⁻¹ apart, V settles, and half-way between frames the chain is as good as interpolating
-the polar decomposition would be (with the plain one the error there is two to six times as large on captured motion).
-Which C serves a bone best is measured on its own frames; the plain chain is kept where it is as good.
+rigid motion, the most common of all, all three are 1 and V is noise. Stretching the child by, for example, (1.5, 1,
+1/1.5) moves the singular values of L C⁻¹ apart, V settles, and halfway between frames the chain is as good as
+interpolating the polar decomposition would be (with the plain one the error there is two to six times as large on
+captured motion). Which C serves a bone best is measured on its own frames; the plain chain is kept where it is as good.
 
 What remains free is the order and the signs of the columns of U and V: pairs of elements of the rotation group of the
 cube that share their permutation. The halfway point of two frames is the same when one such pair is applied to both,
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import quaternions
+from .rotations import nearest_rotations, polar_decomposition
 
 PLAIN = (1.0, 1.0, 1.0)
 CHILD_SCALES = np.array(
@@ -61,8 +62,8 @@ class AffineChain:
 def in_rest_frame(matrices: np.ndarray, rest: np.ndarray) -> np.ndarray:
     """L = rest⁻¹ M rest of object-space ``matrices`` (F, P, 3, 4) for rest matrices ``rest`` (P, 4, 4).
 
-    The rest matrices are the rounded ones that the bones really have. The translation is what M moves the bone's head
-    by, formed as (A − 1) head + t, so that a head far from the origin costs no digits of a small motion.
+    The rest matrices are the rounded ones of the actual bones. The translation is the motion of the bone's head under
+    M, computed as (A − 1) head + t, so that a head far from the origin costs no digits of a small motion.
     """
     inverse = np.linalg.inv(rest[:, :3, :3])
     linear = inverse @ matrices[..., :3] @ rest[:, :3, :3]
@@ -76,7 +77,7 @@ def split(matrices: np.ndarray, extents: np.ndarray | None = None) -> AffineChai
 
     extents (P, 3): how far the points that each bone moves reach along its rest axes (say, standard deviations), so
     that errors between frames count where there is something to see; 1 where not given.
-    Exact to rounding for singular and mirroring matrices too, and continuous: see the module's head.
+    Exact to rounding for singular and mirroring matrices too, and continuous: see the module's docstring.
     """
     matrices = np.asarray(matrices, dtype=np.float64)
     linear = matrices[..., :3]
@@ -99,13 +100,13 @@ def scaled_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 
     The matrices are [R diag(s) | t]: a stretch along the rest axes, then a rotation, in the bone's rest frame. For an
     object-space M = R diag(s) Qᵀ the bone's rest axes therefore are the columns of Q, in any order and with any signs.
-    Scales may be zero or negative; rotation and signs are continuous. Of columns that are not perpendicular, by
-    rounding of the rest matrix, the nearest rotation is taken.
+    Scales may be zero or negative; rotation and signs are continuous. Columns that are not
+    perpendicular, because the rest matrix is rounded, give the nearest rotation.
     """
     matrices = np.asarray(matrices, dtype=np.float64)
     linear = matrices[..., :3]
-    # The nearest rotation of the columns as long as they are: one of next to no length, which rounding may have turned
-    # anywhere, leaves its axis to the others.
+    # The nearest rotation of the columns at their lengths: a column of nearly zero length, which rounding may have
+    # turned anywhere, does not influence the axes of the others.
     directions = _nudged(linear)
     directions *= np.where(np.linalg.det(directions) < 0, -1.0, 1.0)[..., None, None]
     rotation = quaternions.from_matrices(nearest_rotations(directions))
@@ -113,7 +114,7 @@ def scaled_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     turns = quaternions.product(quaternions.conjugate(before[1:]), before[:-1])
     steps = _accumulated(np.argmax(np.abs(turns @ _ELEMENTS[_KEEPING_ORDER].T), axis=-1))
     rotation = quaternions.same_hemisphere(quaternions.product(rotation, _ELEMENTS[steps]))
-    # What the columns are along the axes found: the lengths, with their signs.
+    # The columns projected on these axes: their lengths with signs.
     scale = np.einsum("...ij,...ij->...j", quaternions.to_matrices(rotation), linear)
     return matrices[..., 3].copy(), rotation, scale
 
@@ -121,7 +122,7 @@ def scaled_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 def rigid_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Location (F, P, 3) and rotation (F, P, 4), continuous, of ``matrices`` (F, P, 3, 4) = [R | t].
 
-    Of linear parts that are not rotations the nearest rotation is taken.
+    Linear parts that are not rotations give the nearest rotation.
     """
     matrices = np.asarray(matrices, dtype=np.float64)
     rotation = quaternions.from_matrices(nearest_rotations(matrices[..., :3]))
@@ -131,7 +132,7 @@ def rigid_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _rotation_group_of_the_cube() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Quaternions (24, 4), permutations (24, 3) and signs (24, 3) of the signed permutations with determinant 1.
 
-    Column j of an element is sign[j] e_permutation[j]. Four in a row share their permutation, the identity's first.
+    Column j of an element is sign[j] e_permutation[j]. Each four in a row share a permutation, the identity's first.
     """
     elements = []
     for permutation in itertools.permutations(range(3)):
@@ -159,18 +160,11 @@ def _relative_extents(extents: np.ndarray) -> np.ndarray:
 def _nudged(linear: np.ndarray) -> np.ndarray:
     """``linear`` (..., 3, 3) moved by 2e-14 of the bone's largest entry towards a fixed regular matrix.
 
-    Decides what singular matrices leave open the same way in every frame, far above rounding and far below notice.
-    The matrix is next to the identity, with singular values apart.
+    It decides undetermined directions of singular matrices alike in all frames, far above rounding and far below
+    visibility. The matrix is close to the identity, with distinct singular values.
     """
     largest = np.max(np.abs(linear), axis=(0, -2, -1))[..., None, None]
     return linear + _NUDGE * np.where(largest > 0, largest, 1e-100) * np.diag([1.1, 1.0, 0.9])
-
-
-def nearest_rotations(linear: np.ndarray) -> np.ndarray:
-    """The rotations (..., 3, 3) with the least Frobenius distance (Kabsch)."""
-    u, _, vt = np.linalg.svd(linear)
-    u[..., :, 2] *= np.where(np.linalg.det(u @ vt) < 0, -1.0, 1.0)[..., None]
-    return u @ vt
 
 
 def _factors(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -185,12 +179,12 @@ def _factors(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _with_identity_before(rotation: np.ndarray) -> np.ndarray:
-    """A frame of no rotation in front, which the first frame is then chosen next to."""
+    """``rotation`` with a frame of no rotation in front, to which the first frame is then matched."""
     return np.concatenate([np.broadcast_to([1.0, 0.0, 0.0, 0.0], (1, *rotation.shape[1:])), rotation])
 
 
 def _nearest_elements(u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Elements (F − 1, P) for U and V of each frame but the first that bring them next to the frame before.
+    """Elements (F − 1, P) for U and V of each frame but the first that bring them close to the previous frame.
 
     u, v (F, P, 4). Of the six permutations, which U and V share, the one with the largest sum of squared cosines of
     the half angles left, each with its own best signs.
@@ -220,10 +214,10 @@ def _reordered(s: np.ndarray, elements_u: np.ndarray, elements_v: np.ndarray) ->
 
 
 def _best_child_scales(linear: np.ndarray, extents: np.ndarray) -> np.ndarray:
-    """(P,) rows of CHILD_SCALES whose chains are closest to ``linear`` (F, P, 3, 3) half-way between frames.
+    """(P,) rows of CHILD_SCALES whose chains are closest to ``linear`` (F, P, 3, 3) halfway between frames.
 
-    Long animations are tried on a part of their frames, those of the largest steps and some evenly spaced, and the
-    best two on all.
+    Long animations are tried on some of their frames, those with the largest steps and others evenly spaced; the best
+    two scales are then tried on all frames.
     """
     frame_count, bone_count = linear.shape[:2]
     pairs = frame_count - 1
@@ -250,25 +244,22 @@ def _best_child_scales(linear: np.ndarray, extents: np.ndarray) -> np.ndarray:
 
 
 def _halfway_targets(linear: np.ndarray) -> np.ndarray:
-    """(F − 1, P, 3, 3): what should be half-way between the frames of ``linear`` (F, P, 3, 3).
+    """(F − 1, P, 3, 3): what should be halfway between the frames of ``linear`` (F, P, 3, 3).
 
-    The halfway rotation and the average stretch of the polar decompositions, as a bone that can shear would have them.
-    Where the rotation is not clear (by more than a quarter turn, flat or mirrored between), the matrices' average.
+    The halfway rotation and the average stretch of the polar decompositions, as for a bone that can shear. Where the
+    rotation is ambiguous (by more than a quarter turn, or mirrored in between), the average of the matrices.
     """
-    u, _, vt = np.linalg.svd(linear)
-    turned = u @ vt
-    side = np.where(np.linalg.det(turned) < 0, -1.0, 1.0)
-    turned *= side[..., None, None]
-    stretch = np.swapaxes(turned, -1, -2) @ linear
+    turned, stretch = polar_decomposition(linear)
+    mirrors = np.trace(stretch, axis1=-2, axis2=-1) < 0
     rotation = quaternions.from_matrices(turned)
     cosine = np.abs(np.einsum("fpi,fpi->fp", rotation[:-1], rotation[1:]))
-    clear = (cosine > np.sqrt(0.5)) & (side[:-1] == side[1:])
+    clear = (cosine > np.sqrt(0.5)) & (mirrors[:-1] == mirrors[1:])
     polar = quaternions.to_matrices(quaternions.halfway(rotation[:-1], rotation[1:])) @ (stretch[:-1] + stretch[1:])
     return 0.5 * np.where(clear[..., None, None], polar, linear[:-1] + linear[1:])
 
 
 def _halfway_score(linear: np.ndarray, targets: np.ndarray, extents: np.ndarray, child_scale: np.ndarray) -> np.ndarray:
-    """(P,) mean square of the distance half-way from each frame to the next, for child scales (P, 3).
+    """(P,) mean square of the distance halfway from each frame to the next, for child scales (P, 3).
 
     The distance is that of the chain, its channels interpolated as Blender does, from ``targets`` (R, P, 3, 3).
     linear: (R + 1, P, 3, 3) where all frames follow each other, or (2, R, P, 3, 3): R frames and those after them.

@@ -7,7 +7,7 @@ import numpy as np
 
 from .errors import BadAnimation, BadMesh
 
-# Beyond, single precision cannot hold the squares of distances, and neither Blender nor a solver gets anywhere.
+# Beyond this, single precision cannot hold the squares of distances, and neither Blender nor a solver works.
 LARGEST_POSITION = 1e15
 
 
@@ -15,10 +15,10 @@ LARGEST_POSITION = 1e15
 class Animation:
     """A mesh of fixed connectivity that moves.
 
-    frames (F, N, 3) float32: vertex positions, object space; one in C order is used as it is, so that a sequence may
-    stay on disk (numpy.memmap). triangles (T, 3) int32: may be empty.
-    frame_numbers (F,) float64: the scene's frame of each row, named in messages; 1, 2, … where not given.
-    name: what messages call the moving thing ('object "Flag"').
+    frames (F, N, 3) float32: vertex positions, object space; an array in C order is used without a copy, so that a
+    sequence may stay on disk (numpy.memmap). triangles (T, 3) int32: may be empty.
+    frame_numbers (F,) float64: the scene's frame of each row, named in messages; 1, 2, … by default.
+    name: what messages call the object ('object "Flag"').
     """
 
     frames: np.ndarray
@@ -53,9 +53,9 @@ class Animation:
 
 
 def check_animation(animation: Animation, *, may_stand_still: bool = False) -> None:
-    """Refuse what no skinning can be solved from.
+    """Refuse animations that no skinning can be solved from.
 
-    Raises BadMesh (no vertices, zero size, triangles that name missing vertices) and BadAnimation (fewer than two
+    Raises BadMesh (no vertices, zero size, triangles that refer to missing vertices) and BadAnimation (fewer than two
     frames, NaN or infinite positions; nothing moves, unless it may), each naming the object and, where it applies,
     frame and vertex.
     """
@@ -82,13 +82,16 @@ def check_animation(animation: Animation, *, may_stand_still: bool = False) -> N
 
 
 def check_triangles(triangles: np.ndarray, vertex_count: int, name: str = "the mesh") -> None:
-    """Raise BadMesh where ``triangles`` (T, 3) names a vertex that is not there."""
+    """Raise BadMesh where ``triangles`` (T, 3) refers to a missing vertex."""
     if triangles.size and (triangles.min() < 0 or triangles.max() >= vertex_count):
-        raise BadMesh(f"A triangle of {name} names a vertex that is not among its {vertex_count}. The mesh is damaged")
+        raise BadMesh(
+            f"A triangle of {name} refers to a vertex that is not among its {vertex_count}. The mesh is damaged"
+        )
 
 
 def check_finite(positions: np.ndarray, frame_label: str, name: str) -> None:
-    """Raise BadAnimation naming a vertex of ``positions`` (N, 3) that is NaN, infinite or out of all measure."""
+    """Raise BadAnimation naming a vertex of ``positions`` (N, 3) that is NaN, infinite or farther out than
+    ``LARGEST_POSITION``."""
     finite = np.isfinite(positions)
     if not finite.all():
         vertex = int(np.argmin(finite.all(axis=1)))
@@ -99,7 +102,7 @@ def check_finite(positions: np.ndarray, frame_label: str, name: str) -> None:
     if len(positions) and max(positions.max(), -positions.min()) > LARGEST_POSITION:
         place = np.unravel_index(np.argmax(np.abs(positions)), positions.shape)
         raise BadAnimation(
-            f"{name} has a position out of all measure, {positions[place]:.3g}, at frame {frame_label}, vertex "
+            f"{name} has a position that is far too large, {positions[place]:.3g}, at frame {frame_label}, vertex "
             f"{place[0]}. Repair the cache or simulation there, or leave that frame out of the range"
         )
 
@@ -145,7 +148,7 @@ def _smallest_ball_of_few(points: np.ndarray, tolerance: float) -> tuple[np.ndar
 
 
 def unit_scale(frames: np.ndarray) -> float:
-    """The factor that makes the first of ``frames`` (F, N, 3) just fit a unit ball (Kavan et al. 2010, section 5).
+    """The factor that fits the first of ``frames`` (F, N, 3) tightly into a unit ball (Kavan et al. 2010, section 5).
 
     Raises BadMesh where the first frame has no extent.
     """
@@ -158,8 +161,8 @@ def unit_scale(frames: np.ndarray) -> float:
 class ErrorMeter:
     """Collects the distance between an animation and its approximation, frame by frame.
 
-    scale: object-space distance to unit-ball distance (see ``unit_scale``). Frames are handed over one at a time, so
-    that an approximation never has to be in memory whole.
+    scale: object-space distance to unit-ball distance (see ``unit_scale``). Frames are added one at a time, so
+    that an approximation never has to be in memory as a whole.
     """
 
     def __init__(self, scale: float, vertex_count: int):
@@ -169,9 +172,9 @@ class ErrorMeter:
         self._vertex_squared = np.zeros(vertex_count)
         self._worst_squared = -1.0
         self.worst_vertex = 0
-        """The vertex that is farthest away of all, in the space of ``vertex_error``."""
+        """The vertex with the largest distance of all, in the space of ``vertex_error``."""
         self.worst_row = 0
-        """In which of the frames it is that, counted from 0."""
+        """The frame of that distance, counted from 0."""
 
     def add(self, expected: np.ndarray, actual: np.ndarray, to_world: np.ndarray | None = None) -> None:
         """Compare one frame: both (N, 3), object space. to_world (3, 3): the object's linear part at that frame."""
@@ -211,6 +214,6 @@ class ErrorMeter:
 
     @property
     def vertex_error(self) -> np.ndarray:
-        """(N,) largest distance of each vertex over all frames: in world space where ``add`` was told how to get there,
-        else in object space."""
+        """(N,) largest distance of each vertex over all frames: in world space where ``add`` got
+        ``to_world``, else in object space."""
         return np.sqrt(self._vertex_squared)

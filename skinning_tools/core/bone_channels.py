@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The channels that bones are keyed with, from the matrices of a decomposition, and what they make in between."""
+"""The channels that bones are keyed with, from the matrices of a decomposition, and the motion between the keys."""
 
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import affine_chain, quaternions
+from .bone_order import parents_first
 from .bone_placement import extents_along
 from .joint_hierarchy import JointHierarchy, inverse_motion, rigid_motion
 
@@ -21,7 +22,7 @@ _CONSTANT = ("child_scale", "tree")
 class JointTree:
     """P joints, one for each bone: hierarchy, and rest (P, 4, 4), their matrices at rest.
 
-    bare: whether the bones are the joints themselves, as rigid ones may be; else each hangs from its joint.
+    bare: whether the bones are the joints themselves, as rigid bones may be; otherwise each is a child of its joint.
     """
 
     hierarchy: JointHierarchy
@@ -32,7 +33,7 @@ class JointTree:
         """(..., P, 4, 4) object-space motion of the joints from ``local`` (..., P, 4, 4), in their rest frames and
         relative to their parents."""
         motion = self.rest @ local @ np.linalg.inv(self.rest)
-        for bone in self.hierarchy.order():
+        for bone in parents_first(self.hierarchy.parents):
             parent = self.hierarchy.parents[bone]
             if parent >= 0:
                 motion[..., bone, :, :] = motion[..., parent, :, :] @ motion[..., bone, :, :]
@@ -97,7 +98,7 @@ class BoneChannels:
 def bone_channels(decomposition: "Decomposition", rest: np.ndarray, tree: JointTree | None = None) -> BoneChannels:
     """The channels of a core.decomposition.Decomposition on bones whose rest matrices are ``rest`` (P, 4, 4).
 
-    tree: the joints that the bones hang from; they move rigidly, as nearly as their bones do.
+    tree: the joints that the bones hang from; they move rigidly, as close to their bones as possible.
     """
     if tree is None:
         return _free_channels(decomposition, rest)
@@ -146,14 +147,10 @@ def rest_frame_matrices(
     child_rotation: np.ndarray | None = None,
 ) -> np.ndarray:
     """(..., 3, 4) from channels (..., 3) and (..., 4) as Blender makes them: quaternions are normalized."""
-    linear = quaternions.to_matrices(_unit(rotation))
+    linear = quaternions.to_matrices(quaternions.normalized(rotation))
     if scale is not None:
         linear = linear * scale[..., None, :]
     if child_rotation is not None:
         assert child_scale is not None
-        linear = linear @ (quaternions.to_matrices(_unit(child_rotation)) * child_scale[..., None, :])
+        linear = linear @ (quaternions.to_matrices(quaternions.normalized(child_rotation)) * child_scale[..., None, :])
     return np.concatenate([linear, location[..., None]], axis=-1)
-
-
-def _unit(rotation: np.ndarray) -> np.ndarray:
-    return rotation / np.linalg.norm(rotation, axis=-1, keepdims=True)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where bones act: places, directions and lengths that show a rigger what each of them moves."""
+"""Bone placement: heads, directions and lengths that show a rigger what each bone moves."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from .joint_hierarchy import JointHierarchy
+from .strongest import strongest_bones
 
 _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
 _IDLE_LENGTH = 0.03
@@ -33,10 +34,10 @@ def place_bones(
 ) -> Placement:
     """A placement for bones that move the vertices ``rest`` (N, 3) by ``weights`` (N, K) of ``bones`` (N, K).
 
-    A head is the mean of the bone's vertices, weighted by the squares of its weights so that what it shares counts
+    A head is the mean of the bone's vertices, weighted by the squares of its weights so that shared vertices count
     less. The bone points along the greatest extent of its vertices, away from the mesh's center: along the best of its
-    own axes where ``own_axes`` (P, 3, 3), columns, says which these are. A bone without vertices is short and in the
-    middle of the mesh.
+    own axes where ``own_axes`` (P, 3, 3), columns, says which these are. A bone without vertices is short and
+    lies in the middle of the mesh.
     """
     center = rest.mean(axis=0)
     diagonal = float(np.linalg.norm(np.ptp(rest, axis=0)))
@@ -49,7 +50,7 @@ def place_bones(
     along = np.einsum("pi,pij,pj->p", axes[:, :, 1], covariance, axes[:, :, 1])
     lengths = np.clip(_ROD * np.sqrt(np.maximum(along, 0.0)), _LEAST_LENGTH * diagonal, _MOST_LENGTH * diagonal)
     lengths[idle] = _IDLE_LENGTH * diagonal
-    # Far from the origin single precision must still tell the tail from the head.
+    # Far from the origin, head and tail must still differ in single precision.
     heads = mean + center
     lengths = np.maximum(lengths, np.maximum(_FLOAT32_STEPS * np.abs(heads).max(axis=1), _SHORTEST))
     return Placement(heads, axes, lengths)
@@ -58,11 +59,11 @@ def place_bones(
 def place_at_joints(
     placement: Placement, hierarchy: JointHierarchy, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray
 ) -> Placement:
-    """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, as a skeleton is drawn.
+    """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, like a skeleton.
 
-    placement: what ``place_bones`` gave for the other arguments: heads in the middle of what the bones move. A bone
-    points to the joint of the child that most bones hang from, or to the far end of its vertices; as it did where it
-    would be too short. One without a parent reaches from child to child where they are on both sides of it.
+    placement: from ``place_bones`` with the other arguments. A bone points to the joint of the child with the most
+    bones below it, or to the far end of its vertices; it keeps its direction where it would be too short. A bone
+    without a parent reaches from child to child where these are on both sides of it.
     """
     rooted = hierarchy.parents < 0
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
@@ -77,7 +78,7 @@ def place_at_joints(
     lengths = np.linalg.norm(along, axis=1)
     turned = lengths > 0.1 * placement.lengths
     y = np.where(turned[:, None], along / np.where(turned, lengths, 1.0)[:, None], placement.axes[:, :, 1])
-    # The old axis that is the most across gives the roll.
+    # The previous axis that is most perpendicular gives the roll.
     across = np.abs(np.einsum("pij,pi->pj", placement.axes, y))
     side = np.take_along_axis(placement.axes, np.argmin(across, axis=1)[:, None, None], axis=2)[:, :, 0]
     side = np.where((across[:, 2] < 0.7)[:, None], placement.axes[:, :, 2], side)
@@ -88,9 +89,9 @@ def place_at_joints(
 
 def _outward(heads, rest, bones, weights) -> np.ndarray:
     """(P, 3) from each bone's head (P, 3) to the far end of the vertices that it moves most; 0 where there are none."""
-    strongest = np.take_along_axis(bones, np.argmax(weights, axis=1)[:, None], axis=1)[:, 0]
+    strongest = strongest_bones(bones, weights)
     offsets = rest - heads[strongest]
-    # By the squared distance: the far ones say where the end is.
+    # Weighted by the squared distance: far vertices show where the end is.
     pull = offsets * np.einsum("ni,ni->n", offsets, offsets)[:, None]
     directions: np.ndarray = np.stack([np.bincount(strongest, pull[:, i], len(heads)) for i in range(3)], axis=1)
     lengths = np.linalg.norm(directions, axis=1)
@@ -99,13 +100,13 @@ def _outward(heads, rest, bones, weights) -> np.ndarray:
     farthest, nearest = np.zeros(len(heads)), np.full(len(heads), np.inf)
     np.maximum.at(farthest, strongest, along)
     np.minimum.at(nearest, strongest, along)
-    # A bone whose vertices are far from its joint need not be longer than they are apart.
+    # A bone whose vertices are far from its joint need not be longer than the extent of these vertices.
     extent = farthest - np.clip(nearest, 0.0, farthest)
     return np.where(farthest > 2.0 * extent, extent, farthest)[:, None] * directions
 
 
 def _other_end(middle: np.ndarray, tip: np.ndarray, joints: np.ndarray) -> np.ndarray:
-    """The one of ``joints`` (n, 3) that is most clearly on the other side of ``middle`` than ``tip``; or ``middle``."""
+    """The joint (of (n, 3)) most clearly opposite of ``tip`` as seen from ``middle``; ``middle`` itself without one."""
     sides = (joints - middle) @ (tip - middle)
     if not len(joints):
         return middle

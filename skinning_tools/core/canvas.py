@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .segments import segment_distances
+
 Color = tuple[int, int, int]
 
 
@@ -30,8 +32,8 @@ _GLYPHS = {
     "8": "3649494936", "9": "064949291e", "B": "7f49494936", "E": "7f49494941", "M": "7f020c027f", "R": "7f09192946",
     "S": "4649494931", "T": "01017f0101", "_": "4040404040", "a": "2054545478", "b": "7f48444438", "d": "384444487f",
     "e": "3854545418", "f": "087e090102", "m": "7c04180478", "F": "7f09090901",
-    "g": "0c5252523e", "l": "00417f4000", "n": "7c08040478", "o": "3844444438", "r": "7c08040408",
-    "s": "4854545420", "t": "043f444020", "v": "1c2040201c",
+    "g": "0c5252523e", "l": "00417f4000", "n": "7c08040478", "o": "3844444438", "p": "7c14141408", "r": "7c08040408",
+    "s": "4854545420", "t": "043f444020", "v": "1c2040201c", "w": "3c4030403c",
 }  # fmt: skip
 
 
@@ -94,17 +96,12 @@ class Canvas:
     def draw_line(self, start: ArrayLike, end: ArrayLike, color: Color, width: float) -> None:
         start, end = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
         rows, columns = self._around(np.minimum(start, end) - width, np.maximum(start, end) + width)
-        offset = np.stack(np.meshgrid(columns, rows), axis=-1) + 0.5 - start
-        along = end - start
-        share = np.clip(offset @ along / max(float(along @ along), 1e-12), 0.0, 1.0)
-        distance = np.linalg.norm(offset - share[..., None] * along, axis=-1)
+        distance = segment_distances(np.stack(np.meshgrid(columns, rows), axis=-1) + 0.5, start, end - start)
         self._blend(rows, columns, np.clip(0.5 * width + 0.5 - distance, 0.0, 1.0), color)
 
     def draw_disc(self, center: ArrayLike, radius: float, color: Color) -> None:
-        center = np.asarray(center, dtype=np.float64)
-        rows, columns = self._around(center - radius - 1, center + radius + 1)
-        distance = np.linalg.norm(np.stack(np.meshgrid(columns, rows), axis=-1) + 0.5 - center, axis=-1)
-        self._blend(rows, columns, np.clip(radius + 0.5 - distance, 0.0, 1.0), color)
+        """A line without length, whose ends are round."""
+        self.draw_line(center, center, color, 2 * radius)
 
     def draw_text(self, column: float, row: float, text: str, color: Color, align: float = 0.0) -> None:
         """align: 0 begins at ``column``, 0.5 is centered there, 1 ends there."""

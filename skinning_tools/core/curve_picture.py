@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pictures of errors: the curve of error over bones as a PNG file, and that over frames for the interface."""
+"""Pictures of errors: the curve of error over bones as a PNG file, those over frames and sweeps for the interface."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -61,7 +61,18 @@ def frames_picture(frame_numbers: ArrayLike, e_rms: ArrayLike, largest: ArrayLik
     frame_numbers (F,), rising. e_rms, largest (F,): E_RMS and the largest error of each frame. Of neighboring frames
     that share a pixel the worst counts.
     """
-    frames, *curves = (np.asarray(values, dtype=np.float64) for values in (frame_numbers, e_rms, largest))
+    return _dark_picture("Frame", frame_numbers, {"E_RMS": e_rms, "largest error": largest})
+
+
+def sweeps_picture(history: ArrayLike) -> np.ndarray:
+    """(rows, columns, 3) uint8: E_RMS after each of the sweeps ``history`` (n,), the error axis logarithmic."""
+    history = np.asarray(history, dtype=np.float64)
+    return _dark_picture("Sweep", np.arange(1, len(history) + 1), {"E_RMS": history})
+
+
+def _dark_picture(across: str, numbers: ArrayLike, named: dict[str, ArrayLike]) -> np.ndarray:
+    """One or two curves over rising ``numbers`` (n,), as ``frames_picture``."""
+    frames, *curves = (np.asarray(values, dtype=np.float64) for values in (numbers, *named.values()))
     starts = np.unique(np.linspace(0, len(frames), min(len(frames), _MOST_POINTS), endpoint=False).astype(int))
     frames, curves = frames[starts], [np.maximum.reduceat(values, starts) for values in curves]
     most = max(float(values.max()) for values in curves) or 1.0
@@ -70,11 +81,12 @@ def frames_picture(frame_numbers: ArrayLike, e_rms: ArrayLike, largest: ArrayLik
     least = max(min((float(values.min()) for values in positive if len(values)), default=most / 10), most / 1000)
     x_range = (frames[0], frames[-1]) if len(frames) > 1 else (frames[0] - 1, frames[0] + 1)
     canvas = Canvas(FRAMES_SIZE, x_range, (least / 1.3, most * 1.3), _DARK, logarithmic_x=False)
-    canvas.draw_axes(_frame_marks(*x_range), "Frame", "")
-    for values, color in zip(reversed(curves), (_LARGEST, _MEAN), strict=True):
+    canvas.draw_axes(_frame_marks(*x_range), across, "")
+    # The first one on top, and its name to the left.
+    ends = (_DARK.margins[0], 0.0, _MEAN), (FRAMES_SIZE[0] - _DARK.margins[1], 1.0, _LARGEST)
+    for name, values, (column, align, color) in reversed(list(zip(named, curves, ends, strict=False))):
         canvas.draw_curve(canvas.places(frames, np.maximum(values, least / 1.3)), color, 2.5)
-    canvas.draw_text(_DARK.margins[0], 14, "E_RMS", _MEAN)
-    canvas.draw_text(FRAMES_SIZE[0] - _DARK.margins[1], 14, "largest error", _LARGEST, align=1.0)
+        canvas.draw_text(column, 14, name, color, align=align)
     return canvas.pixels()
 
 

@@ -17,7 +17,7 @@ from scipy.linalg.blas import dgemm, dsyrk
 
 def product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """``first`` (m, k) times ``second`` (k, n), float64, in C order."""
-    # BLAS wants columns together: it is given the transposed problem, where C order is just that.
+    # BLAS takes column-major matrices: in the transposed problem, C order is exactly that.
     left, turn_left = _columns_together(second)
     right, turn_right = _columns_together(first)
     return dgemm(1.0, left, right, trans_a=turn_left, trans_b=turn_right).T
@@ -40,7 +40,7 @@ def _columns_together(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[bool]:
-    """While it lasts, scipy's BLAS works in the calling thread alone; True where that could be arranged.
+    """Within this context, scipy's BLAS works in the calling thread alone; yields True if that is possible.
 
     For callers with threads of their own: OpenBLAS's workers spin while they wait for the next product and take the
     processors away from everything else.

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The one exception family of the extension.
 
-Raised deep, caught once at the boundary to the user (operator or command line), who sees the message as it stands.
+Raised deep, caught once at the boundary to the user (operator or command line), who sees the message unchanged.
 So every message says what is wrong, where (object, frame, vertex), and what to do about it.
 """
 
 
 class SkinningError(Exception):
-    """Something the user can understand and mend; the message is shown as it is.
+    """An error that the user can understand and fix; the message is shown as it is.
 
     code: names the precondition that does not hold (``blender.preconditions``), "" for other reasons.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bones that turn about each other: the tree that they hang in, and the rigid motion that a joint can have.
+"""Bones that turn about each other: the tree that they form, and the rigid motion of a joint.
 
 Needs numpy only, unlike ``joint_search``, which finds the tree.
 """
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .affine_chain import nearest_rotations
+from .bone_order import parents_first
+from .rotations import nearest_rotations
 
 
 @dataclass(frozen=True)
 class JointHierarchy:
     """A forest over P bones.
 
-    parents (P,) int32: −1 for a bone that turns about no other. joints (P, 3): the rest position about which a bone
+    parents (P,) int32: −1 for a bone without a parent. joints (P, 3): the rest position about which a bone
     turns against its parent; the middle of its vertices where it has none. slips (P,): how far apart bone and parent
     carry the joint, root mean square over the frames, in units of the rest pose; 0 without a parent.
     """
@@ -24,23 +25,10 @@ class JointHierarchy:
     joints: np.ndarray
     slips: np.ndarray
 
-    def order(self) -> np.ndarray:
-        """(P,) the bones, each after its parent."""
-        return np.argsort(self.depths(), kind="stable")
-
-    def depths(self) -> np.ndarray:
-        """(P,) number of ancestors."""
-        depths = np.zeros(len(self.parents), dtype=int)
-        ancestors = self.parents.copy()
-        while np.any(ancestors >= 0):
-            depths += ancestors >= 0
-            ancestors = np.where(ancestors >= 0, self.parents[ancestors], -1)
-        return depths
-
     def descendant_counts(self) -> np.ndarray:
-        """(P,) number of bones that hang from each, however far."""
+        """(P,) number of descendants of each bone."""
         counts = np.zeros(len(self.parents), dtype=int)
-        for bone in self.order()[::-1]:
+        for bone in reversed(parents_first(self.parents)):
             if self.parents[bone] >= 0:
                 counts[self.parents[bone]] += counts[bone] + 1
         return counts
@@ -49,12 +37,12 @@ class JointHierarchy:
 def rigid_motion(transforms: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(F, P, 3, 4) [R | t]: the rigid motions nearest to ``transforms`` (F, P, 3, 4) on the vertices of each bone.
 
-    rest (N, 3); bones, weights (N, K). The weighted Procrustes problem: the middle of the vertices goes where it went.
+    rest (N, 3); bones, weights (N, K). The weighted Procrustes problem; the mean of the vertices keeps its motion.
     """
     bone_moments = moments(rest, bones, weights, transforms.shape[1])
     means = bone_moments[:, 3, :3]
     spread = bone_moments[:, :3, :3] - means[:, :, None] * means[:, None, :]
-    # What lies flat, or at a point, turns as the matrix does.
+    # Vertices in a plane, or at a point, turn with the matrix.
     extent = np.trace(spread, axis1=1, axis2=2)
     spread += np.where(extent > 0, 1e-3 * extent, 1.0)[:, None, None] * np.eye(3)
     linear = transforms[..., :3]

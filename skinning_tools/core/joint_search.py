@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which bones turn about which others: a tree found from their motion.
+"""The bones that turn about each other: a tree found from their motion.
 
-Two bones are joined where a point of the rest pose is carried to nearly the same place by both in every frame:
+Two bones are joined if both take a point of the rest pose to nearly the same place in every frame:
 the c that minimizes Σ_f |M_i c − M_j c|² (after Le & Deng 2014, "Robust and accurate skeletal rigging from mesh
-sequences", section 4). With X (3F × 4P) all matrices side by side, everything asked of a pair is in XᵀX, so that all
-pairs are solved together and their number of frames no longer counts.
+sequences", section 4). With X (3F × 4P) all matrices side by side, XᵀX holds all data of a pair, so that all
+pairs are solved together and the number of frames no longer matters.
 """
 
 import numpy as np
@@ -12,16 +12,20 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.spatial import cKDTree
 
+from .grouping import members
 from .joint_hierarchy import JointHierarchy, moments, rigid_motion
+from .strongest import strongest_bones
+from .surface_detours import surface_detours
 
-# Radians of turning against each other, root mean square, below which the place where two bones meet decides about the
-# joint: hinges leave it open along their axis, and bones that hardly turn everywhere.
+# Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
+# leave it undetermined along their axis, and bones that hardly turn in all directions.
 _FAINT_TURN = 0.03
-# What a link costs besides the slip of its joint: shares of the joint's distance from its bones, and of how much these
-# move against each other, as in a body what hangs together moves alike. Found on bodies whose joints are known.
-_DISTANCE_SHARE, _MOTION_SHARE = 0.1, 0.2
-# All of the mesh's diagonal. A link holds where its joint is near its bones and slips little: next to nothing, or much
-# less than the bones move against each other.
+# The cost of a link besides the slip of its joint: shares of the joint's distance from its bones, of their relative
+# motion, since neighbors in a body move alike, and of the detour from one to the other over its surface, since limbs
+# that swing in step move alike, too. Measured on bodies with known joints.
+_DISTANCE_SHARE, _MOTION_SHARE, _DETOUR_SHARE = 0.1, 0.2, 1.0
+# Shares of the mesh's diagonal. A link holds if its joint is near its bones and slips little: hardly at all, or much
+# less than the relative motion of the bones.
 _FARTHEST = 0.08
 _SLIP = 0.002
 _LARGEST_SLIP = 0.06
@@ -30,19 +34,24 @@ _SLIP_SHARE = 0.4
 _SHARED = 1e-3
 # Vertices of a bone by which its distance from others is measured.
 _SAMPLES = 48
-# Where there are very many bones, only so many near ones may be each one's parent.
+# With very many bones, only this many near bones are candidates for the parent of each.
 _NEAR_BONES = 64
 
 
 def find_joint_hierarchy(
-    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, transforms: np.ndarray
+    rest: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    transforms: np.ndarray,
+    triangles: np.ndarray | None = None,
 ) -> JointHierarchy:
     """The tree of joints that explains how bones move against each other.
 
-    rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's. Of all trees the one with the least
-    sum of costs; a link is as costly as its joint slips, and more where the joint is far from either bone or where the
-    bones move much against each other. Links whose joint does not hold are left out, so that what moves by itself is a
-    root of its own. A tree's root is its bone of the least mean distance, in links, from the vertices.
+    rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's; triangles (T, 3): its surface, if it
+    has one. Of all trees the one with the least sum of costs; a link is as costly as its joint slips, and more where
+    the joint is far from either bone, where the bones move much against each other, or where the way from one to the
+    other over the surface is a detour. Links whose joint does not hold are left out, so that an independent part has
+    its own root. A tree's root is its bone of the least mean distance, in links, from the vertices.
     """
     bone_count = transforms.shape[1]
     center = rest.mean(axis=0)
@@ -58,7 +67,10 @@ def find_joint_hierarchy(
     holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * motion, _LARGEST_SLIP))
     holds &= apart < _FARTHEST
     costs = slips + _DISTANCE_SHARE * distance + _MOTION_SHARE * motion
-    # A cost of nothing would be no link at all.
+    if triangles is not None:
+        detours = surface_detours(points, triangles, regions.vertices)[first, second]
+        costs += _DETOUR_SHARE * np.minimum(np.where(shared, 0.0, detours), 1.0)
+    # A cost of zero would remove the link.
     ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
     graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))
     parents = _rooted(minimum_spanning_tree(graph), regions.mass)
@@ -66,16 +78,13 @@ def find_joint_hierarchy(
 
 
 class _Regions:
-    """What each bone moves: the vertices that it moves most, or, where it is nowhere the strongest, any."""
+    """The vertices of each bone: those that it moves most, or all that it moves where it is never the strongest."""
 
     def __init__(self, points, bones, weights, bone_count):
-        strongest = bones[np.arange(len(bones)), np.argmax(weights, axis=1)]
-        order = np.argsort(strongest, kind="stable")
-        bounds = np.searchsorted(strongest[order], np.arange(bone_count + 1))
-        self.vertices = [order[bounds[bone] : bounds[bone + 1]] for bone in range(bone_count)]
-        for bone in np.flatnonzero(np.diff(bounds) == 0):
-            share = np.where(bones == bone, weights, 0.0).max(axis=1)
-            self.vertices[bone] = np.flatnonzero(share > 0) if share.max() > 0 else np.arange(0)
+        self.vertices = members(strongest_bones(bones, weights), bone_count)
+        for bone in range(bone_count):
+            if not len(self.vertices[bone]):
+                self.vertices[bone] = np.flatnonzero(np.where(bones == bone, weights, 0.0).max(axis=1) > 0)
         self.points = points
         self.mass = np.bincount(bones.ravel(), weights.ravel(), bone_count)
         self.moments = moments(points, bones, weights, bone_count)
@@ -92,10 +101,7 @@ class _Regions:
     def distance(self, bones: np.ndarray, places: np.ndarray) -> np.ndarray:
         """(C,) from each of ``places`` (C, 3) to the nearest vertex of the bone beside it in ``bones`` (C,)."""
         result = np.empty(len(bones))
-        order = np.argsort(bones, kind="stable")
-        bounds = np.searchsorted(bones[order], np.arange(self.count + 1))
-        for bone in range(self.count):
-            asked = order[bounds[bone] : bounds[bone + 1]]
+        for bone, asked in enumerate(members(bones, self.count)):
             if len(asked):
                 mine = self.vertices[bone]
                 tree = cKDTree(self.points[mine] if len(mine) else self.means[bone : bone + 1])
@@ -116,7 +122,7 @@ def _candidates(regions: _Regions) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _meeting_places(points, bones, weights, bone_count, regions, first, second):
-    """(C, 3) where the bones of a pair meet: the middle of what both move, (C,) bool, or of the gap between them."""
+    """(C, 3) where the bones of a pair meet: the middle of their shared vertices, or of the gap; (C,) bool: shared."""
     shared = np.zeros(bone_count * bone_count)
     places = np.zeros((bone_count * bone_count, 3))
     influences = bones.shape[1]
@@ -142,7 +148,7 @@ def _meeting_places(points, bones, weights, bone_count, regions, first, second):
 
 def _distances(regions, first, second, joints, meeting, shared) -> tuple[np.ndarray, np.ndarray]:
     """(C,) how far each joint is from the farther of its bones' vertices; and (C,) how much farther than the place
-    where they meet, as what both move may be thick, with its joint inside."""
+    where they meet, since a thick body has its joint inside."""
     distances = np.array([regions.distance(bones, joints) for bones in (first, second)])
     thickness = np.array([np.where(shared, regions.distance(bones, meeting), 0.0) for bones in (first, second)])
     return distances.max(axis=0), (distances - thickness).max(axis=0)
@@ -200,7 +206,7 @@ def _rooted(tree, mass) -> np.ndarray:
 
 
 def _center_of_mass(links, members, mass) -> int:
-    """The bone of a tree from which the vertices are the fewest links away in the mean."""
+    """The bone of a tree with the fewest links to the vertices on average."""
     order, predecessors = breadth_first_order(links, members[0], directed=False)
     below = mass.copy()
     for bone in order[:0:-1]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fewer keys on the same motion: temporal coherence, which Kavan et al. 2010 name as future work.
 
-Each channel of each bone keeps the frames between which straight lines stay close to what it was. What close means is
-decided at the vertices: keys are chosen by how far the corners of the bone's region move, and whether all vertices
-stay within the tolerance in every frame is then measured, with all channels of all bones together. Bones whose vertices
-stay well within get more leeway, those whose vertices do not get less, and so on for some rounds.
+Each channel of each bone keeps the frames between which straight lines stay close to its values. The error is measured
+at the vertices: keys are chosen by how far the corners of the bone's region move; then all channels of all bones are
+checked together, whether all vertices stay within the tolerance in every frame. Bones whose vertices stay well within
+get more leeway, other bones get less, and so on for some rounds.
 """
 
 from dataclasses import dataclass
@@ -14,15 +14,16 @@ import numpy as np
 
 from .bone_channels import JOINT_CHANNELS, BoneChannels, joint_frame_matrices, rest_frame_matrices
 from .deform import skin_frame
+from .grouping import ranges
 from .progress import Progress, checkpoint, ignore, span
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition
 
 _STAGE = "Reducing keys"
-# Vertices of which a bone has less than this do not count for its region, unless it has no others: they hardly follow.
+# Vertices that follow a bone by less than this do not count for its region, unless it has no others.
 _LEAST_WEIGHT = 0.05
-# With residual shapes, the share of the tolerance that these get at first.
+# The share of the tolerance that residual shapes get at first.
 _SHARE_OF_SHAPES = 0.3
 _EXTREME_VERTICES = 16
 # Rounds of choosing; in the first ones leeway grows where there is room.
@@ -86,9 +87,9 @@ def reduce_keys(
 
 
 class _Layer:
-    """One channel or several of each bone whose effect is seen at the corners of one region: the bone's own vertices;
-    for the channels of a joint, those of all bones that hang from it. What it hangs from itself is rigid, and does not
-    change how far a corner moves."""
+    """One or several channels of each bone whose effect is measured at the corners of one region: the bone's own
+    vertices, or for the channels of a joint those of all bones below it. Its ancestors are rigid, and do not change the
+    distances."""
 
     def __init__(self, channels: dict, matrices, rest: np.ndarray, members, frames: np.ndarray):
         """matrices(bones, **channels) in the rest frames ``frames`` (P, 4, 4); members: see ``_members``."""
@@ -141,7 +142,7 @@ def _layers(skin, channels: BoneChannels, bone_rest: np.ndarray) -> list[_Layer]
 
 
 class _Motion:
-    """What is to be kept."""
+    """The motion to keep."""
 
     def __init__(self, decomposition, channels, bone_rest, times):
         self._skin, self._channels, self._times = decomposition, channels, times
@@ -225,7 +226,7 @@ def _members(skin) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_ancestors(members, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``members``, the vertices of each bone also with all bones that it hangs from."""
+    """``members`` with the vertices of each bone repeated for all of its ancestors."""
     bone_parts, vertex_parts = [members[0]], [members[1]]
     while len(bone_parts[-1]):
         above = parents[bone_parts[-1]]
@@ -287,7 +288,7 @@ def _holds(distances, members, first, last, allowed, times) -> np.ndarray:
         return holds
     lengths = inner[busy]
     starts = np.cumsum(lengths) - lengths
-    rows = np.arange(lengths.sum()) - np.repeat(starts, lengths) + np.repeat(first[busy] + 1, lengths)
+    rows = ranges(first[busy] + 1, lengths)
     begin, end = np.repeat(first[busy], lengths), np.repeat(last[busy], lengths)
     share = (times[rows] - times[begin]) / (times[end] - times[begin])
     off = distances(np.repeat(members[busy], lengths), rows, begin, end, share)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much memory the machine can still give, by the standard library alone."""
+"""How much memory the machine has left, by the standard library alone."""
 
 import ctypes
 import re
@@ -13,7 +13,7 @@ from .errors import NotEnoughMemory
 def available_memory() -> int | None:
     """Bytes that a program can still allocate before the machine swaps or a container's limit ends it.
 
-    None where the system does not tell.
+    None if unknown.
     """
     try:
         if sys.platform.startswith("linux"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Progress of a long computation, and the caller's way to cancel it.
 
-A progress function takes ``(fraction, stage)``: the share done from 0 to 1 and a short text of what is being done.
+A progress function takes ``(fraction, stage)``: the share done from 0 to 1 and a short name of the current stage.
 It cancels the work by returning False (any other value, None among them, goes on).
 """
 
@@ -13,7 +13,7 @@ Progress = Callable[[float, str], object]
 
 
 def ignore(fraction: float, stage: str) -> None:
-    """The progress function of a caller who does not care."""
+    """A progress function that does nothing."""
 
 
 def checkpoint(progress: Progress, fraction: float, stage: str) -> None:

@@ -3,14 +3,14 @@
 
 import numpy as np
 
-# Of a component, and of the cosine between two quaternions: what bones in single precision may have for zero.
+# A component, or a cosine between two quaternions, counts as zero below this: bones come in single precision.
 NEARLY_ZERO = 1e-6
 
 
 def from_matrices(rotations: np.ndarray) -> np.ndarray:
     """Quaternions (..., 4) of rotation matrices (..., 3, 3); either of the two signs.
 
-    Of the four columns of 4 q qᵀ the one with the largest diagonal is normalised: no cancellation anywhere.
+    Of the four columns of 4 q qᵀ, the one with the largest diagonal entry is normalized, which avoids cancellation.
     """
     m = np.asarray(rotations, dtype=np.float64)
     outer = np.empty((*m.shape[:-2], 4, 4))
@@ -74,9 +74,9 @@ def product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def canonical(quaternions: np.ndarray) -> np.ndarray:
-    """Of the two signs of unit quaternions (..., 4) the one whose first component that is not nearly zero is positive.
+    """Unit quaternions (..., 4) with the sign for which the first component that is not nearly zero is positive.
 
-    Half turns have w = 0 but for rounding, which so has no say in which way around they go.
+    Half turns have w = 0 up to rounding, which therefore does not decide their direction.
     """
     significant = np.abs(quaternions) > NEARLY_ZERO
     leading = np.take_along_axis(quaternions, np.argmax(significant, axis=-1)[..., None], axis=-1)
@@ -84,14 +84,20 @@ def canonical(quaternions: np.ndarray) -> np.ndarray:
 
 
 def same_hemisphere(quaternions: np.ndarray) -> np.ndarray:
-    """``quaternions`` (F, ..., 4) with signs such that each is on the side of the one before, the first with w ≥ 0."""
+    """``quaternions`` (F, ..., 4) with signs that put each on the side of the previous one, the first with w ≥ 0."""
     dots = np.einsum("f...i,f...i->f...", quaternions[1:], quaternions[:-1])
     first = quaternions[:1, ..., 0]
     signs = np.cumprod(np.where(np.concatenate([first, dots]) < 0, -1.0, 1.0), axis=0)
     return quaternions * signs[..., None]
 
 
+def rotation_angles(rotations: np.ndarray) -> np.ndarray:
+    """(...) radians from 0 to π of unit quaternions ``rotations`` (..., 4); exact for small angles, too."""
+    return 2 * np.arctan2(np.linalg.norm(rotations[..., 1:], axis=-1), np.abs(rotations[..., 0]))
+
+
 def halfway(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """What an animation channel holds half-way between two keys (..., 4): the normalised sum, by the shorter way."""
+    """The value of an animation channel halfway between two keys (..., 4): the normalized sum, the shorter way
+    around."""
     nearer = np.where(np.einsum("...i,...i->...", first, second)[..., None] < 0, -second, second)
     return normalized(first + nearer)

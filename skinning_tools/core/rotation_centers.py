@@ -1,32 +1,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Centers of rotation: for each vertex the middle of the surface that is skinned as it is.
+"""Centers of rotation: for each vertex the center of the surface with similar weights.
 
 Source: Le & Hodgins 2016, "Real-time skeletal skinning with optimized centers of rotation", and its evaluation of
 2019, equations 6, 9 and 10. The center of a vertex depends on its weights alone.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from .animation import check_triangles
+from .binding.influence_rows import padded_influences
+from .binding.types import weld
 from .bone_pairs import BonePairs
 from .deform.influences import convex_influences, weight_matrix
 from .dense import one_blas_thread
 from .errors import BadMesh, BadSettings, BadWeights
+from .grouping import ranges
 from .progress import Progress, checkpoint, ignore, span
 from .similarity_sums import INTERPOLATION_ERROR, Shares, similarity_sums
 from .virtual_subdivision import Pieces, subdivide, weight_differences
 
-# A vertex is summed again without interpolation where that could move its center by more than this share of the mesh.
+# A vertex is summed again without interpolation if interpolation could move its center by more than this share of the
+# mesh.
 _CENTER_TOLERANCE = 1e-7
 
-# Vertices this near, as a share of what mirror images may be off, are at one place.
+# Vertices closer than this share of the mirror tolerance are at one place.
 _COINCIDENT = 1e-3
 
 
@@ -41,15 +44,15 @@ def bake_rotation_centers(
     progress: Progress = ignore,
     name: str = "the mesh",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Center of rotation of every vertex, by the whole sum over the surface.
+    """Center of rotation of every vertex, from the complete sum over the surface.
 
-    rest (N, 3), triangles (T, 3), bones and weights (N, K); weights are divided by their sums. sigma: how alike weights
-    must be to count. subdivision_epsilon: triangles whose corners' weights are farther apart than this are summed in
-    finer pieces; 0 takes each as a whole.
+    rest (N, 3), triangles (T, 3), bones and weights (N, K); weights are divided by their sums. sigma: how similar
+    weights must be to count. subdivision_epsilon: triangles whose corners' weights differ by more than this are summed
+    in finer pieces; 0 takes each as a whole.
 
     Returns centers (N, 3) float32 and valid (N,) bool. Vertices with the same weights, such as the two sides of a seam,
     have the same center, bit for bit. A vertex that follows fewer than two bones, or whose pair of bones no face
-    shares, has none: its rest position and False. Faces without area and vertices without faces do no harm.
+    shares, has its rest position and False. Faces without area and vertices without faces are allowed.
     Raises BadMesh, BadWeights (no weights; no vertex with two bones), BadSettings and Cancelled; messages use ``name``.
     """
     if not (np.isfinite(sigma) and sigma > 0):
@@ -64,7 +67,7 @@ def bake_rotation_centers(
         raise BadMesh(f"No face of {name} has an area, so there is no surface to take centers from")
     with one_blas_thread():
         sums, doubt = _sums(targets, surface, sigma, False, span(progress, 0.0, 0.95))
-        # Where hardly any of the surface is like the vertex, interpolation errors of the rest may show.
+        # Where hardly any surface has similar weights, interpolation errors of the rest may show.
         unsure = doubt > _CENTER_TOLERANCE * sums[:, 3]
         if unsure.any():
             sums[unsure], _ = _sums(targets.only(unsure), surface, sigma, True, span(progress, 0.95, 1.0))
@@ -80,11 +83,40 @@ def bake_rotation_centers(
     return centers, valid
 
 
-def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> str:
-    """Text that changes when anything changes that centers of rotation depend on, their settings aside.
+def joined_skins(
+    skins: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Several meshes of a character as one, for ``bake_rotation_centers``: rest, triangles, bones and weights, with the
+    vertices in the order of the meshes.
 
-    Arrays as for ``bake_rotation_centers``. The order of a vertex's influences, unused ones and the scale of its
-    weights do not count. Raises BadWeights as ``convex_influences``.
+    skins: the four arrays of each mesh, at least one; positions in one space, bones numbered alike.
+    """
+    starts = np.cumsum([0] + [len(skin[0]) for skin in skins[:-1]])
+    width = max(np.shape(skin[2])[1] for skin in skins)
+    rows = [padded_influences(bones, weights, width) for _, _, bones, weights in skins]
+    return (
+        np.concatenate([skin[0] for skin in skins]),
+        np.concatenate([np.asarray(skin[1]) + start for skin, start in zip(skins, starts, strict=True)]),
+        np.concatenate([bones for bones, _ in rows]),
+        np.concatenate([weights for _, weights in rows]),
+    )
+
+
+def check_positions(rest: np.ndarray, name: str) -> None:
+    """Raises BadMesh if one of the positions (N, 3) of the mesh ``name`` is not a number."""
+    finite = np.isfinite(rest).all(axis=1)
+    if not finite.all():
+        raise BadMesh(
+            f"Vertex {int(np.argmin(finite))} of {name} has a position that is not a number (NaN or infinite). "
+            "Move it, or delete it"
+        )
+
+
+def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> str:
+    """A checksum of everything that centers of rotation depend on, except their settings.
+
+    Arrays as for ``bake_rotation_centers``. The order of a vertex's influences, unused influences and the scale
+    of its weights do not count. Raises BadWeights as ``convex_influences``.
     """
     matrix = _weight_matrix(*convex_influences(bones, weights, len(rest)))
     digest = hashlib.sha256()
@@ -104,22 +136,22 @@ def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weig
 
 
 def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np.ndarray:
-    """(N,) int: a vertex at the mirror image of each, itself on the plane, −1 where there is none.
+    """(N,) int: for each vertex the vertex at its mirror image, itself on the mirror plane, −1 where there is none.
 
-    tolerance: how far off the image it may be, as a share of the bounding box's diagonal. Pairs are mutual, but for
-    vertices that lie at one place, as those of a split seam do: all of them have a partner at the image of that place.
+    tolerance: the largest distance from the image, as a share of the bounding box's diagonal. Pairs are mutual, except
+    for vertices at one place, as on a split seam: all of them have a partner at the image of that place.
     """
     rest = np.asarray(rest, dtype=np.float64)
     limit = tolerance * float(np.linalg.norm(np.ptp(rest, axis=0)))
-    place, first = _places(rest, _COINCIDENT * limit)
-    points = rest[first]
+    place = weld(rest, _COINCIDENT * limit)
+    points = rest[np.unique(place, return_index=True)[1]]
     image = points * np.where(np.arange(3) == axis, -1.0, 1.0)
     distances, nearest = cKDTree(points).query(image)
     places = np.arange(len(points))
-    # A place on the plane is its own image, whichever of several near it the search has found.
+    # A place on the plane is its own image, whichever nearby place the search has found.
     nearest = np.where(np.abs(points[:, axis]) <= 0.5 * limit, places, nearest)
     nearest = np.where((distances <= limit) & (nearest[nearest] == places), nearest, -1)
-    # Vertices by their places: of as many vertices at both, the first belongs to the first, and so on.
+    # Vertices by their places: the first at one place belongs to the first at the other, and so on.
     order = np.argsort(place, kind="stable")
     counts = np.bincount(place, minlength=len(points))
     starts = np.cumsum(counts) - counts
@@ -129,21 +161,13 @@ def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np
     return np.where(partner >= 0, order[starts[partner] + rank % counts[partner]], -1)
 
 
-def _places(points: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) which place each point is at, points within ``radius`` of each other at one; (n,) a point of each place."""
-    near = cKDTree(points).query_pairs(radius, output_type="ndarray")
-    links = sparse.coo_matrix((np.ones(len(near), bool), near.T), shape=(len(points), len(points)))
-    _, place = connected_components(links, directed=False)
-    return place, np.unique(place, return_index=True)[1]
-
-
 def symmetrized(
     centers: np.ndarray, valid: np.ndarray, mirrored: np.ndarray, axis: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centers of which each is the mirror image of its partner's: the middle of the two.
+    """Symmetric centers: each is the mean of the vertex's own and its partner's mirrored center.
 
-    mirrored (N,): as ``mirror_pairs`` returns it. A vertex without a center takes its partner's mirrored; one without a
-    partner keeps its own. The arguments are kept.
+    mirrored (N,): from ``mirror_pairs``. A vertex without a center takes its partner's mirrored center; a vertex
+    without a partner keeps its own. The arguments do not change.
     """
     flip = np.where(np.arange(3) == axis, -1.0, 1.0)
     paired = np.asarray(mirrored) >= 0
@@ -172,7 +196,7 @@ class _Targets:
         slots = np.arange(lengths.max())
         entries = np.minimum(matrix.indptr[blended, None] + slots, len(matrix.data) - 1)
         used = slots < lengths[blended, None]
-        # Bone and weight of each slot, as bytes: what is to be the same must be so to the last bit.
+        # Bone and weight of each slot as bytes: equal rows are equal to the last bit.
         padded = np.stack(
             [np.where(used, matrix.indices[entries], -1), np.where(used, matrix.data[entries], 0)], axis=-1
         )
@@ -191,7 +215,7 @@ class _Targets:
         return cls(weights, own, BonePairs.of(weights.indptr, weights.indices, weights.shape[1]))
 
     def only(self, chosen: np.ndarray) -> "_Targets":
-        """Those where ``chosen`` (U,) is True."""
+        """The targets where ``chosen`` (U,) is True."""
         places = np.append(np.where(chosen, np.cumsum(chosen) - 1, -1), -1)
         # A vertex without a row has own −1: the last place.
         return self._with_pairs(self.weights[chosen], places[self.own])
@@ -206,8 +230,8 @@ class _Targets:
 class _Surface:
     """The faces that blend bones, around ``origin``, in units of the diagonal and of the whole area.
 
-    corners (T, 3, 3), areas (T,); pattern (T, P) sparse: where any corner has a bone; corner_weights (entries, 3): the
-    weights of the three corners for each entry of the pattern.
+    corners (T, 3, 3), areas (T,); pattern (T, P) sparse: where any corner follows a bone; corner_weights (entries, 3):
+    the weights of the three corners for each entry of the pattern.
     """
 
     corners: np.ndarray
@@ -258,13 +282,13 @@ class _Surface:
 
 
 def _sums(targets: _Targets, surface: _Surface, sigma: float, exact: bool, progress: Progress):
-    """(U, 4) the similarity-weighted sums of position and area; (U,) bounds of how far interpolation has them off."""
+    """(U, 4) the similarity-weighted sums of position and area; (U,) bounds of their interpolation errors."""
     sums, doubt = np.zeros((targets.weights.shape[0], 4)), np.zeros(targets.weights.shape[0])
     groups = targets.pairs.groups()
     done = 0.0
 
     def subdividing(fraction: float, stage: str):
-        # The pieces run ahead of their sums: what is done is what is summed.
+        # Pieces are made ahead of their sums: only summed pieces count as done.
         return progress(done, stage)
 
     for pieces in surface.pieces(subdividing):
@@ -294,10 +318,10 @@ def _add_pair(targets, target_part, batch, part, sigma, exact, sums, doubt, puls
 
 @dataclass(frozen=True)
 class _Batch:
-    """Some pieces with what their F faces know.
+    """Some pieces, and the data of their F faces.
 
-    starts, counts (F,): each face's part of the pieces. positions (L, 3): middles of the pieces. pairs: of the faces;
-    entries: for each entry of the pattern that the pairs speak of, its place in the surface's pattern.
+    starts, counts (F,): each face's range of the pieces. positions (L, 3): middles of the pieces. pairs: of the faces;
+    entries: for each entry of the pairs' own pattern, its index in the surface's pattern.
     """
 
     surface: _Surface
@@ -314,7 +338,7 @@ class _Batch:
         positions = np.einsum("li,lij->lj", pieces.middles, surface.corners[pieces.triangles])
         pointers = surface.pattern.indptr
         lengths = pointers[faces + 1] - pointers[faces]
-        entries = _ranges(pointers[faces], lengths)
+        entries = ranges(pointers[faces], lengths)
         own_pointers = np.concatenate([[0], np.cumsum(lengths)])
         pairs = BonePairs.of(own_pointers, surface.pattern.indices[entries], surface.pattern.shape[1])
         return cls(surface, pieces, starts, counts, positions, pairs, entries)
@@ -323,7 +347,7 @@ class _Batch:
         """The pieces that have both bones: the two weights, and moments (n, 4) of position and area times both."""
         faces = self.pairs.rows[part]
         counts = self.counts[faces]
-        chosen = _ranges(self.starts[faces], counts)
+        chosen = ranges(self.starts[faces], counts)
         middles = self.pieces.middles[chosen]
         first, second = (
             np.einsum(
@@ -337,14 +361,8 @@ class _Batch:
         return Shares.of(first, second), moments
 
 
-def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """start, start + 1, … of each start, as many as its count, one after another."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
-
-
 def _strongest(matrix: sparse.csr_matrix) -> np.ndarray:
-    """(n,) the column with the largest entry of each row that has one; the last of equals."""
+    """(n,) the column of the largest entry in each row, the last of equal ones; 0 in empty rows."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     order = np.lexsort((matrix.data, rows))
     result = np.zeros(matrix.shape[0], int)
@@ -364,7 +382,7 @@ def _corner_weights(pattern: sparse.csr_matrix, triangles: np.ndarray, matrix: s
 
 def _weight_matrix(bones: np.ndarray, weights: np.ndarray) -> sparse.csr_matrix:
     """(N, P) in canonical form: bones sorted, none twice, none with weight 0."""
-    # A copy, as the matrix shares its memory with the caller's arrays.
+    # A copy: the matrix shares its memory with the caller's arrays.
     matrix = weight_matrix(bones, weights, int(bones.max(initial=0)) + 1).copy()
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
@@ -374,15 +392,10 @@ def _weight_matrix(bones: np.ndarray, weights: np.ndarray) -> sparse.csr_matrix:
 def _checked_mesh(rest, triangles, name):
     rest = np.asarray(rest, dtype=np.float64).reshape(-1, 3)
     triangles = np.asarray(triangles, dtype=np.int64).reshape(-1, 3)
-    finite = np.isfinite(rest).all(axis=1)
-    if not finite.all():
-        raise BadMesh(
-            f"Vertex {int(np.argmin(finite))} of {name} has a position that is not a number (NaN or infinite). "
-            "Move it, or delete it"
-        )
+    check_positions(rest, name)
     check_triangles(triangles, len(rest), name)
     if len(triangles) == 0:
-        raise BadMesh(f"There are no faces in {name}, from whose surface centers of rotation are taken. Add some")
+        raise BadMesh(f"There are no faces in {name}, but centers of rotation are computed from the surface. Add faces")
     return rest, triangles
 
 
@@ -393,6 +406,6 @@ def _checked_weights(bones, weights, vertex_count, name) -> sparse.csr_matrix:
     if np.diff(matrix.indptr).max() < 2:
         raise BadWeights(
             f"Nothing needs a center of rotation: every vertex of {name} follows one bone only, and moves with it "
-            "whatever its center is. Enable Deform on the other bones, if their weights are there"
+            "whatever its center is. Enable Deform on the other bones if they have weights"
         )
     return matrix

@@ -16,11 +16,11 @@ import numpy as np
 
 from .dense import product
 
-# Error of interpolating the exponential, which is 1 at most: close to what rounding leaves.
+# Error of interpolating the exponential, which is at most 1: close to rounding.
 INTERPOLATION_ERROR = 1e-12
 # Elements at a time: three passes over such a block stay in a processor core's own cache.
 _BLOCK = 1 << 15
-# What one node costs in the products that go to or from a grid, against one exponential.
+# The cost of one node in the products to or from a grid, relative to one exponential.
 _NODE_COST = 0.2
 # The numbers of nodes along an axis to choose from.
 _COUNTS = np.arange(1, 201)
@@ -29,7 +29,7 @@ _HALF_LOG_FACTORIALS = 0.5 * np.cumsum(np.log(_COUNTS))
 
 @dataclass(frozen=True)
 class Shares:
-    """Two bones' weights in many places. sums (n,): of both. ratios (n,): the first bone's part of the sum."""
+    """Two bones' weights at many places. sums (n,): of both. ratios (n,): the first bone's part of the sum."""
 
     sums: np.ndarray
     ratios: np.ndarray
@@ -49,7 +49,7 @@ def similarity_sums(
 ) -> tuple:
     """(n, m) sums of exp(−(S_p S_t (u_p − u_t))² / σ²) · moments over the sources; and whether all was summed directly.
 
-    targets: n places, sources: L places, moments (L, m). exact: never by grids. pulse() is called now and then.
+    targets: n places, sources: L places, moments (L, m). exact: never by grids. pulse() is called regularly.
     Otherwise the error is at most some ten times INTERPOLATION_ERROR · Σ|moments|.
     """
     collect = spread = None
@@ -103,7 +103,7 @@ class _Grid:
 
     @classmethod
     def over(cls, places: Shares, others: Shares, sigma: float) -> "_Grid | None":
-        """For ``places``, whatever the ``others`` are compared with; None where the Gaussian is too narrow for one."""
+        """A grid for ``places``, for comparison with ``others``; None where the Gaussian is too narrow for a grid."""
         ratios, sums = ((float(values.min()), float(values.max())) for values in (places.ratios, places.sums))
         reach = max(ratios[1] - others.ratios.min(), others.ratios.max() - ratios[0])
         most = others.sums.max() / sigma

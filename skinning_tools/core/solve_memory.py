@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much memory a decomposition needs at the most: what a panel shows before anything of the solver is loaded.
+"""The most memory that a decomposition needs: a panel shows it before the solver is loaded.
 
 Loading scipy takes a third of a second, and the sizes here are those that the solver cuts its work by.
 """
 
 from typing import TYPE_CHECKING
+
+from .solve_effort import effort_of
 
 if TYPE_CHECKING:
     from .decomposition import Settings
@@ -19,16 +21,15 @@ RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
 
 
 def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -> int:
-    """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most.
-
-    settings: of core.decomposition.
-    """
+    """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most. settings: or what is like it."""
     height, columns = 3 * frame_count, 4 * settings.bone_count
-    # Nobody knows before how far an animation can be reduced; noise cannot at all.
+    # It is unknown in advance how far an animation can be reduced; noise cannot be reduced at all.
     dimension = min(height, vertex_count)
     reduced = vertex_count * dimension + 2 * height * dimension + min(height, 2400) ** 2
     influences = min(settings.max_influences, settings.bone_count)
     state = vertex_count * (8 + 3 * influences + settings.bone_count / 2)
+    # A sample has its own positions, in single precision, coefficients and state.
+    state += effort_of(vertex_count, settings).sample * (height / 2 + dimension + 8 + 3 * influences)
     at_work = min(vertex_count, BLOCK_VERTICES * MOST_WORKERS)
     blocks = at_work * (height + 4 * columns)
     motions = 8 * columns * (height + columns)

@@ -23,7 +23,7 @@ _SLACK = 1 + 1e-9
 class Pieces:
     """Parts of triangles, in the order of their triangles.
 
-    triangles (L,) int32: rows of the triangles that they are parts of. middles (L, 3) float64: barycentric coordinates
+    triangles (L,) int32: the row of each piece's triangle. middles (L, 3) float64: barycentric coordinates
     of their middles. shares (L,) float64: their areas as shares of the triangles'.
     """
 
@@ -72,7 +72,7 @@ def _finished(differences, epsilon, limit, progress) -> Iterator[Pieces]:
         checkpoint(progress, min(done / total, 1.0), "Subdividing")
         lengths = _squared_lengths(differences[triangles], corners)
         most = lengths.max(axis=1)
-        # The first of those that are equal but for rounding.
+        # The first of the edges that are equal up to rounding.
         longest = np.argmax(lengths * _SLACK >= most[:, None], axis=1)
         rough = most > epsilon * epsilon * _SLACK
         if epsilon == 0:

@@ -6,10 +6,12 @@ from importlib import import_module
 # In the order of the sidebar.
 NAMES = (
     "convert",
+    "shape_keys",
     "shots",
     "partial",
     "bind",
     "weights",
+    "transfer",
     "fit",
     "helpers",
     "centers",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where exceptions become what Blender tells its user: reports, and the reason why a button is grayed out."""
+"""Turns exceptions into what Blender shows its user: reports, and the reason why a button is grayed out."""
 
 import logging
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import bpy
 
 from ..blender import background
 from ..blender.app_handlers import add_handlers, remove_handlers
-from ..blender.job_checks import active_object, reason_not_to_work
+from ..blender.job_checks import reason_not_to_work
 from ..blender.wording import in_two_lines, sentence
 from ..core.errors import Cancelled, SkinningError
 
@@ -23,7 +23,7 @@ def reported(operator: bpy.types.Operator):
     except Cancelled:
         operator.report({"WARNING"}, f"{operator.bl_label} cancelled: nothing was changed")
     except SkinningError as error:
-        _tell(operator, str(error))
+        _tell(operator, str(error), error.code)
     except MemoryError:
         logger.exception("%s ran out of memory", operator.bl_label)
         _tell(
@@ -34,21 +34,21 @@ def reported(operator: bpy.types.Operator):
         logger.exception("%s lost a data-block", operator.bl_label)
         _tell(
             operator,
-            f"{operator.bl_label} stopped: something it works on was deleted or undone meanwhile. Start it again",
+            f"{operator.bl_label} stopped: data that it works on was deleted or undone meanwhile. Start it again",
         )
     except Exception as error:
-        # Whatever it is, the user needs a line and the developer the traceback, which goes to the terminal.
+        # For any other error the user needs a line, and the developer the traceback, which goes to the terminal.
         logger.exception("%s failed", operator.bl_label)
         _tell(
             operator,
-            f"{operator.bl_label} failed through a fault of its own ({type(error).__name__}: {error}). "
-            "Nothing was changed; the system console has the details to report",
+            f"{operator.bl_label} failed because of a bug in Skinning Tools ({type(error).__name__}: {error}). "
+            "Nothing was changed; please report the details in the system console",
         )
 
 
-def _tell(operator, text: str) -> None:
-    """Scripts get the whole text. In the interface it pops up, so it is two lines there; the whole is in the panel and
-    in the Info editor."""
+def _tell(operator, text: str, code: str = "") -> None:
+    """Report an error: the whole text for scripts, two lines for the popup in the interface, where the panel and the
+    Info editor have the rest."""
     if not operator.options.is_invoke or bpy.app.background:
         operator.report({"ERROR"}, text)
         return
@@ -56,15 +56,15 @@ def _tell(operator, text: str) -> None:
     short = in_two_lines(text)
     if short.replace("\n", " ") != text:
         operator.report({"INFO"}, text)
-    # The status bar leaves out the line's end.
+    # The status bar drops line breaks.
     operator.report({"ERROR"}, short.replace("\n", " \n"))
-    background.note_failure(operator.bl_label, text)
+    background.note_failure(background.Failure(operator.bl_label, text, code))
 
 
 class Checked:
-    """Mix-in of an operator that works on ``job_checks.active_object``: it is grayed out, with the reason as its tip.
+    """Mix-in for operators on ``job_checks.active_object``, grayed out with the reason as tooltip.
 
-    Subclasses define ``require(context, object)``, a static method that raises SkinningError; it must be cheap.
+    Subclasses define ``require(context, active)``, a static method that raises SkinningError; it must be cheap.
     (Not ``check``: Blender calls an operator's method of that name itself, with other arguments.)
     """
 
@@ -76,23 +76,8 @@ class Checked:
         return not reason
 
 
-class Immediate(Checked):
-    """Mix-in of such an operator whose work takes no time: ``act(context, object)`` does it, and returns the line to
-    report, if any."""
-
-    bl_options = {"REGISTER", "UNDO"}
-
-    def execute(self, context):
-        with reported(self):
-            line = self.act(context, active_object(context))
-            if line:
-                self.report({"INFO"}, line)
-            return {"FINISHED"}
-        return {"CANCELLED"}
-
-
 class SKINNING_OT_dismiss_failure(bpy.types.Operator):
-    """Take this message away"""
+    """Hide this message"""
 
     bl_idname = "skinning.dismiss_failure"
     bl_label = "Dismiss"
@@ -105,7 +90,7 @@ class SKINNING_OT_dismiss_failure(bpy.types.Operator):
 
 @bpy.app.handlers.persistent
 def _forget_failure(*_) -> None:
-    """It was about the file that is left."""
+    """Remove the failure, which was about the previous file."""
     background.forget_failure()
 
 

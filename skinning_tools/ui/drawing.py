@@ -1,31 +1,46 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the panels have in common, and what several of them draw: texts, figures, the frames, the job that runs."""
+"""Shared by the panels: their base class, and drawing of texts, figures, frame range and running job."""
 
 import textwrap
 
 from bpy.app.translations import pgettext_iface as iface_
 
 from ..blender import background, look_ups
+from ..blender.figures import rows_of_panel
 from ..blender.job_checks import active_object
 from ..blender.wording import TAB, duration_text, sentence
+from .manual import page_address
 
-# Pixels that a letter of the interface's font takes on average at a scale of one, those of margins and the icon, and
-# those of a box's margins and the button that closes it.
+# Average width of a letter of the interface's font in pixels at a scale of one; width of margins and icon; width of a
+# box's margins and its close button.
 LETTER_WIDTH = 6.5
 MARGIN_WIDTH = 60
 BOX_WIDTH = 50
 
+_NOTHING_TO_DEFORM = {"EMPTY", "CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"}
+
 
 class SidebarPanel:
-    """A panel in the sidebar's tab. failures: the titles of the operators whose failures it shows.
+    """A panel in the sidebar's tab. failures: the titles of the operators whose failures it shows. always: whether it
+    is there while nothing is selected that it could work on.
 
-    What a subclass defines as ``draw`` and ``poll`` looks through the objects of the file once; see scene.look_ups.
+    A subclass's ``draw`` and ``poll`` search the objects of the file once; see ``blender.look_ups``.
     """
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = TAB
     failures: tuple[str, ...] = ()
+    always = False
+
+    @classmethod
+    def poll(cls, context):
+        return (
+            cls.always
+            or works_on_selection(context)
+            or background.running_job() is not None
+            or background.last_failure(*cls.failures) is not None
+        )
 
     def __init_subclass__(cls, **given):
         super().__init_subclass__(**given)
@@ -35,8 +50,16 @@ class SidebarPanel:
             cls.poll = classmethod(look_ups.shares(vars(cls)["poll"].__func__))
 
 
+def works_on_selection(context) -> bool:
+    """Whether the active or a selected object is of a type that panels work on."""
+    active = active_object(context)
+    if active is not None and active.type not in _NOTHING_TO_DEFORM:
+        return True
+    return any(ob.type not in _NOTHING_TO_DEFORM for ob in context.view_layer.objects.selected)
+
+
 def split_layout(panel):
-    """The layout of a panel, with the names of properties beside their values."""
+    """The layout of a panel, with property names next to the values."""
     layout = panel.layout
     layout.use_property_split = True
     layout.use_property_decorate = False
@@ -44,21 +67,22 @@ def split_layout(panel):
 
 
 def idle_column(layout):
-    """A column for what cannot be changed while a job runs."""
+    """A column for properties that cannot be changed while a job runs."""
     column = layout.column()
     column.enabled = background.running_job() is None
     return column
 
 
 def draw_mesh(layout, context) -> None:
-    """Which mesh is worked on, where its armature is active: in Pose Mode a click does not choose one."""
-    object = active_object(context)
-    if object is not None and object.type == "ARMATURE":
+    """Draw the field for the mesh to work on while its armature is active: in Pose Mode a click does not select a
+    mesh."""
+    active = active_object(context)
+    if active is not None and active.type == "ARMATURE":
         layout.prop(context.scene, "skinning_mesh", icon="MESH_DATA")
 
 
 def draw_frame_range(layout, scene, settings) -> None:
-    """The range of ``settings``, or the scene's, which is what will be read where they say so."""
+    """Draw the frame range of ``settings``, or the scene's range if the settings use that."""
     column = layout.column()
     column.prop(settings, "use_scene_range")
     range_column = column.column(align=True)
@@ -70,7 +94,7 @@ def draw_frame_range(layout, scene, settings) -> None:
 
 
 def draw_job(layout, job: background.RunningJob) -> None:
-    """How far a modal job has come, and the way to stop it."""
+    """Draw the progress of a modal job, and its cancel button."""
     layout.progress(factor=job.fraction, text=f"{iface_(job.stage)}, {job.fraction:.0%}")
     row = layout.row()
     left = job.seconds_left
@@ -80,12 +104,48 @@ def draw_job(layout, job: background.RunningJob) -> None:
 
 
 def draw_failure(layout, context, panel: type[SidebarPanel]) -> None:
-    """Why the last of the panel's operators failed: the popup has only its first words."""
-    text = background.last_failure(*panel.failures)
-    if text:
-        row = layout.box().row()
-        draw_text(row, context, text, "ERROR", MARGIN_WIDTH + BOX_WIDTH)
-        row.operator("skinning.dismiss_failure", text="", icon="X", emboss=False)
+    """Draw why the panel's last operator failed: the popup shows only the beginning."""
+    failure = background.last_failure(*panel.failures)
+    if failure is None:
+        return
+    row = layout.box().row()
+    draw_text(row, context, failure.text, "ERROR", MARGIN_WIDTH + BOX_WIDTH)
+    buttons = row.column(align=True)
+    buttons.operator("skinning.dismiss_failure", text="", icon="X", emboss=False)
+    help_page = page_address("troubleshooting.md", failure.code)
+    if help_page:
+        buttons.operator("wm.url_open", text="", icon="HELP", emboss=False).url = help_page
+
+
+def draw_button(layout, context, operator: str, text: str, icon: str, reason: str = ""):
+    """Draw the main button of a panel, disabled with the reason below if there is one; returns its properties."""
+    button = layout.row()
+    button.scale_y = 1.5
+    button.enabled = not reason
+    properties = button.operator(operator, text=text, icon=icon)
+    if reason:
+        draw_text(layout, context, reason, "INFO")
+    return properties
+
+
+def draw_figures(layout, result) -> None:
+    """Draw the ``figures`` of a result; nothing if it is None."""
+    if result is not None:
+        draw_rows(layout, rows_of_panel(result.figures()))
+
+
+def draw_vertex_group(layout, settings, mesh_object) -> None:
+    """Draw ``vertex_group`` and ``invert_vertex_group`` of settings, to choose from the groups of a mesh if there is
+    one."""
+    row = layout.row(align=True)
+    if mesh_object is not None:
+        row.prop_search(settings, "vertex_group", mesh_object, "vertex_groups")
+    else:
+        row.prop(settings, "vertex_group")
+    invert = row.row(align=True)
+    invert.use_property_split = False
+    invert.enabled = bool(settings.vertex_group)
+    invert.prop(settings, "invert_vertex_group", text="", icon="ARROW_LEFTRIGHT", toggle=True)
 
 
 def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
@@ -96,14 +156,14 @@ def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
 
 
 def named_row(layout, name: str):
-    """A row for buttons that are alternatives, behind what all of them do."""
+    """A row for alternative buttons after a common label."""
     row = layout.split(factor=0.2, align=True)
     row.label(text=name)
     return row.row(align=True)
 
 
 def draw_text(layout, context, text: str, icon: str, margin: float = MARGIN_WIDTH) -> None:
-    """A text in as many lines as the sidebar's width, less the pixels ``margin``, asks for."""
+    """Draw a text, wrapped to the sidebar's width minus ``margin`` pixels."""
     width = context.region.width / context.preferences.system.ui_scale - margin
     column = layout.column(align=True)
     column.scale_y = 0.8

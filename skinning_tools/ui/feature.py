@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a feature is: all that it adds to Blender, in one object."""
+"""A feature: everything that it adds to Blender, in one object."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Protocol
+
+
+class Subcommand(Protocol):
+    """A ``Command``, or a module that declares one to argparse itself."""
+
+    def add(self, commands, /) -> None: ...
 
 
 @dataclass(frozen=True)
 class Feature:
-    """The registration, the sidebar, the menus, the command line and the generated references are made from this.
+    """Registration, sidebar, menus, command line and the generated references use this object.
 
     group: the heading of its operators in the reference; guide: the page of the docs that explains it.
-    settings, operators and panels: modules whose ``registry`` lists Blender's classes, and which may have ``register``
-    and ``unregister``. commands: modules with ``add``, one a subcommand. menus: functions (menu, context) that draw an
-    entry at the end of one of Blender's menus, by the menu's name.
+    settings, operators and panels: modules whose ``registry`` lists Blender's classes, and which may have ``pointers``,
+    the property groups by "Scene.name", ``register`` and ``unregister``. commands: a ``Command`` for each subcommand,
+    or a module with ``add``. menus: functions (menu, context) that draw an entry at the end of one of Blender's menus,
+    by the menu's name. gltf_extensions: classes whose methods Blender's glTF exporter calls.
     """
 
     group: str
@@ -21,7 +29,8 @@ class Feature:
     settings: tuple[ModuleType, ...] = ()
     operators: tuple[ModuleType, ...] = ()
     panels: tuple[ModuleType, ...] = ()
-    commands: tuple[ModuleType, ...] = ()
+    commands: tuple[Subcommand, ...] = ()
+    gltf_extensions: tuple[type, ...] = ()
     menus: Mapping[str, Callable] = field(default_factory=dict)
 
 

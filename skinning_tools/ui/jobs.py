@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operators whose work takes its time: they run in the window a part at a time, show how far they are, and can be
-cancelled."""
+"""Operators declared by their settings and their work: fast work runs at once; long work runs in steps in the window,
+shows its progress, and can be cancelled."""
 
 import inspect
 import time
@@ -11,17 +11,18 @@ import bpy
 
 from ..blender import background, dependencies
 from ..blender.app_handlers import add_handlers, remove_handlers
+from ..blender.areas import redraw_sidebars
 from ..blender.job_checks import active_object
 from ..blender.wording import TAB
 from ..core.errors import Cancelled, SkinningError
-from .boundary import Immediate, reported
+from .boundary import reported
 from .settings import Settings
 
 TIMER_SECONDS = 0.05
-# The part of a timer's tick that a job may keep the main thread; the rest draws and handles the user's events.
+# The part of a timer's interval in which a job may use the main thread; the rest is for drawing and events.
 TICK_SECONDS = 0.035
 
-# What moves a view and edits nothing.
+# Events that move a view and edit nothing.
 NAVIGATION = {"MIDDLEMOUSE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "WHEELINMOUSE", "WHEELOUTMOUSE", "TRACKPADPAN"} | {
     "TRACKPADZOOM", "MOUSEROTATE", "MOUSESMARTZOOM", "NDOF_MOTION", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE"
 }  # fmt: skip
@@ -33,48 +34,63 @@ class WithSettings:
 
     bl_options = {"REGISTER", "UNDO"}
     settings: type[Settings] = Settings
+    work: ClassVar[Callable]
     properties: bpy.types.OperatorProperties
 
     def __init_subclass__(cls, **given):
         super().__init_subclass__(**given)
         if "settings" in vars(cls):
-            # Of the class alone, which Python from 3.14 on evaluates when asked.
+            # The class's own annotations, which Python 3.14 and newer evaluates on access.
             own = inspect.get_annotations(cls)
             cls.__annotations__ = cls.settings.operator_annotations() | own
 
+    def prepare(self, context) -> None:
+        """Fill properties that the caller left unset from the interface's settings."""
+        self.settings.fill(self, context.scene)
 
-class AtOnce(WithSettings, Immediate):
-    """Mix-in of an operator whose ``work``, a static function of (context, active object) and the settings, takes no
-    time. Its result has a ``summary``."""
+    def finish(self, context, result) -> str:
+        """The line to report."""
+        return result.summary()
 
-    work: ClassVar[Callable]
 
-    def act(self, context, object) -> str:
-        return self.work(context, object, **self.settings.of_operator(self)).summary()
+class AtOnce(WithSettings):
+    """Mix-in for operators with fast work.
+
+    Subclasses declare their ``settings`` and ``work``, a static function of (context, active object) and the settings,
+    whose result has a ``summary``. If that is not enough, they define ``act(context, active)``, which does the work and
+    returns the line to report, if any.
+    """
+
+    def act(self, context, active) -> str | None:
+        return self.finish(context, self.work(context, active, **self.settings.of_operator(self)))
+
+    def execute(self, context):
+        with reported(self):
+            line = self.act(context, active_object(context))
+            if line:
+                self.report({"INFO"}, line)
+            return {"FINISHED"}
+        return {"CANCELLED"}
+
+    def invoke(self, context, event):
+        self.prepare(context)
+        return self.execute(context)
 
 
 class SkinningJob(WithSettings):
-    """Mix-in of an operator whose work is a generator of (fraction, stage).
+    """Mix-in for operators whose work is a generator of (fraction, stage).
 
     Subclasses declare their ``settings`` and ``work``, a static generator function of (context, active object) and the
-    settings, whose result has a ``summary``. Where that is not all, they define ``steps(context)``, which makes the
+    settings, whose result has a ``summary``. If that is not enough, they define ``steps(context)``, which makes the
     generator; ``finish(context, result)``, which returns the line to report; and ``prepare(context)``, which fills
-    unset properties before an interactive run. ``execute`` drains the generator in line; ``invoke`` advances it on a
-    timer until it ends or the user presses Esc. Closing the generator must undo all that it has done.
+    unset properties before an interactive run. ``execute`` runs the generator to its end; ``invoke`` advances it on a
+    timer until it ends or the user presses Esc. Closing the generator must undo all its changes.
     """
-
-    def prepare(self, context) -> None:
-        """Fill the properties that the caller left unset from the interface's settings."""
-        self.settings.fill(self, context.scene)
 
     def steps(self, context):
         """The generator that does the work."""
         dependencies.require_dependencies()
         return (yield from self.work(context, active_object(context), **self.settings.of_operator(self)))
-
-    def finish(self, context, result) -> str:
-        """The line to report."""
-        return result.summary()
 
     def execute(self, context):
         with reported(self):
@@ -100,7 +116,7 @@ class SkinningJob(WithSettings):
         self._manager = context.window_manager
         self._shown = ""
         self._timer = self._manager.event_timer_add(TIMER_SECONDS, window=context.window)
-        # The first step checks the input: what is wrong is said at once, before there is a handler to take away.
+        # The first step checks the input, so that errors are reported before a handler is added.
         outcome = self._advance(context, 0.0)
         if outcome:
             return outcome
@@ -122,11 +138,11 @@ class SkinningJob(WithSettings):
         return {"PASS_THROUGH"} if passes else {"RUNNING_MODAL"}
 
     def cancel(self, context):
-        """The window closes, another file is read, or Blender quits."""
+        """End the job: the window closes, another file is loaded, or Blender quits."""
         self._end()
 
     def _advance(self, context, seconds):
-        """Take steps for ``seconds``; the operator's result where the job ended, else None."""
+        """Take steps for ``seconds``; the operator's result if the job ended, else None."""
         deadline = time.perf_counter() + seconds
         with reported(self):
             try:
@@ -134,7 +150,7 @@ class SkinningJob(WithSettings):
                     step = next(self._steps)
                     unchanged = step == (self._job.fraction, self._job.stage)
                     self._job.fraction, self._job.stage = step
-                    # The same step again: the main thread waits for the worker and had better do something else.
+                    # No progress: the main thread would only wait for the worker.
                     if unchanged or time.perf_counter() >= deadline:
                         self._show()
                         return None
@@ -153,14 +169,14 @@ class SkinningJob(WithSettings):
 
     def _show(self) -> None:
         text = f"{self._job.title}: {self._job.stage}, {self._job.fraction:.0%}   |   Esc: Cancel"
-        # Each redraw of the sidebar takes time from the worker: none where nothing has changed.
+        # Each redraw of the sidebar takes time from the worker: skip it if nothing has changed.
         if text != self._shown:
             self._shown = text
             self._workspace.status_text_set(text)
-            _redraw_sidebars(self._manager)
+            redraw_sidebars()
 
     def _end(self) -> None:
-        """Close the generator, which cleans up where it had not ended, and take the job's traces off the interface."""
+        """Close the generator, which cleans up if it had not ended, and remove the job's traces from the interface."""
         global _modal_job
         steps, self._steps = self._steps, None
         if steps is None:
@@ -172,7 +188,7 @@ class SkinningJob(WithSettings):
             steps.close()
         finally:
             self._workspace.status_text_set(None)
-            _redraw_sidebars(self._manager)
+            redraw_sidebars()
 
 
 _modal_job: SkinningJob | None = None
@@ -180,12 +196,12 @@ _modal_job: SkinningJob | None = None
 
 @bpy.app.handlers.persistent
 def _stop_before_change(*_) -> None:
-    """An undo or another file takes away what the job works on: end it while that is still there."""
+    """End the job before an undo or another file removes the data that it works on."""
     stop_modal_job()
 
 
 def stop_modal_job() -> None:
-    """End the modal job that runs, if any, as if it had been cancelled."""
+    """End the running modal job, if any, like a cancelled one."""
     if _modal_job is not None:
         _modal_job._end()
 
@@ -193,19 +209,19 @@ def stop_modal_job() -> None:
 def _navigates(context, event) -> bool:
     """Whether an event only moves a view: the rest would edit what the job works on."""
     if event.type in NAVIGATION:
-        # Wheel with Ctrl over a field changes its value; with Alt over the timeline it changes the frame.
+        # Ctrl+wheel over a field changes its value; Alt+wheel over the timeline changes the frame.
         return not (event.type.startswith("WHEEL") and (event.ctrl or event.alt))
     return event.type in VIEW_KEYS and _area_type(context, event) == "VIEW_3D"
 
 
 def _clicks_in_own_tab(context, event) -> bool:
-    """Whether a click goes where nothing but the button that cancels can be pressed while a job runs."""
+    """Whether a click is in a region where only the cancel button works while a job runs."""
     if event.type != "LEFTMOUSE":
         return False
     area = _at(context.screen.areas, event)
     if area is None or area.type != "VIEW_3D":
         return False
-    # It lies over the view itself.
+    # The region overlaps the view itself.
     sidebar = _at([region for region in area.regions if region.type == "UI"], event)
     return sidebar is not None and sidebar.active_panel_category == TAB
 
@@ -224,7 +240,7 @@ def _at(places, event):
 
 
 class SKINNING_OT_cancel_job(bpy.types.Operator):
-    """Stop what is running. Nothing of it stays behind"""
+    """Stop the running job and undo its changes"""
 
     bl_idname = "skinning.cancel_job"
     bl_label = "Cancel"
@@ -242,20 +258,10 @@ class SKINNING_OT_cancel_job(bpy.types.Operator):
 registry = [SKINNING_OT_cancel_job]
 
 
-def _redraw_sidebars(manager) -> None:
-    for window in manager.windows:
-        for area in window.screen.areas:
-            if area.type == "VIEW_3D":
-                for region in area.regions:
-                    if region.type == "UI":
-                        region.tag_redraw()
-
-
 def _handlers():
-    """Blender's lists, each with what is in it as long as the extension is registered.
+    """Blender's handler lists with the callbacks that are in them while the extension is registered.
 
-    Not as long as a job runs: one that takes itself off a list while Blender goes through it makes Blender pass over
-    the next, which may be another add-on's.
+    Not only while a job runs: a callback that removes itself makes Blender skip the next one, perhaps another add-on's.
     """
     handlers = bpy.app.handlers
     return (

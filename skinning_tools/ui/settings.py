@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of a feature, each declared once: the panel, the operator and the command line are made from it.
+"""Settings of a feature, each declared once for the panel, the operator and the command line.
 
     class SmoothSettings(Settings, stored="skinning_smooth"):
         strength = number("Strength", 0.5, least=0.0, soft_most=1.0, tip="How far ...", flag="--strength")
 
-A panel shows what the scene stores. An operator takes from there what its caller did not give when it is invoked from
-the interface; from Python, as on the command line, only the arguments and the defaults count.
+A panel shows the values stored in the scene. An operator invoked from the interface uses these for arguments that its
+caller left out; from Python and on the command line, only the arguments and the defaults count.
 """
 
 import argparse
@@ -17,27 +17,28 @@ from typing import Any
 
 import bpy
 
+from ..blender.preconditions import unmet
 from .command_line import arguments
 
-# Makes values outside impossible to enter: for what a panel shows.
+# Prevents entering values outside the range: for panels.
 HARD = "HARD"
-# Lets them through to the check that refuses them with a message: a script's zero must not silently become one.
+# Lets them pass to the check that refuses them with a message: a script's zero must not silently become one.
 SOFT = "SOFT"
 
 RANGE_NAMES = "frame_start", "frame_end"
 
-# Of a setting's keywords, those that are none of Blender's property.
+# The keywords of a setting that are not keywords of Blender's property.
 _OWN = "flag", "dest", "metavar", "help", "most", "required", "optional", "kept"
 
 
 @dataclass(frozen=True)
 class Setting:
     """One setting. kind: of Blender's property, such as "Float"; least and most: what is allowed; flag: its option on
-    the command line, "" for none, with its metavar and, where that is not its tooltip, its help; dest: the name of that
-    among the options that are read.
+    the command line, "" for none, with its metavar and, if that differs from its tooltip, its help; dest: the option's
+    name in the parsed options.
 
-    required: the command line must have the option; optional: the work gets it only where it was given, and decides
-    itself elsewhere; kept: panels show it and store it.
+    required: the command line must have the option; optional: the work gets the value only if it was given, and
+    otherwise decides itself; kept: panels show and store it.
     """
 
     kind: str
@@ -57,35 +58,56 @@ class Setting:
 
     @property
     def of_numbers(self) -> bool:
-        """Whether it is a choice of numbers, which are texts to Blender."""
+        """Whether it is a choice of numbers, whose identifiers in Blender are texts."""
         return self.kind == "Enum" and self.default.isdecimal()
 
     @property
     def is_angle(self) -> bool:
-        """Whether it is in radians, but in degrees on the command line."""
+        """Whether it is in radians, and in degrees on the command line."""
         return self.more.get("subtype") == "ANGLE"
 
     @property
     def default_value(self):
-        """What ``of_property`` has where nothing is set."""
+        """The value of ``of_property`` if nothing is set."""
         return int(self.default) if self.of_numbers else self.default
 
     def of_property(self, owner, name: str):
         """Its value in an operator or a property group."""
         value = getattr(owner, name)
-        return int(value) if self.of_numbers else value
+        return int(value) if self.of_numbers else self.checked(value)
+
+    def checked(self, value):
+        """The value. Raises BadSettings if it is a number outside the range."""
+        least = -math.inf if self.least is None else self.least
+        most = math.inf if self.most is None else self.most
+        if self.kind not in _TYPES or value is None or isinstance(value, str):
+            return value
+        if not math.isfinite(value):
+            allowed = "a finite number"
+        elif least <= value <= most:
+            return value
+        elif math.isinf(most):
+            allowed = f"at least {self._text(least)}"
+        else:
+            allowed = f"from {self._text(least)} to {self._text(most)}"
+        raise unmet("OUT_OF_RANGE", setting=self.label, allowed=allowed, value=self._text(value))
+
+    def _text(self, value: float) -> str:
+        return f"{math.degrees(value):g}°" if self.is_angle else f"{value:g}" if self.kind == "Float" else str(value)
 
     def as_property(self, limit: str, remembered: bool = False, **more):
-        """The property for Blender; ``more``: of its keywords."""
+        """The property for Blender; ``more``: further keywords."""
         keywords = {"name": self.label, "description": self.tip, "default": self.default, **self.more, **more}
         for end, value in (("min", self.least), ("max", self.most)):
-            if value is not None:
-                keywords[end if limit == HARD else f"soft_{end}"] = value
+            if value is not None and limit == HARD:
+                keywords[end] = value
+            elif value is not None:
+                keywords.setdefault(f"soft_{end}", value)
         keywords["options"] = (set() if remembered else {"SKIP_SAVE"}) | self.more.get("options", set())
         return getattr(bpy.props, f"{self.kind}Property")(**keywords)
 
     def add_option(self, command: argparse._ActionsContainer) -> None:
-        """The option of the command line, in a parser or a group of it."""
+        """Add the option to a parser of the command line, or a group of it."""
         help = self.help or self.tip[:1].lower() + self.tip[1:]
         if self.kind == "Bool":
             command.add_argument(self.flag, dest=self.dest, action="store_true", help=help)
@@ -102,7 +124,8 @@ class Setting:
         else:
             keywords["metavar"] = self.metavar
             keywords["type"] = _TYPES[self.kind]
-            # As a text, which argparse reads at the end, it is told from an equal number that is given: see --preset.
+            # A default text, which argparse parses at the end, differs from an equal number that was given: see
+            # --preset.
             keywords["default"] = f"{math.degrees(self.default):g}" if self.is_angle else str(self.default)
         if self.optional:
             keywords["default"] = None
@@ -114,70 +137,68 @@ class Setting:
         if self.kind == "Bool":
             # --no-creases
             return value != self.default
-        return math.radians(value) if self.is_angle and value is not None else value
+        return self.checked(math.radians(value) if self.is_angle and value is not None else value)
 
 
+# The functions that declare settings return Any for type checkers: instances of the class have values instead.
 _TYPES = {"Int": arguments.whole_number, "Float": arguments.number, "String": str}
 
 
-def count(
-    label: str, default: int, *, tip: str, least: int | None = None, soft_most: int | None = 1000, **more
-) -> Setting:
+def count(label: str, default: int, *, tip: str, least: int | None = None, soft_most: int | None = 1000, **more) -> Any:
     """A whole number."""
     return _setting("Int", label, tip, default, least, more, metavar="N", soft_max=soft_most)
 
 
-def number(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Setting:
+def number(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Any:
     """A number. Further keywords are those of ``bpy.props.FloatProperty``."""
     return _setting("Float", label, tip, default, least, more, metavar="X")
 
 
-def factor(label: str, default: float, *, tip: str, most: float | None = None, **more) -> Setting:
-    """A number from 0 to 1, drawn as a slider; without ``most``, larger ones can be typed."""
+def factor(label: str, default: float, *, tip: str, most: float | None = None, **more) -> Any:
+    """A number from 0 to 1, drawn as a slider; without ``most``, larger values can be typed."""
     limits = {"most": most} if most is not None else {"soft_max": 1.0}
     return _setting("Float", label, tip, default, 0.0, more | limits, metavar="X", subtype="FACTOR")
 
 
-def angle(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Setting:
+def angle(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Any:
     """An angle in radians, which the command line takes in degrees."""
     return _setting("Float", label, tip, default, least, more, metavar="DEGREES", subtype="ANGLE")
 
 
-def switch(label: str, default: bool, *, tip: str, **more) -> Setting:
-    """Yes or no. Its flag on the command line takes the other value than the default."""
+def switch(label: str, default: bool, *, tip: str, **more) -> Any:
+    """Yes or no. Its flag on the command line inverts the default."""
     return _setting("Bool", label, tip, default, None, more)
 
 
-def choice(label: str, items: Iterable[tuple], default: str, *, tip: str, **more) -> Setting:
+def choice(label: str, items: Iterable[tuple], default: str, *, tip: str, **more) -> Any:
     """One of several, each (identifier, label, tooltip) or with more, as ``bpy.props.EnumProperty`` has them."""
     return _setting("Enum", label, tip, default, None, more, items=tuple(items))
 
 
-def name(label: str, default: str = "", *, tip: str, **more) -> Setting:
+def name(label: str, default: str = "", *, tip: str, **more) -> Any:
     """The name of something, empty by default."""
     return _setting("String", label, tip, default, None, more, metavar="NAME")
 
 
 def influences(
     default: int = 4, least: int = 1, tip="Most bones that may move one vertex. Game engines commonly allow 4", **more
-) -> Setting:
-    """The most influences of a vertex, from ``least`` on."""
+) -> Any:
+    """The most influences per vertex, at least ``least``."""
     keywords: dict[str, Any] = {
         "flag": "--influences",
-        "help": "most bones that may move one vertex",
         "soft_most": 12,
     } | more
     return count("Influences", default, least=least, tip=tip, **keywords)
 
 
-def smoothness(**more) -> Setting:
-    """How smooth weights are that are solved for."""
+def smoothness(**more) -> Any:
+    """The smoothness of solved weights."""
     return factor(
         "Smoothness",
         0.0,
         most=1.0,
-        tip="How much of the error may be given for weights that are smooth over the surface: 0 is off, 0.25 takes out "
-        "noise at next to no cost",
+        tip="How much error is allowed for weights that are smooth over the surface: 0 is off, 0.25 removes "
+        "noise at almost no cost",
         flag="--smoothness",
         metavar="S",
         **more,
@@ -185,7 +206,7 @@ def smoothness(**more) -> Setting:
 
 
 def _frames(verb: str) -> dict[str, Setting]:
-    """A range of frames and its step. verb: what is done with each frame, as in "measure"."""
+    """A range of frames and its step. verb: what is done with each frame, such as "measure"."""
     return {
         "frame_start": count("Frame Start", 1, tip=f"First frame to {verb}", soft_most=None, optional=True),
         "frame_end": count("Frame End", 250, tip=f"Last frame to {verb}", soft_most=None, optional=True),
@@ -209,10 +230,10 @@ def _setting(kind: str, label: str, tip: str, default, least, given: dict, **usu
 class Settings:
     """Subclasses declare settings as attributes; an instance has their values as attributes of the same names.
 
-    stored: where they are kept, a path below the scene or what ``fill`` is told, "" for nowhere; what is inherited
-    stays where it is. frames: what is done with a range of frames, as in "measure", "" where there is none. one_of:
-    settings of which the command line must have one and only one. remembered: an operator has those that it was called
-    with last, as a dialog's should be.
+    stored: where they are kept, a path below the scene or the keeper of ``fill``, "" for nowhere; inherited settings
+    keep their path. frames: what is done with a range of frames, such as "measure", "" if there is none. one_of:
+    settings of which the command line must have exactly one. remembered: the operator keeps the values of its last
+    call, as for a dialog.
     """
 
     declared: dict[str, Setting] = {}
@@ -221,6 +242,10 @@ class Settings:
     frames = ""
     one_of: tuple[str, ...] = ()
     remembered = False
+    # Of settings with ``frames``.
+    frame_start: int | None
+    frame_end: int | None
+    frame_step: int
 
     def __init_subclass__(cls, stored: str = "", frames: str = "", one_of: tuple[str, ...] = (), **given):
         super().__init_subclass__(**given)
@@ -231,15 +256,16 @@ class Settings:
         cls.places = {each: cls.places.get(each) or cls.stored for each in kept}
 
     def __init__(self, **given):
-        """The values that are given, and the defaults of all others; None for optional ones."""
+        """Set the given values, and the defaults of all others; None for optional ones. Raises BadSettings if a number
+        is outside its range."""
         for each, setting in self.declared.items():
-            setattr(self, each, given.pop(each, None if setting.optional else setting.default_value))
+            setattr(self, each, setting.checked(given.pop(each, None if setting.optional else setting.default_value)))
         if given:
             raise TypeError(f"{type(self).__name__} has no {', '.join(given)}")
 
     @classmethod
     def group_annotations(cls) -> dict:
-        """The properties of a property group that keeps them."""
+        """The properties of a property group that stores the settings."""
         here = [each for each, place in cls.places.items() if place == cls.stored]
         properties = {each: cls.declared[each].as_property(HARD) for each in here}
         if cls.frames and "frame_start" in here:
@@ -263,10 +289,10 @@ class Settings:
         keeper: bpy.types.ID | None = None,
         but: Iterable[str] = (),
     ) -> None:
-        """Take what the caller of the operator has not set, ``but`` some, from where the panel shows it. keeper: what
-        stores the settings, if not the scene.
+        """Set the properties that the operator's caller left unset, ``but`` some, from the stored settings. keeper:
+        their owner if not the scene.
 
-        The range is fixed by that, so that Adjust Last Operation shows and keeps it.
+        This also sets the frame range, so that Adjust Last Operation shows and keeps it.
         """
         for each in cls.declared:
             place = cls.places.get(each)
@@ -277,7 +303,7 @@ class Settings:
 
     @classmethod
     def of_operator(cls, operator: bpy.types.Operator) -> dict:
-        """The values for the work; optional ones only where the caller, or ``fill``, has set them."""
+        """The values for the work; optional ones only if the caller, or ``fill``, has set them."""
         return {
             each: setting.of_property(operator, each)
             for each, setting in cls.declared.items()
@@ -286,18 +312,18 @@ class Settings:
 
     @classmethod
     def add_options(cls, command: argparse._ActionsContainer) -> None:
-        """The options of the command line."""
+        """Add the options to the command line."""
         group = command.add_mutually_exclusive_group(required=True) if cls.one_of else command
         for each, setting in cls.declared.items():
             if setting.flag:
                 setting.add_option(group if each in cls.one_of else command)
         if cls.frames:
-            arguments.add_frames(command, cls.frames, f" to {cls.frames}")
+            arguments.add_frames(command, cls.frames)
             arguments.add_incomplete(command)
 
     @classmethod
     def of_options(cls, options: argparse.Namespace) -> dict:
-        """The values for the work; those that have no option are left to its defaults."""
+        """The values for the work; settings without an option keep the work's defaults."""
         values = {each: setting.of_options(options) for each, setting in cls.declared.items() if setting.flag}
         values = {each: value for each, value in values.items() if value is not None}
         if cls.frames:

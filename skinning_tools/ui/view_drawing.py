@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts, scales and rings over a 3D view, and its matrices."""
+"""Draws texts, scales and rings over a 3D view, and reads its matrices."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ import numpy as np
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 from gpu_extras.batch import batch_for_shader
 
-# As heat() in surface_frag.glsl.
+# Same as heat() in surface_frag.glsl.
 STOPS = ((0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (1, 1, 0, 1), (1, 0, 0, 1))
 BAR_WIDTH, BAR_HEIGHT = 220, 12
 TEXT_SIZE = 12
 LINE_HEIGHT = 18
 RING_RADIUS, RING_CORNERS = 14.0, 33
-# Width and color: the ring on a darker one, to be seen over all.
+# Width and color: the ring on a darker one, visible on any background.
 RING_LINES = ((4.5, (0.0, 0.0, 0.0, 0.8)), (2.0, (1.0, 1.0, 1.0, 1.0)))
 
 
 @dataclass(frozen=True)
 class View:
-    """Matrices (4, 4) float64 of a 3D view, and whether it is one in perspective."""
+    """Matrices (4, 4) float64 of a 3D view, and whether it is in perspective."""
 
     view: np.ndarray
     projection: np.ndarray
@@ -39,7 +39,7 @@ class View:
 
 @contextmanager
 def legible(context):
-    """Text with a shadow, readable over all; gives the interface's scale."""
+    """Draw text with a shadow, readable on any background; yields the interface's scale."""
     scale = context.preferences.system.ui_scale
     blf.size(0, TEXT_SIZE * scale)
     blf.enable(0, blf.SHADOW)
@@ -51,7 +51,8 @@ def legible(context):
 
 
 def draw_scale(context, title: str, *ends: str) -> None:
-    """The colors from blue, nothing, to red, in the lower left corner of the region. ends: what red is, in lines."""
+    """Draw the scale from blue (none) to red in the lower left corner of the region. ends: lines on the meaning of
+    red."""
     with legible(context) as scale:
         left, bottom = _free_corner(context, scale)
         width, height = BAR_WIDTH * scale, BAR_HEIGHT * scale
@@ -67,7 +68,8 @@ def draw_scale(context, title: str, *ends: str) -> None:
 
 
 def draw_ring(context, place, text: str) -> None:
-    """A ring around the point ``place`` of the world, with ``text`` beside it; nothing where the view has it not."""
+    """Draw a ring around the world position ``place`` with ``text`` next to it; nothing if the view does not show
+    it."""
     at = location_3d_to_region_2d(context.region, context.region_data, place)
     if at is None:
         return
@@ -82,19 +84,19 @@ def draw_ring(context, place, text: str) -> None:
             shader.uniform_float("lineWidth", width * scale)
             shader.uniform_float("color", color)
             batch_for_shader(shader, "LINE_STRIP", {"pos": corners.tolist()}).draw(shader)
-        # Beside it, on the side where the sidebar does not cover it.
+        # On the side that the sidebar does not cover.
         beside, covered = (RING_RADIUS + 6) * scale, _width_of(context, "UI")
         fits = at.x + beside + blf.dimensions(0, text)[0] < context.region.width - covered
         write(text, at.x + (beside if fits else -beside), at.y - 4 * scale, right=not fits)
 
 
 def _free_corner(context, scale) -> tuple[float, float]:
-    """Lower left of the region, right of the toolbar where that lies over it."""
+    """Lower left of the region, right of an overlapping toolbar."""
     return 20 * scale + _width_of(context, "TOOLS"), 50 * scale
 
 
 def _width_of(context, kind: str) -> int:
-    """How much of the region those of this kind cover."""
+    """The width that regions of this kind cover."""
     if not context.preferences.system.use_region_overlap:
         return 0
     return sum(region.width for region in context.area.regions if region.type == kind)

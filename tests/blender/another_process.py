@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A second Blender, for what must be so without the extension: this program again, or the module in this Python."""
+"""Starts a second Blender without the extension: this program again, or the module in this Python."""
 
 import sys
 
@@ -7,7 +7,7 @@ import bpy
 
 
 def command(code: str) -> list[str]:
-    """What starts it without a window, with factory settings and scripts off, to run ``code`` in it."""
+    """The command that starts it without a window, with factory settings and scripts off, and runs ``code`` in it."""
     if bpy.app.binary_path:
         return [bpy.app.binary_path, "-b", "--factory-startup", "--disable-autoexec", "--python-expr", code]
     return [sys.executable, "-c", code]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Game characters with the weights that their artists gave them, as arrays."""
+"""Game characters with their artists' weights, as arrays."""
 
 import bpy
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Meshes and armatures that are not bound yet, the operator that binds them, and what it made of them."""
+"""Meshes and armatures that are not bound yet, the operator that binds them, and its results."""
 
 import bpy
 import numpy as np
@@ -9,12 +9,12 @@ from skinning_tools.blender.vertex_groups import read_weights
 from skinning_tools.core.deform.influences import weight_matrix
 from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
 
-METHODS = ("CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")
+METHODS = ("AUTOMATIC", "CONTAINMENT", "POINT_TO_LINE", "DELAUNAY", "RIGID")
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
 def tube(bone_count=5, **given) -> tuple[bpy.types.Object, bpy.types.Object]:
-    """The tube of ``rigged_tube`` beside its animated armature: no groups, no modifier. The tube alone is selected."""
+    """The tube of ``rigged_tube`` next to its animated armature: no groups, no modifier. Only the tube is selected."""
     ob, rig = skinned_meshes.rigged_tube(bone_count, **given)
     ob.vertex_groups.clear()
     ob.modifiers.clear()
@@ -58,12 +58,12 @@ def activate(object, *others) -> None:
 
 
 def dense(object, names) -> np.ndarray:
-    """(N, P) what the groups ``names`` hold."""
+    """(N, P) the weights of the groups ``names``."""
     return weight_matrix(*read_weights(object, names), len(names)).toarray()
 
 
 def weights_of(object, rig) -> np.ndarray:
-    """(N, P) of all bones of an armature."""
+    """(N, P) the weights of all bones of an armature."""
     return dense(object, [bone.name for bone in rig.data.bones])
 
 
@@ -92,7 +92,7 @@ def refused(*parts: str, **settings) -> None:
 
 
 def binding_of(object) -> tuple:
-    """All that binding gives an object: parent, groups, weights, modifiers, properties."""
+    """Everything that binding sets on an object: parent, groups, weights, modifiers, properties."""
     groups = [group.name for group in object.vertex_groups] if object.type == "MESH" else []
     weights = dense(object, groups).tolist() if groups and not object.data.is_editmode else []
     modifiers = [(m.name, m.show_viewport) for m in object.modifiers]

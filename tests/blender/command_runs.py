@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Subcommands of the command line as the tests run them: each with a report, which is looked at as well."""
+"""Runs subcommands of the command line for the tests, each with a report, which is checked as well."""
 
 import contextlib
 import json
@@ -11,6 +11,7 @@ import bpy
 from skinning_tools import command_line
 
 STATUS = {0: "done", 1: "failed", 2: "failed", 3: "failed", 129: "stopped", 130: "stopped", 143: "stopped"}
+SAVE_NOTHING = ("find-unweighted",)
 
 
 def run(*arguments) -> int:
@@ -26,7 +27,7 @@ def run(*arguments) -> int:
 
 
 def check(report: dict, code: int) -> None:
-    """What holds for every report."""
+    """Check what every report must have."""
     assert (report["schema"], report["schema_version"]) == ("skinning_tools.report", 1)
     assert (report["exit_code"], report["status"]) == (code, STATUS[code])
     assert bool(report["message"]) == (code != 0)
@@ -35,7 +36,8 @@ def check(report: dict, code: int) -> None:
     assert report["times"]["seconds"] >= sum(report["times"]["stages"].values())
     if code == 0:
         assert report["figures"]
-        assert report["output"]["size"] == Path(report["output"]["path"]).stat().st_size
+        if report["command"] not in SAVE_NOTHING:
+            assert report["output"]["size"] == Path(report["output"]["path"]).stat().st_size
         assert len(report["input"]["sha256"]) == 64
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A character with all that the extension makes, among many other objects of every kind, in many states."""
+"""A character with everything that the extension makes, among many other objects of every kind and state."""
 
 import bpy
 
@@ -91,7 +91,7 @@ def _linked(mesh, names: list[str], path) -> dict:
 
 
 def activate(ob, mode: str = "OBJECT") -> None:
-    """The only one selected, in a mode."""
+    """Select the object alone, in a mode."""
     if bpy.context.mode != "OBJECT":
         bpy.ops.object.mode_set(mode="OBJECT")
     for other in list(bpy.context.view_layer.objects.selected):

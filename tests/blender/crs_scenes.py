@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Center of Rotation modifier on a skinned mesh, held against core at several frames."""
+"""The Center of Rotation modifier on a skinned mesh, compared with core at several frames."""
 
 import bpy
 import numpy as np
@@ -15,7 +15,7 @@ TOLERANCE = 1e-5
 
 
 def add(ob):
-    """Bake and add; returns the modifier."""
+    """Bake the centers and add the modifier; returns it."""
     bpy.context.view_layer.objects.active = ob
     bpy.ops.skinning.bake_rotation_centers()
     assert bpy.ops.skinning.add_center_of_rotation_modifier() == {"FINISHED"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scripts of demos/ that make pictures of the documentation, as the tests run them: small and coarse."""
+"""Runs the scripts of demos/ that make pictures of the documentation, small and coarse."""
 
 import subprocess
 import sys

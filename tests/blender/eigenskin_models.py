@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finished corrections for tests: built from poses of a rigged mesh, or made up; and what Blender makes of them."""
+"""Finished corrections for tests: built from poses of a rigged mesh, or artificial; and their evaluation by Blender."""
 
 import bpy
 import numpy as np
@@ -17,6 +17,7 @@ from skinning_tools.core.eigenskin import (
     Support,
     build_eigenskin,
 )
+from skinning_tools.core.quaternions import normalized
 from skinning_tools.features.eigenskin.examples import current_pose, read_rig
 from skinning_tools.features.eigenskin.record import eigenskin_record
 from skinning_tools.features.eigenskin.writer import Written, write_eigenskin
@@ -28,7 +29,7 @@ UPPER, LOWER = 2, 3
 
 
 def examples(ob, rig, poses) -> tuple[Rig, Examples]:
-    """Of ``poses``, lists of (bone, axis, degrees): the mesh's shapes by dual quaternions."""
+    """The shapes of the mesh by dual quaternions in ``poses``, lists of (bone, axis, degrees)."""
     names, found = [], []
     for turns in poses:
         pose(rig, turns)
@@ -48,7 +49,7 @@ def built(ob, rig, poses=None, **settings) -> tuple[Rig, EigenSkin]:
 
 
 def corrected(ob, rig, normals=False, **given) -> tuple[Rig, EigenSkin, Written]:
-    """``built``, and written to the mesh."""
+    """The corrections of ``built``, written to the mesh."""
     joints, model = built(ob, rig, **given)
     return joints, model, write_eigenskin(ob, rig, joints, model, normals)
 
@@ -86,14 +87,14 @@ def made_up(joints: Rig, spaces: dict[int, PoseSpace], seed=0, pairs=(), size=1.
 
 
 def hinge(degrees=(-90, -60, -30, 30, 60, 90), axis=(1.0, 0.0, 0.0), radius=1.1) -> PoseSpace:
-    """Rest, and turns about an axis."""
+    """The rest pose, and rotations about one axis."""
     axis = np.array(axis) / np.linalg.norm(axis)
     half = np.radians([0, *degrees]) / 2
     return PoseSpace(np.column_stack([np.cos(half), np.sin(half)[:, None] * axis]), axis, radius)
 
 
 def ball(count=6, radius=1.1, seed=0) -> PoseSpace:
-    """Rest, and ``count`` rotations of all kinds."""
+    """The rest pose, and ``count`` random rotations."""
     centers = np.roll(Rotation.random(count, random_state=seed).as_quat(), 1, axis=1)
     return PoseSpace(np.concatenate([[[1.0, 0.0, 0.0, 0.0]], centers]), None, radius)
 
@@ -108,7 +109,7 @@ def turn(rig, rotations) -> None:
 
 
 def turn_at_random(rig, random, most=np.pi) -> None:
-    """Every bone by up to ``most`` radians."""
+    """Rotate every bone by up to ``most`` radians."""
     for bone in rig.pose.bones:
         vector = random.normal(size=3)
         vector *= random.uniform(0, most) / np.linalg.norm(vector)
@@ -123,14 +124,27 @@ def shown_values(ob) -> np.ndarray:
 
 
 def expected_values(ob, joints: Rig, model: EigenSkin) -> np.ndarray:
-    """(C,) what core has for the pose that Blender shows."""
+    """(C,) core's values for the pose that Blender shows."""
+    return model.values(_shown_rotations(ob, joints)[None])[0]
+
+
+def slopes(ob, joints: Rig, model: EigenSkin) -> np.ndarray:
+    """(C,) how fast core's values change with the quaternions of the pose that Blender shows."""
+    rotations = _shown_rotations(ob, joints)
+    # Both ways along each component of each joint's quaternion.
+    steps = 1e-6 * np.eye(rotations.size).reshape(-1, *rotations.shape)
+    values = [model.values(normalized(rotations + side * steps)) for side in (-1, 1)]
+    return np.linalg.norm(np.subtract(*values) / 2e-6, axis=0)
+
+
+def _shown_rotations(ob, joints: Rig) -> np.ndarray:
+    """(J, 4) of the joints, relative to their parents' rest."""
     skin, _ = read_rig(bpy.context, ob)
-    rotations, _ = current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())
-    return model.values(rotations[None])[0]
+    return current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())[0]
 
 
 def plain_positions(ob) -> np.ndarray:
-    """(N, 3) the rest pose by linear blending, as the armature is."""
+    """(N, 3) the rest pose, deformed by linear blending in the present pose."""
     skin = read_skin(bpy.context, ob)
     matrices = bone_matrices(skin, bpy.context.evaluated_depsgraph_get())
     return skin_frame(skin.rest, skin.bones, skin.weights, matrices, "LBS")
@@ -142,5 +156,5 @@ def any_model(joints: Rig, **given) -> EigenSkin:
 
 
 def weights_of(ob, name: str) -> np.ndarray:
-    """(N,) what the vertex group holds, 0 where a vertex is not in it."""
+    """(N,) the weights of the vertex group, 0 for vertices that are not in it."""
     return dense(ob, [name])[:, 0]

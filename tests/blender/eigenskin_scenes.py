@@ -59,7 +59,7 @@ def _armature(name: str) -> bpy.types.Object:
 
 
 def _add_bone(rig, name: str, head, tail, roll: float, parent: str | None):
-    """In Edit Mode."""
+    """Add a bone to an armature in Edit Mode."""
     bone = rig.data.edit_bones.new(name)
     bone.head, bone.tail, bone.roll = head, tail, roll
     bone.parent = rig.data.edit_bones[parent] if parent else None
@@ -92,7 +92,7 @@ def arms(name="Arms") -> tuple[bpy.types.Object, bpy.types.Object]:
 
 
 def _step(values: np.ndarray, start: float, end: float) -> np.ndarray:
-    """0 up to ``start``, 1 from ``end`` on, smooth in between."""
+    """A smooth step: 0 up to ``start``, 1 from ``end`` on."""
     share = np.clip((values - start) / (end - start), 0, 1)
     return share * share * (3 - 2 * share)
 

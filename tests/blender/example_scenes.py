@@ -24,7 +24,7 @@ def examples_of(rig) -> list:
 
 
 def state() -> tuple:
-    """All that a refused operator must leave as it was."""
+    """All data that an operator must not change when it refuses its input."""
     lists = [examples_of(ob) for ob in bpy.data.objects if ob.type == "ARMATURE"]
     shapes = [[a.name for a in mesh.attributes] for mesh in bpy.data.meshes]
     bases = [[tuple(map(tuple, b.matrix_basis)) for b in ob.pose.bones] for ob in bpy.data.objects if ob.pose]
@@ -50,7 +50,7 @@ def copy_rotation(rig):
 
 
 def add_bone(rig, name, parent):
-    """Another bone, beyond the limb's end."""
+    """Add another bone beyond the end of the limb."""
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="EDIT")
     bone = rig.data.edit_bones.new(name)

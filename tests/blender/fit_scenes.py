@@ -36,7 +36,7 @@ def place(copy, chosen, points) -> None:
 
 
 def local(copy, points: np.ndarray) -> np.ndarray:
-    """World points (N, 3) in the object's space."""
+    """Convert world points (N, 3) to the object's space."""
     inverse = np.linalg.inv(np.array(copy.matrix_world))
     return points @ inverse[:3, :3].T + inverse[:3, 3]
 
@@ -47,7 +47,7 @@ def move_to(copy, chosen, targets) -> None:
 
 
 def raw_weights(ob) -> np.ndarray:
-    """(N, P) as stored, of the limb's bones."""
+    """(N, P) the stored weights of the limb's bones."""
     return dense(ob, NAMES)
 
 
@@ -65,7 +65,7 @@ def with_other_weights(ob, chosen, seed=0) -> np.ndarray:
 
 
 def state() -> tuple:
-    """All that a refused operator must leave as it was."""
+    """All data that an operator must not change when it refuses its input."""
     weights = [raw_weights(ob).tolist() for ob in bpy.data.objects if ob.type == "MESH"]
     # Without it deleted objects are still listed, as None.
     bpy.context.view_layer.update()

@@ -25,12 +25,32 @@ class GltfFile:
     def accessor(self, index: int) -> np.ndarray:
         """(count, width)"""
         accessor = self.content["accessors"][index]
-        view = self.content["bufferViews"][accessor["bufferView"]]
+        count, width = accessor["count"], _WIDTHS[accessor["type"]]
+        if "bufferView" in accessor:
+            values = self._numbers(accessor, accessor["componentType"], count * width).reshape(-1, width)
+        else:
+            values = np.zeros((count, width), _TYPES[accessor["componentType"]])
+        if "sparse" in accessor:
+            # Only some rows are in the file, as for shape keys that move few vertices.
+            sparse = accessor["sparse"]
+            rows = self._numbers(sparse["indices"], sparse["indices"]["componentType"], sparse["count"])
+            values = values.copy()
+            changed = self._numbers(sparse["values"], accessor["componentType"], sparse["count"] * width)
+            values[rows] = changed.reshape(-1, width)
+        return values
+
+    def _numbers(self, place: dict, component_type: int, count: int) -> np.ndarray:
+        view = self.content["bufferViews"][place["bufferView"]]
         assert "byteStride" not in view, "interleaved"
-        width = _WIDTHS[accessor["type"]]
-        start = view.get("byteOffset", 0) + accessor.get("byteOffset", 0)
-        values = np.frombuffer(self.binary, _TYPES[accessor["componentType"]], accessor["count"] * width, start)
-        return values.reshape(-1, width)
+        start = view.get("byteOffset", 0) + place.get("byteOffset", 0)
+        return np.frombuffer(self.binary, _TYPES[component_type], count, start)
+
+    def morph_targets(self) -> np.ndarray:
+        """(S, N, 3) displacements of the only primitive's shape keys."""
+        (mesh,) = self.content["meshes"]
+        targets = mesh["primitives"][0].get("targets", ())
+        count = len(self.vertices()["POSITION"])
+        return np.array([self.accessor(target["POSITION"]) for target in targets]).reshape(-1, count, 3)
 
     def vertices(self) -> dict[str, np.ndarray]:
         """The attributes of the only primitive of the only mesh, by their names."""

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Helper bones that are added to a rig and removed again, and all of it that must be as before."""
+"""Adds helper bones to a rig and removes them, and reads all data that must be the same afterwards."""
 
 import bpy
 import numpy as np
 
-from skinning_tools.features.helpers.weights import read_columns
+from skinning_tools.blender.helper_bones.records import SOLVED, find_helpers
+from skinning_tools.blender.vertex_groups import read_columns
 from tests.blender import refusals, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, keys_of, moving_copy, select, tube, weights_of
 
@@ -36,8 +37,13 @@ def remove(**given):
     assert bpy.ops.skinning.remove_helper_bones(**given) == {"FINISHED"}
 
 
+def added_helpers(armature) -> list[str]:
+    """The bones of solves that deform."""
+    return [name for helper in find_helpers(armature, (SOLVED,)) for name in helper.skin]
+
+
 def stored(ob, names=BONES) -> np.ndarray:
-    """(G, N) what the vertex groups hold."""
+    """(G, N) the weights of the vertex groups."""
     return np.maximum(read_columns(ob, names), 0.0)
 
 
@@ -56,7 +62,7 @@ def structure(armature) -> dict[str, tuple]:
 
 
 def state(ob, armature) -> tuple:
-    """All that a refusal must leave as it is."""
+    """All data that an operator must not change when it refuses its input."""
     groups = [(group.name, group.lock_weight) for group in ob.vertex_groups]
     keys = {key: values.tobytes() for key, values in keys_of(armature.animation_data.action).items()}
     names = [group.name for group in ob.vertex_groups]

@@ -8,9 +8,9 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
 
+from skinning_tools.blender.helper_bones.records import find_helpers
 from skinning_tools.blender.vertex_groups import write_weights
 from skinning_tools.core.smooth_step import smooth_step
-from skinning_tools.features.helpers.rig import find_helpers
 from tests.blender import another_process, scenes
 from tests.core.skinned_shapes import chain_weights, cuboid
 
@@ -87,7 +87,7 @@ def bulge_share(degrees: float) -> float:
 
 
 def evaluated_bone(rig, name: str):
-    """The pose bone as drivers and constraints have it."""
+    """The pose bone as drivers and constraints leave it."""
     bpy.context.view_layer.update()
     return rig.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones[name]
 
@@ -101,14 +101,14 @@ def ring_areas(points, columns=COLUMNS, rows=ROWS) -> np.ndarray:
 
 
 def moved(rig, name: str) -> np.ndarray:
-    """(3, 4) what a bone does to rest positions, in the armature's space."""
+    """(3, 4) the transform that a bone applies to rest positions, in the armature's space."""
     evaluated = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
     pose_matrix = np.array(evaluated.pose.bones[name].matrix, dtype=np.float64)
     return (pose_matrix @ np.linalg.inv(np.array(rig.data.bones[name].matrix_local, dtype=np.float64)))[:3]
 
 
 def state(rig, meshes) -> dict:
-    """All that helpers may leave behind, and where the user is."""
+    """Everything that helpers could leave behind, and the user's selection and mode."""
     animation = rig.animation_data
     return {
         "data-blocks": scenes.data_blocks(),

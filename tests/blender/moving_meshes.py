@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Moving meshes that the tests of whole conversions start from, and what they look at before and after."""
+"""Moving meshes for the tests of whole conversions, and the state that these compare before and after."""
 
 from pathlib import Path
 
@@ -120,5 +120,5 @@ def through_gltf(path: Path) -> bpy.types.Scene:
 
 
 def state() -> tuple:
-    """All that a failed or cancelled conversion must leave as it was."""
+    """All data that a failed or cancelled conversion must not change."""
     return scenes.data_blocks(), scenes.ui_state()

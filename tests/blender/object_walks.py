@@ -31,7 +31,7 @@ class Counted:
 
 
 def counted(call, apart_from=()) -> Counted:
-    """What ``call()`` does, but for code of the files ``apart_from``."""
+    """Count the work of ``call()``, except for code in the files ``apart_from``."""
     found = Counted()
 
     def trace(frame, event, _):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Scenes of which Blender leaves something out, one for each way, and their likes of which it leaves nothing out.
+"""Scenes of which Blender leaves something out, one for each kind, and similar scenes of which it leaves nothing out.
 
 Each function builds one around the moving mesh "Flag" in an empty scene, in the folder that it is given.
 """
@@ -111,7 +111,7 @@ def blocked_driver_of_nodes(folder):
 
 
 def blocked_driver_of_a_property(folder):
-    """Which another driver, a simple one, reads."""
+    """A blocked driver that another, simple driver reads."""
     holder = scenes.link(bpy.data.objects.new("Holder", None))
     holder["lift"] = 0.0
     driver(holder, '["lift"]', index=-1)
@@ -725,20 +725,20 @@ OMISSIONS = {
     short_simulation_of_a_target: ("caches", '"Cloth"', 'object "Target"', "frame 8"),
     simulation_baked_too_short: ("caches", '"Cloth"', "frame 1 to 8", "Bake it again"),
     simulation_baked_too_late: ("caches", '"Cloth"', "frame 4 to 12", "Bake it again"),
-    simulation_baked_halfway: ("caches", '"Cloth"', "5 frames of 12", "Bake it again"),
+    simulation_baked_halfway: ("caches", '"Cloth"', "5 of 12 frames", "Bake it again"),
     lost_files_of_a_bake: ("caches", '"Cloth"', 'object "Flag"', "on disk", "empty", "restore its files"),
-    some_lost_files_of_a_bake: ("caches", '"Cloth"', "11 frames of 12"),
+    some_lost_files_of_a_bake: ("caches", '"Cloth"', "11 of 12 frames"),
     external_cache_without_files: ("caches", '"Cloth"', "empty"),
     short_rigid_bodies: ("caches", '"Rigid Body World"', 'object "Falling"', "frame 8"),
     short_soft_body: ("caches", '"Softbody"', 'object "Flag"', "frame 8"),
     short_dynamic_paint: ("caches", '"Dynamic Paint"', 'object "Flag"', "frame 8"),
     liquid_that_is_not_baked: ("caches", '"Fluid"', 'object "Liquid"', "Bake it"),
     nodes_baked_too_short: ("caches", '"Nodes"', 'object "Flag"', "frame 8"),
-    modifier_for_renders_only: ("render", '"Solidify"', 'object "Flag"', "in renders only", "Switch it on"),
+    modifier_for_renders_only: ("render", '"Solidify"', 'object "Flag"', "in renders only", "Enable it"),
     modifier_for_the_viewport_only: ("render", '"Solidify"', 'object "Flag"', "in the viewport only"),
     modifier_of_a_target_for_renders_only: ("render", '"Wave"', 'object "Target"', "in renders only"),
-    levels: ("levels", '"Subdivision"', 'object "Flag"', "viewport, 1", "renders have 3"),
-    steps: ("levels", '"Screw"', 'object "Flag"', "viewport, 4", "renders have 9"),
+    levels: ("levels", '"Subdivision"', 'object "Flag"', "viewport, 1", "renders use 3"),
+    steps: ("levels", '"Screw"', 'object "Flag"', "viewport, 4", "renders use 9"),
     instances_on_points: ("instances", "instances", '"Nodes"', 'object "Flag"', "Realize Instances"),
     instance_of_an_object: ("instances", "instances", '"Nodes"', 'object "Flag"', "Realize Instances"),
     instances_of_a_collection: ("instances", "instances", '"Nodes"', 'object "Flag"', "Realize Instances"),
@@ -771,7 +771,7 @@ def simple_driver(folder):
 
 
 def harmless_python(folder):
-    """Not simple, and Blender runs it without permission."""
+    """A driver with a complex expression that Blender runs without permission."""
     driver(hook(flag()), expression="frame ** 2 / 9")
     reopened(folder)
 
@@ -847,7 +847,7 @@ def muted_driver(folder):
 
 
 def text_of_an_interface(folder):
-    """As Rigify has it: registered, blocked, and without a say in any shape."""
+    """A text as Rigify makes it: registered, blocked, and without effect on any shape."""
     flag()
     text = bpy.data.texts.new("rig_ui.py")
     text.write("import bpy\nclass Panel(bpy.types.Panel): pass\n")

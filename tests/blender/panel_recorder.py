@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a panel draws, without a window: a recorder stands in for Blender's layout."""
 
-from types import SimpleNamespace
+from types import FunctionType, MethodType, SimpleNamespace
 
 import bpy
 
@@ -44,7 +44,7 @@ class Recorder:
 
     @active.setter
     def active(self, _) -> None:
-        """Only paler: what is not active can be pressed all the same."""
+        """An inactive layout is only drawn paler: its buttons can still be pressed."""
 
 
 def drawn(panel) -> Recorder:
@@ -57,10 +57,19 @@ def drawn(panel) -> Recorder:
         preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
         region=SimpleNamespace(width=2000),
     )
-    drawing = SimpleNamespace(layout=layout)
-    drawing._draw_bake = lambda *given: panel._draw_bake(drawing, *given)
-    panel.draw(drawing, context)
+    panel.draw(_Drawing(panel, layout), context)
     return layout
+
+
+class _Drawing:
+    """Stands in for an instance of a panel, which only Blender can make."""
+
+    def __init__(self, panel, layout):
+        self._panel, self.layout = panel, layout
+
+    def __getattr__(self, name):
+        found = getattr(self._panel, name)
+        return MethodType(found, self) if isinstance(found, FunctionType) else found
 
 
 def pressable(layout) -> set[str]:

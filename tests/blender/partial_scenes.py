@@ -38,7 +38,7 @@ def tube(stretch=0.0, move=0.0, seed=0) -> tuple[bpy.types.Object, bpy.types.Obj
 
 
 def rigged_at_rest(**options):
-    """The tube at rest: its armature has an action in which nothing moves; the target, and where it goes."""
+    """The tube at rest: its armature has an action in which nothing moves; the target, and its positions."""
     ob, armature = tube(**options)
     wanted = scenes.played(ob, FRAMES)
     target = moving_copy(ob, wanted)
@@ -128,7 +128,7 @@ def error(object, positions, numbers=FRAMES) -> float:
 
 
 def figures(object) -> PartialFigures | None:
-    """What the last partial solve has left on the object; None where there was none."""
+    """The figures that the last partial solve stored on the object; None if there was none."""
     return read_record(object, FIGURES_PROPERTY, PartialFigures)
 
 

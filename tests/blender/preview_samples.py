@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of the preview look at."""
+"""Samples for the tests of the preview."""
 
 import bpy
 import numpy as np
@@ -19,7 +19,7 @@ def posed_tube() -> bpy.types.Object:
 
 
 def add_centers(ob, seed=3) -> None:
-    """Centers as if baked, anywhere near their vertices."""
+    """Artificial centers, anywhere near their vertices."""
     random = np.random.default_rng(seed)
     skin = read_skin(bpy.context, ob)
     valid = np.count_nonzero(skin.weights, axis=1) > 1

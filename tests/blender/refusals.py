@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an operator ends: finished, or with what is wrong, by no fault of its own, and everything as it was."""
+"""Checks how an operator ends: finished, or with a message that is not about a bug, and with nothing changed.
 
-from collections.abc import Callable
+What is wrong is said by parts of the text, or by the code of a precondition in place of its wording, with words after
+it that the text has as well: 'NO_VERTICES "Flag"'.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import bpy
 import pytest
 
+from skinning_tools.blender.preconditions import TEXTS
+from skinning_tools.core.errors import SkinningError
 from tests.blender import moving_meshes
 
 
@@ -22,15 +30,40 @@ def refused(
     state: Callable[[], object] = moving_meshes.state,
     **given,
 ) -> None:
-    """``act``, called with ``given``, raises ``error`` with a text that has all ``parts``, and changes nothing.
+    """``act``, called with ``given``, raises ``error`` that says all ``parts``, and changes nothing.
 
     act: an operator's name in bpy.ops.skinning, or a function. match: a regular expression that the text has as well.
-    state: what must be as it was, compared by ``==``.
+    state: the data that must not change, compared by ``==``.
     """
     before = state()
     with pytest.raises(error, match=match) as raised:
         (getattr(bpy.ops.skinning, act) if isinstance(act, str) else act)(**given)
-    message = str(raised.value)
-    assert [part for part in parts if part not in message] == [], message
-    assert "fault of its own" not in message
+    assert_says(raised.value, *parts)
+    assert "bug in Skinning Tools" not in str(raised.value)
     assert state() == before
+
+
+@contextmanager
+def raises_unmet(*parts: str) -> Iterator[None]:
+    """A function raises, or an operator reports, what ``parts`` say."""
+    with pytest.raises((SkinningError, RuntimeError)) as raised:
+        yield
+    assert_says(raised.value, *parts)
+
+
+def assert_says(message: Exception | str, *parts: str) -> None:
+    """The message says all of ``parts``."""
+    assert [part for part in parts if not says(message, part)] == [], message
+
+
+def says(message: Exception | str, part: str) -> bool:
+    """Whether a message has a text, or is of a precondition."""
+    code, _, words = part.partition(" ")
+    if code not in TEXTS:
+        return part in str(message)
+    if isinstance(message, SkinningError):
+        return message.code == code and words in str(message)
+    # What Blender or the command line hands on is text.
+    between = re.split(r"\{[^}]*\}", TEXTS[code])
+    found = re.search(".*".join(map(re.escape, between)), str(message))
+    return found is not None and words in found[0]

@@ -10,7 +10,7 @@ from skinning_tools.blender.bone_selection import selectable
 
 
 def empty_scene() -> None:
-    """Blender as installed, with nothing in it."""
+    """Blender with factory settings and an empty file."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
 
 
@@ -30,7 +30,7 @@ def home() -> bpy.types.Collection:
 
 
 def link(object) -> bpy.types.Object:
-    """Put ``object`` into the scene, active and selected, and evaluate it."""
+    """Link an object to the scene, make it active and selected, and evaluate it."""
     home().objects.link(object)
     bpy.context.view_layer.objects.active = object
     object.select_set(True)
@@ -176,7 +176,7 @@ def reopened(path) -> None:
 
 
 def drain(generator):
-    """What a generator returns, and the list of what it yields."""
+    """The return value of a generator, and the list of the values that it yields."""
     steps = []
     while True:
         try:

@@ -3,6 +3,7 @@
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.blender.vertex_groups import write_weights
@@ -35,6 +36,32 @@ def rigged_tube(
     scene.frame_set(1)
     bpy.context.view_layer.objects.active = ob
     return ob, rig
+
+
+def cut(tube: bpy.types.Object, first: int, segments: int = 16) -> list[bpy.types.Object]:
+    """The tube's faces before and from the ring ``first`` on, as two objects at other places and scales, which both
+    have the ring's vertices."""
+    import bmesh
+
+    halves = []
+    for name, is_kept in (("Lower", lambda ring: ring <= first), ("Upper", lambda ring: ring >= first)):
+        half = tube.copy()
+        half.data = tube.data.copy()
+        half.name = name
+        scenes.link(half)
+        mesh = bmesh.new()
+        mesh.from_mesh(half.data)
+        mesh.verts.ensure_lookup_table()
+        gone = [vertex for vertex in mesh.verts if not is_kept(vertex.index // segments)]
+        bmesh.ops.delete(mesh, geom=gone, context="VERTS")
+        mesh.to_mesh(half.data)
+        mesh.free()
+        halves.append(half)
+    turned = Matrix.Translation((0.3, 0.1, -0.2)) @ Matrix.Rotation(0.4, 4, "Y") @ Matrix.Scale(0.5, 4)
+    halves[1].data.transform(turned.inverted())
+    halves[1].matrix_world = halves[1].matrix_world @ turned
+    bpy.context.view_layer.update()
+    return halves
 
 
 def armature(name: str, bone_count: int) -> bpy.types.Object:

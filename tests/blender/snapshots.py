@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All of a mesh object that writing to it and taking that away again must leave alone."""
+"""All data of a mesh object that writing to it and removing this again must not change."""
 
 import bpy
 
@@ -8,7 +8,7 @@ from tests.blender import refusals, scenes
 
 
 def snapshot(ob) -> dict:
-    """All that writing and removing must leave alone."""
+    """Everything that writing and removing must not change."""
     mesh = ob.data
     key = mesh.shape_keys
     return {

@@ -31,7 +31,7 @@ def test_channels_play():
 
 
 def test_keys_made_bezier_later_flow():
-    """Their handles reach to their neighbours, on the side of time that they belong to."""
+    """The handles of keys reach toward the neighboring keys, each on its own side in time."""
     object = empty()
     actions.new_action(object, "Move")
     container = actions.curve_container(object)

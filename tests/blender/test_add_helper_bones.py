@@ -48,7 +48,7 @@ def helpers_of(armature) -> list[str]:
 
 
 def bones_of(armature) -> dict[str, tuple]:
-    """All that can be told of the rig's own bones at rest."""
+    """All data of the rig's own bones at rest."""
     return {
         name: (
             np.array(armature.data.bones[name].matrix_local).tobytes(),
@@ -120,7 +120,7 @@ def test_what_is_locked_stays_to_the_last_bit(rig):
 
 
 def test_helpers_hang_on_the_bones_whose_vertices_they_share(rig):
-    """So they go along when those are posed by hand."""
+    """Helpers are children of the rig's bones, so they follow when these are posed by hand."""
     _, armature, _, _ = rig
     add(bone_count=3)
     for name in helpers_of(armature):
@@ -177,7 +177,7 @@ def test_an_animation_of_two_frames_only(rig):
 
 
 def test_a_rig_that_is_moved_without_an_action(rig):
-    """By drivers: then the helpers alone make the action."""
+    """The rig's own bones are driven, so the action has only the keys of the helpers."""
     ob, armature, _, wanted = rig
     armature.animation_data.action = None
     for index, bone in enumerate(armature.pose.bones):
@@ -232,33 +232,33 @@ def test_bad_input(rig):
     ob, armature, target, _ = rig
     refused("at least 1, not 0", bone_count=0)
     refused("at least 2, the vertex's own bone and a helper", max_influences=1)
-    refused("only frame 3", frame_start=3, frame_end=3)
-    refused('no vertex group "Keep"', locked_vertices="Keep")
+    refused("ONE_FRAME", frame_start=3, frame_end=3)
+    refused('NO_VERTEX_GROUP "Keep"', locked_vertices="Keep")
     select(ob)
-    refused(r'"Arm" does not move from frame 1 to 8 but for its armature')
+    refused(r'"Arm" does not move from frame 1 to 8 without its armature')
     select(target, ob)
     ob.vertex_groups.new(name="All").add(list(range(656)), 1.0, "REPLACE")
-    refused("are locked, so that no helper may take any", locked_vertices="All")
+    refused("are locked, so helper bones cannot take any", locked_vertices="All")
     for group in ob.vertex_groups:
         group.lock_weight = True
-    refused("are locked, so that no helper may take any")
+    refused("are locked, so helper bones cannot take any")
     twin = armature.copy()
     bpy.context.scene.collection.objects.link(twin)
     refused('The bones of "Rig" are also those of')
     bpy.data.objects.remove(twin)
     other = moving_meshes.waving_grid("Other")
     select(other, ob)
-    refused('"Other" has 63 vertices, and object "Arm" has 656')
+    refused('OTHER_VERTEX_COUNT "Other" has 63 vertices, and object "Arm" has 656')
     for name in BONES:
         armature.data.bones[name].use_deform = False
-    refused("named as a deforming bone")
+    refused("NO_GROUP_OF_A_BONE")
 
 
 def test_vertices_that_are_full(rig):
     ob, _, _, _ = rig
     for name in BONES[:2]:
         ob.vertex_groups[name].add(list(range(656)), 0.5, "REPLACE")
-    refused("have 2 bones already", max_influences=2)
+    refused("follows 2 bones already", max_influences=2)
 
 
 def test_a_rig_that_needs_no_help():

@@ -189,7 +189,7 @@ def test_point_cache_that_is_cut_short(tmp_path, kind):
     path = tmp_path / "flag.cache"
     object = point_cached(path, kind)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(BadScene, match="is cut short: of its 6 frames it has 5"):
+    with pytest.raises(BadScene, match="is incomplete: it has 5 of its 6 frames"):
         read(object, 1, 4)
 
 
@@ -217,7 +217,7 @@ def test_point_cache_that_is_written_while_it_is_read(tmp_path):
 
 def test_position_out_of_all_measure(tmp_path):
     object = point_cached(tmp_path / "flag.cache", value=-1e30)
-    with pytest.raises(BadAnimation, match=r"out of all measure, -1e\+30, at frame 3, vertex 3"):
+    with pytest.raises(BadAnimation, match=r"far too large, -1e\+30, at frame 3, vertex 3"):
         read(object, 1, 6)
 
 

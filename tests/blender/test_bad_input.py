@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What cannot be converted is refused with a message that names object and frame, and nothing is left behind.
+"""Objects that cannot be converted are refused with a message that names object and frame, and nothing is left behind.
 
 And what looks as if it could not be converted, but can.
 """
@@ -37,14 +37,14 @@ def coincide(source, skinned, tolerance: float) -> None:
 
 
 def test_no_active_object(scene):
-    refused("no active object")
+    refused("NO_ACTIVE_OBJECT")
 
 
 def test_not_a_mesh(scene):
     camera = bpy.data.objects.new("Eye", bpy.data.cameras.new("Eye"))
     scene.collection.objects.link(camera)
     bpy.context.view_layer.objects.active = camera
-    refused('"Eye"', "not a mesh")
+    refused('"Eye"', "NOT_A_MESH")
 
 
 def test_no_vertices(scene):
@@ -61,7 +61,7 @@ def test_no_vertices_after_the_modifiers(scene):
 
 def test_one_frame(scene):
     moving_meshes.waving_grid()
-    refused('"Flag"', "frame 5", "at least two", frame_start=5, frame_end=5)
+    refused('ONE_FRAME "Flag"', "frame 5", frame_start=5, frame_end=5)
 
 
 def test_nothing_moves(scene):
@@ -105,16 +105,24 @@ def test_more_bones_than_vertices(scene):
     refused('"Flag"', "10", "9", bone_count=10)
 
 
-@pytest.mark.parametrize("name", ["bone_count", "max_influences", "iterations", "frame_step"])
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("bone_count", "Bones"),
+        ("max_influences", "Influences"),
+        ("iterations", "Iterations"),
+        ("frame_step", "Frame Step"),
+    ],
+)
 @pytest.mark.parametrize("value", [0, -3])
-def test_counts_below_one(scene, name, value):
+def test_counts_below_one(scene, name, label, value):
     moving_meshes.waving_grid()
-    refused(f"{name[1:].replace('_', ' ')}", "at least 1", str(value), **{name: value})
+    refused(f"{label} must be at least 1, not {value}", **{name: value})
 
 
 def test_negative_target_error(scene):
     moving_meshes.waving_grid()
-    refused("Target error", "-1", target_error=-1.0)
+    refused("Target Error", "-1", target_error=-1.0)
 
 
 @pytest.mark.parametrize("count", [1, 7])
@@ -126,13 +134,13 @@ def test_mesh_without_size(scene, tmp_path, count):
 
 def test_frame_range_inside_out(scene):
     moving_meshes.waving_grid()
-    refused('"Flag"', "inside out", "7", "3", frame_start=7, frame_end=3)
+    refused('"Flag"', "RANGE_REVERSED", "7", "3", frame_start=7, frame_end=3)
 
 
 def test_edit_mode(scene):
     moving_meshes.waving_grid()
     bpy.ops.object.mode_set(mode="EDIT")
-    refused('"Flag"', "Edit Mode")
+    refused('MODE "Flag" is in Edit Mode')
 
 
 def test_hidden_object(scene):
@@ -151,7 +159,7 @@ def test_excluded_object(scene):
     ob = moving_meshes.waving_grid()
     scenes.moved_to("Away", ob)
     bpy.context.view_layer.layer_collection.children["Away"].exclude = True
-    refusals.refused(lambda: next(pipeline(bpy.context, [ob], ConvertSettings())), '"Flag" is excluded', error=BadScene)
+    refusals.refused(lambda: next(pipeline(bpy.context, [ob], ConvertSettings())), 'EXCLUDED "Flag"', error=BadScene)
 
 
 def test_zero_scale(scene):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 @pytest.fixture
 def tube():
-    """Baked, and not looked at by any panel."""
+    """A baked mesh that no panel has drawn yet."""
     ob, _ = rigged_tube()
     bpy.ops.skinning.bake_rotation_centers()
     bake_state._known_states.clear()
@@ -145,7 +145,7 @@ def in_small_parts(tube, monkeypatch):
 
 
 def finish() -> int:
-    """Call the timer as Blender does until it ends; how often."""
+    """Call the timer as Blender does until it ends; returns the number of calls."""
     for count in range(10_000):
         pause = bake_state._read_edited()
         if pause is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""bpy.ops.skinning.bind: the weights and groups that it leaves, and what becomes of weights that are there."""
+"""bpy.ops.skinning.bind: the weights and groups that it writes, and its treatment of existing weights."""
 
 import bpy
 import numpy as np
@@ -114,9 +114,9 @@ def test_it_says_what_it_did(capfd):
     ob, _ = tube()
     bound()
     said = capfd.readouterr().out
-    assert f"Arm: {len(ob.data.vertices):,} vertices bound to 5 bones, up to" in said
+    assert f"Arm: {len(ob.data.vertices):,} vertices bound, 5 bones, up to" in said
     record = bind_record(ob)
-    assert (record.armature, record.method, record.bone_count) == ("Rig", "DELAUNAY", 5)
+    assert (record.armature, record.method, record.bone_count) == ("Rig", "AUTOMATIC", 5)
 
 
 def test_nothing_else_of_the_object_changes():
@@ -305,11 +305,11 @@ def test_no_bone_reaches_beyond_its_limit():
     assert beyond.any()
     assert not weights[beyond].any()
     check_bound(ob, rig)
-    refused("The distance limit must not be negative, but it is -1", distance_limit=-1.0, replace=True)
+    refused("Distance Limit must be at least 0, not -1", distance_limit=-1.0, replace=True)
 
 
 def distances(points, rig) -> np.ndarray:
-    """(N, P) in the world."""
+    """(N, P) in world space."""
     found = []
     for bone in rig.data.bones:
         head, tail = (np.array(rig.matrix_world @ end) for end in (bone.head_local, bone.tail_local))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the panel of binding shows of the last binding; a recorder stands in for Blender's layout."""
+"""The figures of the last binding in the panel; a recorder replaces Blender's layout."""
 
 import bpy
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom bpy.ops.skinning.bind means, which armature, and the modifier and the parent that it leaves."""
+"""The meshes and the armature that bpy.ops.skinning.bind chooses, and the modifier and the parent that it sets."""
 
 import bpy
 import numpy as np
@@ -31,7 +31,7 @@ def test_the_active_armature_binds_all_selected_meshes_each_by_itself(capfd):
     bound(method="RIGID")
     check_bound(ob, rig)
     check_bound(box, rig)
-    assert f"2 meshes: {len(ob.data.vertices) + 8} vertices bound to 5 bones" in capfd.readouterr().out
+    assert f"Arm, Box: {len(ob.data.vertices) + 8} vertices bound, 5 bones" in capfd.readouterr().out
     assert not other.vertex_groups
     assert (ob.parent, box.parent, other.parent) == (rig, rig, None)
 
@@ -39,7 +39,7 @@ def test_the_active_armature_binds_all_selected_meshes_each_by_itself(capfd):
 def test_the_active_armature_alone_means_the_mesh_that_it_deforms():
     ob, rig = tube()
     activate(rig)
-    refused("No mesh is selected")
+    refused("No selected mesh")
     ob.modifiers.new("Armature", "ARMATURE").object = rig
     bound()
     check_bound(ob, rig)
@@ -59,7 +59,7 @@ def test_which_armature(how):
     if how != "only":
         other = armature_of_segments([[(0, 0, 0), (1, 0, 0)]], "Other")
         activate(ob)
-        refused('There are several armatures: "Other", "Rig"')
+        refused('SEVERAL_ARMATURES "Other", "Rig"')
     if how == "modifier":
         ob.modifiers.new("Armature", "ARMATURE").object = rig
         other.select_set(True)
@@ -75,13 +75,13 @@ def test_which_armature(how):
 
 def test_whom_it_cannot_mean():
     ob, rig = tube()
-    refused('no armature "Nobody" in scene "Scene". Its armatures: "Rig"', armature="Nobody")
-    refused('no armature "Arm"', armature="Arm")
+    refused('NO_OBJECT "Nobody" in the scene "Scene". Its armatures: Rig', armature="Nobody")
+    refused('NOT_AN_ARMATURE "Arm"', armature="Arm")
     bpy.context.view_layer.objects.active = None
-    refused("There is no active object")
+    refused("NO_ACTIVE_OBJECT")
     light = scenes.link(bpy.data.objects.new("Sun", bpy.data.lights.new("Sun", "SUN")))
     activate(light)
-    refused('"Sun" is not a mesh, its type is Light')
+    refused('NOT_A_MESH "Sun" is not a mesh, its type is Light')
     activate(ob)
     bpy.data.objects.remove(rig)
     refused('no armature to bind the object "Arm" to')
@@ -132,7 +132,7 @@ def test_a_modifier_that_is_there_stays_where_it_is_and_is_switched_on(capfd):
     assert modifier.show_viewport
     assert modifier.use_vertex_groups
     assert modifier.use_deform_preserve_volume
-    assert 'the modifier "Bones" was switched on' in capfd.readouterr().out
+    assert 'the modifier "Bones" was turned on' in capfd.readouterr().out
 
 
 def test_a_parent_of_type_armature_is_the_modifier():
@@ -175,7 +175,7 @@ def test_several_deformers_are_refused():
     activate(ob)
     first = ob.modifiers.new("First", "ARMATURE")
     first.object = other
-    refused('deformed by "Other" already (modifier "First")', armature="Rig")
+    refused('already deformed by "Other" (modifier "First")', armature="Rig")
     first.object = rig
     second = ob.modifiers.new("Second", "ARMATURE")
     second.object = rig

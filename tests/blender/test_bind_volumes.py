@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Volumes of containment binding: that what is shown is scored; editing, mirroring and removing them."""
+"""Volumes of containment binding: the shown volumes are the ones used; editing, mirroring and removing them."""
 
 import bpy
 import numpy as np
@@ -9,7 +9,7 @@ from mathutils import Matrix
 from skinning_tools.blender.bodies import deforming_bones, read_body, read_skeleton, stretch_of
 from skinning_tools.core.binding.containment import KINDS, Volume, containment_volumes
 from skinning_tools.features.bind.volumes import read_volumes, volumes_of, wire_shape
-from tests.blender import scenes
+from tests.blender import refusals, scenes
 from tests.blender.binding_scenes import activate, armature_of_segments, check_bound, cube, tube, weights_of
 from tests.blender.refusals import refused
 
@@ -164,19 +164,66 @@ def test_moved_rotated_and_scaled_in_any_way(kind, way):
     assert np.allclose(found.depth(shown), 1, atol=2e-5)
 
 
-def test_an_edited_shape_is_told():
+def test_a_tapered_box_counts_as_it_is():
+    """Its end toward the next bone is a third as wide: what is beside it there goes to the next bone."""
+    ob, rig = tube()
+    box = generated(kind="BOX")["Bone 1"]
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    before = weights_of(ob, rig)
+    for vertex in box.data.vertices:
+        if vertex.co.y > 0:
+            vertex.co.x, vertex.co.z = vertex.co.x / 3, vertex.co.z / 3
+    volume = {each.bone: each for each in read(ob, rig)[0]}[1]
+    assert volume.kind == "MESH"
+    world = np.array([box.matrix_world @ vertex.co for vertex in box.data.vertices])
+    inverse, stretch = np.array(ob.matrix_world.inverted()), np.array(stretch_of(ob))
+    shown = (world @ inverse[:3, :3].T + inverse[:3, 3]) @ stretch.T
+    np.testing.assert_allclose(volume.depth(shown), 1, atol=1e-5)
+    assert volume.depth(0.9 * shown + 0.1 * shown.mean(axis=0)).max() < 1
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    after = check_bound(ob, rig)
+    assert after[:, 1].sum() < 0.97 * before[:, 1].sum()
+    # As if it were another mesh, given to the object.
+    box.data = box.data.copy()
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    np.testing.assert_allclose(weights_of(ob, rig), after, atol=1e-6)
+
+
+def test_a_tapered_box_is_mirrored():
+    ob, rig = sides()
+    left = generated(kind="BOX")["arm.L"]
+    left.data.vertices[0].co *= 0.5
+    activate(left, ob)
+    bpy.ops.skinning.mirror_volumes()
+    activate(ob)
+    found = {each.bone: each for each in read(ob, rig)[0]}
+    names = deforming_bones(rig)
+    assert {found[names.index(name)].kind for name in ("arm.L", "arm.R")} == {"MESH"}
+    points = 3 * np.random.default_rng(0).normal(size=(50, 3))
+    depths = found[names.index("arm.L")].depth(points)
+    np.testing.assert_allclose(found[names.index("arm.R")].depth(points * [-1, 1, 1]), depths, atol=1e-4)
+
+
+def test_a_shape_that_is_not_closed_is_told():
     ob, rig = tube()
     volume = generated()["Bone 1"]
     volume.data.vertices[3].co.x += 0.2
-    refused("bind", '"Bone 1_volume" is no capsule any more: its mesh was edited', method="CONTAINMENT")
-    generated()
+    told = '"Bone 1_volume" was edited, and its shape cannot be used. It is not closed: '
+    refused("bind", f"{told}it has no faces", method="CONTAINMENT")
+    generated(kind="BOX")
     activate(by_bone(rig)["Bone 1"])
     bpy.ops.object.mode_set(mode="EDIT")
     bpy.ops.mesh.select_all(action="SELECT")
     bpy.ops.mesh.subdivide()
     bpy.ops.object.mode_set(mode="OBJECT")
+    mesh = by_bone(rig)["Bone 1"].data
     activate(ob)
-    refused("bind", '"Bone 1_volume" is no capsule any more', method="CONTAINMENT")
+    bpy.ops.skinning.bind(method="CONTAINMENT", replace=True)
+    kept = [tuple(face.vertices) for face in mesh.polygons][1:]
+    points = [tuple(vertex.co) for vertex in mesh.vertices]
+    mesh.clear_geometry()
+    mesh.from_pydata(points, [], kept)
+    refused("bind", f"{told}4 of its edges are open", method="CONTAINMENT", replace=True)
 
 
 def test_a_flat_volume_is_told():
@@ -198,7 +245,7 @@ def test_a_volume_in_edit_mode_is_told():
     activate(generated()["Bone 1"])
     bpy.ops.object.mode_set(mode="EDIT")
     for operator in (bpy.ops.skinning.remove_volumes, bpy.ops.skinning.generate_volumes):
-        with pytest.raises(RuntimeError, match="in Edit Mode"):
+        with refusals.raises_unmet('MODE "Bone 1_volume" is in Edit Mode'):
             operator()
     bpy.ops.object.mode_set(mode="OBJECT")
 
@@ -221,7 +268,7 @@ def test_volumes_of_bones_that_are_gone_count_for_nothing(capfd):
     rig.data.bones["Bone 3"].name = "New"
     bpy.ops.skinning.bind(method="CONTAINMENT")
     said = capfd.readouterr().out
-    assert "Bone 2, Bone 3: volumes of bones that are gone or do not deform" in said
+    assert "Bone 2, Bone 3: volumes of bones that are missing or do not deform" in said
     assert "New: no volume, so no weights" in said
     check_bound(ob, rig)
 
@@ -231,7 +278,7 @@ def test_a_locked_bone_is_left_out_quietly(capfd):
     generated()
     ob.vertex_groups.new(name="Bone 2").lock_weight = True
     bpy.ops.skinning.bind(method="CONTAINMENT")
-    assert "volume" not in capfd.readouterr().out.split("bound to", 1)[1]
+    assert "volume" not in capfd.readouterr().out.split("bound", 1)[1]
     assert not check_bound(ob, rig)[:, 2].any()
 
 

@@ -17,7 +17,7 @@ def pictures(tmp_path_factory):
 
 
 def shares_in_red(picture) -> list[float]:
-    """Of each of the five figures, how much of it has the color of a large error."""
+    """For each of the five figures, the share of its pixels with the color of a large error."""
     result = []
     for part in np.array_split(picture[: int(0.75 * len(picture))], 5, axis=1):
         figure = part.max(axis=2) > 0.3

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from mathutils import Quaternion
 
+from skinning_tools.blender.helper_bones.records import find_helpers
 from skinning_tools.core import quaternions
 from skinning_tools.core.binding.links import largest_turn, link_matrices, link_shares, twist_matrices
-from skinning_tools.core.deform.polar import polar_decomposition
+from skinning_tools.core.rotations import polar_decomposition
 from skinning_tools.features.helpers import bone_links
-from skinning_tools.features.helpers.rig import find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.blender.gltf_file import GltfFile
@@ -91,7 +91,7 @@ def test_a_forearm_twists_evenly():
 
 def test_reach_blends_rigid_weights_anew():
     ob, rig = limbs.bar(joints=(3.05,), reach=1e-3, apart=False)
-    with pytest.raises(RuntimeError, match="nothing to take"):
+    with pytest.raises(RuntimeError, match="no weights to take"):
         add_links("fore.L", count=3)
     assert not find_helpers(rig)
     add_links("fore.L", count=3, reach=1.0)
@@ -167,7 +167,7 @@ def test_twist_bones_all_go_the_same_way_round_at_half_a_turn():
 
 
 def test_links_follow_what_constraints_make_of_a_disconnected_child():
-    """By IK, and by a constraint that moves it away."""
+    """The joint is moved by IK, or by a constraint that moves it away."""
     _, rig = limbs.bar(joints=(2.0, 4.0))
     bpy.ops.object.mode_set(mode="EDIT")
     hand = rig.data.edit_bones["hand.L"]

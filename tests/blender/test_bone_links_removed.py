@@ -7,11 +7,12 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.blender.armatures import NewBone, add_bones
+from skinning_tools.blender.armatures import NewBone, add_bones, edit_bones_of
 from skinning_tools.blender.bone_selection import selectable, selected_bones
+from skinning_tools.blender.helper_bones.bones import OF_JOINTS_COLLECTION
+from skinning_tools.blender.helper_bones.records import find_helpers
+from skinning_tools.blender.vertex_groups import read_columns
 from skinning_tools.features.helpers import bone_links
-from skinning_tools.features.helpers.rig import COLLECTION, find_helpers
-from skinning_tools.features.helpers.weights import read_columns
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes, skinned_meshes
 from tests.blender.joint_helper_scenes import add_links, animate, remove_links
@@ -59,12 +60,12 @@ def test_removing_leaves_nothing(arranged):
         assert during[same] == before[same]
     assert during["meshes"][0]["active"] == before["meshes"][0]["active"]
     helper_bones = [name for helper in find_helpers(rig) for name in helper.bones]
-    collection = rig.data.collections_all[COLLECTION]
+    collection = rig.data.collections_all[OF_JOINTS_COLLECTION]
     assert sorted(bone.name for bone in collection.bones) == sorted(helper_bones)
     assert not collection.is_visible
     for name in helper_bones:
         assert all(rig.pose.bones[name].lock_location)
-        assert [each.name for each in rig.data.bones[name].collections] == [COLLECTION]
+        assert [each.name for each in rig.data.bones[name].collections] == [OF_JOINTS_COLLECTION]
     remove_links(all_joints=True)
     assert limbs.state(rig, [ob]) == before
 
@@ -167,6 +168,28 @@ def test_bones_that_were_parented_to_links_stay():
     assert rig.data.bones["Tassel"].parent.name == "upper.L"
 
 
+def test_the_collection_goes_where_its_bones_were_moved_to_another():
+    _, rig = limbs.bar()
+    limbs.add_bulge("upper.L")
+    bone, other = rig.data.bones[limbs.bulge_of(rig)], rig.data.collections.new("Mine")
+    for collection in list(bone.collections):
+        collection.unassign(bone)
+    other.assign(bone)
+    bpy.ops.skinning.remove_bulge_bone(all_bones=True)
+    assert rig.data.collections_all.keys() == ["Mine"]
+
+
+def test_a_bulge_whose_carrier_and_note_are_gone_is_removed():
+    ob, rig = limbs.bar()
+    limbs.add_bulge("upper.L")
+    with edit_bones_of(bpy.context, rig) as bones:
+        bones.remove(bones["upper.L"])
+    del ob.data["skinning_helpers"]
+    bpy.ops.skinning.remove_bulge_bone(all_bones=True)
+    assert rig.data.bones.keys() == ["fore.L"]
+    assert ob.vertex_groups.keys() == ["upper.L", "fore.L"]
+
+
 # All meshes
 
 
@@ -216,7 +239,7 @@ def test_a_failure_leaves_nothing(fails, monkeypatch):
         raise ZeroDivisionError("as a test")
 
     monkeypatch.setattr(bone_links, fails, fail)
-    with pytest.raises(RuntimeError, match="fault of its own"):
+    with pytest.raises(RuntimeError, match="bug in Skinning Tools"):
         add_links("fore.L", count=2)
     assert limbs.state(rig, [ob]) == before
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What names bones that go, on every kind of data-block that can use an armature, and wherever the rig is kept."""
+"""References to removed bones, on every kind of data-block that can use an armature, for rigs in any scene or none."""
 
 import bpy
 import pytest
 
-from skinning_tools.features.partial.added_bones import added_helpers
-from skinning_tools.features.partial.bone_references import find_references, remove_references
+from skinning_tools.blender.helper_bones.references import find_references, remove_references
 from tests.blender import every_block, moving_meshes, scenes
-from tests.blender.helper_bone_scenes import add, jiggling_rig, remove, stored
+from tests.blender.helper_bone_scenes import add, added_helpers, jiggling_rig, remove, stored
 from tests.blender.partial_scenes import BONES, add_bone, select, tube
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -21,7 +20,7 @@ def armature():
 
 
 def drive(block, armature) -> None:
-    """Two drivers on a data-block, of a bone that stays and of one that goes."""
+    """Two drivers on a data-block, of a bone that stays and of one that is removed."""
     for name in (BONES[0], "Gone"):
         block[name] = 0.0
         driver = block.driver_add(f'["{name}"]').driver

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Build EigenSkin: what the operator leaves, how near Blender's own evaluation comes, and what it refuses."""
+"""Build EigenSkin: the operator's results, their error in Blender's own evaluation, and bad input."""
 
 from functools import partial
 
@@ -63,7 +63,7 @@ def test_all_components_meet_every_example(limb):
     for turn in eigenskin_scenes.POSES:
         eigenskin_scenes.pose(rig, [turn])
         after, before = misses(ob)
-        assert after < 1e-4 * before
+        assert after < 1e-3 * before
 
 
 def test_poses_between_the_examples(limb):
@@ -77,14 +77,15 @@ def test_poses_between_the_examples(limb):
     assert after < 0.25 * before
 
 
-def test_by_default_each_joint_gets_three_shape_keys(limb):
+def test_by_default_the_joint_decides_how_many_shape_keys_it_gets(limb):
+    """Three for the hinge; ten for the ball, but its six examples have no more than six."""
     ob, _ = limb
     build()
     record = eigenskin_record(ob)
-    assert [(support.name, support.count) for support in record.supports] == [("upper", 3), ("lower", 3)]
-    assert all(0.9 < support.captured[2] <= 1 for support in record.supports)
+    assert [(support.name, support.count) for support in record.supports] == [("upper", 6), ("lower", 3)]
+    assert all(0.99 < support.captured[support.count - 1] <= 1 for support in record.supports)
     assert [key.name for key in own_keys(ob.data, record)] == [
-        f"{name} {number}" for name in ("upper", "lower") for number in (1, 2, 3)
+        f"{name} {number}" for name, count in (("upper", 6), ("lower", 3)) for number in range(1, count + 1)
     ]
 
 
@@ -221,7 +222,7 @@ def test_other_deformers_are_named(limb):
     ob.modifiers.new("Smoother", "CORRECTIVE_SMOOTH")
     built = background.drain(build_module.build(bpy.context, ob))
     assert any('"Smoother" still deforms the mesh' in note for note in built.notes)
-    assert "Smoother" in built.summary(bpy.context.scene)
+    assert "Smoother" in built.summary()
 
 
 def test_keyframes_that_go_are_named(limb):
@@ -246,10 +247,10 @@ def test_only_disabled_examples(limb):
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"components": 0}, "Components"),
+        ({"components": -1}, "Components"),
         ({"support_threshold": 1.0}, "threshold"),
         ({"max_per_vertex": 0}, "Max per Vertex"),
-        ({"radius": -1.0}, "radius"),
+        ({"radius": -1.0}, "Radius"),
     ],
 )
 def test_settings_out_of_range(limb, given, part):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("extension")
 @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "ZXY"])
 @pytest.mark.parametrize("degrees", [0, 15, 45, 90, 140])
 def test_it_moves_out_as_far_as_the_driver_bends(mode, degrees):
-    """In whatever way the bone is turned, and whatever its twist."""
+    """The bend is measured the same for any orientation and twist of the bone."""
     _, rig = limbs.bar()
     add_bulge(radius=1.5, amount=0.3)
     name = bulge_of(rig)
@@ -60,7 +60,7 @@ def test_it_knows_what_ik_and_constraints_make_of_the_driver():
 
 @pytest.mark.parametrize(("measure", "axis"), [("TWIST", (0, 1, 0)), ("X", (1, 0, 0)), ("Z", (0, 0, 1))])
 def test_signed_angles_about_an_axis(measure, axis):
-    """One way only, here by a range of negative angles."""
+    """The bulge grows in one direction of the angle only, here for negative angles."""
     _, rig = limbs.bar()
     add_bulge(measure=measure, angle_start=-BULGE_START, angle_end=-BULGE_END, radius=1.0, amount=0.5)
     for degrees in (-90, -30, 0, 30, 90):

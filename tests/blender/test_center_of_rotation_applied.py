@@ -112,7 +112,7 @@ def test_applied_transforms(who, given):
 
 @pytest.mark.parametrize("who", ["mesh", "armature", "both"])
 def test_applied_uneven_scale(who):
-    """The centers go with the mesh: next to those of a bake anew, in which larger faces count for more."""
+    """The centers follow the mesh: close to those of a new bake, in which larger faces count for more."""
     ob, rig = character(parented=who != "mesh")
     centers = read_centers(ob)[0]
     placed = ob if who == "mesh" else rig
@@ -211,7 +211,7 @@ def one_vertex_moved(ob):
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_thin_shapes(shape, turn):
-    """As exactly as others: rounding must not stand for an axis that is short."""
+    """Thin meshes are compared as exactly as others: rounding must not count as a short axis."""
     ob = thinned(shape, turn)[0]
     # One after the other: each is a change against what the centers belong to.
     for change in (one_vertex_moved, applied_location, applied_rotation, applied_location_far_away):
@@ -332,7 +332,7 @@ def test_a_copy_with_shape_keys_has_none_of_it():
 
 
 def test_a_modifier_of_an_older_file_plays_and_is_removed():
-    """Without the copy of the positions, and without what is noted of it."""
+    """The mesh lacks the copy of the positions and the notes about it."""
     ob, _ = character(parented=False)
     ob.data.attributes.remove(ob.data.attributes["skinning_rest"])
     ob.add_rest_position_attribute = False

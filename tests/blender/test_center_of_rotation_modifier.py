@@ -59,7 +59,7 @@ def test_mirrored_and_strongly_stretched_bones():
 @pytest.mark.parametrize("axis", range(3))
 @pytest.mark.parametrize("turn", [1.0, -1.0, None], ids=["half turn", "half turn back", "mirrored"])
 def test_half_turns_go_the_same_way_around(turn, axis, seed):
-    """Both ways are as near: rounding must not choose."""
+    """Both directions are equally near: rounding must not choose."""
     ob, rig = rigged_tube()
     random_rolls(rig, seed)
     if turn is None:
@@ -291,7 +291,7 @@ def joined(ob, other) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("factor", [0.0, 1.0])
 def test_a_mesh_joined_to_it_stays_where_it_is(influences, weighted, factor):
-    """It has no influences of the modifier's; the mesh's own vertices move on."""
+    """The joined mesh has no influences in the modifier; the mesh's own vertices still move."""
     ob, _ = rigged_tube(bone_count=10, influences=influences)
     set_input(add(ob), "Factor", factor)
     moving = {}

@@ -68,7 +68,7 @@ def test_every_frame_is_cores(tube, operator):
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_plays_alone(tube, operator):
-    """Without the source, its armature and the extension's data."""
+    """The copy plays without the source, its armature and the extension's data."""
     frames = range(1, 9)
     wanted = core_positions(tube, frames)
     copy = play(operator)
@@ -236,7 +236,7 @@ def test_cancelling_leaves_nothing(tube, tmp_path, make):
 
 @pytest.mark.parametrize("make", [playback.to_shape_keys, playback.to_point_cache])
 def test_a_fault_leaves_no_scene_behind(tube, make):
-    """However long the fault itself is kept: its traceback holds on to what was running."""
+    """No scene is left behind while the exception is kept, although its traceback refers to the running frames."""
     before = moving_meshes.state()
     steps = make(bpy.context, tube)
     for _ in range(3):
@@ -270,11 +270,11 @@ def test_cache_of_an_unsaved_file():
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_what_cannot_be_played_is_refused(tube, operator):
-    refused(operator, "inside out", frame_start=5, frame_end=4)
+    refused(operator, "RANGE_REVERSED", frame_start=5, frame_end=4)
     refused(operator, "at least 1, not 0", frame_step=0)
     tube.modifiers.new("Finer", "SUBSURF").levels = 1
     tube.modifiers.move(1, 0)
-    refused(operator, '"Arm"', "changes the vertices", "frame 1")
+    refused(operator, '"Arm"', "changes the number of vertices", "frame 1")
     tube.modifiers.remove(tube.modifiers[0])
     tube.vertex_groups["Bone 1"].add([300], 0.1, "REPLACE")
     refused(operator, '"Arm"', "older than its mesh or weights")
@@ -387,7 +387,7 @@ def test_two_files_in_one_folder(tube, tmp_path):
 
 
 def again(**given) -> None:
-    """Bake once more: no object, mesh or file comes or goes."""
+    """Bake again: no object, mesh or file is added or removed."""
     folder = Path(bpy.data.filepath).parent
 
     def there():
@@ -401,7 +401,7 @@ def again(**given) -> None:
 
 @pytest.mark.parametrize("path", ["", "//", "//arm.pc2", "//arm", "//link.pc2"])
 def test_baked_again_after_a_change(tube, tmp_path, path):
-    """The copy is kept, with all that was done to it, and plays the new file."""
+    """The copy is kept with all edits, and plays the new file."""
     (tmp_path / "arm.pc2").touch()
     (tmp_path / "link.pc2").symlink_to(tmp_path / "arm.pc2")
     copy = play("crs_to_pc2", filepath=path)
@@ -516,13 +516,13 @@ def from_a_library(ob, copy, path) -> None:
 
 @pytest.mark.parametrize("played", [by_the_source, by_a_modifier_of_the_artists, from_a_library, in_edit_mode])
 def test_a_cache_that_is_played_otherwise_stays(tube, tmp_path, played):
-    """By what cannot be made to play a later one."""
+    """A player that cannot be changed to a later cache."""
     path = tmp_path / "arm.pc2"
     copy = play("crs_to_pc2", filepath=str(path))
     content = path.read_bytes()
     played(tube, copy, path)
     before = moving_meshes.state()
-    with pytest.raises(BadPath, match=r"what the object .* plays"):
+    with pytest.raises(BadPath, match=r"a cache that the object .* plays"):
         scenes.drain(playback.to_point_cache(bpy.context, tube, str(path)))
     assert moving_meshes.state() == before
     assert path.read_bytes() == content
@@ -546,7 +546,7 @@ def test_names_that_are_too_long_for_a_file(tube, tmp_path):
 
 
 def test_a_folder_that_moved_with_its_files(tube, tmp_path):
-    """The owner of a cache is told relative to it: what was baked on another machine may be baked anew."""
+    """The owner of a cache is stored relative to it: a cache from another machine may be baked again."""
     bpy.data.objects.remove(play("crs_to_pc2"))
     bpy.ops.wm.save_mainfile()
     moved = tmp_path / "moved"

@@ -8,6 +8,7 @@ import pytest
 
 from skinning_tools.blender.conversion_figures import REPORT_PROPERTY
 from tests.blender import command_runs, moving_meshes
+from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -57,7 +58,7 @@ def test_scene_range_and_defaults(shot, tmp_path, capsys):
 
 
 def test_a_file_saved_with_its_source_hidden(shot, tmp_path):
-    """As the button Result leaves it. What the view layer leaves out is another thing."""
+    """The scene as the button Result leaves it, with the source hidden but still in the view layer."""
     source = bpy.data.objects["Flag"]
     source.hide_set(True)
     assert run("convert", "--object", "Flag", "--iterations", 2, "--quiet", "--output", tmp_path / "out.blend") == 0
@@ -82,12 +83,12 @@ def test_overwrites_only_when_told(shot, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--object", "Fleg"], 1, 'no object "Fleg" in scene "Scene". Its meshes: Flag'),
-        (["--object", "Eye"], 1, '"Eye" is not a mesh'),
-        (["--object", "Flag", "--bones", "0"], 1, "Bone count must be at least 1"),
+        (["--object", "Fleg"], 1, 'NO_OBJECT "Fleg" in the scene "Scene". Its meshes: Flag'),
+        (["--object", "Eye"], 1, 'NOT_A_MESH "Eye"'),
+        (["--object", "Flag", "--bones", "0"], 1, "Bones must be at least 1, not 0"),
         (["--object", "Flag", "--bones", "1000"], 1, '"Flag"'),
-        (["--object", "Flag", "--frame-start", "9", "--frame-end", "3"], 1, "inside out"),
-        (["--object", "Flag", "--bones", "many"], 2, "many is no whole number"),
+        (["--object", "Flag", "--frame-start", "9", "--frame-end", "3"], 1, "RANGE_REVERSED"),
+        (["--object", "Flag", "--bones", "many"], 2, "many is not a whole number"),
         (["--object", "Flag", "--kind", "SOFT"], 2, "invalid choice"),
         ([], 2, "--object"),
     ],
@@ -96,7 +97,7 @@ def test_a_failure_is_told_and_saves_nothing(shot, tmp_path, capsys, arguments, 
     output = tmp_path / "out.blend"
     before = moving_meshes.state()
     assert run("convert", *arguments, "--output", output) == status
-    assert message in capsys.readouterr().err
+    assert_says(capsys.readouterr().err, message)
     assert not output.exists()
     assert moving_meshes.state() == before
 

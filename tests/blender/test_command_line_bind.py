@@ -8,6 +8,7 @@ import pytest
 
 from tests.blender import command_runs
 from tests.blender.binding_scenes import armature_of_segments, check_bound, cube, tube
+from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -74,14 +75,14 @@ def test_objects_to_bones(shot, capsys):
 def test_reasons_not_to_bind(shot, tmp_path, capsys):
     output = tmp_path / "out.blend"
     for arguments, part in (
-        (("--object", "Arm"), 'several armatures: "Other", "Rig"'),
-        (("--object", "Leg"), 'no object "Leg"'),
-        (("--object", "Rig"), 'object "Rig" is not a mesh'),
-        (("--object", "Arm", "--armature", "Nobody"), 'no armature "Nobody"'),
+        (("--object", "Arm"), 'SEVERAL_ARMATURES "Other", "Rig"'),
+        (("--object", "Leg"), 'NO_OBJECT "Leg"'),
+        (("--object", "Rig"), 'NOT_A_MESH "Rig"'),
+        (("--object", "Arm", "--armature", "Nobody"), 'NO_OBJECT "Nobody"'),
         (("--object", "Arm", "--armature", "Rig", "--influences", 0), "Influences must be at least 1"),
     ):
         assert run(*arguments, "--output", output) == 1
-        assert part in capsys.readouterr().err
+        assert_says(capsys.readouterr().err, part)
     assert run("--object", "Arm", "--whole-parts", "--output", output) == 2
     assert run("--object", "Arm", "--method", "MAGIC", "--output", output) == 2
     assert not output.exists()
@@ -99,3 +100,11 @@ def test_reasons_not_to_bind(shot, tmp_path, capsys):
 def test_options_that_would_be_passed_over(shot, tmp_path, capsys, given, idle):
     assert run("--object", "Arm", "--method", "rigid", *given, "--output", tmp_path / "out.blend") == 2
     assert f"leave out {idle}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--falloff-inside", "0.5"], ["--falloff-outside", "1"], ["--no-smoothing"]])
+def test_options_of_containment(shot, tmp_path, capsys, given):
+    output = ("--output", tmp_path / "out.blend")
+    assert run("--object", "Arm", "--replace", *given, *output) == 2
+    assert f"{given[0]} require --method CONTAINMENT" in capsys.readouterr().err
+    assert run("--object", "Arm", "--armature", "Rig", "--replace", "--method", "CONTAINMENT", *given, *output) == 0

@@ -9,6 +9,7 @@ import pytest
 from skinning_tools.blender.center_records import native_modifier
 from skinning_tools.features.centers.baking import FRESH, bake_record, bake_state
 from tests.blender import command_runs, moving_meshes
+from tests.blender.refusals import assert_says
 from tests.blender.skinned_meshes import rigged_tube
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -52,6 +53,18 @@ def test_quietly_over_the_file_that_was_opened(shot, capsys):
     assert bake_state(bpy.data.objects["Arm"]) == FRESH
 
 
+def test_several_meshes_are_one_body(shot, capsys):
+    ob = bpy.data.objects["Arm"]
+    other = ob.copy()
+    other.data, other.name = ob.data.copy(), "Sleeve"
+    ob.users_collection[0].objects.link(other)
+    bpy.ops.wm.save_mainfile()
+    assert run("--object", "Sl*", "--object", "Arm", "--overwrite", "--quiet") == 0
+    assert "Sleeve, Arm" in capsys.readouterr().out
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert [bake_state(bpy.data.objects[name]) for name in ("Arm", "Sleeve")] == [FRESH, FRESH]
+
+
 @pytest.mark.skipif(bpy.app.version < (5, 1, 0), reason="geometry nodes read bones from Blender 5.1 on")
 def test_adds_the_modifier(shot):
     assert run("--object", "Arm", "--overwrite", "--quiet", "--add-modifier") == 0
@@ -70,17 +83,17 @@ def test_explains_the_missing_modifier(shot, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--object", "Leg"], 1, 'no object "Leg"'),
-        (["--object", "Rig"], 1, '"Rig" is not a mesh'),
-        (["--object", "Arm", "--sigma", "0"], 1, "Sigma must be greater than zero"),
-        (["--object", "Arm", "--sigma", "small"], 2, "small is no number"),
+        (["--object", "Leg"], 1, 'NO_OBJECT "Leg"'),
+        (["--object", "Rig"], 1, 'NOT_A_MESH "Rig"'),
+        (["--object", "Arm", "--sigma", "0"], 1, "Sigma must be at least 0.0001, not 0"),
+        (["--object", "Arm", "--sigma", "small"], 2, "small is not a number"),
         ([], 2, "--object"),
     ],
 )
 def test_a_failure_is_told_and_saves_nothing(shot, tmp_path, capsys, arguments, status, message):
     before = moving_meshes.state()
     assert run(*arguments, "--output", tmp_path / "out.blend") == status
-    assert message in capsys.readouterr().err
+    assert_says(capsys.readouterr().err, message)
     assert not (tmp_path / "out.blend").exists()
     assert moving_meshes.state() == before
 

@@ -26,7 +26,7 @@ pytestmark = [
 
 ROOT = Path(skinning_tools.__file__).parents[1]
 PARENT, GROUP = "parent", "group"
-# What a run that no iteration ends is told. Those that end it leave no time for clean-up, or do.
+# Options of a run that its iterations would never end. The signals that end it leave no time for cleanup, or do.
 ENDLESS, SHORT = ("--bones", "6", "--iterations", "1000000"), ("--bones", "4", "--iterations", "2")
 CLEAN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if sys.platform != "win32" else ()
 ROUGH = (signal.SIGKILL, signal.SIGQUIT) if sys.platform != "win32" else ()
@@ -70,7 +70,7 @@ class Run:
         (os.killpg if whom == GROUP else os.kill)(self.process.pid, number)
 
     def end(self) -> int:
-        """Its exit code, once it has ended and nobody of its session is left."""
+        """The exit code, once the process and all others of its session have ended."""
         code = self.process.wait(PATIENCE)
         end = time.monotonic() + PATIENCE
         while self.members():
@@ -135,7 +135,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def started(folder):
-    """Function that starts a run; what is left of it at the end of the test is ended."""
+    """Function that starts a run; ends its remaining processes after the test."""
     runs = []
 
     def start(settings, **given) -> Run:
@@ -148,7 +148,7 @@ def started(folder):
 
 
 def goes_on(folder: Path) -> None:
-    """The same command, to its end: all is done."""
+    """Run the same command to its end: all shots are done."""
     arguments = ["convert-shots", str(folder / "in"), "--output", str(folder / "out"), "--object", "Flag", *SHORT]
     assert command_line.main([*arguments, "--jobs", "2", "--quiet"]) == 0
     names = {f"shot_0{number}.{suffix}" for number in (1, 2) for suffix in ("blend", "json")}
@@ -211,7 +211,7 @@ ctypes.CDLL = Library
 
 
 def test_children_that_the_kernel_does_not_end_notice_it_themselves(folder, started, monkeypatch):
-    """As on systems without Linux's way: the pipe alone."""
+    """Only the pipe tells the child that its parent has ended, as on systems other than Linux."""
     sites = folder / "sites"
     sites.mkdir()
     (sites / "sitecustomize.py").write_text(WITHOUT_PRCTL, encoding="utf-8")
@@ -222,7 +222,7 @@ def test_children_that_the_kernel_does_not_end_notice_it_themselves(folder, star
 
 
 def test_a_run_without_a_terminal_outlives_it(folder, started):
-    """nohup: what was told to ignore the end of its terminal goes on."""
+    """nohup: a run that ignores the end of its terminal continues."""
     run = started(SHORT, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     run.until(run.starts)
     run.send(signal.SIGHUP, GROUP)

@@ -57,7 +57,7 @@ def shot(tmp_path) -> bytes:
 
 
 def back(text: str, name: str) -> str:
-    """A name from a table in UTF-8, which has other bytes as numbers."""
+    """A file name from a table in UTF-8, with other bytes escaped as numbers."""
     if not any("\udc80" <= letter <= "\udcff" for letter in name):
         return text
     return re.sub(r"\\u(dc[89a-f][0-9a-f])", lambda found: chr(int(found[1], 16)), text)
@@ -80,7 +80,7 @@ def test_any_name(shot, tmp_path, streams, name):
     lines = said.getvalue().decode("cp1252").split("\n")
     assert lines[-2].startswith("Saved to ")
     assert "\x1b" not in said.getvalue().decode("cp1252")
-    # What is not there is told as well.
+    # A missing file is named as well.
     missing = folder / f"{name}_missing.blend"
     assert (
         command_line.main([*given[:-6], "--input", str(missing), "--output", str(output), "--report", str(report)]) == 1
@@ -126,7 +126,7 @@ def test_any_terminal(shot, tmp_path, streams, encoding):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
 def test_lists_have_names_as_the_system_has_them(shot, tmp_path):
-    """As ls writes them, and as Windows' editors save them."""
+    """Lists of names as ls prints them, and as editors on Windows save them."""
     names = [
         name for name in NAMES if "\n" not in name and "\r" not in name and name == name.strip() and name[0] != "#"
     ]
@@ -164,7 +164,7 @@ module_only = pytest.mark.skipif(bool(bpy.app.binary_path), reason="started as B
 @module_only
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii:strict", "utf-8"])
 def test_a_pipe_of_another_encoding(tmp_path, encoding):
-    """The processes as they are started, their children among them."""
+    """Real processes and their children, started as users start them."""
     (path,) = shots.make_shots(tmp_path / "日本", 1)
     path = path.rename(path.with_name("映画.blend"))
     given = ["convert-shots", path.parent, "--output", tmp_path / "出力", *SETTINGS, "--report", tmp_path / "報告.json"]
@@ -189,7 +189,7 @@ def test_a_pipe_of_another_encoding(tmp_path, encoding):
     ],
 )
 def test_output_that_nobody_reads(tmp_path, command, closing):
-    """The work is done all the same, and the exit code says so."""
+    """The work is done anyway, and the exit code says so."""
     if closing == "> /dev/full" and not Path("/dev/full").exists():
         pytest.skip("this system has no such device")
     (path,) = shots.make_shots(tmp_path / "in", 1)

@@ -25,6 +25,7 @@ COMMANDS = {
     "add-helper-bones": ("--object", "Limb", "--target", "Target", "--bones", "1"),
     "build-eigenskin": ("--object", "Limb", "--examples-from", "Target"),
     "compress-weights": ("--object", "Limb"),
+    "add-bone-links": ("--object", "Rig", "--joints", "lower"),
     "fit-weights-to-pose": ("--object", "Limb", "--target", "Target", "--frame", "1", "--frame", "7"),
 }
 
@@ -104,7 +105,15 @@ def test_a_driver_that_fails_at_a_later_frame_is_a_failure(command, hidden, shot
     bpy.context.view_layer.update()
     assert curve.driver.is_valid
     assert command_runs.run(command, *COMMANDS[command], "--output", tmp_path / "out.blend") == 1
-    assert 'the driver of location[0] (0 / (frame - 7)) of object "Root" is in error' in capsys.readouterr().err
+    assert 'the driver of location[0] (0 / (frame - 7)) of object "Root" is invalid' in capsys.readouterr().err
+
+
+def test_a_bulge_bone_needs_the_pose_where_its_joint_is_straight_at_rest(shot, tmp_path, capsys):
+    given = ("add-bulge-bone", "--object", "Rig", "--bone", "upper", "--output", tmp_path / "out.blend")
+    assert command_runs.run(*given) == 1
+    assert TOLD in capsys.readouterr().err
+    assert command_runs.run(*given, "--allow-incomplete", "scripts") == 0
+    assert TOLD in capsys.readouterr().out
 
 
 def test_an_unknown_kind_is_an_error_of_usage(shot, tmp_path, capsys):
@@ -153,7 +162,7 @@ def scripts_off():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_advice_can_be_followed(command, shot, tmp_path, capsys, scripts_off):
-    """What the failure of a trusted file asks for makes it no failure."""
+    """The option that the message of a trusted file suggests removes the failure."""
     given = [command, *COMMANDS[command], "--input", str(shot), "--output", str(tmp_path / "out.blend")]
     assert command_line.main(given) == 1
     assert omission_scenes.ADVICE in capsys.readouterr().err
@@ -165,7 +174,7 @@ def test_the_advice_can_be_followed(command, shot, tmp_path, capsys, scripts_off
 def test_scripts_run_where_the_command_opens_the_file(command, shot, tmp_path, capsys):
     given = [command, *COMMANDS[command], "--output", str(tmp_path / "out.blend"), "--run-scripts"]
     assert command_line.main(given) == 2
-    assert "--run-scripts goes with --input" in capsys.readouterr().err
+    assert "--run-scripts requires --input" in capsys.readouterr().err
 
 
 def test_scripts_of_shots_run(shot, tmp_path, capfd, monkeypatch):

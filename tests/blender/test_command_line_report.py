@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""--report: what it says, also of failures, and that neither it nor the result is ever there in part."""
+"""--report: its content, also after failures, and that neither report nor result is ever incomplete."""
 
 import errno
 import hashlib
@@ -20,6 +20,7 @@ from skinning_tools.features import FEATURES
 from skinning_tools.ui.command_line import report as reports
 from skinning_tools.ui.command_line import running
 from tests.blender import moving_meshes, scenes
+from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -77,9 +78,9 @@ def test_says_which_files_the_input_refers_to(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("convert", "--object", "Fleg", "--output", "out.blend"), 1, 'no object "Fleg"'),
+        (("convert", "--object", "Fleg", "--output", "out.blend"), 1, 'NO_OBJECT "Fleg"'),
         (("convert", "--object", "Flag", "--output", "out.glb"), 2, ".blend file"),
-        (("convert", "--object", "Flag", "--bones", "many", "--output", "out.blend"), 2, "many is no whole number"),
+        (("convert", "--object", "Flag", "--bones", "many", "--output", "out.blend"), 2, "many is not a whole number"),
         (("convert", "--objects", "Flag", "--output", "out.blend"), 2, "--object"),
         (("convert", "--input", "none.blend", "--object", "Flag", "--output", "out.blend"), 1, "no file"),
     ],
@@ -89,8 +90,8 @@ def test_failures_are_reported(shot, tmp_path, monkeypatch, capsys, arguments, c
     assert run(*arguments, "--report", "report.json") == code
     said = read(tmp_path / "report.json")
     assert (said["command"], said["status"], said["exit_code"]) == ("convert", "failed", code)
-    assert message in said["message"]
-    assert message in capsys.readouterr().err
+    assert_says(said["message"], message)
+    assert_says(capsys.readouterr().err, message)
     assert (said["output"], said["figures"]) == (None, {})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "shot.blend"]
 
@@ -132,7 +133,7 @@ def test_an_older_report_does_not_speak_for_this_run(shot, tmp_path, monkeypatch
 
 
 def test_a_disk_that_is_full_for_the_report(shot, tmp_path, monkeypatch, capsys):
-    """The result is saved first; the exit code tells the rest."""
+    """The result is saved first; the exit code says that the report is missing."""
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -174,7 +175,7 @@ def test_a_disk_that_is_full_for_the_result(shot, tmp_path):
 
 
 def read_only(monkeypatch) -> None:
-    """No file can be made."""
+    """No file can be created in the folder."""
 
     def refuse(path, mode="r", *_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -183,7 +184,7 @@ def read_only(monkeypatch) -> None:
 
 
 def test_a_folder_that_is_read_only_for_the_report(shot, tmp_path, monkeypatch, capsys):
-    """Said before the work, of which nothing is done."""
+    """The error is reported before the work, and nothing is done."""
 
     read_only(monkeypatch)
     before = moving_meshes.state()

@@ -20,6 +20,7 @@ from skinning_tools.features.shots.shots import Shot, find_shots, numbered
 from skinning_tools.ui.command_line.common import UsageError
 from skinning_tools.ui.command_line.report import Report, json_bytes, settings_of
 from skinning_tools.ui.command_line.report_reading import read_report
+from tests.blender.refusals import assert_says
 from tests.farm import shots
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -84,12 +85,12 @@ def test_one_bad_file_does_not_stop_the_rest(tmp_path, capfd):
         assert (tmp_path / "out" / f"{name}.blend").exists() == (status == "done")
         assert (tmp_path / "out" / f"{name}.log").exists() == (status == "failed")
     third = read_report(tmp_path / "out" / "shot_03.json")
-    assert 'There is no object "Flag" in scene "Scene". Its meshes: Banner' in third["message"]
+    assert_says(third["message"], 'NO_OBJECT "Flag" in the scene "Scene". Its meshes: Banner')
     said = read_report(report)
     assert (said["exit_code"], said["figures"]["converted"], said["figures"]["failed"]) == (1, 2, 2)
     assert said["figures"]["shots"]["shot_01"]["e_rms"] > 0
 
-    # Again, where a pattern finds the object of the third, too: what is done with other settings is done anew.
+    # Again, where a pattern finds the object of the third, too: a shot done with other settings is converted again.
     times = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
     assert run(*given, "--on-failure", "report") == 0
     assert re.search("^Skipped +2, finished before$", capfd.readouterr().out, re.MULTILINE)
@@ -180,7 +181,7 @@ def told(*arguments) -> dict:
 
 @pytest.mark.parametrize("without", [LATER, LATER[:1], LATER[1:]])
 def test_what_an_earlier_version_has_finished(finished, without):
-    """It counts where the same is asked for: with whatever Blender leaves out, and of results themselves."""
+    """A shot that an earlier version finished counts only with the options that do the same as that version."""
     report = read_report(finished.report)
     report["settings"] = before(report["settings"], *without)
     like_before = {"allow_incomplete": "--allow-incomplete=all", "on_result": "--on-result=CONVERT"}
@@ -289,7 +290,7 @@ def test_nothing_is_started_where_all_is_finished(finished, monkeypatch, capfd):
 
 
 def test_what_a_killed_run_has_left_of_a_finished_shot_goes(finished, capfd):
-    """Its log, where the extension wrote it."""
+    """The log of a skipped shot is removed if the extension wrote it."""
     log = finished.log
     for content, stays in (
         (b"# skinning_tools.log: what Blender said of shot_01\nInfo\n", False),
@@ -459,7 +460,7 @@ def test_list_prints_only_those_that_are_asked_for(tmp_path, capsys, only, code,
     "settings", ["--report a.json", "--input a.blend", "--output a.blend", "--curve a.png", "--help"]
 )
 def test_settings_that_say_how_a_shot_is_run(tmp_path, capsys, settings):
-    """They would be passed over, or be the same file for all shots."""
+    """Such options would be ignored, or name the same file for all shots."""
     shots.make_shots(tmp_path / "in", 2)
     given = ("convert-shots", tmp_path / "in", "--output", tmp_path / "out", "--object", "Flag", "--settings", settings)
     assert run(*given) == 2
@@ -485,7 +486,7 @@ def test_a_blender_that_cannot_be_started_costs_its_shot(tmp_path, monkeypatch, 
     for name, words in (("shot_01", "cannot be started"), ("shot_02", "folder"), ("shot_03", "folder")):
         assert words in rows[name]["message"]
         assert read_report(tmp_path / "out" / f"{name}.json")["message"] == rows[name]["message"]
-    assert "fault of its own" not in capfd.readouterr().err
+    assert "bug in Skinning Tools" not in capfd.readouterr().err
 
 
 def foreign(place: Path, kind: str) -> None:
@@ -502,7 +503,7 @@ def foreign(place: Path, kind: str) -> None:
 @pytest.mark.parametrize("also", ["", ".blend", ".log"])
 @pytest.mark.parametrize("kind", ["object", "list", "text", "table", "folder", "link"])
 def test_a_report_whose_place_is_taken(tmp_path, capfd, kind, also):
-    """It stays; the shot fails, and that it has no report is said once, as part of why it failed."""
+    """The foreign file stays; the shot fails, and its message says once that it has no report."""
     shots.make_shots(tmp_path / "in", 1)
     folder = tmp_path / "out"
     folder.mkdir()

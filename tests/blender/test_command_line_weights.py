@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tools on weights on the command line: what they print, what they leave, and their exit statuses."""
 
+import json
 import re
 
 import bpy
 import numpy as np
 import pytest
 
+from skinning_tools import command_line
 from tests.blender import binding_scenes, command_runs, skinned_meshes
+from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -95,17 +98,47 @@ def test_quiet_and_overwrite(shot, capsys):
     assert bpy.data.objects["Arm"].hide_render
 
 
+def test_unweighted_vertices_are_counted_and_nothing_is_saved(shot, tmp_path, capsys):
+    for group in bpy.data.objects["Arm"].vertex_groups:
+        group.remove([5, 9])
+    bpy.ops.wm.save_mainfile()
+    shot.with_name("shot.blend1").unlink(missing_ok=True)
+    before, report = shot.read_bytes(), tmp_path / "report.json"
+    for name in ("Arm", "Rig"):
+        assert command_line.main(["find-unweighted", "--object", name, "--report", str(report)]) == 0
+        assert re.search(r"^Vertices without weights +18\nOf Arm +18$", capsys.readouterr().out, re.MULTILINE)
+        told = json.loads(report.read_text())
+        found = {"count": 18, "indices": [5, 9, *range(640, 656)]}
+        assert told["figures"] == {"vertices_without_weights": 18, "meshes": {"Arm": found}}
+        assert (told["input"]["path"], told["output"]) == (str(shot), None)
+    assert shot.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "shot.blend"]
+
+
+def test_unweighted_vertices_need_a_skinned_mesh(shot, capsys):
+    bpy.ops.object.light_add()
+    bpy.ops.mesh.primitive_cube_add()
+    bpy.ops.object.armature_add()
+    bpy.ops.wm.save_mainfile()
+    for name, part in (
+        ("Point", "NOT_A_MESH"), ("Cube", 'NOT_SKINNED "Cube"'), ("Armature", 'NO_DEFORMED_MESH "Armature"'),
+        ("Leg", 'NO_OBJECT "Leg"'),
+    ):  # fmt: skip
+        assert run("find-unweighted", "--object", name) == 1
+        assert_says(capsys.readouterr().err, part)
+
+
 def test_reasons_and_mistakes(shot, tmp_path, capsys):
     output = tmp_path / "out.blend"
     for status, command, given, part in (
-        (1, "remove-rogue-weights", ("--object", "Leg"), 'no object "Leg"'),
+        (1, "remove-rogue-weights", ("--object", "Leg"), 'NO_OBJECT "Leg"'),
         (1, "smooth-weights", ("--object", "Arm", "--strength", 2), "strength"),
         (1, "smooth-weights", ("--object", "Arm", "--vertex-group", "x"), '"x"'),
         (2, "smooth-weights", ("--object", "Arm", "--invert"), "--vertex-group"),
         (2, "compress-weights", ("--object", "Arm", "--bits", 12), "--bits"),
-        (1, "compress-weights", ("--object", "Arm", "--frame-start", 9, "--frame-end", 2), "inside out"),
+        (1, "compress-weights", ("--object", "Arm", "--frame-start", 9, "--frame-end", 2), "RANGE_REVERSED"),
         (1, "partition-rigid", ("--object", "Arm", "--tolerance", 0.7), "tolerance"),
     ):
         assert run(command, *given, "--output", output) == status
-        assert part in capsys.readouterr().err
+        assert_says(capsys.readouterr().err, part)
     assert not output.exists()

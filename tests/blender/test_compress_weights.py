@@ -7,7 +7,7 @@ import pytest
 
 from skinning_tools.blender.vertex_groups import put_weights
 from skinning_tools.features.weights.compression import compression_figures
-from tests.blender import binding_scenes, scenes, skinned_meshes
+from tests.blender import binding_scenes, refusals, scenes, skinned_meshes
 from tests.blender.snapshots import refused, snapshot
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -179,13 +179,13 @@ def test_figures_go_with_the_weights_that_they_are_of(tube):
 def test_reasons_to_refuse(tube):
     ob, _ = tube
     compress = bpy.ops.skinning.compress_weights
-    refused(ob, compress, "influence limit", max_influences=0)
+    refused(ob, compress, "Influences must be at least 1, not 0", max_influences=0)
     refused(ob, compress, "threshold", threshold=1.0)
-    refused(ob, compress, "inside out", frame_start=5, frame_end=2)
-    refused(ob, compress, "frame step", frame_step=0)
+    refused(ob, compress, "RANGE_REVERSED", frame_start=5, frame_end=2)
+    refused(ob, compress, "Frame Step must be at least 1, not 0", frame_step=0)
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(RuntimeError, match="Edit Mode"):
+    with refusals.raises_unmet("MODE Edit Mode"):
         compress()
     bpy.ops.object.mode_set(mode="OBJECT")
     ob.modifiers["Armature"].object = None
-    refused(ob, compress, "No armature deforms")
+    refused(ob, compress, "NOT_SKINNED")

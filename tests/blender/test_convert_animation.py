@@ -13,11 +13,10 @@ import pytest
 from skinning_tools.blender import background, dependencies, error_display
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
-from skinning_tools.core.errors import BadScene
 from skinning_tools.features.convert import conversion, rig_writer
 from skinning_tools.features.convert.chosen_sources import reason_not_to_convert
 from skinning_tools.features.convert.settings import ConvertSettings
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -161,7 +160,7 @@ def test_fault_of_the_extension_is_said_and_leaves_nothing(scene, monkeypatch, c
     moving_meshes.waving_grid()
     before = moving_meshes.state()
     monkeypatch.setattr(rig_writer, name, fails)
-    with caplog.at_level(logging.ERROR), pytest.raises(RuntimeError, match=r"fault of its own .ValueError: the fault."):
+    with caplog.at_level(logging.ERROR), pytest.raises(RuntimeError, match=r"bug in .* .ValueError: the fault."):
         convert()
     assert "Traceback" in caplog.text
     assert moving_meshes.state() == before
@@ -173,7 +172,7 @@ def test_deleted_source_is_said(scene):
     assert any(text.startswith("Solving") for _, text in steps)
     bpy.data.objects.remove(source)
     before = scenes.data_blocks()["objects"]
-    with pytest.raises(BadScene, match='"Flag" was deleted'):
+    with refusals.raises_unmet('REMOVED "Flag"'):
         background.drain(steps)
     assert scenes.data_blocks()["objects"] == before
 
@@ -200,7 +199,7 @@ def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
 
 def test_broken_scipy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.linalg", None)
-    with pytest.raises(dependencies.MissingDependency, match="scipy is there but cannot be loaded"):
+    with pytest.raises(dependencies.MissingDependency, match="scipy is installed but cannot be loaded"):
         dependencies.require_dependencies()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The script that makes the pictures of joints and partial solves, shortened; what it says is in the documentation."""
+"""The script that makes the pictures of joints and partial solves, shortened; the documentation quotes its output."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.blender.demo_runs import make_pictures
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What the script prints, and the folder with its pictures."""
+    """The output of the script, and the folder with its pictures."""
     pytest.importorskip("matplotlib")
     folder = tmp_path_factory.mktemp("pictures")
     return make_pictures("creature_pictures.py", folder, percent=15), folder

@@ -54,7 +54,7 @@ def real(shot) -> dict:
 
 
 def places(value: object, path: tuple = ()) -> Iterator[tuple]:
-    """Of every value in a document, the keys that lead to it."""
+    """The path of keys to every value in a document."""
     yield path
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
@@ -99,7 +99,7 @@ def test_the_report_as_it_is_written_is_read(shot, real):
 
 
 def test_no_value_that_is_wrong_stops_a_table(shot, real, tmp_path):
-    """Every key of a real report with every wrong value: refused in words, or as good as any report."""
+    """Every key of a real report with every wrong value is refused with a message, or the report still works."""
     path = tmp_path / "shot.json"
     refused = 0
     for place, wrong, document in variants(real):
@@ -255,7 +255,7 @@ def test_gathering_without_names_tells_what_it_leaves_out(folder, tmp_path, capf
 
 
 def test_converting_costs_each_its_own_shot(folder, tmp_path, shot, monkeypatch, capfd):
-    """In the place of Blender, a program that leaves the report of a shot that is done."""
+    """A program in place of Blender that writes the report of a finished shot."""
     done = "import shutil, sys; a = sys.argv; shutil.copy(a[1], a[a.index('--report') + 1])"
     monkeypatch.setattr(
         blender_child, "blender_command", lambda given: [sys.executable, "-S", "-c", done, str(shot.report), *given]
@@ -273,4 +273,4 @@ def test_converting_costs_each_its_own_shot(folder, tmp_path, shot, monkeypatch,
         else:
             assert read_report(folder / f"{name}.json")["status"] == "done"
     assert (folder / "full_folder.json" / "a.txt").exists()
-    assert "fault of its own" not in capfd.readouterr().err
+    assert "bug in Skinning Tools" not in capfd.readouterr().err

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Data-blocks that go away are gone, in every version of Blender."""
+"""Removed data-blocks are gone, in every version of Blender."""
 
 import bpy
 

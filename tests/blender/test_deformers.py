@@ -77,7 +77,7 @@ def influences(random, count=300):
 
 
 def differences(rig, method, bones, weights, rest):
-    """(N,) between Blender's positions and the core's."""
+    """(N,) the distances between Blender's positions and the core's."""
     object = skinned_mesh(rig, rest, bones, weights, method == "DQS")
     shown = scenes.evaluated_positions(object)
     convex = convex_influences(bones, weights, len(rest), BONES)
@@ -151,7 +151,7 @@ def test_the_two_methods_differ_here():
 
 
 def test_matrices_are_those_of_blender():
-    """The identity at rest: nothing else enters the comparison."""
+    """The transforms are the identity at rest."""
     rig = armature()
     np.testing.assert_allclose(matrices(rig), np.tile(np.eye(3, 4), (BONES, 1, 1)), atol=1e-6)
     assert Matrix(np.vstack([matrices(rig)[0], [0, 0, 0, 1]])).determinant() == pytest.approx(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The README's first command, shortened: what it leaves works without the extension."""
+"""The README's first command, shortened: its result works without the extension."""
 
 import json
 import struct

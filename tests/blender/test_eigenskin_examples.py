@@ -147,7 +147,7 @@ def test_the_artists_shape_keys_are_left_out(posed, driven, capfd):
     add()
     near(ob, read(ob).shapes[0], wanted)
     text = capfd.readouterr().out
-    assert 'read without the shape keys "Key 1", which stay on top' in text
+    assert 'read without the shape keys "Key 1", which add to the corrections' in text
     assert "Key 2" not in text
     assert smile.value == pytest.approx(0.5)
     assert np.array_equal(scenes.evaluated_positions(ob), shown)

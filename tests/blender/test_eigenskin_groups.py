@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The vertex groups of an EigenSkin's supports: painted and renamed ones are known and kept."""
 
+import hashlib
+
 import bpy
 import numpy as np
 import pytest
 
 from skinning_tools.features.eigenskin.examples import read_rig
-from skinning_tools.features.eigenskin.record import eigenskin_record, painted_masks
+from skinning_tools.features.eigenskin.record import eigenskin_record, painted_masks, store_record
 from skinning_tools.features.eigenskin.writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender.eigenskin_models import UPPER, any_model, weights_of
@@ -22,7 +24,7 @@ def rigged():
 
 
 def test_groups_are_never_named_as_bones_are(rigged):
-    """They would move the mesh."""
+    """Vertex groups with the names of bones would move the mesh."""
     ob, rig, _ = rigged
     rig.data.bones["root"].name = "lower support"
     rig.data.bones["lower support"].use_deform = True
@@ -56,7 +58,7 @@ def test_painted_groups(rigged):
     assert np.array_equal(painted_masks(ob)["lower"], expected)
     written = write_eigenskin(ob, rig, joints, any_model(joints))
     assert written.painted_groups == ("lower support",)
-    # Deleted, it is made anew.
+    # After deletion, it is made again.
     ob.vertex_groups.remove(ob.vertex_groups["lower support"])
     assert painted_masks(ob) == {}
     assert write_eigenskin(ob, rig, joints, any_model(joints, seed=3)).painted_groups == ()
@@ -86,6 +88,23 @@ def test_renamed_groups(rigged):
     ob.vertex_groups["upper support"].name = "Hip"
     remove_eigenskin(ob)
     assert ob.vertex_groups.keys() == ["trunk", "upper", "lower"]
+
+
+def test_groups_that_an_earlier_version_wrote_are_not_taken_for_painted_ones(rigged):
+    """It noted checksums of another kind."""
+    ob, rig, joints = rigged
+    write_eigenskin(ob, rig, joints, any_model(joints))
+    record = eigenskin_record(ob)
+    for support in record.supports:
+        mask = weights_of(ob, support.group).astype(np.float32)
+        support.fingerprint = hashlib.sha1(mask, usedforsecurity=False).hexdigest()
+    store_record(ob.data, record)
+    assert painted_masks(ob) == {}
+    ob.vertex_groups["lower support"].name = "Elbow"
+    assert painted_masks(ob) == {}
+    ob.vertex_groups["Elbow"].add([3, 4], 0.25, "REPLACE")
+    ob.vertex_groups["Elbow"].name = "lower support"
+    assert list(painted_masks(ob)) == ["lower"]
 
 
 def test_a_bones_group_is_not_taken_for_a_renamed_one(rigged):

@@ -153,7 +153,7 @@ def test_bones_have_changed(change, advice):
 
 @pytest.mark.parametrize("posed_before", [False, True])
 def test_a_bone_with_weights_of_its_own_since(posed_before):
-    """What was not there, or did not deform, when the examples were added: as if it had weights then."""
+    """Bones that did not exist, or did not deform, when the examples were added, count like bones with weights."""
     ob, rig = limb()
     add_bone(rig, "foot", "lower")
     add_bone(rig, "toes", "foot")

@@ -87,7 +87,7 @@ def test_back_and_forth(left):
     assert len(back.names) == 6
     order = [back.names.index(name) for name in names_of(rig)]
     assert order == list(range(6))
-    # The left ones are made anew, after the right ones.
+    # The left ones are made again, after the right ones.
     assert np.abs(back.shapes[:3] - forth.shapes[3:]).max() == 0
     assert np.abs(back.shapes[3:] - forth.shapes[:3]).max() < 1e-6 * diagonal(ob)
     rotations = np.einsum("eji,eji->ej", back.rotations[3:], forth.rotations[:3])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Taking an EigenSkin away, muting it, and building it again: no trace, and what refers to its keys still does."""
+"""Removing, muting and rebuilding an EigenSkin: nothing is left, and references to its keys stay valid."""
 
 import bpy
 import numpy as np

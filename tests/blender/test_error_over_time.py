@@ -11,9 +11,10 @@ from skinning_tools.blender.conversions import result_of
 from skinning_tools.blender.error_display import Scale, error_colors, read_errors, shown_scale
 from skinning_tools.blender.lengths import length_text
 from skinning_tools.core.animation import ErrorMeter, unit_scale
-from skinning_tools.core.curve_picture import FRAMES_SIZE, frames_picture
+from skinning_tools.core.curve_picture import FRAMES_SIZE, frames_picture, sweeps_picture
 from skinning_tools.features.convert import worst_mark
 from skinning_tools.features.convert.error_legend import scale_in_view
+from skinning_tools.features.convert.figures import figures_of_record
 from skinning_tools.features.convert.result import frame_errors, worst_frame
 from tests.blender import moving_meshes, scenes, several_scenes
 
@@ -45,6 +46,31 @@ def test_each_frames_error_is_kept(scene):
     np.testing.assert_allclose(e_rms, meter.frame_e_rms, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(largest, meter.frame_max_error, rtol=1e-3, atol=1e-3)
     assert np.ptp(largest) > 0.1
+
+
+def test_the_error_after_each_sweep_is_kept_and_reported(scene):
+    moving_meshes.waving_grid()
+    convert(iterations=5)
+    figures = result_of(bpy.data.objects["Flag_skinned"]).figures
+    history = list(figures["history"])
+    assert len(history) >= 5
+    # Reduced coordinates, of the bones alone: nearly the error that was measured, and falling.
+    assert history[0] > history[-1] == pytest.approx(figures["e_rms"], rel=0.05)
+    (told,) = [figure for figure in figures_of_record(figures) if figure.key == "e_rms_after_each_sweep"]
+    assert told.value == history
+    assert told.text.split(", ")[0] == f"{history[0]:.4g}"
+    # Earlier versions did not keep it.
+    assert "e_rms_after_each_sweep" not in [figure.key for figure in figures_of_record(figures | {"history": []})]
+
+
+def test_the_picture_of_the_sweeps_falls_with_the_error():
+    curve = rows_of(sweeps_picture([8.0, 4.0, 2.0, 1.0, 1.0]), BLUE)
+    columns = sorted(curve)
+    # Downward is less; half the error is the same step everywhere.
+    steps = [curve[columns[round(share * (len(columns) - 1))]] for share in (0.02, 0.25, 0.5, 0.75, 0.98)]
+    assert np.diff(steps)[1:3] == pytest.approx(np.diff(steps)[1], rel=0.1)
+    assert steps[4] - steps[3] < 0.2 * (steps[3] - steps[2])
+    assert sweeps_picture([3.0]).shape == sweeps_picture([0.0, 0.0]).shape == (FRAMES_SIZE[1], FRAMES_SIZE[0], 3)
 
 
 @pytest.mark.parametrize("earlier", [False, True])
@@ -139,7 +165,7 @@ def test_the_scale_says_what_is_red(scene):
         assert scale_in_view(context()) == expected
     assert scale_in_view(context(overlays=False)) is None
     assert scale_in_view(context(color_type="MATERIAL")) is None
-    # Whoever changes our notes costs nobody else anything.
+    # A changed note on one object does not affect others.
     skinned.data["skinning_error_red"], skinned.data["skinning_active_color"] = "text", 2.5
     assert scale_in_view(context()) is None
     bpy.ops.skinning.show_error()
@@ -362,7 +388,7 @@ def test_a_hidden_mesh_is_told_and_marked_once_it_is_shown(scene, capfd, how, ac
     assert bpy.ops.skinning.show_worst_frame() == {"FINISHED"}
     said = capfd.readouterr().out
     assert "is farthest off" in said
-    assert ("Flag_skinned is hidden: the vertex is marked once it is shown" in said) == (how != "shown")
+    assert ("Flag_skinned is hidden: the mark appears once you show it" in said) == (how != "shown")
     assert (worst_mark.marked(bpy.context) is None) == (how != "shown")
     hide(False)
     assert worst_mark.marked(bpy.context)[0] == skinned

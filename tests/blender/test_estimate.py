@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a conversion is said to take before it starts, and how its progress moves."""
+"""The estimate of a conversion's time, memory and size, and its progress."""
 
 from itertools import pairwise
 from types import SimpleNamespace
@@ -26,25 +26,24 @@ def scene():
     forget_pace()
 
 
-def seconds(frames=100, vertices=10_000, played=None, **given):
-    work = Work(frames, vertices, Settings(**given), frames if played is None else played)
-    return sum(stage_seconds(work).values())
+def seconds(frames=100, vertices=10_000, simulated=0, **given):
+    return sum(stage_seconds(Work(frames, vertices, Settings(**given), simulated)).values())
 
 
 def test_more_work_takes_longer(scene):
     base = seconds()
     assert base > 0
     larger = [
-        seconds(frames=200), seconds(vertices=20_000), seconds(played=500), seconds(bone_count=40),
+        seconds(frames=200), seconds(vertices=20_000), seconds(simulated=50_000), seconds(bone_count=40),
         seconds(iterations=30), seconds(target_error=1.0), seconds(residual_shapes=5), seconds(smoothness=0.5),
     ]  # fmt: skip
     assert all(each > base for each in larger)
-    reduced = stage_seconds(Work(100, 10_000, Settings(), 100, key_tolerance=1.0))
+    reduced = stage_seconds(Work(100, 10_000, Settings(), key_tolerance=1.0))
     assert list(reduced) == ["read", "solve", "write", "reduce", "measure"]
 
 
 def test_the_session_learns_how_fast_the_machine_is(scene):
-    work = Work(100, 10_000, Settings(), 100)
+    work = Work(100, 10_000, Settings())
     expected = stage_seconds(work)
     for _ in range(12):
         learn_pace(stage_seconds(work), {**expected, "solve": 3 * expected["solve"]})
@@ -56,12 +55,11 @@ def test_the_session_learns_how_fast_the_machine_is(scene):
 def test_what_there_is_to_do(scene):
     flag = moving_meshes.waving_grid()
     work = work_of(bpy.context, [flag], ConvertSettings(frame_start=1, frame_end=20, frame_step=2))
-    # Shape keys are read at once.
-    assert (work.frame_count, work.vertex_count, work.played, work.simulated) == (10, 63, 0, 0)
+    assert (work.frame_count, work.vertex_count, work.simulated) == (10, 63, 0)
     subdivided = flag.modifiers.new("Subdivision", "SUBSURF")
     bpy.context.view_layer.update()
     work = work_of(bpy.context, [flag], ConvertSettings())
-    assert work.played == work.frame_count == 8
+    assert work.frame_count == 8
     assert work.vertex_count == len(scenes.evaluated_positions(flag)) > 63
     subdivided.show_viewport = False
     bar = moving_meshes.twisting_bar()
@@ -73,9 +71,9 @@ def test_a_simulation_is_played_from_its_start(scene):
     cloth = scenes.grid()
     scenes.cloth(cloth)
     work = work_of(bpy.context, [cloth], ConvertSettings(frame_start=101, frame_end=110))
-    assert (work.frame_count, work.played) == (10, 110)
+    assert work.frame_count == 10
     assert work.simulated == 110 * len(cloth.data.vertices)
-    without = Work(work.frame_count, work.vertex_count, work.settings, work.played)
+    without = Work(work.frame_count, work.vertex_count, work.settings)
     assert stage_seconds(work)["read"] > stage_seconds(without)["read"]
 
 
@@ -106,7 +104,7 @@ def test_estimating_evaluates_nothing(scene):
 
 
 def test_memory_that_is_not_there(scene, monkeypatch):
-    work = Work(100, 10_000, Settings(), 100)
+    work = Work(100, 10_000, Settings())
     monkeypatch.setattr("skinning_tools.core.memory.available_memory", lambda: 1_000_000)
     monkeypatch.setattr(estimate, "_free", (-1e9, None))
     assert not estimate.estimate(work).fits
@@ -123,7 +121,7 @@ def test_durations_in_words(value, text):
 
 
 def shown(steps, foretold):
-    """What ``spread`` makes of (seconds that passed, stage, fraction)."""
+    """The progress that ``spread`` reports for (seconds passed, stage, fraction)."""
     now = [0.0]
 
     def stages():
@@ -156,7 +154,7 @@ def test_progress_does_not_move_while_its_stage_does_not():
 
 
 def test_progress_moves_wherever_its_stage_does():
-    """Also where it is farther than it should be, as the last stage takes longer than foretold."""
+    """Progress does not go back if the last stage takes longer than estimated."""
     steps = [(0.0, "solve", 0.0), (9.0, "solve", 1.0)] + [(9 + 5 * i, "measure", 0.01 * i) for i in range(20)]
     fractions = shown(steps, {"solve": 9.0, "measure": 0.1})
     assert all(later > earlier for earlier, later in pairwise(fractions))

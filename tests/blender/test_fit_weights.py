@@ -253,12 +253,12 @@ def test_vertices_without_weights(capfd):
     chosen = np.concatenate([[300], last])
     place(copy, chosen, positions(copy.data)[chosen] + 0.2)
     fit(keep_copies=True)
-    assert "16 vertices without weights left alone" in capfd.readouterr().out
+    assert "16 vertices without weights unchanged" in capfd.readouterr().out
     assert not read_bone_weights(ob, rig).bound[last].any()
     for vertex in copy.data.vertices:
         vertex.select = vertex.index in last
     refused(
-        "fit_weights_to_pose", "No bone moves 16 vertices", "Choose other bones than Own Bones", vertices="SELECTED"
+        "fit_weights_to_pose", "No bone moves the 16 vertices", "Choose other bones than Own Bones", vertices="SELECTED"
     )
     fit(candidates="ALL")
     assert read_bone_weights(ob, rig).bound[last].all()
@@ -271,8 +271,8 @@ def test_report_tells_what_is_left_and_a_heat_map_shows_it(bent, capfd):
     place(copy, [150, 151], positions(copy.data)[[150, 151]] + 3)
     fit()
     printed = capfd.readouterr().out
-    assert "weights of 2 vertices fitted" in printed
-    assert "2 of 2 cannot reach their places with these bones" in printed
+    assert "2 vertices fitted" in printed
+    assert "2 of 2 cannot reach their targets with these bones" in printed
     errors = np.array([item.value for item in ob.data.attributes["skinning_fit_error"].data])
     assert np.flatnonzero(errors).tolist() == [150, 151]
     assert errors[150] > 3

@@ -14,7 +14,7 @@ PAGES = sorted((ROOT / "docs").glob("how_*.md"))
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What the script prints, and the folder with its figures."""
+    """The output of the script, and the folder with its figures."""
     pytest.importorskip("matplotlib")
     folder = tmp_path_factory.mktemp("figures")
     command = [sys.executable, "demos/how_it_works.py", "--quick", "--output", str(folder)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What holds for the whole interface: every button and setting explains itself, messages fit into a popup, entries in
-Blender's menus come and go."""
+"""Rules for the whole interface: every button and setting has a tooltip, messages fit into a popup, and menu entries
+are added and removed."""
 
 import re
 
@@ -11,6 +11,7 @@ import skinning_tools
 from skinning_tools.blender import background
 from skinning_tools.blender.wording import in_two_lines
 from skinning_tools.features import FEATURES
+from skinning_tools.ui import manual
 from skinning_tools.ui.jobs import SkinningJob
 from tests.blender import moving_meshes, panel_recorder
 from tests.blender.binding_scenes import tube
@@ -57,7 +58,7 @@ def test_every_item_of_a_menu_of_settings_has_a_tooltip():
 
 
 def tooltips() -> dict[str, str]:
-    """What Blender shows of each operator."""
+    """The texts that Blender shows for each operator."""
     names = [cls.bl_idname.split(".")[-1] for cls in classes() if issubclass(cls, bpy.types.Operator)]
     return {name: getattr(bpy.ops.skinning, name).get_rna_type().description for name in names}
 
@@ -109,21 +110,21 @@ def test_scripts_get_the_whole_message():
         RuntimeError, match=r"Nothing moves.*Check the frame range, or that the animation is on the mesh"
     ):
         bpy.ops.skinning.convert_animation(bone_count=2)
-    assert background.last_failure("Convert Animation to Skinning") == ""
+    assert background.last_failure("Convert Animation to Skinning") is None
 
 
 def test_failures_are_kept_until_the_next_job():
-    background.note_failure("Bind", "It does not work")
-    assert background.last_failure("Bind", "Other") == "It does not work"
-    assert background.last_failure("Other") == ""
+    background.note_failure(background.Failure("Bind", "It does not work"))
+    assert background.last_failure("Bind", "Other").text == "It does not work"
+    assert background.last_failure("Other") is None
     background.end_job(background.begin_job("Bind"))
-    assert background.last_failure("Bind") == ""
+    assert background.last_failure("Bind") is None
 
 
 def test_a_failure_is_forgotten_with_its_file():
-    background.note_failure("Bind", "It does not work")
+    background.note_failure(background.Failure("Bind", "It does not work"))
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    assert background.last_failure("Bind") == ""
+    assert background.last_failure("Bind") is None
 
 
 def test_the_failure_of_each_job_is_in_one_panel():
@@ -140,10 +141,20 @@ def test_panels_show_the_failures_of_their_operators():
     shown = []
     for panel in classes():
         for title in getattr(panel, "failures", ()):
-            background.note_failure(title, "It does not work")
+            background.note_failure(background.Failure(title, "It does not work"))
             assert "It does not work" in panel_recorder.drawn(panel).texts, title
             shown.append(panel)
-    assert len(set(shown)) == 8
+    assert len(set(shown)) == 10
+
+
+def test_a_failure_leads_to_its_entry_of_the_manual(tmp_path, monkeypatch):
+    monkeypatch.setattr(manual, "FOLDER", tmp_path)
+    background.note_failure(background.Failure("Bind", "It does not work", "NO_VERTICES"))
+    panel = next(cls for cls in classes() if "Bind" in getattr(cls, "failures", ()))
+    assert "wm.url_open" not in panel_recorder.drawn(panel).buttons, "a checkout has no pages"
+    (tmp_path / "troubleshooting.html").touch()
+    assert manual.page_address("troubleshooting.md", "NO_VERTICES").endswith("/troubleshooting.html#NO_VERTICES")
+    assert "wm.url_open" in panel_recorder.drawn(panel).buttons
 
 
 MENUS = {name for feature in FEATURES for name in feature.menus}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Conversions whose bones hang from those that they turn about."""
+"""Conversions whose bones are children of the bones that they turn about."""
 
 import bpy
 import numpy as np

@@ -238,19 +238,19 @@ def test_posing_is_one_undo_step(rig):
 
 def test_bad_input(rig):
     refused("No axis is chosen", axes=(False, False, False))
-    refused("inside out", "90", "-90", angle_min=np.pi / 2, angle_max=-np.pi / 2)
+    refused("above the highest", "90", "-90", angle_min=np.pi / 2, angle_max=-np.pi / 2)
     refused("Steps must be at least 1, not 0", steps=0)
     refused("Frames per Pose must be at least 1, not 0", frames_per_pose=0)
-    refused("must not be negative, not -1", hold_frames=-1)
-    refused('"Limb rig" has no bone "tail"', bone_names="upper, tail")
+    refused("Hold must be at least 0, not -1", hold_frames=-1)
+    refused('NO_BONE "Limb rig" has no bone "tail"', bone_names="upper, tail")
     refused("No bone can turn", angle_min=0, angle_max=0)
     select(rig)
-    refused('No bone of "Limb rig" is selected')
+    refused('NO_BONE_SELECTED "Limb rig"')
     bpy.context.view_layer.objects.active = scenes.grid()
-    refused("no active armature")
+    refused("NO_ARMATURE")
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="EDIT")
-    refused("Edit Mode", '"Limb rig"', bone_names="upper")
+    refused('ARMATURE_IN_EDIT_MODE "Limb rig"', bone_names="upper")
 
 
 def test_tweak_mode_is_refused(rig):
@@ -264,7 +264,7 @@ def test_tweak_mode_is_refused(rig):
     animation.use_tweak_mode = True
     if not animation.use_tweak_mode:
         pytest.skip("Blender enters Tweak Mode only from the editor here")
-    refused("Tweak Mode", '"Limb rig"')
+    refused('TWEAK_MODE "Limb rig"')
 
 
 def test_linked_armature(tmp_path):
@@ -313,3 +313,43 @@ def test_the_outcome_of_what_cannot_be(rig):
     assert joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(angle_min=0, angle_max=0)) == (0, 1)
     with pytest.raises(BadSettings, match="No axis"):
         joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(axes=(False, False, False)))
+
+
+def test_poses_over_a_ball(rig):
+    """On two shells of angles in all directions; a joint that turns about one axis alone has its poses about that."""
+    rig.pose.bones["lower"].lock_rotation = (False, True, True)
+    run(axes=(True, True, True), sampling="BALL", count=24, angle_max=np.radians(100), steps=2)
+    names = [name for name, _ in markers()]
+    ball, rest = names[:24], names[24:]
+    assert ball == [f"upper ball {number}" for number in range(1, 25)]
+    assert rest == ["lower X -100°", "lower X -50°", "lower X +50°", "lower X +100°"]
+    found = np.array([rotations(rig, frame)[2] for name, frame in markers()[:24]])
+    angles = np.degrees(2 * np.arccos(np.abs(found[:, 0])))
+    np.testing.assert_allclose(np.sort(angles), [50] * 12 + [95] * 12, atol=1e-3)
+    directions = found[:, 1:] / np.linalg.norm(found[:, 1:], axis=1, keepdims=True)
+    for shell in (directions[angles < 60], directions[angles > 60]):
+        cosines = shell @ shell.T - 2 * np.eye(12)
+        # The corners of an icosahedron.
+        np.testing.assert_allclose(cosines.max(axis=1), 1 / np.sqrt(5), atol=0.01)
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "XYZ", "AXIS_ANGLE"])
+def test_poses_over_a_ball_stay_within_the_limits(rig, mode):
+    bone = rig.pose.bones["upper"]
+    bone.rotation_mode = mode
+    bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, np.radians(-20), np.radians(100)
+    bone.use_ik_limit_y, bone.ik_min_y, bone.ik_max_y = True, 0.0, np.radians(60)
+    bone.lock_ik_z = True
+    run(axes=(True, True, True), sampling="BALL", count=16, use_limits=True, bone_names="upper")
+    assert 8 <= len(markers()) <= 16
+    found = np.array([rotations(rig, frame)[2] for _, frame in markers()])
+    found *= np.where(found[:, :1] < 0, -1, 1)
+    vectors = np.degrees(2 * np.arccos(found[:, :1])) * found[:, 1:] / np.linalg.norm(found[:, 1:], axis=1)[:, None]
+    assert np.all(vectors.min(axis=0) > [-20, -1e-3, -1e-3])
+    assert np.all(vectors.max(axis=0) < [100, 60, 1e-3])
+    assert vectors[:, 0].max() > 80
+
+
+@pytest.mark.parametrize("given", [{"count": 1}, {"angle_max": np.pi}, {"angle_max": 0.0}])
+def test_what_is_no_ball(rig, given):
+    refused("Poses" if "count" in given else "ball joint", axes=(True, True, True), sampling="BALL", **given)

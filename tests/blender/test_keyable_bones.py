@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keys of solved motion have their way, or are refused with what stands against them."""
+"""Keys of solved motion take effect, or are refused with what would override them."""
 
 from functools import partial
 
@@ -68,7 +68,7 @@ def test_an_action_that_is_mixed_with_tracks(rig, mode):
     refused("mixed with its NLA tracks")
     animation.action_influence = 1.0
     track.is_solo = True
-    refused('NLA track "NlaTrack" of "Rig" plays alone')
+    refused('NLA track "NlaTrack" of "Rig" is soloed')
     animation.use_nla = False
     solve()
     assert error(ob, wanted) < 0.002
@@ -101,7 +101,7 @@ def test_inverse_kinematics_of_a_bone_that_moves_nothing(rig, kind, above):
         curve.splines.new("BEZIER").bezier_points.add(2)
         constraint.target = scenes.link(bpy.data.objects.new("Spline", curve))
     bpy.context.view_layer.objects.active = ob
-    refused('of the bone "Tip" moves the bone "Bone 4", too')
+    refused('of the bone "Tip" also moves the bone "Bone 4"')
     if kind == "IK":
         constraint.chain_count = 1
         solve()
@@ -120,7 +120,7 @@ def test_a_constraint_that_is_off_only_now(rig):
         constraint.influence = value
         constraint.keyframe_insert("influence", frame=frame)
     bpy.context.scene.frame_set(1)
-    refused('constraint "Copy Rotation" of the bone "Bone 2" would overrule its keys')
+    refused('constraint "Copy Rotation" of the bone "Bone 2" would override its keys')
     for curve in curves(armature.animation_data.action):
         if curve.data_path.endswith("influence"):
             for point in curve.keyframe_points:
@@ -130,13 +130,13 @@ def test_a_constraint_that_is_off_only_now(rig):
 
 
 def test_what_moves_bones_in_between(rig):
-    """Neither what a constraint makes of a bone that hangs on solved ones, nor what reads these, is known before."""
+    """The result of a constraint on a child of solved bones, or of one that reads these, is not known before."""
     ob, armature, _, wanted = rig
     control = add_bone(armature, "Control", "Bone 1", "Bone 2")
     control.rotation_mode = "XYZ"
     limit = control.constraints.new("LIMIT_ROTATION")
     limit.use_limit_x = limit.use_limit_y = limit.use_limit_z = True
-    refused('bone "Bone 2" of "Rig" would not go where its keys take it at frame 1')
+    refused('bone "Bone 2" of "Rig" would not follow its keys at frame 1')
     limit.mute = True
     driver = control.driver_add("rotation_euler", 0).driver
     variable = driver.variables.new()
@@ -144,7 +144,7 @@ def test_what_moves_bones_in_between(rig):
     variable.targets[0].id, variable.targets[0].bone_target = armature, "Bone 1"
     variable.targets[0].transform_type, variable.targets[0].transform_space = "ROT_X", "LOCAL_SPACE"
     driver.expression = variable.name
-    refused('bone "Bone 2" of "Rig" would not go where its keys take it at frame 2')
+    refused('bone "Bone 2" of "Rig" would not follow its keys at frame 2')
     control.driver_remove("rotation_euler", 0)
     solve()
     assert error(ob, wanted) < 0.002
@@ -157,7 +157,7 @@ def test_a_rotation_mode_that_changes(rig):
         bone.rotation_mode = mode
         bone.keyframe_insert("rotation_mode", frame=frame)
     bpy.context.scene.frame_set(1)
-    refused(match='bone "Bone 2" of "Rig" would not go where its keys take it at frame [5-8]')
+    refused(match='bone "Bone 2" of "Rig" would not follow its keys at frame [5-8]')
 
 
 def test_bones_whose_envelopes_count(rig):
@@ -175,8 +175,8 @@ def test_what_shapes_the_mesh_besides_is_told(rig, capfd):
     armature.data.bones["Bone 1"].bbone_segments = 4
     solve()
     told = capfd.readouterr().out
-    assert 'the shape keys of object "Arm" deform it besides' in told
-    assert "1 bendy bone solved for as straight" in told
+    assert 'the shape keys of object "Arm" deform it too' in told
+    assert "1 bendy bone treated as straight" in told
     key.mute = True
     bpy.context.view_layer.update()
     assert error(ob, wanted) < 0.002
@@ -209,7 +209,7 @@ def test_frames_of_an_action_that_others_share(rig, capfd):
 
 
 def test_drivers_of_the_armature_itself_read_the_new_motion(rig):
-    """A bone below solved ones that copies one of them, driven: it goes where the new keys take that."""
+    """A driven bone below solved ones that copies one of them follows that bone's new keys."""
     ob, armature, _, wanted = rig
     follower = add_bone(armature, "Follower", "Bone 4")
     follower.rotation_mode = "XYZ"
@@ -237,7 +237,7 @@ def test_a_character_of_another_file(rig, tmp_path, animated):
     bpy.context.scene.frame_end = 8
     target = moving_copy(ob, wanted)
     select(target, ob)
-    refused("is a library override, so no bones can be added", bone_kind="AFFINE")
+    refused("OVERRIDDEN so bones cannot be added", bone_kind="AFFINE")
     armature.override_library.is_system_override = True
     refused("Make an editable library override of it")
     armature.override_library.is_system_override = False
@@ -286,7 +286,8 @@ def test_an_armature_that_is_disabled_in_viewports(rig):
 
 @pytest.mark.parametrize("flag", ["", "use_local_location", "use_inherit_rotation"])
 def test_other_actions_on_bones_with_new_parents(capfd, flag):
-    """A chain's parent at rest changes nothing but locations whose axes are no longer the bone's, and that is told."""
+    """A chain's parent at rest changes nothing but locations whose axes are no longer the bone's, and a note says
+    so."""
     ob, armature = tube(move=0.3)
     if flag:
         setattr(armature.data.bones["Bone 2"], flag, False)

@@ -29,7 +29,7 @@ MOST_WALKS = 2
 
 @pytest.fixture
 def told(monkeypatch):
-    """As with a window: what was found is remembered until Blender tells of a change."""
+    """As with a window: look-ups are remembered until Blender reports a change."""
     monkeypatch.setattr(look_ups, "_has_redraws", lambda: True)
     look_ups._forget()
 
@@ -59,7 +59,7 @@ def redraw() -> None:
 
 
 def counts(crowd: int, path) -> dict:
-    """What each call takes in each state of a scene with so many other objects."""
+    """The cost of each call in each state of a scene with so many other objects."""
     crowded_scenes.character()
     crowded_scenes.add_crowd(crowd, path)
     bpy.context.scene.skinning_bind.method = "CONTAINMENT"
@@ -76,7 +76,7 @@ def test_a_redraw_takes_no_more_in_a_large_scene(told, tmp_path):
     small, large = (counts(crowd, tmp_path / f"{crowd}.blend") for crowd in CROWDS)
     assert small.keys() == large.keys()
     grown = {key: (small[key].instructions, large[key].instructions) for key in small}
-    assert {key: pair for key, pair in grown.items() if pair[0] != pair[1]} == {}
+    assert {key: pair for key, pair in grown.items() if pair[1] > pair[0]} == {}
     many = {key: str(each) for key, each in large.items() if each.walks.total() > MOST_WALKS}
     assert many == {}
 
@@ -127,7 +127,7 @@ def test_without_word_of_changes_each_call_looks_anew_and_once(tabulated, tmp_pa
 
 
 def answers() -> dict:
-    """What all that is looked up comes to, by names."""
+    """The results of all look-ups, as names."""
     layer, scene = bpy.context.view_layer, bpy.context.scene
     armatures = [ob for ob in bpy.data.objects if ob.type == "ARMATURE"]
     found = {
@@ -241,7 +241,7 @@ def test_what_is_remembered_follows_a_change(change, told, tmp_path):
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_nothing_untrue_is_shown_before_word_of_a_change_has_come(change, told, tmp_path, monkeypatch):
-    """Whatever is remembered is looked at again: it may be incomplete, but no more."""
+    """A cached look-up is checked before use: it may lack objects, but never returns removed ones."""
     crowded_scenes.character()
     bpy.data.objects["Limb rig"].pose.bones["lower"].rotation_quaternion = (0.9, 0.4, 0, 0)
     bpy.context.view_layer.update()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lengths as they are shown: distances in the world, in the scene's units, whatever is scaled."""
+"""Lengths in the interface: distances in the world, in the scene's units, independent of scales."""
 
+import re
 from pathlib import Path
 
 import bpy
@@ -55,7 +56,7 @@ def test_the_scenes_units(system, unit, scale, length, text):
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_without_a_system_it_is_a_number(scale):
-    """As Blender has it, which leaves out the scale then."""
+    """Without a unit system, Blender leaves out the scale."""
     scenes.empty_scene()
     set_units("NONE", scale=scale)
     assert float(length_text(bpy.context.scene, 0.25)) == 0.25
@@ -257,7 +258,7 @@ def test_the_fits_distances_are_in_the_scenes_units(capfd):
         fit_scenes.place(copy, [150], [points[150] + (0.0, 0.0, 0.3)])
         capfd.readouterr()
         fit_scenes.fit()
-        line = next(line for line in capfd.readouterr().out.splitlines() if "on average" in line)
-        said.append([float(part.split(" mm")[0].split()[-1]) for part in line.split("fitted; ")[1].split(",")[:2]])
+        line = next(line for line in capfd.readouterr().out.splitlines() if "distance left" in line)
+        said.append([float(length) for length in re.findall(r"distance left ([\d.]+) mm", line)])
     assert said[0][1] > 1
     np.testing.assert_allclose(said[0], said[1], rtol=5e-3)

@@ -49,7 +49,7 @@ def test_the_error_is_what_was_put_there():
 
 
 def test_the_rig_is_measured_as_it_is_now():
-    """Not the arrays it was written from: a weight that someone changes shows."""
+    """Measures the written rig, not the solver's arrays: an edited weight changes the error."""
     _, source, rig = rig_samples.written("RIGID")
     before, _ = scenes.drain(measure_rig(rig, source))
     rig.object.vertex_groups[0].remove(list(range(60)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Blender leaves out of the shapes that are read is told, and nothing is told where nothing is left out."""
+"""Notes name what Blender leaves out of the shapes that are read; there are no notes if nothing is left out."""
 
 import bpy
 import pytest
@@ -38,7 +38,7 @@ def test_drivers_in_error_are_told_in_the_right_number(count, them):
     bpy.context.view_layer.update()
     (text,) = drivers_in_error([Driven(hook)])
     assert text.startswith("the driver of " if count == 1 else "the drivers of ")
-    assert f"{'is' if count == 1 else 'are'} in error, so that Blender does not evaluate {them}. Correct" in text
+    assert f"{'is' if count == 1 else 'are'} invalid, so Blender does not evaluate {them}. Correct" in text
 
 
 @pytest.mark.parametrize(("scene", "expected"), EVERY)

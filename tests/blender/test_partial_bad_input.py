@@ -10,7 +10,7 @@ from skinning_tools.blender.background import drain
 from skinning_tools.features.partial import helpers, motion, weights
 from tests.blender import partial_scenes, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube, weights_of
-from tests.blender.refusals import refused
+from tests.blender.refusals import assert_says, refused
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -35,7 +35,7 @@ def rig():
 
 
 def refused_on_the_command_line(operator: str, tmp_path, capsys, *more) -> str:
-    """What it says; nothing is saved."""
+    """The error output of the command; nothing is saved."""
     path, output = tmp_path / "shot.blend", tmp_path / "solved.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     arguments = [operator.replace("_", "-"), "--object", "Arm", "--target", "Target", "--output", str(output), *more]
@@ -53,9 +53,9 @@ def test_an_armature_without_deforming_bones(rig, operator, tmp_path, capsys):
     _, armature, _, _ = rig
     for bone in armature.data.bones:
         bone.use_deform = False
-    message = 'No bone of the armature "Rig" deforms' if operator == "solve_weights" else "deforming bone"
+    message = 'NO_DEFORMING_BONE "Rig"' if operator == "solve_weights" else "deforming bone"
     refused(operator, message)
-    assert message in refused_on_the_command_line(operator, tmp_path, capsys)
+    assert_says(refused_on_the_command_line(operator, tmp_path, capsys), message)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
@@ -76,7 +76,7 @@ def test_vertices_without_weights_are_told_and_stay_without(rig, operator):
     for name in BONES:
         ob.vertex_groups[name].remove(list(range(40, 60)))
     before = error(ob, wanted)
-    assert "20 vertices (the first: 40) have no weights and no bone to move them" in notes_of(operator, ob)
+    assert "20 vertices (the first: 40) have no weights, so no bone moves them" in notes_of(operator, ob)
     assert error(ob, wanted) < before
     assert not weights_of(ob, armature)[40:60].any()
 
@@ -93,7 +93,7 @@ def test_vertices_without_weights_get_some(rig):
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_frames_beyond_the_keys_of_the_armature(rig, operator):
-    """Blender holds the pose of the last key, and that is what is solved with: no failure, but the user is told."""
+    """Blender holds the pose of the last key, and the solve uses it: no failure, but a note."""
     ob, _, target, wanted = rig
     _extend(target, wanted, 14)
     notes = notes_of(operator, ob, frame_start=1, frame_end=14)
@@ -166,7 +166,7 @@ def test_everything_locked_on_the_command_line(rig, operator, tmp_path, capsys):
 
 
 def test_a_target_error_that_no_count_reaches_on_the_command_line(tmp_path, capsys):
-    """The best is made, and said."""
+    """The best possible result is made, and the report says so."""
     partial_scenes.moving_meshes.fresh_scene()
     partial_scenes.moving_meshes.waving_grid()
     path, output = tmp_path / "shot.blend", tmp_path / "converted.blend"

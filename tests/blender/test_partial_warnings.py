@@ -33,7 +33,7 @@ def panel_texts() -> str:
 
 
 def test_a_target_that_walks_away_from_bones_that_stay_at_their_joints(capsys):
-    """What could carry them has no weights."""
+    """The bones that could move these vertices have no weights."""
     ob, armature, target, _ = rigged_at_rest()
     add_bone(armature, "root", child="Bone 0")
     walk(target)
@@ -50,7 +50,7 @@ def test_a_target_that_walks_away_from_bones_that_stay_at_their_joints(capsys):
 
 @pytest.mark.parametrize("connected", [False, True])
 def test_a_mesh_that_moves_as_a_whole_against_its_armature(connected, capsys):
-    """Its bones do what they are to do already."""
+    """The bones already have the wanted motion."""
     ob, armature = tube()
     walk(ob)
     target = moving_copy(ob, scenes.played(ob, FRAMES))
@@ -66,7 +66,7 @@ def test_a_mesh_that_moves_as_a_whole_against_its_armature(connected, capsys):
     way = "disconnect its bones in Edit Mode (Alt P)" if connected else "solve without Rotation Only"
     assert figures(ob).e_rms > figures(ob).e_rms_before
     assert figures(ob).warning.startswith(f'{FARTHER}, or parent object "Arm" to "Rig", or {way}')
-    note = 'object "Arm" moves as a whole against "Rig", which bones that stay at their joints cannot follow'
+    note = 'object "Arm" moves as a whole relative to "Rig", which bones at their joints cannot follow'
     assert note in capsys.readouterr().out
 
 

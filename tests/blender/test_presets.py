@@ -119,7 +119,9 @@ def test_many_shots_get_the_same(scene):
 
 
 def test_a_preset_that_is_not_there(scene):
-    with pytest.raises(UsageError, match=r'There is no preset "Hair"\. There are: Cloth, Creature, Face, Game Rigid'):
+    with pytest.raises(
+        UsageError, match=r'There is no preset "Hair"\. The presets are: Cloth, Creature, Face, Game Rigid'
+    ):
         options("--preset", "Hair")
 
 
@@ -174,7 +176,7 @@ def test_a_preset_from_which_nothing_is_taken(scene, tmp_path, capsys, text):
     path = tmp_path / "presets" / SUBDIR / "Empty.py"
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    reason = r"The preset .*Empty\.py has no settings of a conversion\. Save it again, or delete it"
+    reason = r"The preset .*Empty\.py has no conversion settings\. Save it again, or delete it"
     with pytest.raises(RuntimeError, match=reason):
         bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
     assert chosen_values() == before
@@ -256,7 +258,7 @@ def test_a_value_that_is_only_rounded_is_not_worth_a_word(scene, tmp_path, capsy
     ],
 )  # fmt: skip
 def test_a_value_that_is_none_for_its_setting(scene, tmp_path, name, value):
-    """All stays as it was, what the file sets before, too."""
+    """Nothing changes, including what the file sets before the error."""
     before = chosen_values()
     values = {"iterations": 99, name: value}
     with pytest.raises(RuntimeError, match=r"is not a valid value for [\w ]+\. Save the preset again, or delete it"):
@@ -289,7 +291,7 @@ def test_more_residual_shapes_than_the_source_allows(scene, capsys):
     """The preset says ten, and there are eight frames: eight are made, which panel and report say."""
     moving_meshes.waving_grid()
     bpy.ops.skinning.apply_conversion_preset(filepath=str(find_preset("Face")))
-    note = "8 residual shapes instead of 10: there cannot be more than frames"
+    note = "8 residual shapes instead of 10: there cannot be more shapes than frames"
     assert note in panel_recorder.drawn(SKINNING_PT_convert_animation).texts
     given = {"bone_count": 4, "iterations": 3, "residual_shapes": scene.skinning_conversion.residual_shapes}
     assert bpy.ops.skinning.convert_animation(**given) == {"FINISHED"}

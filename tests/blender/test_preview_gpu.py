@@ -2,7 +2,6 @@
 """The preview on the GPU: where it has the vertices against core.deform, and what it draws."""
 
 import gc
-import os
 import weakref
 from types import SimpleNamespace
 
@@ -16,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import METHODS, skin_frame, transformed_normals, vertex_transforms
 from skinning_tools.features.centers.baking import read_centers
-from tests.blender import preview_samples, skinned_meshes
+from tests.blender import engine_shaders, preview_samples, skinned_meshes
 
 if bpy.app.version < (5, 1, 0):
     pytest.skip(
@@ -44,13 +43,7 @@ def switched_off():
 @pytest.fixture(scope="module", autouse=True)
 def gpu_context():
     """OpenGL or Vulkan without a window."""
-    try:
-        gpu.init()
-        gpu.platform.renderer_get()
-    except (SystemError, RuntimeError) as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"Blender finds no GPU here; on Debian: apt-get install libegl1 libgl1-mesa-dri ({error})")
+    engine_shaders.gpu_module()
 
 
 @pytest.fixture
@@ -59,7 +52,7 @@ def tube():
 
 
 def shown():
-    """The preview that runs."""
+    """The running preview."""
     return session.running()
 
 
@@ -86,7 +79,7 @@ def test_vertices_are_where_core_has_them(tube, method, frame):
 @pytest.mark.parametrize("turn", [1.0, -1.0, None], ids=["half turn", "half turn back", "mirrored"])
 @pytest.mark.parametrize("method", ["DQS", "CRS"])
 def test_half_turns_go_the_same_way_around(tube, method, turn, axis, seed):
-    """Both ways are as near: rounding must not choose."""
+    """Both directions are equally near: rounding must not choose."""
     rig = bpy.data.objects["Rig"]
     skinned_meshes.random_rolls(rig, seed)
     if turn is None:

@@ -21,7 +21,7 @@ CONVERT = ("convert", "--object", "Flag", "--bones", "4", "--iterations", "1", "
 
 
 def tried(task: str, seeds) -> list[dict]:
-    """The results, none of them a failure of ours."""
+    """The results; none of them is a failure of the extension."""
     results = list(children.tried(f"tests.reliability.{task}", seeds))
     failed = [each for each in results if each["outcome"] in (*readers.FAILURES, walk.FAILED, children.RAISED)]
     assert failed == []
@@ -75,7 +75,7 @@ def extension():
 
 @pytest.mark.usefixtures("extension")
 def test_a_sequence_that_breaks_is_told_and_made_shorter(tmp_path, monkeypatch):
-    """What the walk finds can be found again."""
+    """A failure that the random walk finds can be repeated."""
     monkeypatch.setattr(walk.Walker, "_redo", lambda self: 1 // 0)
     steps = [["scene", 0], ["edit", "frame", "Flag", 3, 0.0], ["undo"], ["redo"], ["undo"]]
     assert walk.replay(steps, tmp_path).startswith("ZeroDivisionError")

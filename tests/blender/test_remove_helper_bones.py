@@ -7,10 +7,18 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.features.partial.added_bones import added_helpers
 from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
 from tests.blender import command_runs, panel_recorder
-from tests.blender.helper_bone_scenes import ROUNDING, add, jiggling_rig, refused, remove, stored, structure
+from tests.blender.helper_bone_scenes import (
+    ROUNDING,
+    add,
+    added_helpers,
+    jiggling_rig,
+    refused,
+    remove,
+    stored,
+    structure,
+)
 from tests.blender.partial_scenes import (
     BONES,
     FRAMES,
@@ -144,7 +152,7 @@ def test_without_a_bone_above_the_one_beside_gets_it(rig):
     only(ob, armature, [0], helper)
     for name in BONES:
         ob.vertex_groups[name].lock_weight = True
-    refused(ob, armature, "have weights of", helper, "no bone is free to take them")
+    refused(ob, armature, "have weights of", helper, "no unlocked bone can take them")
     ob.vertex_groups[beside].lock_weight = False
     remove()
     assert stored(ob, [beside])[0, 0] == 1
@@ -213,4 +221,4 @@ def test_command_line(rig, tmp_path, capsys):
     assert set(armature.data.bones.keys()) == set(BONES)
     np.testing.assert_allclose(weights_of(ob, armature), before, atol=ROUNDING)
     assert command_runs.run("remove-helper-bones", "--object", "Rig", "--overwrite") == 1
-    assert "no bones that Add Helper Bones has made" in capsys.readouterr().err
+    assert "no bones made by Add Helper Bones" in capsys.readouterr().err

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender import armatures
-from skinning_tools.features.partial.added_bones import added_helpers
-from tests.blender import scenes
-from tests.blender.helper_bone_scenes import add, jiggling_rig, refused, remove, state
+from tests.blender import refusals, scenes
+from tests.blender.helper_bone_scenes import add, added_helpers, jiggling_rig, refused, remove, state
 from tests.blender.partial_scenes import (
     BONES,
     add_bone,
@@ -176,13 +175,13 @@ def test_mode_selection_and_active_group_stay(rig):
 
 def test_refused(rig):
     ob, armature, target, _ = rig
-    refused(ob, armature, 'The armature "Rig" has no bones that Add Helper Bones has made')
+    refused(ob, armature, 'The armature "Rig" has no bones made by Add Helper Bones')
     add()
     helper = added_helpers(armature)[1]
     ob.vertex_groups[helper].lock_weight = True
-    refused(ob, armature, "Vertex groups are locked", f'"{helper}" of object "Arm"')
+    refused(ob, armature, "Vertex groups that have to change are locked", f'"{helper}" of object "Arm"')
     ob.vertex_groups[helper].lock_weight = False
-    refused(ob, armature, 'no object "Nobody"', armature="Nobody")
+    refused(ob, armature, 'NO_OBJECT "Nobody"', armature="Nobody")
     select(target)
     refused(ob, armature, 'object "Target"')
     twin = armature.copy()
@@ -196,7 +195,7 @@ def test_refused(rig):
     bpy.ops.object.mode_set(mode="OBJECT")
     select(armature)
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(RuntimeError, match='"Rig" is in Edit Mode'):
+    with refusals.raises_unmet('ARMATURE_IN_EDIT_MODE "Rig"'):
         remove()
     bpy.ops.object.mode_set(mode="OBJECT")
     select(ob)
@@ -204,7 +203,7 @@ def test_refused(rig):
 
 
 def test_a_failure_leaves_nothing(rig, monkeypatch):
-    """Where Blender cannot enter Edit Mode."""
+    """The removal fails because Blender cannot enter Edit Mode."""
     ob, armature, _, _ = rig
     add()
     constraint = armature.pose.bones["Bone 0"].constraints.new("COPY_ROTATION")
@@ -215,7 +214,7 @@ def test_a_failure_leaves_nothing(rig, monkeypatch):
         raise ZeroDivisionError("as a test")
 
     monkeypatch.setattr(armatures, "edit_bones_of", fail)
-    with pytest.raises(RuntimeError, match="fault of its own"):
+    with pytest.raises(RuntimeError, match="bug in Skinning Tools"):
         remove()
     assert state(ob, armature) == before
     assert len(armature.pose.bones["Bone 0"].constraints) == 1
@@ -231,9 +230,9 @@ def test_linked_data_is_refused(rig, tmp_path):
     (action,), (mesh,) = wanted.actions, wanted.meshes
     own = armature.animation_data.action
     armature.animation_data.action = action
-    refused(ob, armature, "is linked from another file", "Make it local, or choose another")
+    refused(ob, armature, "LINKED_ACTION")
     armature.animation_data.action = own
     local, ob.data = ob.data, mesh
-    refused(ob, armature, "The mesh of object", "linked from another file", "cannot be given back")
+    refused(ob, armature, "LINKED mesh of object", "helper bones cannot be changed")
     ob.data = local
     remove()

@@ -158,7 +158,7 @@ def test_failed_it_leaves_nothing(scene, monkeypatch, place):
     moving_meshes.waving_grid()
     before = moving_meshes.state()
     monkeypatch.setattr(*place, fails)
-    with pytest.raises(RuntimeError, match="fault of its own"):
+    with pytest.raises(RuntimeError, match="bug in Skinning Tools"):
         convert(residual_shapes=2)
     assert moving_meshes.state() == before
 
@@ -184,13 +184,13 @@ def test_a_count_that_makes_no_sense(scene):
     ],
 )
 def test_no_more_than_frames(scene, capsys, asked, given, made):
-    """What is asked for beyond that is left out, and that is said: in the report, and with the figures."""
+    """More shapes than possible are left out, and the report and the figures say so."""
     moving_meshes.waving_grid()
     skinned = converted(residual_shapes=asked, **given)
     assert len(skinned.data.shape_keys.key_blocks) == 1 + made
     figures = result_of(skinned).figures
     assert figures["settings"]["residual_shapes"] == made
-    note = f"{made} residual shapes instead of {asked}: there cannot be more than frames"
+    note = f"{made} residual shapes instead of {asked}: there cannot be more shapes than frames"
     assert figures.get("notes", []) == ([note] if made < asked else [])
     assert (note in capsys.readouterr().out) == (made < asked)
     chosen = scene.skinning_conversion

@@ -9,7 +9,7 @@ import pytest
 
 from skinning_tools.blender.conversions import result_of, stands_for_conversion
 from skinning_tools.features.convert.panel import conversion_cells, shown_of
-from tests.blender import moving_meshes, scenes, several_scenes
+from tests.blender import moving_meshes, refusals, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -125,7 +125,7 @@ def test_again_where_the_result_alone_is_shown(scene):
     # What fails leaves it hidden.
     source.hide_set(True)
     source.hide_viewport = True
-    with pytest.raises(RuntimeError, match="is hidden"):
+    with refusals.raises_unmet("HIDDEN"):
         bpy.ops.skinning.convert_again()
     source.hide_viewport = False
     assert source.hide_get()
@@ -167,7 +167,7 @@ def test_settings_go_back_into_the_panel(scene):
 
 
 def test_settings_of_an_earlier_version(scene):
-    """Its figures have less."""
+    """The figures of an earlier version lack some entries."""
     moving_meshes.waving_grid()
     convert(joint_hierarchy=True)
     for name in ("Flag_rig", "Flag_skinned"):

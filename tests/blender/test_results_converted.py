@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Convert where the artist is on a result: its source is converted anew, never the result itself unless asked for."""
+"""Convert with an active result: converts its source again, and the result itself only on request."""
 
 import re
 
@@ -28,7 +28,7 @@ def activate(name: str, *others: str):
 
 
 def converted_flag(**given):
-    """The source, of which there is one result, Flag_skinned on Flag_rig; Convert anew makes those with .001."""
+    """A source with one result, Flag_skinned on Flag_rig; another Convert makes objects with .001."""
     source = moving_meshes.waving_grid()
     convert(**given)
     return source
@@ -85,7 +85,7 @@ def test_the_result_is_converted_where_that_is_asked_for(scene):
     convert(on_result="CONVERT")
     assert bpy.data.objects["Flag_skinned_skinned"]["skinning_report"]["source"] == "Flag_skinned"
     activate("Flag_rig")
-    refusals.refused(convert, "not a mesh", on_result="CONVERT")
+    refusals.refused(convert, "NOT_A_MESH", on_result="CONVERT")
 
 
 def test_the_result_of_a_result(scene):
@@ -179,7 +179,7 @@ def test_a_duplicate_stands_for_the_same_source(scene):
 @pytest.mark.parametrize("with_source", [True, False])
 @pytest.mark.parametrize("stranger", [True, False])
 def test_in_another_file(scene, tmp_path, link, with_source, stranger):
-    """A linked result's source is that of its own file, whatever the file that it is in has of the same name."""
+    """A linked result's source is the one in its own file, not a local object of the same name."""
     converted_flag()
     objects = {bpy.data.objects[name] for name in ("Flag_rig", "Flag_skinned", *(["Flag"] if with_source else []))}
     path = tmp_path / "library.blend"
@@ -328,7 +328,7 @@ def test_a_source_that_is_not_there_on_the_command_line(shot, capsys):
 
 
 def deleted(how: str) -> None:
-    """The conversion of Flag goes, in one of the ways to delete it."""
+    """Delete the conversion of Flag in one of the possible ways."""
     if how.startswith("delete"):
         activate(how.partition(" ")[2])
         bpy.ops.skinning.delete_result()
@@ -344,7 +344,7 @@ def deleted(how: str) -> None:
 
 
 WAYS = ["delete Flag_skinned", "delete Flag_rig", "delete Flag", "replace", "replace the rig", "again"]
-STAYS = "{} was made from {}, which is deleted: it stays, and cannot be converted again"
+STAYS = "{0} was made from {1}, which is deleted: {0} stays but cannot be converted again"
 
 
 @pytest.mark.parametrize("how", WAYS)

@@ -85,7 +85,7 @@ def test_between_frames_bones_that_spin_do_not_wobble(noise):
 
 
 def test_far_from_the_origin_single_precision_is_used_well():
-    """A few units in the last place of the coordinates, no more."""
+    """The positions differ by a few units in the last place at most."""
     offset = np.array([3e3, -2e3, 1e3])
     transforms = rig_samples.smooth_transforms(6, 4)
     # Spin about the mesh, not about the far origin.
@@ -328,7 +328,7 @@ def test_only_the_result_is_left():
         (object_transform, "_copy_drivers"),
         (object_transform, "_mismatch"),
         (rig_writer, "write_motion"),
-        (rig_writer, "_home_collection"),
+        (rig_writer, "home_collection"),
     ],
     ids=lambda place: place[1],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the panels of the centers of rotation offer in which state; a recorder stands in for Blender's layout."""
+"""The buttons of the panels of the centers of rotation in each state; a recorder replaces Blender's layout."""
 
 import bpy
 import pytest
@@ -7,7 +7,7 @@ import pytest
 from skinning_tools.features.centers import bake_state, modifier
 from skinning_tools.features.centers.panel import SKINNING_PT_export_centers, SKINNING_PT_rotation_centers
 from skinning_tools.features.preview.panel import SKINNING_PT_preview
-from tests.blender import scenes
+from tests.blender import refusals, scenes
 from tests.blender.panel_recorder import drawn, pressable
 from tests.blender.skinned_meshes import rigged_tube
 
@@ -56,7 +56,7 @@ def test_the_modifier_can_be_removed_where_it_cannot_play(tube, monkeypatch):
     monkeypatch.undo()
     bpy.data.objects.remove(bpy.data.objects["Rig"])
     layout = drawn(SKINNING_PT_rotation_centers)
-    assert any("No armature deforms" in text for text in layout.texts)
+    assert refusals.says(" ".join(layout.texts), "NOT_SKINNED")
     assert "Remove Modifier" in pressable(layout)
 
 
@@ -65,11 +65,11 @@ def test_what_makes_vertices_above_the_modifier_is_told(tube):
     bpy.ops.skinning.bake_rotation_centers()
     bpy.ops.skinning.add_center_of_rotation_modifier()
     tube.modifiers.new("Halves", "MIRROR")
-    assert not any("makes vertices" in text for text in drawn(SKINNING_PT_rotation_centers).texts)
+    assert not any("adds vertices" in text for text in drawn(SKINNING_PT_rotation_centers).texts)
     for place in (1, 0):
         tube.modifiers.move(tube.modifiers.find("Halves"), place)
         layout = drawn(SKINNING_PT_rotation_centers)
-        assert any('"Halves" makes vertices above the modifier' in text for text in layout.texts)
+        assert any('"Halves" adds vertices above the modifier' in text for text in layout.texts)
         assert "Remove Modifier" in pressable(layout)
 
 
@@ -81,7 +81,7 @@ def test_a_modifier_that_is_gone_leaves_a_way_back(tube, lose):
     bpy.ops.skinning.add_center_of_rotation_modifier()
     getattr(bpy.ops.object, lose)(modifier="Center of Rotation")
     layout = drawn(SKINNING_PT_rotation_centers)
-    assert any("Armature modifier still off" in text for text in layout.texts)
+    assert any("Armature modifier is still off" in text for text in layout.texts)
     assert "Restore Armature Modifier" in pressable(layout)
     assert bpy.ops.skinning.remove_center_of_rotation_modifier() == {"FINISHED"}
     assert (tube.modifiers["Armature"].show_viewport, tube.modifiers["Armature"].show_render) == (True, True)
@@ -107,7 +107,7 @@ def test_edit_mode_keeps_what_was_known_of_the_bake(tube):
     bpy.ops.object.mode_set(mode="EDIT")
     layout = drawn(SKINNING_PT_rotation_centers)
     assert older in layout.texts
-    assert any("Edit Mode" in text for text in layout.texts)
+    assert refusals.says(" ".join(layout.texts), "MODE Edit Mode")
     bpy.ops.object.mode_set(mode="OBJECT")
 
 
@@ -157,7 +157,7 @@ def test_preview_says_why_it_cannot_start(tube):
     assert {"Linear", "Dual Quat.", "Centers"} <= pressable(drawn(SKINNING_PT_preview))
     scenes.grid(name="Plain")
     layout = drawn(SKINNING_PT_preview)
-    assert any("No armature deforms" in text for text in layout.texts)
+    assert refusals.says(" ".join(layout.texts), "NOT_SKINNED")
     assert not pressable(layout)
 
 

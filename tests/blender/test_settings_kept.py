@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the work gets from a click in the panel: settings that the scene or the armature keeps, but for those given."""
+"""The settings that a click in the panel passes to the work: those stored on the scene or the armature, except for
+given ones."""
 
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 
 def clicked(operator, **given) -> dict:
-    """Without a window Blender invokes nothing: what the button's click would call."""
+    """Call what a click on the button would call, since Blender without a window invokes nothing."""
     settings, of_caller = operator.settings, SimpleNamespace(settings=operator.settings, **given)
     of_caller.properties = SimpleNamespace(is_property_set=lambda name: name in vars(of_caller))
     if hasattr(operator, "own"):

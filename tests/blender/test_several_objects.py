@@ -14,7 +14,8 @@ from skinning_tools import command_line
 from skinning_tools.blender import actions, error_display
 from skinning_tools.blender.animation.animation_reader import read_animation
 from skinning_tools.blender.conversions import result_of
-from skinning_tools.features.convert.panel import figure_rows, part_rows
+from skinning_tools.blender.figures import rows_of_panel
+from skinning_tools.features.convert.figures import errors_of_objects, figures_of_record
 from tests.blender import moving_meshes, scenes
 from tests.blender.several_scenes import FRAMES, character, convert, measured, played, select, skinned_of
 
@@ -330,9 +331,9 @@ def test_figures_in_the_panel(scene):
     sources = character()
     convert()
     figures = result_of(sources[2]).figures
-    rows = dict(figure_rows(figures, bpy.context.scene))
+    rows = dict(rows_of_panel(figures_of_record(figures)))
     assert rows["Vertices"] == "146"
-    assert [name for name, _ in part_rows(figures)] == ["Body", "Clothes", "Eye"]
+    assert [each.group[1] for each in errors_of_objects(figures)] == ["Body", "Clothes", "Eye"]
     parts = np.array([part["e_rms"] for part in figures["parts"]])
     counts = [len(ob.data.vertices) for ob in sources]
     # Squares of errors per vertex add up.

@@ -11,7 +11,6 @@ from skinning_tools import command_line
 from skinning_tools.blender import background
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.core import memory
-from skinning_tools.core.errors import BadScene
 from skinning_tools.features.convert import conversion
 from skinning_tools.features.convert.chosen_sources import reason_not_to_convert
 from skinning_tools.features.convert.settings import ConvertSettings
@@ -65,7 +64,7 @@ def test_what_has_a_shape_and_is_no_mesh_is_named(scene, kind):
     if kind == "INSTANCE":
         ob.instance_type, ob.instance_collection = "COLLECTION", bpy.data.collections.new("Parts")
     ob.select_set(True)
-    refused('"Belt"', "not a mesh", "Deselect it", "collection" if kind == "INSTANCE" else "type")
+    refused('"Belt"', "NOT_A_MESH", "Deselect it", "Collection Instance" if kind == "INSTANCE" else "type")
     assert '"Belt"' in reason_not_to_convert(bpy.context, selected_objects=True)
     assert reason_not_to_convert(bpy.context) == ""
 
@@ -93,7 +92,7 @@ def test_hidden_at_a_frame(scene):
 def test_hidden(scene):
     body, clothes, eye = character()
     eye.hide_viewport = True
-    with pytest.raises(BadScene, match='"Eye" is hidden'):
+    with refusals.raises_unmet('HIDDEN "Eye"'):
         background.drain(conversion.convert(bpy.context, (body, clothes, eye), ConvertSettings()))
     # What is hidden is not selected.
     convert()
@@ -105,7 +104,7 @@ def test_in_edit_mode(scene):
     select(body, clothes)
     bpy.ops.object.mode_set(mode="EDIT")
     assert clothes.mode == "EDIT"
-    refused("Edit Mode")
+    refused("MODE Edit Mode")
 
 
 def test_not_a_number(scene):
@@ -236,7 +235,7 @@ def test_one_of_them_deleted_is_said(scene):
     assert any(text.startswith("Solving") for _, text in steps)
     bpy.data.objects.remove(eye)
     left = scenes.data_blocks()
-    with pytest.raises(BadScene, match='"Eye" was deleted'):
+    with refusals.raises_unmet('REMOVED "Eye"'):
         background.drain(steps)
     for kind, names in scenes.data_blocks().items():
         assert names == [name for name in left[kind] if not name.endswith("_skinned")], kind
@@ -253,5 +252,5 @@ def test_an_unknown_name_on_the_command_line(scene, tmp_path, capsys):
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
     output = tmp_path / "out.blend"
     assert command_line.main(["convert", "--object", "Body", "--object", "Hat", "--output", str(output)]) == 1
-    assert 'no object "Hat"' in capsys.readouterr().err
+    refusals.assert_says(capsys.readouterr().err, 'NO_OBJECT "Hat"')
     assert not output.exists()

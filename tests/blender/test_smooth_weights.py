@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Smooth Weights: what it makes of rough weights, what masks, creases and locks keep, and what it refuses."""
+"""Smooth Weights: its effect on rough weights, what masks, creases and locks keep, and what it refuses."""
 
 import bpy
 import numpy as np
@@ -53,9 +53,56 @@ def test_weights_get_smooth_with_all_else_as_it_was(tube):
     assert {name for name in other if other[name] != now[name]} == {"weights"}
     mine = ob.vertex_groups["mine"]
     assert [mine.weight(vertex) for vertex in (3, 4)] == [0.25, 0.25]
-    # Between joints nothing has reached, so nothing is stored anew.
+    # Smoothing does not reach between joints, so nothing is written there.
     assert 0 < changed.sum() < bound.sum()
     assert [now["weights"][v] == other["weights"][v] for v in np.flatnonzero(~changed)] == [True] * (~changed).sum()
+
+
+@pytest.mark.parametrize("active", ["Lower", "Upper", "Rig"])
+def test_selected_meshes_of_one_armature_are_one_body(tube, active):
+    """Cut where the weights are rough, and with other weights on the two sides of the cut."""
+    ob, rig = tube
+    halves = lower, upper = skinned_meshes.cut(ob, 8)
+    upper.vertex_groups["Bone 1"].add(range(SEGMENTS), 1, "REPLACE")
+    sides = weights(lower, rig)[-SEGMENTS:], weights(upper, rig)[:SEGMENTS]
+    assert not np.allclose(*sides)
+    binding_scenes.activate(bpy.data.objects[active], *halves)
+    assert bpy.ops.skinning.smooth_weights() == {"FINISHED"}
+    below, above = stored(lower, rig), stored(upper, rig)
+    assert np.abs(below[-SEGMENTS:] - above[:SEGMENTS]).max() < 1e-6
+    together = np.vstack([below, above[SEGMENTS:]])
+    assert steps(together) < 0.5
+    binding_scenes.activate(ob)
+    for vertex, row in enumerate(0.5 * sum(sides), 8 * SEGMENTS):
+        for group, weight in zip(rig.data.bones.keys(), row, strict=True):
+            ob.vertex_groups[group].add([vertex], weight, "REPLACE")
+    bpy.ops.skinning.smooth_weights()
+    assert np.abs(together - stored(ob, rig)).max() < 1e-5
+
+
+def test_a_group_that_is_locked_in_one_of_them_stays_in_all(tube):
+    ob, rig = tube
+    halves = lower, upper = skinned_meshes.cut(ob, 8)
+    lower.vertex_groups["Bone 1"].lock_weight = True
+    before = [stored(half, rig) for half in halves]
+    binding_scenes.activate(*halves)
+    bpy.ops.skinning.smooth_weights()
+    for half, rows in zip(halves, before, strict=True):
+        assert np.array_equal(stored(half, rig)[:, 1], rows[:, 1])
+    assert not upper.vertex_groups["Bone 1"].lock_weight
+
+
+def test_a_mask_that_one_of_them_has(tube):
+    ob, rig = tube
+    halves = lower, _ = skinned_meshes.cut(ob, 20)
+    lower.vertex_groups.new(name="some").add(range(10 * SEGMENTS), 1, "REPLACE")
+    before = [stored(half, rig) for half in halves]
+    binding_scenes.activate(*halves)
+    bpy.ops.skinning.smooth_weights(vertex_group="some")
+    changed = [(stored(half, rig) != rows).any(axis=1) for half, rows in zip(halves, before, strict=True)]
+    assert (np.flatnonzero(changed[0]).max() < 10 * SEGMENTS, changed[1].any()) == (True, False)
+    for half in halves:
+        refused(half, bpy.ops.skinning.smooth_weights, 'NO_VERTEX_GROUP "hair"', vertex_group="hair")
 
 
 def test_more_iterations_and_strength_smooth_more(tube):
@@ -77,7 +124,7 @@ def test_no_strength_changes_nothing(tube):
 
 @pytest.mark.parametrize(("influences", "given", "most"), [(1, 0, 4), (5, 0, 5), (5, 2, 2), (1, 3, 3)])
 def test_the_limit_of_influences(influences, given, most):
-    """By default four, or as many as the mesh has."""
+    """By default four, or the mesh's own maximum."""
     ob, rig = skinned_meshes.rigged_tube(bone_count=6)
     random = np.random.default_rng(0)
     count = len(ob.data.vertices)
@@ -232,9 +279,9 @@ def test_reasons_to_refuse(tube):
     ob.vertex_groups.new(name="empty")
     ob.vertex_groups.new(name="all").add(list(range(len(ob.data.vertices))), 1, "REPLACE")
     refused(ob, smooth, "strength", "1.5", strength=1.5)
-    refused(ob, smooth, "at least 1 iteration", iterations=0)
-    refused(ob, smooth, "influence limit", max_influences=-1)
-    refused(ob, smooth, 'no vertex group "hair"', vertex_group="hair")
+    refused(ob, smooth, "Iterations must be at least 1, not 0", iterations=0)
+    refused(ob, smooth, "Influences must be at least 0, not -1", max_influences=-1)
+    refused(ob, smooth, 'NO_VERTEX_GROUP "hair"', vertex_group="hair")
     refused(ob, smooth, '"empty"', "no weights", vertex_group="empty")
     refused(ob, smooth, '"all"', "inverse", vertex_group="all", invert_vertex_group=True)
     select(ob, [])
@@ -242,4 +289,4 @@ def test_reasons_to_refuse(tube):
     select(ob, [100])
     refused(ob, smooth, "No selected vertex", '"mine"', use_selection=True, vertex_group="mine")
     bpy.context.view_layer.objects.active = None
-    refused(ob, smooth, "no active object")
+    refused(ob, smooth, "NO_ACTIVE_OBJECT")

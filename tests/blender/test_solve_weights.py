@@ -213,37 +213,37 @@ def test_a_cancelled_solve_leaves_nothing(rig):
 
 def test_bad_settings_and_targets(rig):
     ob, armature, target, _, _ = rig
-    refused("Max influences must be at least 1, not 0", max_influences=0)
+    refused("Influences must be at least 1, not 0", max_influences=0)
     refused("Smoothness must be from 0 to 1, not 2", smoothness=2.0)
-    refused('no vertex group "Keep"', locked_vertices="Keep")
-    refused('no object "Nobody"', target="Nobody")
-    refused('no object "Nobody"', armature="Nobody")
+    refused('NO_VERTEX_GROUP "Keep"', locked_vertices="Keep")
+    refused('NO_OBJECT "Nobody"', target="Nobody")
+    refused('NO_OBJECT "Nobody"', armature="Nobody")
     refused("is not an armature", armature=target.name)
-    refused("is not a mesh", target=armature.name)
-    refused("only frame 3", frame_start=3, frame_end=3)
-    refused("inside out", frame_start=5, frame_end=2)
-    refused("step ", " must be at least 1", frame_step=0)
+    refused("NOT_A_MESH", target=armature.name)
+    refused("ONE_FRAME", frame_start=3, frame_end=3)
+    refused("RANGE_REVERSED", frame_start=5, frame_end=2)
+    refused("Frame Step must be at least 1, not 0", frame_step=0)
     other = moving_meshes.waving_grid("Other")
     select(other, ob)
-    refused(r'"Other" has 63 vertices, and object "Arm" has 656')
+    refused('OTHER_VERTEX_COUNT "Other" has 63 vertices, and object "Arm" has 656')
     select(ob)
-    refused(r'"Arm" does not move from frame 1 to 8 but for its armature')
+    refused(r'"Arm" does not move from frame 1 to 8 without its armature')
     third = target.copy()
     bpy.context.scene.collection.objects.link(third)
     select(third, target, ob)
     refused("Several other meshes are selected")
     target.hide_set(True)
-    refused("is hidden", target=target.name)
+    refused("HIDDEN", target=target.name)
 
 
 def test_bad_armatures(rig):
     ob, armature, target, _, _ = rig
     armature.data.pose_position = "REST"
-    refused("shows its rest position")
+    refused("ARMATURE_AT_REST")
     armature.data.pose_position = "POSE"
     for bone in armature.data.bones:
         bone.use_deform = False
-    refused('No bone of the armature "Rig" deforms')
+    refused('NO_DEFORMING_BONE "Rig"')
     for bone in armature.data.bones:
         bone.use_deform = True
     action, armature.animation_data.action = armature.animation_data.action, None
@@ -251,15 +251,15 @@ def test_bad_armatures(rig):
         bone.matrix_basis.identity()
         bone.location = bone.rotation_euler = (0, 0, 0)
         bone.scale = (1, 1, 1)
-    refused('"Rig" moves all its bones alike from frame 1 to 8')
+    refused('"Rig" move alike from frame 1 to 8')
     armature.animation_data.action = action
     ob.modifiers["Armature"].use_deform_preserve_volume = True
-    refused("preserves volume")
+    refused("PRESERVES_VOLUME")
     ob.modifiers.clear()
     select(target, ob)
-    refused('No armature is chosen that is to move object "Arm"')
+    refused('No armature is chosen for object "Arm"')
     select(armature)
-    refused('"Rig" deforms no mesh')
+    refused('NO_DEFORMED_MESH "Rig"')
 
 
 def test_everything_locked(rig):
@@ -274,10 +274,10 @@ def test_everything_locked(rig):
 
 def test_other_actives():
     moving_meshes.fresh_scene()
-    refused("There is no active object")
+    refused("NO_ACTIVE_OBJECT")
     empty = scenes.link(bpy.data.objects.new("Nothing", None))
     select(empty)
-    refused("is not a mesh, its type is Empty")
+    refused("NOT_A_MESH Empty")
 
 
 def test_a_linked_mesh(rig, tmp_path):
@@ -288,7 +288,7 @@ def test_a_linked_mesh(rig, tmp_path):
         linked.meshes = [ob.data.name]
     ob.data = linked.meshes[0]
     select(target, ob)
-    refused("linked from another file", armature=armature.name)
+    refused("LINKED", armature=armature.name)
 
 
 def test_command_line(rig, tmp_path, capsys):

@@ -4,7 +4,7 @@
 import bpy
 import pytest
 
-from tests.blender import moving_meshes, scenes, several_scenes
+from tests.blender import moving_meshes, refusals, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -62,5 +62,5 @@ def test_never_more_bones_than_vertices(scene):
 def test_what_cannot_be_read(scene):
     ob = bpy.data.objects.new("Empty", None)
     scenes.link(ob)
-    with pytest.raises(RuntimeError, match="is not a mesh"):
+    with refusals.raises_unmet("NOT_A_MESH"):
         bpy.ops.skinning.suggest_bones()

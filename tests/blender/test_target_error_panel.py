@@ -11,10 +11,12 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.blender.conversions import result_of
+from skinning_tools.blender.figures import rows_of_panel
 from skinning_tools.core.curve_picture import HEIGHT, WIDTH, curve_picture
 from skinning_tools.core.decomposition.target_error import CurvePoint
 from skinning_tools.features.convert import conversion
-from skinning_tools.features.convert.panel import curve_rows, figure_rows
+from skinning_tools.features.convert.figures import figures_of_record
+from skinning_tools.features.convert.panel import curve_rows
 from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, scenes
 
@@ -54,7 +56,7 @@ def test_a_target_that_is_not_reached_is_said(scene):
     assert convert(bone_count=3, target_error=0.01) == {"FINISHED"}
     skinned = bpy.data.objects["Flag_skinned"]
     assert skinned["skinning_bone_count"] == 3
-    rows = dict(figure_rows(result_of(skinned).figures, bpy.context.scene))
+    rows = dict(rows_of_panel(figures_of_record(result_of(skinned).figures)))
     assert rows["E_RMS"].endswith("(target 0.01 missed)")
     steps = conversion.convert(bpy.context, [bpy.data.objects["Flag"]], _settings(3, 0.01))
     assert "(target 0.01 not reached with up to 3 bones)" in scenes.drain(steps)[0].summary()
@@ -66,27 +68,27 @@ def test_without_a_target_there_is_no_curve(scene):
     figures = result_of(bpy.data.objects["Flag_skinned"]).figures
     assert "curve" not in figures
     assert curve_rows(figures) == []
-    names = [name for name, _ in figure_rows(figures, bpy.context.scene)]
-    assert names == ["E_RMS", "Largest Error", "Bones", "Vertices", "Frames"]
+    names = [name for name, _ in rows_of_panel(figures_of_record(figures))]
+    assert names == ["Bones", "Vertices", "Frames", "E_RMS", "Largest Error"]
 
 
 def test_rows_of_the_panel(scene):
     curve = {"bone_count": [1, 8, 12], "e_rms": [8.0, 2.0, 1.0], "solved": [0, 1, 1]}
     rows = curve_rows({"curve": curve, "bone_count": 12})
-    assert [tuple(row) for row in rows] == [
+    assert rows == [
         ("1 bone", 1.0, "about 8", False),
         ("8 bones", 0.25, "2", False),
         ("12 bones", 0.125, "1", True),
     ]
     nothing = {"bone_count": [3], "e_rms": [0.0], "solved": [1]}
-    assert curve_rows({"curve": nothing, "bone_count": 3})[0].length == 0
+    assert curve_rows({"curve": nothing, "bone_count": 3})[0][1] == 0
 
 
 def test_figures_of_shapes_and_keys_are_shown(scene):
     moving_meshes.waving_grid()
     convert(bone_count=4, residual_shapes=2, key_tolerance=5.0)
     figures = result_of(bpy.data.objects["Flag_skinned"]).figures
-    rows = dict(figure_rows(figures, bpy.context.scene))
+    rows = dict(rows_of_panel(figures_of_record(figures)))
     assert rows["Residual Shapes"] == "2"
     assert rows["Keys"] == f"{figures['keys']['after']:,} of {figures['keys']['before']:,}"
 
@@ -98,14 +100,14 @@ def test_figures_of_an_earlier_version_are_shown(scene):
     figures = result_of(bpy.data.objects["Flag_skinned"]).figures
     for name in ("target_error", "residual_shapes", "method"):
         del figures["settings"][name]
-    assert len(figure_rows(figures, bpy.context.scene)) == 5
+    assert len(rows_of_panel(figures_of_record(figures))) == 5
 
 
 @pytest.mark.parametrize("target", [-1.0, float("nan")])
 def test_targets_that_make_no_sense(scene, target):
     moving_meshes.waving_grid()
     before = moving_meshes.state()
-    with pytest.raises(RuntimeError, match="Target error must be"):
+    with pytest.raises(RuntimeError, match="Target Error must be"):
         convert(target_error=target)
     assert moving_meshes.state() == before
 
@@ -185,9 +187,9 @@ def test_the_command_line_has_the_published_method(shot, tmp_path):
         (["--target-error", "1", "--curve", "curve.jpg"], 2, "must name a .png file"),
         (["--target-error", "1", "--curve", "nowhere/curve.png"], 2, "there is no folder"),
         (["--residual-shapes", "-1"], 1, "at least 0, not -1"),
-        (["--key-tolerance", "-1"], 1, "Key tolerance must be"),
-        (["--target-error", "inf"], 2, "inf is no number that can be used"),
-        (["--key-tolerance", "nan"], 2, "nan is no number that can be used"),
+        (["--key-tolerance", "-1"], 1, "Key Tolerance must be at least 0, not -1"),
+        (["--target-error", "inf"], 2, "inf is not a usable number"),
+        (["--key-tolerance", "nan"], 2, "nan is not a usable number"),
         (["--method", "magic"], 2, "invalid choice"),
         (["--method", "kavan2010", "--kind", "rigid"], 1, "affine bones, not rigid"),
     ],

@@ -46,7 +46,7 @@ def test_parts_of_any_size_are_read_as_blender_has_the_weights(part, group_count
         group = ob.vertex_groups.new(name=f"Bone {number}")
         for vertex in np.flatnonzero(random.random(60) < 0.4).tolist():
             group.add([vertex], float(random.random()), "REPLACE")
-    # In another order than the groups, and one that there is not.
+    # In another order than the groups, with one missing group.
     names = ["Bone 3", "nobody", "Bone 0", "Bone 4"]
     expected = np.zeros((60, 4))
     for column, name in enumerate(names):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The weight view: what the colors and the legend say, that it leaves nothing, and what it refuses."""
+"""The weight view: its colors and legend, that it leaves nothing behind, and what it refuses."""
 
 from functools import partial
 
@@ -60,11 +60,26 @@ def test_colors_are_the_bones_mixed_by_their_weights(skinned):
     ob, rig = skinned
     show()
     read = read_bone_weights(ob, rig)
-    palette = bone_colors(NAMES, [-1, 0, 1])
+    palette = bone_colors(NAMES, 1 - np.eye(3))
     dense = weight_matrix(read.bones, read.weights, 3).toarray()
     assert np.abs(colors(ob)[:, :3] - dense @ palette).max() < 1e-6
     assert ob.data.color_attributes.active_color.name == "skinning_weight_color"
     assert np.array_equal(influences(ob), (dense > 0).sum(axis=1))
+
+
+def test_the_palette_can_be_chosen(skinned):
+    ob, _ = skinned
+    show(palette="COLOR_BLIND")
+    shown = ob.data.skinning_weight_view.bones
+    expected = dict(zip(NAMES, bone_colors(NAMES, 1 - np.eye(3), "COLOR_BLIND"), strict=True))
+    assert all(np.allclose(item.color, expected[item.name], atol=1e-6) for item in shown)
+    # Another one in the panel makes the colors old.
+    assert not weight_view.is_stale(ob)
+    ob.data.skinning_weight_view.palette = "DISTINCT"
+    assert weight_view.is_stale(ob)
+    weight_view_refresh.refresh_all()
+    expected = dict(zip(NAMES, bone_colors(NAMES, 1 - np.eye(3)), strict=True))
+    assert all(np.allclose(item.color, expected[item.name], atol=1e-6) for item in shown)
 
 
 def test_the_number_of_bones_is_shown_in_color(skinned):
@@ -100,7 +115,7 @@ def test_legend_lists_the_bones_by_their_share(skinned):
     shown = ob.data.skinning_weight_view.bones
     assert [item.name for item in shown] == [NAMES[bone] for bone in np.argsort(-totals)[:2]]
     assert sum(item.share for item in shown) == pytest.approx(1, abs=1e-6)
-    palette = dict(zip(NAMES, bone_colors(NAMES, [-1, 0, 1]), strict=True))
+    palette = dict(zip(NAMES, bone_colors(NAMES, 1 - np.eye(3)), strict=True))
     for item in shown:
         assert np.allclose(item.color, palette[item.name], atol=1e-6)
         item.color = (1, 1, 1)
@@ -252,12 +267,12 @@ def test_in_weight_paint_mode(skinned):
 def test_objects_that_have_no_weights_to_show(skinned, what):
     ob, rig = skinned
     text = {
-        "nothing": "no active object",
-        "bare": "No armature deforms",
-        "edited": "is in Edit Mode",
-        "hidden": "is hidden",
+        "nothing": "NO_ACTIVE_OBJECT",
+        "bare": "NOT_SKINNED",
+        "edited": "MODE Edit Mode",
+        "hidden": "HIDDEN",
         "groups": "has no vertex groups",
-        "no deforming bones": "None of the 3 vertex groups",
+        "no deforming bones": "NO_GROUP_OF_A_BONE",
     }
     if what == "nothing":
         bpy.context.view_layer.objects.active = None
@@ -283,4 +298,4 @@ def test_limit_below_one(skinned):
 
 def test_linked_mesh(skinned, tmp_path):
     link_limb(tmp_path / "library.blend")
-    refused("is linked from another file")
+    refused("LINKED")

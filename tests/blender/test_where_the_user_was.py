@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is removed or cancelled leaves users where they were: selection, what is active, and mode.
+"""Removals and cancelled jobs keep the user's selection, active object and mode.
 
 Each operator that takes something away, after the one that has made it; and each long one, stopped on its way.
 """
@@ -148,7 +148,7 @@ def test_made_and_removed(what, active, mode):
 @pytest.mark.parametrize("active", ["mesh", "armature"])
 @pytest.mark.parametrize("what", PAIRS)
 def test_where_the_user_has_gone_meanwhile(what, active):
-    """What was made may be left alone, and other things be chosen: they stay chosen when it goes."""
+    """The user may select other objects than the new ones: they stay selected when the new ones are removed."""
     make, add, remove = PAIRS[what]
     ob, rig = settled_in(make, "mesh", "OBJECT")
     if active == "armature" and rig is None:

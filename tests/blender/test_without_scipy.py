@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A start without scipy: the extension registers, so that its panels can say what is missing."""
+"""Without scipy, the extension registers, so that its panels can say what is missing."""
 
 import subprocess
 from pathlib import Path

@@ -224,7 +224,7 @@ def test_names_that_some_file_systems_take_for_one(tmp_path, first, second):
     assert identity(tmp_path / first) == identity(tmp_path / second)
     files = WrittenFiles()
     files.claim(tmp_path / first, NOTES)
-    with pytest.raises(BadPath, match="goes there, too"):
+    with pytest.raises(BadPath, match="is saved there, too"):
         files.claim(tmp_path / second, NOTES)
 
 
@@ -269,14 +269,14 @@ def half(folder: Path, process: int, machine: str | None = None, suffix: str = "
 
 @pytest.fixture
 def ended() -> int:
-    """The number of a process that is no more."""
+    """The number of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
 def leftovers(folder: Path, ended: int) -> tuple[list[Path], list[Path]]:
-    """What is to go, and what is to stay."""
+    """Files to remove, and files to keep."""
     old = half(folder, 1, "00000000", ".blend")
     os.utime(old, (time.time() - 2 * written_files.ABANDONED_SECONDS,) * 2)
     gone = [half(folder, ended), half(folder, ended, suffix=".blend"), half(folder, ended, suffix=".blend@"), old]

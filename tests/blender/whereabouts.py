@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the user is: all that the interface calls active, selected, shown, or a mode."""
+"""The user's state: everything that the interface calls active, selected, shown, or a mode."""
 
 import bpy
 
@@ -17,7 +17,7 @@ def whereabouts() -> dict:
 
 
 def moved(before: dict, after: dict) -> list[tuple]:
-    """What is another now, of all that was there before: whose, what, before and after."""
+    """The changes of everything that existed before: owner, property, before and after."""
     found = [("user", "", before["user"], after["user"])] if before["user"] != after["user"] else []
     for name in before.keys() - {"user"}:
         now = after.get(name, {})

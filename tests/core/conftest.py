@@ -11,5 +11,5 @@ def pytest_configure(config):
     explores = config.getoption("--hypothesis-seed", None) is not None
     settings.register_profile("suite", deadline=None, database=None, derandomize=not explores)
     settings.load_profile("suite")
-    # Else now and then a number of any module that is loaded, which depends on what other tests run.
+    # Otherwise examples may include numbers from any loaded module, which depend on the other tests.
     providers._get_local_constants = lambda: providers._local_constants

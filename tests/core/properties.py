@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold of core's results for any input: each a function of a random generator that draws the input itself.
+"""Properties of core's results for any input: each is a function of a random generator, from which it draws the input.
 
 They raise AssertionError where it does not hold. Errors of the family are an answer, too; any other exception is not.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from skinning_tools.core import affine_chain, quaternions
 from skinning_tools.core.animation import LARGEST_POSITION, Animation, ErrorMeter, unit_scale
 from skinning_tools.core.bone_channels import JointTree, bone_channels
+from skinning_tools.core.bone_order import depths
 from skinning_tools.core.bone_placement import place_at_joints, place_bones
 from skinning_tools.core.bone_suggestion import LEAST, suggest_bone_count
 from skinning_tools.core.curve_picture import curve_picture, frames_picture
@@ -28,7 +29,7 @@ from tests.core import random_inputs as inputs
 
 
 def unless_refused(function, *arguments, **options):
-    """Its result, or None where it raises an error of the family, with a text for people."""
+    """The result of a call, or None if it raises one of the extension's errors, with a text for people."""
     try:
         return function(*arguments, **options)
     except SkinningError as error:
@@ -40,7 +41,7 @@ def unless_refused(function, *arguments, **options):
 
 
 def assert_convex(bones, weights, bone_count, most=None):
-    """Rows sum to 1, or to 0 where a vertex has none; no bone is named that is not there."""
+    """Rows sum to 1, or to 0 for a vertex without weights; all bones exist."""
     assert np.isfinite(weights).all()
     assert weights.min(initial=0) >= 0
     sums = weights.sum(axis=1)
@@ -59,7 +60,7 @@ def _measured(animation, rest_at, bones, weights, transforms) -> ErrorMeter:
 
 
 def _assert_same_error(told: float, meter_value: float) -> None:
-    # Of figures that are next to nothing, rounding is all there is.
+    # Figures close to zero consist of rounding errors only.
     assert abs(told - meter_value) <= 1e-6 * max(told, meter_value) + 1e-6, (told, meter_value)
 
 
@@ -115,7 +116,7 @@ def units_do_not_change_a_decomposition(random):
 
 
 def partial_solves_are_convex_and_no_worse(random):
-    """Motion for given weights, weights for that motion, and helpers beside both."""
+    """Motion for given weights, weights for that motion, and helpers for both."""
     animation = inputs.animation(random)
     bone_count = int(random.integers(1, 6))
     bones, weights = inputs.weights(random, animation.vertex_count, bone_count)
@@ -182,7 +183,7 @@ def bones_are_placed_and_channels_multiply_back(random):
     hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
     assert np.isfinite(hierarchy.joints).all()
     assert np.isfinite(hierarchy.slips).all()
-    assert hierarchy.depths().max() < bone_count
+    assert depths(hierarchy.parents).max() < bone_count
     placement = place_bones(rest, bones, weights, bone_count)
     if random.random() < 0.3:
         hierarchy = replace(hierarchy, joints=np.tile(hierarchy.joints[0], (bone_count, 1)))
@@ -203,7 +204,7 @@ def fewer_keys_stay_within_the_tolerance(random):
     """Of affine bones that drift, some of them on joints."""
     frame_count = int(random.integers(2, 15))
     rest, bones, weights, first = _rig(random, 1)
-    # As a decomposition's are: each vertex has some.
+    # As in a decomposition: each vertex has weights.
     weights[~weights.any(axis=1), 0] = 1.0
     drift = 0.02 * random.normal(size=(frame_count, *first.shape[1:])).cumsum(axis=0)
     transforms = np.repeat(first, frame_count, axis=0) + drift

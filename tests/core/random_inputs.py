@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Animations, meshes, skeletons and weights of all sorts, from a random generator: many of them not tidy at all."""
+"""Animations, meshes, skeletons and weights of all sorts, from a random generator: many of them malformed."""
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.binding.types import Body, Skeleton
 
-# Of everything, from micrometers in kilometers to the other way around. Powers of two, which change no digit.
+# Scales of the inputs, from micrometers in kilometers to the reverse. Powers of two, which change no digit.
 SCALES = [2.0**power for power in (-20, -10, -1, 0, 0, 0, 1, 10, 20)]
 SHAPES = ("cloud", "grid", "grid", "line", "plane", "pairs", "lump", "torn grid")
 MOTIONS = ("noise", "parts", "waves", "rigid", "one vertex", "collapse", "mirror", "pause")

@@ -52,7 +52,7 @@ def dense(bones, weights, bone_count=None):
 def split_triangles(points, weights, epsilon):
     """(L, 3, 3) corners and (L, 3, P) corner weights of one triangle (3, 3), (3, P), cut until no edge is longer."""
     lengths = np.sum((weights - np.roll(weights, -1, axis=0)) ** 2, axis=1)
-    # The first of those that are equal but for rounding.
+    # The first of those that are equal except for rounding.
     edge = int(np.argmax(lengths >= lengths.max() * (1 - 1e-9)))
     if epsilon == 0 or lengths.max() <= epsilon**2 * (1 + 1e-9):
         return [points], [weights]
@@ -70,7 +70,7 @@ def split_triangles(points, weights, epsilon):
 
 
 def naive_centers(rest, triangles, weights, sigma=0.1, epsilon=0.0, vertices=None):
-    """Equation 10 of the evaluation as it is written, over all bones j ≠ k; NaN where nothing is similar.
+    """Equation 10 of the evaluation as published, over all bones j ≠ k; NaN where nothing is similar.
 
     rest (N, 3), triangles (T, 3), weights (N, P) dense; centres (n, 3) of ``vertices``, all if None.
     """

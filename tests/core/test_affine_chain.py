@@ -24,7 +24,7 @@ def spinning(frames, bones, degrees=20.0, seed=0):
 
 
 def rounded(linear):
-    """How far the factors may be off: the nudge of 2e-14, times the ratio of the child's scales, and rounding."""
+    """The allowed error of the factors: the nudge of 2e-14, times the ratio of the child's scales, and rounding."""
     ratio = affine_chain.CHILD_SCALES.max() / affine_chain.CHILD_SCALES.min()
     return 3e-14 * ratio * np.abs(linear).max() + 1e-90
 
@@ -161,7 +161,7 @@ def test_growing_from_nothing():
 
 
 def test_long_animations_take_the_same_care():
-    """Beyond the number of frames on which all child scales are tried."""
+    """More frames than are used to try all child scales."""
     rotations = spinning(900, 60, 7.0)
     matrices = with_translation(rotations + 1e-4 * np.random.default_rng(1).normal(size=rotations.shape))
     errors = halfway_error(halfway_matrices(split(matrices)), matrices)
@@ -169,7 +169,7 @@ def test_long_animations_take_the_same_care():
 
 
 def test_where_a_bone_has_no_extent_its_errors_do_not_count():
-    """Noise across a thin region must not spoil what can be seen along it."""
+    """Noise across a thin region must not spoil the motion along it."""
     random = np.random.default_rng(4)
     linear = spinning(40, 6, 12.0)
     linear = linear @ (np.eye(3) + 0.3 * random.normal(size=linear.shape) * [0, 0, 1])

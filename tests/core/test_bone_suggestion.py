@@ -48,7 +48,7 @@ def test_many_vertices_count_as_few():
 
 
 def test_the_suggestion_is_worth_something():
-    """It leaves an error of the size that it is meant to, where fewer bones leave much more."""
+    """The suggestion leaves an error of the intended size, and fewer bones leave much more."""
     frames = bumps(8, frame_count=40)
     count = suggest_bone_count(frames[::3])
     animation = Animation(frames, np.zeros((0, 3), np.int32))

@@ -11,7 +11,7 @@ RANDOM = np.random.default_rng()
 
 @pytest.fixture(autouse=True)
 def _same_numbers():
-    """For each test, whatever others run before it."""
+    """The limit is the same for each test, whichever tests ran before."""
     global RANDOM
     RANDOM = np.random.default_rng(5)
 

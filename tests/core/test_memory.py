@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The memory that the machine has left, as each system tells it."""
+"""The free memory of the machine, as each operating system reports it."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Centres of rotation against the formula as it is written, and on meshes and weights as artists have them."""
+"""Centres of rotation compared with the published formula, and on meshes and weights by artists."""
 
 import threading
 import tracemalloc
@@ -13,7 +13,13 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core import rotation_centers
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadMesh, BadSettings, BadWeights, Cancelled
-from skinning_tools.core.rotation_centers import bake_rotation_centers, fingerprint, mirror_pairs, symmetrized
+from skinning_tools.core.rotation_centers import (
+    bake_rotation_centers,
+    fingerprint,
+    joined_skins,
+    mirror_pairs,
+    symmetrized,
+)
 from skinning_tools.core.virtual_subdivision import subdivide, weight_differences
 
 from .skinned_shapes import chain_weights, cuboid, dense, naive_centers, weighted_centers
@@ -89,7 +95,7 @@ def test_equal_to_the_naive_sum_where_grids_carry_it(monkeypatch, sigma):
 
 
 def test_a_vertex_like_hardly_any_of_the_surface_is_not_left_to_interpolation():
-    """A loose vertex far from all weights there are: its sums are 1e-19 of those of the rest."""
+    """A loose vertex far from all other weights: its sums are 1e-19 of those of the rest."""
     rest, triangles = cuboid(columns=150, rows=8)
     bones, weights = chain_weights(rest @ [1, 0.31, 0.17], [3.0])
     face_weights = weights[triangles].mean(axis=1)
@@ -176,6 +182,29 @@ def test_seams_are_closed():
     for vertex in np.flatnonzero(valid):
         assert len(np.unique(cut[corner == vertex], axis=0)) == 1
     np.testing.assert_allclose(cut, whole[corner], atol=1e-6)
+
+
+def test_meshes_baked_together_agree_with_the_whole():
+    """A bar of which each half has its own vertices at the cut, and only as many influences as it needs."""
+    rest, triangles, bones, weights = bar()
+    whole, valid = bake_rotation_centers(rest, triangles, bones, weights)
+    in_first = rest[triangles].mean(axis=1)[:, 0] < 2.0
+    halves, kept = [], []
+    for half in (in_first, ~in_first):
+        chosen, corners = np.unique(triangles[half], return_inverse=True)
+        used = weights[chosen].any(axis=0)
+        halves.append((rest[chosen], corners.reshape(-1, 3), bones[chosen][:, used], weights[chosen][:, used]))
+        kept.append(chosen)
+    assert [half[2].shape[1] for half in halves] == [2, 3]
+    order = np.concatenate(kept)
+    assert len(order) > len(rest)
+    centers, found = bake_rotation_centers(*joined_skins(halves))
+    np.testing.assert_array_equal(found, valid[order])
+    np.testing.assert_allclose(centers, whole[order], atol=1e-6 * diagonal(rest))
+    first, second = np.split(centers, [len(kept[0])])
+    _, here, there = np.intersect1d(*kept, return_indices=True)
+    assert len(here) > 10
+    np.testing.assert_array_equal(first[here], second[there])
 
 
 def test_faces_without_area_and_loose_vertices_change_nothing():
@@ -288,7 +317,7 @@ def test_memory_is_bounded_by_the_batch_and_not_by_the_pieces():
         ({"weights": lambda weights: -weights}, BadWeights, "Vertex 0"),
         ({"weights": lambda weights: weights[1:]}, BadWeights, "do not fit"),
         ({"triangles": lambda triangles: triangles[:0]}, BadMesh, "There are no faces"),
-        ({"triangles": lambda triangles: triangles + 1}, BadMesh, "names a vertex"),
+        ({"triangles": lambda triangles: triangles + 1}, BadMesh, "refers to a vertex"),
         ({"triangles": lambda triangles: triangles[:, [0, 0, 1]]}, BadMesh, "No face of The Flag has an area"),
         ({"rest": lambda rest: np.where(np.arange(len(rest))[:, None] == 5, np.inf, rest)}, BadMesh, "Vertex 5"),
     ],

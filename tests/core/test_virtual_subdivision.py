@@ -26,7 +26,7 @@ def random_triangles(seed, count=12, vertex_count=9, bone_count=5):
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.3, 2.0]), st.sampled_from([7, 100, 1 << 18]))
 @settings(deadline=None, max_examples=40)
 def test_pieces_are_those_of_real_subdivision(seed, epsilon, limit):
-    """Whatever the limit; in the order of the triangles, as far as middles and areas tell."""
+    """The pieces come in the order of the triangles for any limit, judged by their centers and areas."""
     triangles, weights, differences = random_triangles(seed)
     expected = []
     for row, triangle in enumerate(triangles):

@@ -9,7 +9,7 @@ import numpy as np
 from skinning_tools.blender import actions
 from tests.blender import moving_meshes
 
-# What differs from the exporters' defaults, and those defaults that a result depends on.
+# Settings that differ from the exporters' defaults, and the defaults that a result depends on.
 GLTF = {
     "use_selection": True,
     "export_animation_mode": "ACTIVE_ACTIONS",
@@ -35,7 +35,7 @@ USD = {
     "only_deform_bones": False,
     "export_shapekeys": True,
 }
-# A custom attribute that glTF carries: which vertex of the mesh a vertex of the file is. Exact below 2^24.
+# A custom attribute in glTF: the mesh's vertex for each vertex of the file. Exact below 2^24.
 VERTEX = "_VERTEX"
 
 
@@ -46,8 +46,8 @@ def number_vertices(ob) -> None:
 
 
 def vertex_numbers(ob) -> np.ndarray:
-    """(N,) which vertex of the exported mesh each of an imported one is: by VERTEX, or, where that is not in the file,
-    as FBX and USD keep them, in order."""
+    """(N,) the vertex of the exported mesh for each imported vertex: by VERTEX, or, if that is not in the file, in the
+    order that FBX and USD preserve."""
     attribute = ob.data.attributes.get(VERTEX)
     if attribute is None:
         return np.arange(len(ob.data.vertices))
@@ -90,12 +90,13 @@ def reimport(path: Path, fps: int, *, new_fbx: bool = False) -> bpy.types.Object
     (ob,) = (ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature())
     if ob.data.shape_keys is not None:
         for block in ob.data.shape_keys.key_blocks:
-            block.slider_min = -10  # importers leave it at 0, and Blender cuts off what is below
+            # Importers leave the range at 0 to 1, and Blender clamps other values.
+            block.slider_min, block.slider_max = -10, 10
     return ob
 
 
 def first_frame(ob) -> int:
-    """Where the imported animation starts."""
+    """The first frame of the imported animation."""
     owners = [ob.find_armature(), ob.data.shape_keys]
     curves = [curve for owner in owners if owner and owner.animation_data for curve in actions.existing_curves(owner)]
     return round(min(point.co[0] for curve in curves for point in curve.keyframe_points))
@@ -113,10 +114,10 @@ def to_z_up(positions: np.ndarray) -> np.ndarray:
 
 
 def diagonal(frames: np.ndarray) -> float:
-    """Of the box around the first of ``frames`` (F, N, 3)."""
+    """The diagonal of the box around the first of ``frames`` (F, N, 3)."""
     return float(np.linalg.norm(np.ptp(frames[0], axis=0)))
 
 
 def largest_distance(found: np.ndarray, expected: np.ndarray) -> float:
-    """Of a vertex in any frame, in parts of the diagonal. Both (F, N, 3)."""
+    """The largest distance of a vertex in any frame, as a fraction of the diagonal. Both (F, N, 3)."""
     return float(np.linalg.norm(found - expected, axis=-1).max()) / diagonal(expected)

@@ -47,7 +47,7 @@ async function play(job) {
   root.traverse((node) => node.isMesh && meshes.push(node));
   const clips = loaded.animations ?? root.animations;
   const mixer = new THREE.AnimationMixer(root);
-  const actions = clips.map((clip) => mixer.clipAction(clip));
+  const actions = job.weights ? added(clips, job.weights, mixer) : clips.map((clip) => mixer.clipAction(clip));
 
   const rest = meshes.map(rowsAtRest);
   const count = rest.reduce((sum, rows) => sum + rows.length / 3, 0);
@@ -85,6 +85,19 @@ async function play(job) {
   }
   const head = new TextEncoder().encode(`${JSON.stringify(answer)}\n`);
   await post(`/${job.number}/result`, new Blob([head, ...parts]));
+}
+
+// The clips that have a weight, as what they add to the base.
+function added(clips, weights, mixer) {
+  const base = clips.find((clip) => clip.name === weights.base).clone();
+  return clips
+    .filter((clip) => clip.name in weights.clips)
+    .map((clip) => {
+      // A copy, since clips of a file share arrays.
+      const action = mixer.clipAction(THREE.AnimationUtils.makeClipAdditive(clip.clone(), 0, base));
+      action.setEffectiveWeight(weights.clips[clip.name]);
+      return action;
+    });
 }
 
 function showAt(scene, mixer, actions, time) {

@@ -32,7 +32,8 @@ def affine_bands(folder: Path) -> bpy.types.Object:
 
 
 def swaying_tube() -> bpy.types.Object:
-    """A closed tube that shape keys bend and bulge as no few bones can. Not flat: bones are well determined there."""
+    """A closed tube that shape keys bend and bulge more than a few bones can. Not flat, so that its bones are well
+    determined."""
     moving_meshes.fresh_scene(FRAME_COUNT)
     rings, segments = 25, 16
     height, angle = np.meshgrid(np.linspace(-1, 1, rings), np.arange(segments) * 2 * np.pi / segments, indexing="ij")
@@ -57,7 +58,7 @@ def waving_flag() -> bpy.types.Object:
 
 
 def _place(ob) -> None:
-    """Away from the origin, turned and scaled."""
+    """Move the object away from the origin, rotate and scale it."""
     ob.location, ob.rotation_euler, ob.scale = (0.4, -0.2, 0.3), (0.2, 0.1, -0.3), (1.5, 1.5, 1.5)
     bpy.context.view_layer.update()
 
@@ -80,7 +81,7 @@ def corrected_limb() -> bpy.types.Object:
         eigenskin_models.turn(rig, turns)
         for name in turns:
             rig.pose.bones[name].keyframe_insert("rotation_quaternion", frame=frame)
-    # As after Parent with Armature Deform. USD files of Blender 4 put a mesh in the wrong place where it is not so.
+    # As after Parent with Armature Deform. Otherwise USD files of Blender 4 put the mesh in the wrong place.
     placed = ob.matrix_world.copy()
     ob.parent = rig
     ob.matrix_world = placed

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from tests.blender import skinned_meshes
+from tests.blender import moving_meshes, shape_key_scenes, skinned_meshes
 from tests.engines import formats, samples, three_player
 
 pytestmark = pytest.mark.usefixtures("extension")
 
-# Parts of the diagonal. The first is what an engine may lose of the source; the second is single precision, carried
-# through a chain of joints.
+# Fractions of the diagonal: the error allowed in an engine, and the error of single precision through a chain of
+# joints.
 FROM_SOURCE = 1e-4
 EXACT = 5e-6
 FRAMES = range(1, samples.FRAME_COUNT + 1)
@@ -32,7 +32,7 @@ def player():
 
 
 def in_three(player, ob, path, **settings) -> tuple[np.ndarray, np.ndarray, three_player.Playback]:
-    """Positions (F, R, 3) that three.js has at FRAMES, in Blender's axes, and the vertex (R,) that each row is."""
+    """Positions (F, R, 3) in three.js at FRAMES, in Blender's axes, and the vertex (R,) of each row."""
     formats.number_vertices(ob)
     formats.export(ob, path, **settings)
     times = np.array(FRAMES) / bpy.context.scene.render.fps
@@ -55,7 +55,7 @@ def check_exact(player, ob, path, **settings) -> three_player.Playback:
     found, vertices, playback = in_three(player, ob, path, **settings)
     assert formats.largest_distance(found, expected[:, vertices]) < EXACT
     assert formats.largest_distance(formats.to_z_up(playback.shaded), expected[:, vertices]) < EXACT
-    # It does move, so that a file played at other times would be seen.
+    # It moves, so that a file played at wrong times would be noticed.
     assert np.linalg.norm(np.diff(expected, axis=0), axis=-1).max(axis=1).min() > 1e3 * EXACT
     return playback
 
@@ -89,7 +89,7 @@ def test_eigenskin_corrections_play_as_in_blender(player, tmp_path):
     ob = samples.corrected_limb()
     expected = played(ob)
     playback = check_exact(player, ob, tmp_path / "limb.glb")
-    assert playback.facts["morphs"] == 6
+    assert playback.facts["morphs"] == len(ob.data.shape_keys.key_blocks) - 1
     bpy.ops.skinning.unbake_eigenskin()
     bpy.ops.skinning.mute_eigenskin(mute=True)
     assert formats.largest_distance(played(ob), expected) > 1e3 * EXACT
@@ -106,7 +106,7 @@ def test_affine_bones_need_all_bones_in_the_file(player, tmp_path, kind, plays):
 
 @pytest.mark.parametrize("every", [True, False])
 def test_more_than_four_influences(player, tmp_path, every):
-    """three.js, as most engines, has four; the exporter's option writes more, which it leaves out."""
+    """three.js, like most engines, uses four influences; it ignores the additional ones of the exporter's option."""
     ob = samples.convert(samples.swaying_tube(), bone_count=8, max_influences=8)
     expected = played(ob)
     found, vertices, playback = in_three(player, ob, tmp_path / "tube.glb", export_all_influences=every)
@@ -116,7 +116,7 @@ def test_more_than_four_influences(player, tmp_path, every):
 
 @pytest.mark.parametrize("optimize", [True, False])
 def test_small_meshes_keep_their_motion_without_optimized_animation(player, tmp_path, optimize):
-    """The exporter takes values that change by less than 0.0001 units for still."""
+    """The exporter treats values that change by less than 0.0001 units as constant."""
     source = samples.swaying_tube()
     source.location, source.scale = (0, 0, 0), (1, 1, 1)
     source.data.transform(Matrix.Scale(1e-4, 4), shape_keys=True)
@@ -130,6 +130,27 @@ def test_small_meshes_keep_their_motion_without_optimized_animation(player, tmp_
 def test_a_root_bone_and_a_joint_hierarchy(player, tmp_path):
     ob = samples.convert(samples.swaying_tube(), bone_kind="RIGID", root_bone=True, joint_hierarchy=True)
     check_exact(player, ob, tmp_path / "tube.glb")
+
+
+@pytest.mark.parametrize("mode", ["ACTIONS", "NLA_TRACKS"])
+def test_poses_of_sliders_add_up(player, tmp_path, mode):
+    """Each alone is exact; of several, engines multiply rotations that Blender adds."""
+    moving_meshes.fresh_scene()
+    shape_key_scenes.face()
+    bpy.ops.skinning.convert_shape_keys(bone_count=5, max_influences=4)
+    ob, rig = bpy.data.objects["Face_skinned"], bpy.data.objects["Face_rig"]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.skinning.add_slider_poses(kind="CLIPS")
+    formats.number_vertices(ob)
+    formats.export(ob, tmp_path / "face.glb", export_animation_mode=mode)
+    first, second, third = shape_key_scenes.NAMES
+    for clips, largest in (({}, EXACT), ({first: 1.0}, EXACT), ({first: 0.5, second: 0.8, third: 0.6}, FROM_SOURCE)):
+        weights = {"base": "Neutral", "clips": clips}
+        playback = player.play(tmp_path / "face.glb", [0.0], attribute=formats.VERTEX.lower(), weights=weights)
+        assert set(playback.facts["clips"]) == {"Neutral", first, second, third}
+        vertices = playback.attribute[:, 0].astype(np.int64)
+        expected = shape_key_scenes.played(ob, rig, **clips)[None, vertices]
+        assert formats.largest_distance(formats.to_z_up(playback.positions), expected) < largest
 
 
 def test_centers_of_rotation_arrive(player, tmp_path):

@@ -32,17 +32,17 @@ class PlayerFailed(Exception):
 
 @dataclass(frozen=True)
 class Playback:
-    """What three.js made of a file with R vertices. Its axes are the file's: glTF has Y up."""
+    """The result of three.js for a file with R vertices, in the file's axes: glTF has Y up."""
 
     rest: np.ndarray  # (R, 3) as in the file
     positions: np.ndarray  # (F, R, 3) in the scene, computed on the processor
     shaded: np.ndarray  # (F, R, 3) the same, computed by the shaders that draw the mesh
-    attribute: np.ndarray | None  # (R, width) of the custom attribute that was asked for
+    attribute: np.ndarray | None  # (R, width) of the requested custom attribute
     facts: dict  # version of three.js, its warnings, names of clips and attributes, counts of bones and morph targets
 
 
 def missing() -> str | None:
-    """Why this machine cannot play files in three.js, and what to do; None where it can."""
+    """Why this machine cannot play files in three.js, and what to do; None if it can."""
     if _browser() is None:
         return "there is no Chromium on this machine (Debian: apt-get install chromium)"
     if not THREE.is_dir():
@@ -54,7 +54,7 @@ class Player:
     """A browser with three.js in it, which plays one file after another. A context manager."""
 
     def __init__(self, timeout: float = 120.0):
-        """timeout: seconds that one file may take."""
+        """timeout: seconds per file."""
         self._timeout = timeout
         self._jobs: queue.Queue[_Job] = queue.Queue()
         self._served: dict[int, _Job] = {}
@@ -69,10 +69,19 @@ class Player:
     def __exit__(self, *_):
         self._running.close()
 
-    def play(self, path: Path, times, *, attribute: str | None = None, picture: dict | None = None) -> Playback:
+    def play(
+        self,
+        path: Path,
+        times,
+        *,
+        attribute: str | None = None,
+        weights: dict | None = None,
+        picture: dict | None = None,
+    ) -> Playback:
         """Play the .glb, .fbx or .usdc file at ``path``.
 
         times: seconds. attribute: name of a custom attribute of the vertices, as three.js spells it: in small letters.
+        weights: {"base": name, "clips": {name: weight}} to add up what clips add to a base; otherwise all play.
         picture: {"path", "time", "width", "height", "eye", "target", "span"} of a picture to write, in the file's axes.
         Raises PlayerFailed.
         """
@@ -84,6 +93,7 @@ class Player:
             "format": path.suffix[1:],
             "times": times,
             "attribute": attribute,
+            "weights": weights,
             "picture": settings or None,
         }
         job = self._served[number] = _Job(path, json.dumps(text))
@@ -183,7 +193,7 @@ def _chromium(address: str):
                 [
                     _browser(),
                     "--headless",
-                    # Only pages of ours are opened; in a container there is often no right to make a sandbox.
+                    # Only our own pages are opened; containers often do not permit a sandbox.
                     "--no-sandbox",
                     "--disable-dev-shm-usage",
                     "--use-angle=swiftshader",  # WebGL without a graphics card

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for Blender's program where only its Python module is.
+"""Replaces Blender's program where there is only its Python module.
 
 blender_module.py -b [--python FILE | --command skinning COMMAND ...]
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shots for the tests of many machines: small files, and what starts Blender for them."""
+"""Shots for the tests of many machines: small files, and the command that starts Blender for them."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ MODULE = Path(__file__).with_name("blender_module.py")
 
 
 def make_shots(folder: Path, count: int, broken: tuple[int, ...] = ()) -> list[Path]:
-    """Files "shot_01.blend" ... with a moving mesh "Flag"; those of the numbers in ``broken`` end in their middle."""
+    """Files "shot_01.blend" ... with a moving mesh "Flag"; those with numbers in ``broken`` are truncated."""
     folder.mkdir()
     moving_meshes.fresh_scene()
     moving_meshes.waving_grid()
@@ -29,7 +29,7 @@ def make_shots(folder: Path, count: int, broken: tuple[int, ...] = ()) -> list[P
 
 
 def blender_program(folder: Path) -> str:
-    """This Blender's program; where it is a module of Python, a program in ``folder`` that stands in for it."""
+    """This Blender's program; for a Python module, a program in ``folder`` that replaces it."""
     if bpy.app.binary_path:
         return bpy.app.binary_path
     program = folder / "blender"
@@ -39,5 +39,5 @@ def blender_program(folder: Path) -> str:
 
 
 def one_thread() -> dict[str, str]:
-    """The environment for a program that is started beside others."""
+    """The environment for one of several parallel programs."""
     return os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

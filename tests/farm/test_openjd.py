@@ -50,7 +50,7 @@ def reports(folder: Path) -> dict[str, dict]:
 
 
 def kill_with_descendants(process: subprocess.Popen) -> None:
-    """As if the machine were switched off: nothing that runs can clean up."""
+    """Like a power failure: no process can clean up."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -130,7 +130,7 @@ def test_a_dozen_shots_one_broken_the_machine_lost_half_way(folder):
         assert (folder / "out" / f"shot_{number:02}.blend").exists() == (number != BROKEN)
     assert "cannot be opened" in after[f"shot_{BROKEN:02}"]["message"]
     assert {report["settings"]["influences"] for report in after.values()} == {3}
-    # Those that were finished are as they were.
+    # Finished shots have not changed.
     assert {name: (folder / "out" / f"{name}.blend").stat().st_mtime_ns for name in done} == times
     assert {name: after[name]["times"] for name in done} == {name: before[name]["times"] for name in done}
     assert output.count("finished before") == COUNT

@@ -68,7 +68,7 @@ def tests():
         bpy.ops.skinning.show_worst_frame()
     worst = bpy.context.scene.frame_current
     with in_window():
-        # The mark goes, as its ring would be in the pictures.
+        # The mark is removed, as its ring would be in the pictures.
         bpy.ops.skinning.show_worst_frame()
     bpy.context.scene.frame_set(7)
     plain = look(view, "WINDOW")

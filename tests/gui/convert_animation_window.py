@@ -29,7 +29,7 @@ from skinning_tools.blender import background
 from skinning_tools.features.convert.panel import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
 from tests.blender import scenes
 
-# Screens and the like are the window's, not the job's.
+# Screens and similar data-blocks belong to the window, not to the job.
 WINDOW_DATA = {"screens", "workspaces", "window_managers"}
 
 

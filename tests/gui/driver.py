@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a test inside Blender's window needs: the window's parts, events, pictures, and Blender's time in between.
+"""Tools for tests inside Blender's window: the window's parts, events, pictures, and waiting for Blender.
 
 A test is a module whose ``tests`` is a generator: each `yield` gives Blender back until its condition holds, as a user
 waits for the screen. Started by run.py, which gives the path of the outcome file and the folder for pictures after
@@ -23,6 +23,7 @@ import skinning_tools
 from skinning_tools.blender import background
 from skinning_tools.blender.dependencies import REMEDY, MissingDependency, require_dependencies
 from skinning_tools.features import FEATURES
+from skinning_tools.ui import groups
 from tests.blender import scenes
 from tests.installed_package import INSTALLED
 
@@ -58,7 +59,7 @@ def region(kind: str, area=None):
 
 
 def in_window(area=None, kind="WINDOW"):
-    """Blender's timers have no window of their own."""
+    """The only window: Blender's timers run without one in the context."""
     area = area or views()[0]
     return bpy.context.temp_override(window=window(), area=area, region=region(kind, area))
 
@@ -68,7 +69,7 @@ def can_take_pictures() -> bool:
 
 
 def picture(name: str, area=None) -> None:
-    """Of the screen, or of an ``area`` alone; none where Blender's process cannot take one."""
+    """Take a picture of the screen, or of an ``area``; none if Blender's process cannot take one."""
     if not can_take_pictures():
         return
     path = PICTURES / f"{name}.png"
@@ -79,7 +80,7 @@ def picture(name: str, area=None) -> None:
 
 
 def look(area=None, kind=None):
-    """What the screen shows now, (H, W, 3) 0 to 255, at a quarter of its size; None where no picture can be taken.
+    """What the screen shows now, (H, W, 3) 0 to 255, at a quarter of its size; None if no picture can be taken.
 
     area, kind: of an area, or of a region of it, alone.
     """
@@ -106,17 +107,17 @@ def settled(area=None, kind=None):
 
 
 def changed(before, after) -> float:
-    """The share of the pixels that two looks differ in by more than a step of shading."""
+    """The fraction of pixels in which two looks differ by more than a step of shading."""
     return float((np.abs(before - after).max(axis=-1) > VISIBLE).mean())
 
 
 def looks_like(before, area=None, kind=None):
-    """Condition to wait for: the same place looks as it did; it holds where no picture can be taken."""
+    """Condition to wait for: the same place looks the same; always true if no picture can be taken."""
     return lambda: before is None or changed(before, look(area, kind)) < SAME
 
 
 def looks_unlike(before, area=None, kind=None):
-    """Condition to wait for: the same place shows something else; it holds where no picture can be taken."""
+    """Condition to wait for: the same place looks different; always true if no picture can be taken."""
     return lambda: before is None or changed(before, look(area, kind)) > 2 * SAME
 
 
@@ -206,7 +207,7 @@ def undo():
 
 
 def switch_on() -> None:
-    """The extension: as its switch in the preferences does where it is installed, else the source tree's."""
+    """Enable the extension like its switch in the preferences if it is installed, else the source tree's."""
     if skinning_tools.__name__ == INSTALLED:
         bpy.ops.preferences.addon_enable(module=INSTALLED)
     else:
@@ -221,10 +222,14 @@ def switch_off() -> None:
 
 
 def enable(*opened) -> None:
-    """Enable the extension with these panels open alone, so that their buttons are in the window."""
+    """Enable the extension with only these panels and their parents open, so that their buttons are in the window."""
     registered = [cls for feature in FEATURES for module in feature.panels for cls in module.registry]
-    for cls in (cls for cls in registered if issubclass(cls, bpy.types.Panel)):
-        cls.bl_options = set() if cls in opened else {"DEFAULT_CLOSED"}
+    panels = {cls.__name__: cls for cls in (*groups.registry, *registered) if issubclass(cls, bpy.types.Panel)}
+    shown = list(opened)
+    for cls in shown:
+        shown += [panels[cls.bl_parent_id]] if hasattr(cls, "bl_parent_id") else []
+    for cls in panels.values():
+        cls.bl_options = set() if cls in shown else {"DEFAULT_CLOSED"}
     switch_on()
     bpy.context.preferences.view.show_splash = False
 
@@ -284,7 +289,7 @@ def run(name: str) -> None:
         drive(importlib.import_module(name).tests(), name)
     except MissingDependency as error:
         end(str(error).replace(REMEDY, "Name a folder that has it for this Python in PYTHONPATH"))
-    except Exception:  # noqa: BLE001 - whatever it is, the window must close and the runner be told
+    except Exception:  # noqa: BLE001 - the window must close, and the runner must notice
         end(traceback.format_exc())
 
 

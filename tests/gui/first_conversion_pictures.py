@@ -109,7 +109,7 @@ def tests():
     yield idle
     with in_window():
         bpy.context.scene.frame_set(SHOWN_FRAME)
-    yield from press_button("compare_result(show='RESULT')")
+    yield from press_button("compare_result(show='RESULT')", across=0.6)
     yield from settled()
     picture("result", of_view(800, 786))
 

@@ -18,12 +18,13 @@ from driver import (
 )
 from mathutils import Quaternion, Vector
 
+from skinning_tools.blender.helper_bones.bones import OF_JOINTS_COLLECTION
+from skinning_tools.blender.helper_bones.records import find_helpers
 from skinning_tools.features.helpers.panel import (
     SKINNING_PT_bone_links,
     SKINNING_PT_bulge_bones,
     SKINNING_PT_joint_helpers,
 )
-from skinning_tools.features.helpers.rig import COLLECTION, find_helpers
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.conftest import SHARED
@@ -131,7 +132,7 @@ def tests():
     assert np.abs(raised - scenes.evaluated_positions(ob)).max() > 0.05
     passes("a bulge bone raises the skin as its slider says")
     bulge["amount"] = 0.5
-    rig.data.collections_all[COLLECTION].is_visible = True
+    rig.data.collections_all[OF_JOINTS_COLLECTION].is_visible = True
     bpy.context.view_layer.update()
     show_bones(True)
     yield after(0.5)

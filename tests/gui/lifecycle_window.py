@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inside Blender's window: the extension switched on and off many times, in the midst of what it does, with nothing
-left; a file saved and read again. Started by run.py."""
+"""Inside Blender's window: the extension enabled and disabled many times during its work, with nothing left; a file
+saved and loaded again. Started by run.py."""
 
 import sys
 import threading
@@ -59,11 +59,11 @@ def classes() -> set[str]:
 
 
 def menu_entries() -> dict[str, int]:
-    """How many functions draw each menu, header and panel that has more than its own."""
+    """The number of draw functions of each menu, header and panel with more than its own."""
     types = {name: getattr(bpy.types, name, None) for name in dir(bpy.types)}
     draws = {name: getattr(found, "draw", None) for name, found in types.items()}
     counts = {name: len(draw._draw_funcs) for name, draw in draws.items() if hasattr(draw, "_draw_funcs")}
-    # Where a list has once been made Blender keeps it.
+    # Blender keeps such a list once it has been made.
     return {name: count for name, count in counts.items() if count > 1}
 
 
@@ -78,7 +78,7 @@ def keys() -> dict[str, list[str]]:
 
 
 def timers() -> set[str]:
-    """Blender lists no timers, but tells of a function whether it is one."""
+    """Blender does not list timers, but says whether a function is one."""
     name = skinning_tools.__name__
     modules = [module for key, module in list(sys.modules.items()) if key == name or key.startswith(f"{name}.")]
     functions = {value for module in modules for value in vars(module).values() if callable(value)}
@@ -86,7 +86,7 @@ def timers() -> set[str]:
 
 
 def traces() -> dict:
-    """All that an extension can leave in Blender and that Blender tells of."""
+    """Everything that an extension can leave in Blender and that Blender can list."""
     return {
         "handlers": handlers(),
         "properties": properties(),
@@ -101,7 +101,7 @@ def traces() -> dict:
 
 
 def differences(before: dict, now: dict) -> str:
-    """What of ``traces`` has changed, in words; "" where nothing has."""
+    """The changes of ``traces`` as text; "" if nothing has changed."""
     changed = []
     for what, value in now.items():
         old = before[what]
@@ -156,7 +156,7 @@ def tests():
     before = traces()
     assert not any(name.startswith(skinning_tools.__name__) for name in before["classes"])
     enable(SKINNING_PT_convert_animation)
-    # What this test compares must be able to tell.
+    # The comparison itself must work.
     on = traces()
     for what in ("handlers", "properties", "operators", "classes"):
         assert differences({what: before[what]}, {what: on[what]}), what
@@ -170,7 +170,7 @@ def tests():
         do = under_way[number % len(under_way)]
         yield from do()
         switch_off()
-        # Timers that run once more, and a worker that hears at its next report that nobody waits for it.
+        # Timers run once more, and a worker stops at its next report.
         yield no_thread
         yield after(0.3)
         left = differences(before, traces())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Inside Blender's window: a rig without weights gets them from a target, then motion, then helper bones, which a
-button takes away again; each one undo step. Started by run.py."""
+button removes again; each is one undo step. Started by run.py."""
 
 import bpy
 import numpy as np
@@ -27,7 +27,7 @@ from tests.blender import scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube
 
 # From the button that solves weights down to the header of what adds helper bones, at a scale of one.
-HELPERS_BELOW = 57
+HELPERS_BELOW = 68
 
 
 def arm():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inside Blender's window: an armature of four meshes in Pose Mode; its panels have a field for the mesh that is meant.
+"""Inside Blender's window: an armature of four meshes in Pose Mode; its panels have a field for the mesh to work on.
 
 Started by run.py.
 """

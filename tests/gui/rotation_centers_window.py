@@ -35,9 +35,12 @@ def tube():
 
 
 def _edited_as_a_large_mesh():
-    """Generator: with parts so small that a small mesh has many, an edit is told to the panel, and its undo, too."""
-    kept = bake_state_of_panel._LONGEST_WAIT, vertex_groups._PART
-    bake_state_of_panel._LONGEST_WAIT, vertex_groups._PART = -1.0, 20
+    """Generator: read in many small parts, with pauses in which any machine can redraw, the panel notices an edit and
+    its undo."""
+    of_state = {"_LONGEST_WAIT": -1.0, "_TICK_SECONDS": 0.0, "_PAUSE_SECONDS": 0.05}
+    kept = {name: getattr(bake_state_of_panel, name) for name in of_state}, vertex_groups._PART
+    vars(bake_state_of_panel).update(of_state)
+    vertex_groups._PART = 20
     drawn = []
     handle = bpy.types.SpaceView3D.draw_handler_add(
         lambda: drawn.append(is_being_checked(tube())), (), "WINDOW", "POST_PIXEL"
@@ -46,13 +49,24 @@ def _edited_as_a_large_mesh():
         tube().data.vertices[0].co.x += 0.01
         tube().data.update()
         bpy.ops.ed.undo_push(message="Edit")
-    yield lambda: shown_bake_state(tube()) == STALE
+    yield _redrawn_until(lambda: True in drawn)
+    yield _redrawn_until(lambda: shown_bake_state(tube()) == STALE)
     picture("centers_2_stale")
-    assert True in drawn
     yield from undo()
-    yield lambda: shown_bake_state(tube()) == FRESH
+    yield _redrawn_until(lambda: shown_bake_state(tube()) == FRESH)
     bpy.types.SpaceView3D.draw_handler_remove(handle, "WINDOW")
-    bake_state_of_panel._LONGEST_WAIT, vertex_groups._PART = kept
+    vars(bake_state_of_panel).update(kept[0])
+    vertex_groups._PART = kept[1]
+
+
+def _redrawn_until(condition):
+    """The condition, with a redraw asked for each time that it does not hold."""
+
+    def holds() -> bool:
+        views()[0].tag_redraw()
+        return condition()
+
+    return holds
 
 
 def tests():

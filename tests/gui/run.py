@@ -70,7 +70,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, help="how many at once, where each has a screen of its own")
     parser.add_argument(
-        "--docs-pictures", action="store_true", help="no tests: make the windows' pictures in docs/images anew"
+        "--docs-pictures", action="store_true", help="no tests: make the windows' pictures in docs/images"
     )
     options = parser.parse_args()
     if options.docs_pictures:
@@ -88,21 +88,21 @@ def main() -> int:
 
 
 def make_docs_pictures(blender: str) -> int:
-    """Those of DOCS_PICTURES, copied only where all of a script's could be made."""
+    """Make the pictures of DOCS_PICTURES; a script's pictures are copied only if all of them were made."""
     status = 0
     for script, pictures in DOCS_PICTURES.items():
         with tempfile.TemporaryDirectory(prefix="skinning_tools_pictures_") as folder:
             failed, report = run(blender, script, Path(folder))
             sys.stdout.write(report)
             status = max(status, failed)
-            for taken, name in pictures.items() if status == 0 else ():
+            for taken, name in () if failed else pictures.items():
                 shutil.copyfile(Path(folder) / taken, DOCS_IMAGES / name)
                 sys.stdout.write(f"{(DOCS_IMAGES / name).relative_to(ROOT)}\n")
     return status
 
 
 def run(blender: str, test: str, pictures: Path | None, installed: Path | None = None) -> tuple[int, str]:
-    """One Blender that runs one test: 0 where it passed, and what is to be said of it."""
+    """Run one test in a Blender of its own; returns 0 if it passed, and a line about it."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_gui_") as folder:
         pictures = pictures.resolve() if pictures else Path(folder)
         pictures.mkdir(parents=True, exist_ok=True)
@@ -111,9 +111,8 @@ def run(blender: str, test: str, pictures: Path | None, installed: Path | None =
             # Blender writes into its profile, and takes scipy out where a test disables the extension.
             shutil.copytree(installed, profile, symlinks=True)
         use = "from tests import installed_package; installed_package.use_it(); " if installed else ""
-        start = (
-            f"import sys; sys.path[:0] = {[str(HERE), str(ROOT)]}; {use}import driver; driver.run({Path(test).stem!r})"
-        )
+        folders = [str(HERE), str(ROOT), str(ROOT / "demos")]
+        start = f"import sys; sys.path[:0] = {folders}; {use}import driver; driver.run({Path(test).stem!r})"
         command = [blender, "--factory-startup", "--enable-event-simulate"]
         if "PYTHONPATH" in os.environ:
             command.append("--python-use-system-env")
@@ -132,7 +131,7 @@ def run(blender: str, test: str, pictures: Path | None, installed: Path | None =
 
 
 def start_and_wait(command: list[str], environment: dict[str, str], printed: Path) -> str:
-    """Run Blender to its end, what it writes going to a file; how it ended."""
+    """Run Blender to its end, with its output in a file; returns how it ended."""
     with printed.open("w") as output:
         # A group of its own: a command that starts Blender on a virtual screen has children that must end with it.
         process = subprocess.Popen(

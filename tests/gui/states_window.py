@@ -28,7 +28,7 @@ from tests.blender import scenes
 
 
 def rest_pointer() -> None:
-    """Where it lights up nothing."""
+    """Put the pointer where it highlights nothing."""
     main = region("WINDOW")
     event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + 20)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many inputs tried in a process of their own: Blender itself may crash or hang on what is damaged.
+"""Tries many inputs in a separate process, as Blender itself may crash or hang on damaged ones.
 
 A task is a function of (seed, folder) that returns a dict with "outcome" and what else there is to tell; its module may
 have a ``prepare``, called once with the folder. Each result is a line of a file; a process that ends before its time
@@ -95,7 +95,7 @@ def is_of_blender(where: list[str]) -> bool:
 
 
 def main() -> None:
-    """In the child."""
+    """Runs in the child process."""
     import faulthandler
 
     task, folder, seeds = sys.argv[1:]

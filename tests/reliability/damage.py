@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Damaged files: what disks, networks, full quotas and other programs make of a sound one. Bytes in, bytes out."""
+"""Damages files like disks, networks, full quotas and other programs do. Bytes in, bytes out."""
 
 import struct
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 PC2_HEAD, MDD_HEAD = struct.Struct("<12siiffi"), struct.Struct(">ii")
-# Of fields in a header: name, offset, format.
+# Fields of a header: name, offset, format.
 FIELDS = {
     "PC2": (("version", 12, "<i"), ("points", 16, "<i"), ("start", 20, "<f"), ("step", 24, "<f"), ("frames", 28, "<i")),
     "MDD": (("frames", 0, ">i"), ("points", 4, ">i")),
@@ -20,7 +20,7 @@ FLOATS = (0.0, -0.0, -1.0, 1e-45, 1e6, 1e14, -1e16, 1e38, -1e38, float("nan"), f
 
 @dataclass(frozen=True)
 class Damaged:
-    """label: what was done. data: the file's bytes; None where a folder is in its place, or nothing at all."""
+    """label: the damage. data: the file's bytes; None for a folder at its path, or nothing."""
 
     label: str
     data: bytes | None
@@ -86,7 +86,7 @@ def _field(data, kind, random) -> Damaged:
 
 
 def _position(data, kind, random) -> Damaged:
-    """Numbers of a frame that are none, or out of all measure."""
+    """Numbers of a frame that are NaN, infinite or huge."""
     count = int(random.choice([1, 3, 60]))
     value = float(random.choice(FLOATS))
     order = ">" if kind == "MDD" else "<"
@@ -103,7 +103,7 @@ def _zeros(data, kind, random) -> Damaged:
 
 
 def _doubled(data, kind, random) -> Damaged:
-    """A part that is there twice, or more behind the end."""
+    """A repeated part, or additional data after the end."""
     start, end = sorted(random.integers(0, len(data), 2).tolist())
     if random.random() < 0.5:
         return Damaged(f"bytes {start} to {end} twice", data[:end] + data[start:end] + data[end:])
@@ -130,13 +130,13 @@ def _with(data: bytes, place: int, patch: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class PointCache:
-    """What a point cache says: frames (F, N, 3) float32."""
+    """The content of a point cache: frames (F, N, 3) float32."""
 
     frames: np.ndarray
 
 
 def read_point_cache(data: bytes | None, kind: str) -> PointCache | None:
-    """By the format's description, not by the code under test; None where the file is not whole.
+    """Read by the format's description, not by the code under test; None if the file is incomplete.
 
     Start and step of a PC2 file and the times of an MDD file are left out, which count only where a modifier goes by
     seconds.

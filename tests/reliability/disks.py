@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command line on real disks that are full, or that nobody may write to. Linux, where a process may mount one for
-itself alone (``unshare``)."""
+"""The command line on real disks that are full or read-only. Linux, where a process may mount one for itself alone
+(``unshare``)."""
 
 import json
 import shlex
@@ -31,7 +31,7 @@ _UNLOCK = {FULL: "true", READ_ONLY: "mount -o remount,rw disk"}
 
 
 def can_mount() -> bool:
-    """Whether a process may have disks of its own here."""
+    """Whether a process may mount its own disks here."""
     if sys.platform != "linux" or shutil.which("unshare") is None:
         return False
     with tempfile.TemporaryDirectory() as folder:
@@ -40,8 +40,8 @@ def can_mount() -> bool:
 
 
 class OnDisk:
-    """What came of a command: code, error (its error output), report (its document or None), and the files that were
-    on the disk afterwards, by their names."""
+    """The outcome of a command: code, error (its error output), report (its document or None), and the files on the
+    disk afterwards, by their names."""
 
     def __init__(self, arguments: list[str], kind: str, shot: Path, free: int = 0, old: tuple[str, ...] = ()):
         """arguments: of the command line, in which "disk/NAME" is on the disk. shot: a .blend file, as "shot.blend" off

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What users do between operators, with Blender's own means: also to what the extension has made, and its notes.
+"""Edits that users make between operators with Blender's own tools, also of the extension's results and notes.
 
 ``random_edit`` draws an edit as plain values, ``do`` does it; where it does not apply it does nothing.
 """
@@ -13,7 +13,7 @@ from tests.blender import eigenskin_scenes, moving_meshes, scenes, skinned_meshe
 
 MODES = ("OBJECT", "OBJECT", "POSE", "EDIT", "WEIGHT_PAINT", "SCULPT")
 MODIFIERS = ("SUBSURF", "MIRROR", "ARRAY", "ARMATURE", "DECIMATE", "MASK", "MESH_CACHE", "NODES")
-# What edits the object, not its data.
+# Edits of the object, not its data.
 _OF_OBJECTS = (
     "activate",
     "mode",
@@ -26,7 +26,7 @@ _OF_OBJECTS = (
     "unlink",
     "select_bones",
 )
-# In place of what the extension has noted.
+# Values that replace the extension's notes.
 NOTES = (0, -1, 2.5, float("nan"), "text", "", [1, 2, 3], [0.5, float("inf")], ["a", "b"], {}, {"source": 3}, True)
 
 
@@ -102,7 +102,7 @@ def random_edit(random) -> list:
 
 
 def do(name: str, object_name: str, number: int, value: float) -> bool:
-    """Whether anything was done. number and value: what the edit makes of them."""
+    """Do the edit; returns whether it did anything. number and value: random input of the edit."""
     ob = bpy.data.objects.get(object_name)
     if ob is None or (name not in _OF_OBJECTS and ob.data is not None and ob.data.library is not None):
         # Python may edit linked data, which no user can; an undo of that crashes Blender.
@@ -310,7 +310,7 @@ def _hide(ob, number, value):
 
 
 def _duplicate(ob, number, value):
-    """As a user does it: what the extension has noted goes along."""
+    """Duplicate an object as a user does: the extension's notes are copied, too."""
     copy = ob.copy()
     if number % 2 and ob.data is not None:
         copy.data = ob.data.copy()
@@ -347,7 +347,7 @@ def _spoil_note(ob, number, value):
 
 
 def _owners() -> list:
-    """All that custom properties of ours may be on."""
+    """All data-blocks and bones that may have the extension's custom properties."""
     blocks = [*bpy.data.objects, *bpy.data.meshes, *bpy.data.armatures, *bpy.data.actions, *bpy.data.node_groups]
     blocks += [*bpy.data.shape_keys, *bpy.data.collections]
     for ob in bpy.data.objects:

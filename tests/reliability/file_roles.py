@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every way to name a file that is to be written, against everything that may be in the place.
+"""Every way to name an output file, with every kind of existing file at its path.
 
 A stage is a folder with a shot and all that it refers to; ``attempts`` lists what is tried, ``attempt`` tries one and
 compares the whole stage before and after. Only what the rule allows may change: docs/command_line.md, What is replaced.
@@ -33,11 +33,11 @@ REPLACED, STAYS = "replaced", "stays"
 SETTINGS = ("--object=Flag", "--bones=2", "--iterations=1", "--quiet")
 FOREIGN = b"what somebody else has written\n"
 
-# What may be in the place: name in the stage's folder, by the place's ending; and what becomes of it, without and with
+# What may be at the path: name in the stage's folder, by the path's ending; and the outcome, without and with
 # --overwrite where that is about the place.
 NOTHING, EMPTY, OWN, EDITED, SAME_SORT, OTHER_SORT = (
-    "nothing", "an empty file", "own, of an earlier run", "own, saved anew since", "same sort, another program's",
-    "another sort",
+    "nothing", "an empty file", "own, of an earlier run", "own, saved again since", "same kind, another program's",
+    "another kind",
 )  # fmt: skip
 INPUT, LIBRARY, TEXTURE, CACHE, NOTE, OWN_IN_USE = (
     "the input", "a library of the scene", "a texture of the scene", "a point cache of the scene",
@@ -237,7 +237,7 @@ def _write_png(path: Path) -> None:
 
 
 def attempts(places=PLACES, roles=ROLES, spellings=SPELLINGS) -> Iterator[Attempt]:
-    """All that make sense on this file system."""
+    """All attempts that are possible on this file system."""
     for place, role, spelling in itertools.product(places, roles, spellings):
         # A name without the ending of point caches gets it; a link may have it, whatever it leads to.
         longer = place.ending == ".pc2" and not _FIXED.get(role, ".pc2").endswith(".pc2")
@@ -276,7 +276,7 @@ def _knows_no_case() -> bool:
 
 
 def attempt(template: Path, tried: Attempt) -> str | None:
-    """What went wrong; None where nothing did."""
+    """Make the attempt; returns the failure, or None."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_roles_") as place:
         stage = Path(os.path.realpath(place)) / "stage"
         shutil.copytree(template, stage)
@@ -303,7 +303,7 @@ def _on_stage(stage: Path, tried: Attempt) -> str | None:
 
 
 def _put(stage: Path, place: Place, role: str) -> Path:
-    """The file that the attempt is about; made where the stage has none."""
+    """The file of the attempt; made if the stage has none."""
     named = stage / _FIXED.get(role, f"place{place.ending}")
     if role in (OWN, READ_ONLY) and place.run is _report_of_many:
         named = stage / "table.json"
@@ -364,14 +364,14 @@ def _spelled(stage: Path, path: Path, spelling: str, ending: str) -> str:
 
 
 def _snapshot(stage: Path) -> dict[str, object]:
-    """Each file's time and content, or what it is otherwise."""
+    """Each file's time and content, or its kind."""
     found: dict[str, object] = {}
     for path in sorted(stage.rglob("*")):
         name = path.relative_to(stage).as_posix()
         if path.is_symlink():
             found[name] = ("link", os.readlink(path))
         elif path.is_file():
-            # By time as well: what is written anew may be the same.
+            # By time as well: a rewritten file may have the same content.
             found[name] = path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest()
         else:
             found[name] = ("folder",) if path.is_dir() else ("device",)
@@ -406,7 +406,8 @@ def _runner(parser: argparse.ArgumentParser, name: str, action: argparse.Action)
         else:
             bpy.ops.wm.open_mainfile(filepath=str(stage / "shot.blend"))
         # convert-shots has a folder there.
-        if action.dest != "output" and destinations["output"].required | ("input" in destinations):
+        output = destinations.get("output")
+        if output and action is not output and (output.required or "input" in destinations):
             given += ["--output", str(stage / ("out" if name == "convert-shots" else "other.blend"))]
         if action.dest == "curve":
             given += ["--target-error=900"]
@@ -419,7 +420,7 @@ def _runner(parser: argparse.ArgumentParser, name: str, action: argparse.Action)
 
 
 def required(parser: argparse.ArgumentParser, name: str) -> list[str]:
-    """Something for all that a subcommand must be given, files apart."""
+    """Values for all required options of a subcommand, except files."""
     (commands,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
     chosen = commands.choices[name]
     one_of = [group._group_actions[0] for group in chosen._mutually_exclusive_groups if group.required]
@@ -473,7 +474,7 @@ def attempt_of_shots(template: Path, ending: str, role: str, spelling: str) -> s
 
 
 def tell(path: Path) -> None:
-    """Try everything, and write to ``path`` what came of it (JSON): for benchmarks/reliability.py."""
+    """Try everything, and write the outcomes to ``path`` (JSON), for benchmarks/reliability.py."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_stage_") as folder:
         stage = make_stage(Path(os.path.realpath(folder)) / "stage")
         tried = [*attempts(), *option_attempts(command_line.parser())]

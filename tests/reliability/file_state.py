@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All that a .blend file holds, as plain values to compare: before an operator and after it, or after its undo."""
+"""The content of a .blend file as plain values, to compare it before and after an operator or its undo."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from skinning_tools.blender.records import RESERVED
 
-# What belongs to the program or to windows.
+# Data of the program or of windows.
 NOT_OF_THE_FILE = {
     "all_ids",
     "libraries",
@@ -19,7 +19,7 @@ NOT_OF_THE_FILE = {
     "palettes",
     "linestyles",
 }
-# Properties that other values follow from, or that change with a look at them.
+# Properties that derive from other values, or that change when they are read.
 NOT_OF_A_THING = {"rna_type", "is_evaluated", "session_uid", "original", "users", "tag", "is_updated", "id_data"} | {
     "is_updated_data", "execution_time", "bl_idname", "active", "active_index", "is_active", "persistent_uid"
 }  # fmt: skip
@@ -36,7 +36,7 @@ def file_state() -> dict[str, object]:
 
 
 def differences(before: dict, after: dict) -> list[str]:
-    """What was added, removed and changed."""
+    """The differences: added, removed and changed."""
     found = [f"+ {name}" for name in after.keys() - before.keys()] + [
         f"- {name}" for name in before.keys() - after.keys()
     ]
@@ -118,7 +118,7 @@ def _content(block) -> dict[str, object]:
     reader = _READERS.get(type(block).__name__)
     if reader is not None:
         parts |= reader(block)
-    # Text alone: a value of Blender's that an undo takes away could not be compared any more.
+    # As text: a Blender value that an undo removes could no longer be compared.
     return {name: repr(value) for name, value in parts.items()}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A layout that draws nothing and checks all: panels drawn without a window, after anything has become of the file."""
+"""A layout that draws nothing and checks everything: panels without a window, in any state of the file."""
 
 import math
 from types import SimpleNamespace
@@ -8,12 +8,13 @@ import bpy
 
 import skinning_tools
 from skinning_tools.features import FEATURES
+from skinning_tools.ui import groups
 
 WIDTH = 300
 
 
 class PaperLayout:
-    """Takes what a UILayout takes, and raises where Blender would have nothing to draw."""
+    """Accepts the calls of a UILayout, and raises if Blender would have nothing to draw."""
 
     def __init__(self):
         self.enabled = self.active = True
@@ -82,7 +83,7 @@ class _Chosen:
 
 
 class PaperContext:
-    """The context, as if a sidebar were there."""
+    """The context with a simulated sidebar."""
 
     region = SimpleNamespace(width=WIDTH)
     # Blender has none without a window.
@@ -97,7 +98,7 @@ class PaperContext:
 
 
 def draw_all() -> list[str]:
-    """Draw every panel of the sidebar that shows itself; returns their names. Raises what the panels raise."""
+    """Draw every panel of the sidebar whose poll allows it; returns their names. Raises what the panels raise."""
     shown = [panel for panel in sidebar_panels() if shows_itself(panel)]
     for panel in shown:
         draw(panel)
@@ -112,7 +113,7 @@ def sidebar_panels() -> list[type]:
         for each in module.registry
         if issubclass(each, bpy.types.Panel)
     )
-    return [panel for panel in every if panel.bl_region_type == "UI"]
+    return [*groups.registry, *(panel for panel in every if panel.bl_region_type == "UI")]
 
 
 def shows_itself(panel) -> bool:

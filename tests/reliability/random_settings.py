@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of an operator drawn from what its properties allow, and from a little beyond."""
+"""Random settings of an operator, within the ranges of its properties and slightly outside."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Damaged PC2, MDD, Alembic and .blend files, each converted: what comes of it is an animation that is right, or a
-message. Tasks of children.py."""
+"""Damaged PC2, MDD, Alembic and .blend files, each converted: the outcome is a correct animation, or a message. Tasks
+of children.py."""
 
 import json
 import logging
@@ -18,8 +18,8 @@ from tests.blender import moving_meshes, scenes
 from tests.reliability.damage import damaged, read_point_cache
 
 CONVERTED, REFUSED = "converted", "refused"
-# Failures of ours: something else than an error of the family; a file that is not whole was taken as if it were; a
-# sound one was refused; a result that is not what was said of it; data-blocks left behind.
+# Our failures: an exception of another kind; an incomplete file accepted as complete; an intact file refused; a result
+# that differs from its report; data-blocks left behind.
 FAULT, TAKEN, TURNED_AWAY, WRONG, LEFT = "fault", "taken", "turned away", "wrong", "left behind"
 FAILURES = (FAULT, TAKEN, TURNED_AWAY, WRONG, LEFT)
 FRAMES = range(1, 9)
@@ -30,7 +30,7 @@ CONVERT = {"bone_count": 2, "iterations": 1, "max_influences": 2}
 
 
 def prepare(folder: Path) -> None:
-    """Once in a process."""
+    """Called once in each process."""
     skinning_tools.register()
     logging.getLogger("skinning_tools").addHandler(_faults)
 
@@ -140,7 +140,7 @@ def _put(path: Path, data: bytes | None, gone: bool = False) -> None:
 
 
 def _at_frame(number: int, act):
-    """Have ``act`` called once, when the scene comes to a frame; returns the handler."""
+    """Call ``act`` once, when the scene reaches a frame; returns the handler."""
 
     def handler(scene, *_):
         nonlocal act
@@ -187,7 +187,7 @@ def _alembic_object(folder: Path):
 
 
 def blend_file(seed: int, folder: Path) -> dict:
-    """By the command line, as on a farm."""
+    """Convert by the command line, as on a render farm."""
     random = np.random.default_rng(seed)
     compressed = seed % 4 == 0
     what = damaged(_sound_blend(folder, compressed), "BLEND", random)
@@ -201,7 +201,7 @@ def blend_file(seed: int, folder: Path) -> dict:
     _put(path, None, gone=True)
     left = sorted(entry.name for entry in folder.iterdir() if "part" in entry.name or entry.suffix == ".tmp")
     fault = _faults.taken()
-    if fault or "fault of its own" in said["message"]:
+    if fault or "bug in Skinning Tools" in said["message"]:
         return told | {"outcome": FAULT, "error": fault or said["message"]}
     if code not in (0, 1, 2) or said["exit_code"] != code or output.exists() != (code == 0) or left:
         return told | {"outcome": WRONG, "error": f"exit code {code}, {said}, left {left}"}
@@ -225,13 +225,13 @@ def _sound_blend(folder: Path, compressed: bool) -> bytes:
 
 
 def _converted(ob) -> dict:
-    """What a conversion of the object comes to; the result is looked at, and deleted again."""
+    """The outcome of a conversion of the object; checks the result and deletes it."""
     bpy.context.view_layer.objects.active = ob
     try:
         bpy.ops.skinning.convert_animation(**CONVERT)
     except RuntimeError as error:
         fault = _faults.taken()
-        if fault or "fault of its own" in str(error):
+        if fault or "bug in Skinning Tools" in str(error):
             return {"outcome": FAULT, "error": fault or str(error)}
         return {"outcome": REFUSED, "message": str(error).strip()}
     finally:
@@ -248,7 +248,7 @@ def _converted(ob) -> dict:
 
 
 def _wrong_figures(source, skinned) -> str:
-    """ "" where the result is where the report says it is."""
+    """The failure; "" if the result is where the report says."""
     expected, found = (scenes.played(each, FRAMES).astype(np.float64) for each in (source, skinned))
     told = float(skinned["skinning_report"]["largest_distance"])
     if not np.isfinite(found).all() or not np.isfinite(told):

@@ -15,12 +15,12 @@ from tests.blender import moving_meshes, scenes
 VERTICES_ACROSS = 40, 30
 FRAMES = 24
 CONVERT = {"bone_count": 8, "iterations": 3}
-# From here on nothing that is loaded or kept for the next time should come on top.
+# After so many, no more memory should be used for loaded or cached data.
 WARM = 20
 
 
 def prepare(folder: Path) -> None:
-    """Once in a process."""
+    """Called once in each process."""
     skinning_tools.register()
 
 
@@ -43,7 +43,7 @@ def kept(count: int, folder: Path) -> dict:
 
 
 def new_files(count: int, folder: Path) -> dict:
-    """Each in a file that is opened anew, as on a farm."""
+    """Each in a reopened file, as on a farm."""
     _source()
     path = folder / "shot.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
@@ -70,7 +70,7 @@ def undone(count: int, folder: Path) -> dict:
 
 
 def refused(count: int, folder: Path) -> dict:
-    """None comes to an end: the object is deleted, or the solver cannot, in the midst of the work."""
+    """No conversion completes: during the work the object is deleted, or the solver fails."""
     from skinning_tools.features.convert.conversion import convert
     from skinning_tools.features.convert.settings import ConvertSettings
 

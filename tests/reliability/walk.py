@@ -30,7 +30,7 @@ def prepare(folder: Path) -> None:
 
 
 class _Logged(logging.Handler):
-    """What the boundary has logged: faults of our own."""
+    """The boundary's log: our own bugs."""
 
     def __init__(self):
         super().__init__(logging.ERROR)
@@ -44,7 +44,7 @@ _logged = _Logged()
 
 
 class Broken(AssertionError):
-    """What had to hold after a step did not."""
+    """A condition does not hold after a step."""
 
 
 def walk(seed: int, folder: Path) -> dict:
@@ -57,7 +57,7 @@ def walk(seed: int, folder: Path) -> dict:
         for _ in range(STEPS):
             steps.append(walker.next_step(random))
             walker.take(steps[-1])
-    except Exception as error:  # noqa: BLE001 - whatever it is, the sequence is to be told
+    except Exception as error:  # noqa: BLE001 - any error must be reported with its sequence
         return {
             "outcome": FAILED,
             "error": f"{type(error).__name__}: {error}",
@@ -68,7 +68,7 @@ def walk(seed: int, folder: Path) -> dict:
 
 
 def replay(steps, folder: Path) -> str:
-    """What broke in a sequence, "" if nothing did."""
+    """Run a sequence of steps; returns the failure, or ""."""
     walker = Walker(folder)
     try:
         for step in steps:
@@ -79,7 +79,7 @@ def replay(steps, folder: Path) -> str:
 
 
 def shrunk(steps: list, folder: Path) -> list:
-    """A shorter sequence that breaks in the same way, as far as leaving out single steps goes."""
+    """A shorter sequence that fails in the same way, by leaving out single steps."""
     kind = replay(steps, folder).split(":")[0]
     if not kind:
         return steps
@@ -94,7 +94,7 @@ def shrunk(steps: list, folder: Path) -> list:
 
 
 class Walker:
-    """Takes steps, and sees after each whether all is as it must be. Raises Broken."""
+    """Takes steps, and checks all conditions after each. Raises Broken."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -253,7 +253,7 @@ def _poll(name: str) -> bool:
 
 
 def _check_wording(name: str, text: str) -> None:
-    if "Traceback" in text or "fault of its own" in text:
+    if "Traceback" in text or "bug in Skinning Tools" in text:
         raise Broken(f"{name}: {text}")
     if len(text.split()) < 4:
         raise Broken(f"{name} does not say what is wrong: {text!r}")

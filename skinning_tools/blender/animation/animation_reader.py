@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The animation of mesh objects, whatever makes them move, as arrays and as meshes of their own."""
+"""Reads the animation of mesh objects, whatever makes them move, as arrays and as new meshes."""
 
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -9,8 +9,9 @@ import bpy
 import numpy as np
 
 from ...core.animation import Animation, check_finite
-from ...core.errors import BadAnimation, BadMesh, BadScene
+from ...core.errors import BadAnimation, BadMesh
 from ...core.memory import check_available
+from ..attributes import read_attribute, remove_attributes, write_attribute
 from ..data_blocks import is_alive
 from ..object_checks import (
     cache_stamps,
@@ -20,10 +21,10 @@ from ..object_checks import (
     check_sequence_file,
     sequences,
 )
-from ..preconditions import check_mode, object_label
+from ..preconditions import check_mode, object_label, unmet
 from ..skin_reader import mesh_triangles
 from .frame_guard import frame_kept
-from .frame_range import frame_range
+from .frame_range import moving_range
 from .omissions import Omission, Omissions
 from .own_traces import remove_from_mesh
 from .several_sources import check_sources, move_mesh, sources_label, to_space_of
@@ -31,7 +32,7 @@ from .shape_key_reader import ShapeKeyValues, read_shape_keys, shape_key_values
 from .simulations import forget_skipped_frames, simulation_start
 
 POSITION_BYTES = 3 * np.dtype(np.float32).itemsize
-# Of the source's motion, not the result's: renderers blur by it.
+# Describes the source's motion, not the result's: renderers use it for motion blur.
 VELOCITY = "velocity"
 
 __all__ = ["SourceAnimation", "SourcePart", "check_object", "read_animation"]
@@ -39,7 +40,7 @@ __all__ = ["SourceAnimation", "SourcePart", "check_object", "read_animation"]
 
 @dataclass(frozen=True)
 class SourcePart:
-    """One of the objects that were read, its new mesh, and which of the animation's vertices are its own."""
+    """One of the objects that were read, its new mesh, and its range of the animation's vertices."""
 
     object: bpy.types.Object
     mesh: bpy.types.Mesh
@@ -48,12 +49,12 @@ class SourcePart:
 
 @dataclass(frozen=True)
 class SourceAnimation:
-    """What was read from an object, or from several in the space of the first.
+    """The animation of an object, or of several objects in the space of the first.
 
-    animation: positions in the object's own space, those of ``others`` behind them. method: a few words on how it was
-    read. mesh: a new local mesh with the shape of the first frame, its materials, UVs and attributes, without vertex
-    groups, shape keys, animation data and what only described the old motion; who reads the animation owns it and those
-    of the others, and removes them where it has no use. omissions: what Blender has left out of the shapes.
+    animation: positions in the object's own space, followed by those of ``others``. method: how it was read, in a few
+    words. mesh: a new local mesh with the shape of the first frame, its materials, UVs and attributes, without vertex
+    groups, shape keys, animation data and attributes of the old motion. The caller owns this mesh and those of the
+    others, and removes them if it does not use them. omissions: what Blender left out of the shapes.
     """
 
     object: bpy.types.Object
@@ -72,51 +73,39 @@ class SourceAnimation:
 
 def read_animation(
     context: bpy.types.Context,
-    object: bpy.types.Object,
+    mesh_object: bpy.types.Object,
     frame_start: int | None = None,
     frame_end: int | None = None,
     frame_step: int = 1,
     others: tuple = (),
     omissions: Omissions | None = None,
 ) -> Generator[float, None, SourceAnimation]:
-    """Generator: read the animation of ``object`` as the viewport shows it; returns a SourceAnimation.
+    """Generator: read the animation of ``mesh_object`` as the viewport shows it; returns a SourceAnimation.
 
-    others: objects to read along with it, which are brought into its space at every frame: what is read is where they
-    are in the world. omissions: of a caller that reads more of the scene. Yields the fraction done. The range includes
-    its last frame; None stands for the scene's. However it ends, the scene's current frame is restored; where it does
-    not end by returning, nothing that it made is left.
-    Raises BadScene, BadSettings, BadMesh, BadAnimation or NotEnoughMemory, at the first frame that is bad.
+    others: objects to read along with it, transformed into its space at every frame according to their place in the
+    world. omissions: those of a caller that reads more of the scene. Yields the fraction done. The range includes its
+    last frame; None stands for the scene's. The scene's current frame is restored in any case; unless the generator
+    returns, everything that it made is removed.
+    Raises BadScene, BadSettings, BadMesh, BadAnimation or NotEnoughMemory, at the first bad frame.
     """
-    objects = (object, *others)
+    objects = (mesh_object, *others)
     check_sources(context, objects)
     scene, view_layer = context.scene, context.view_layer
     names = [ob.name for ob in objects]
-    numbers = _frame_numbers(scene, object, frame_start, frame_end, frame_step)
+    numbers = moving_range(scene, frame_start, frame_end, frame_step, object_label(mesh_object))
     try:
         watch = omissions or Omissions(context, objects, numbers)
         with watch.blamed():
             return (yield from _read(context, scene, view_layer, objects, numbers, watch))
     except ReferenceError as error:
         gone = next((name for name, ob in zip(names, objects, strict=True) if not is_alive(ob)), names[0])
-        raise BadScene(f'The object "{gone}" was removed while its animation was being read') from error
-
-
-def _frame_numbers(scene, object, frame_start, frame_end, frame_step) -> range:
-    label = object_label(object)
-    numbers = frame_range(scene, frame_start, frame_end, frame_step, label)
-    if len(numbers) < 2:
-        end = scene.frame_end if frame_end is None else frame_end
-        raise BadAnimation(
-            f"The range from frame {numbers.start} to frame {end} with step {frame_step} has only one frame "
-            f"of {label}; at least two are needed. Widen the frame range, or choose a smaller step"
-        )
-    return numbers
+        raise unmet("REMOVED", object=f'object "{gone}"') from error
 
 
 def _read(
     context, scene, view_layer, objects, numbers: range, watch: Omissions
 ) -> Generator[float, None, SourceAnimation]:
-    # Several have to be seen at every frame in any case, as they may move in relation to each other.
+    # Several objects must be evaluated at every frame in any case, as they may move relative to each other.
     keys = shape_key_values(scene, objects[0], numbers) if len(objects) == 1 else None
     if keys is not None:
         return (yield from _read_keys(keys, numbers, watch))
@@ -127,18 +116,18 @@ def _read(
 
 
 def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Generator[float, None, SourceAnimation]:
-    object = keys.object
-    frames = _allocate(object_label(object), len(numbers), len(object.data.vertices))
+    mesh_object = keys.object
+    frames = _allocate(object_label(mesh_object), len(numbers), len(mesh_object.data.vertices))
     yield from read_shape_keys(keys, frames)
     for number, positions in zip(numbers, frames, strict=True):
-        check_finite(positions, str(number), object_label(object))
+        check_finite(positions, str(number), object_label(mesh_object))
     with ExitStack() as undo:
-        mesh = bpy.data.meshes.new_from_object(object)
+        mesh = bpy.data.meshes.new_from_object(mesh_object)
         undo.callback(_remove_mesh, mesh)
-        _make_independent(object, mesh)
-        mesh.attributes["position"].data.foreach_set("vector", frames[0].ravel())
+        _make_independent(mesh_object, mesh)
+        write_attribute(mesh, "position", "FLOAT_VECTOR", frames[0])
         mesh.update()
-        parts = [SourcePart(object, mesh, slice(0, frames.shape[1]))]
+        parts = [SourcePart(mesh_object, mesh, slice(0, frames.shape[1]))]
         source = _source(parts, frames, numbers, "Shape keys", watch.finish())
         undo.pop_all()
         return source
@@ -149,7 +138,7 @@ def _read_evaluated(
 ) -> Generator[float, None, SourceAnimation]:
     starts = [simulation_start(scene, view_layer, ob) for ob in objects]
     simulation = min((start for start in starts if start is not None), default=None)
-    # A simulation is right only where every frame since its start has been played, one after the other.
+    # A simulation is correct only if every frame since its start has been played in order.
     steps = numbers if simulation is None else range(min(simulation, numbers[0]), numbers[-1] + 1)
     if simulation is not None:
         for ob in objects:
@@ -184,7 +173,7 @@ def _read_evaluated(
 
 
 def _copies(objects, evaluated, number: int, depsgraph, undo: ExitStack) -> list[SourcePart]:
-    """The parts, each with a mesh of its own in the space of the first, which ``undo`` removes again."""
+    """The parts, each with a new mesh in the space of the first; ``undo`` removes these meshes."""
     parts, start = [], 0
     for ob, each in zip(objects, evaluated, strict=True):
         to_first = to_space_of(evaluated[0], each, number)
@@ -199,30 +188,31 @@ def _copies(objects, evaluated, number: int, depsgraph, undo: ExitStack) -> list
 
 
 def _read_positions(parts: list[SourcePart], evaluated, number: int, positions: np.ndarray) -> None:
-    """Fill ``positions`` (N, 3) float32 with what the evaluated objects of the parts have, in the first one's space."""
+    """Fill ``positions`` (N, 3) float32 with the vertices of the parts' evaluated objects, in the first object's
+    space."""
     for part, each in zip(parts, evaluated, strict=True):
         own = positions[part.vertices]
-        each.data.attributes["position"].data.foreach_get("vector", own.ravel())
+        read_attribute(each.data, "position", own)
         to_first = to_space_of(evaluated[0], each, number)
         if to_first is not None:
             own[:] = own @ to_first[:3, :3].T + to_first[:3, 3]
         check_finite(own, str(number), object_label(part.object))
 
 
-def _evaluated(view_layer, object, number: int) -> bpy.types.Object:
+def _evaluated(view_layer, mesh_object, number: int) -> bpy.types.Object:
     """The object as evaluated at the current frame, ``number``.
 
-    Refuses what has come up since the start: the user's doing between two steps, an animated visibility, a file gone.
+    Raises for what changed since the start: by the user between two steps, by animated visibility, by a removed file.
     """
-    check_mode(object)
-    if not object.visible_get(view_layer=view_layer):
+    check_mode(mesh_object)
+    if not mesh_object.visible_get(view_layer=view_layer):
         raise BadAnimation(
-            f"The {object_label(object)} is hidden at frame {number}, so Blender does not evaluate its shape there. "
-            "Start or end the range where it is visible, or mute the animation of its visibility in the viewport"
+            f"The {object_label(mesh_object)} is hidden at frame {number}, so Blender does not evaluate its shape "
+            "there. Start or end the range where it is visible, or mute the animation of its visibility in the viewport"
         )
-    for modifier in sequences(object):
-        check_sequence_file(object, modifier, number)
-    return object.evaluated_get(view_layer.depsgraph)
+    for modifier in sequences(mesh_object):
+        check_sequence_file(mesh_object, modifier, number)
+    return mesh_object.evaluated_get(view_layer.depsgraph)
 
 
 def _topology(mesh) -> tuple[int, int, int]:
@@ -234,7 +224,7 @@ def _check_vertices(counts: tuple[int, int, int], label: str, number: int) -> No
     if counts[0] == 0:
         raise BadMesh(
             f"The {label} has no vertices at frame {number}. Leave that frame out of the range; "
-            "if geometry nodes make its shape, realize their instances"
+            "if Geometry Nodes make its shape, realize the instances"
         )
 
 
@@ -253,13 +243,13 @@ def _check_topology(counts: tuple[int, int, int], expected: tuple[int, int, int]
 
 
 def _check_memory(label: str, frame_count: int, vertex_count: int) -> None:
-    """Raises NotEnoughMemory rather than let the machine run out while it reads."""
+    """Raises NotEnoughMemory before the machine runs out of memory while reading."""
     what = f"The positions of {label} ({vertex_count} vertices, {frame_count} frames)"
     check_available(frame_count * vertex_count * POSITION_BYTES, what)
 
 
 def _allocate(label: str, frame_count: int, vertex_count: int) -> np.ndarray:
-    """Room for (F, N, 3) float32 positions."""
+    """An empty array for (F, N, 3) float32 positions."""
     _check_memory(label, frame_count, vertex_count)
     return np.empty((frame_count, vertex_count, 3), dtype=np.float32)
 
@@ -268,10 +258,10 @@ def _evaluated_copy(evaluated, depsgraph) -> bpy.types.Mesh:
     return bpy.data.meshes.new_from_object(evaluated, preserve_all_data_layers=True, depsgraph=depsgraph)
 
 
-def _make_independent(object, mesh: bpy.types.Mesh) -> None:
-    """Make a fresh copy of the object's mesh stand on its own: named, with the materials that the object shows."""
-    mesh.name = f"{object.name}_skinned"
-    for index, slot in enumerate(object.material_slots):
+def _make_independent(mesh_object, mesh: bpy.types.Mesh) -> None:
+    """Make a new copy of the object's mesh independent: named, with the materials that the object shows."""
+    mesh.name = f"{mesh_object.name}_skinned"
+    for index, slot in enumerate(mesh_object.material_slots):
         if slot.link != "OBJECT":
             continue
         if index < len(mesh.materials):
@@ -279,8 +269,7 @@ def _make_independent(object, mesh: bpy.types.Mesh) -> None:
         else:
             mesh.materials.append(slot.material)
     remove_from_mesh(mesh)
-    if VELOCITY in mesh.attributes:
-        mesh.attributes.remove(mesh.attributes[VELOCITY])
+    remove_attributes(mesh, (VELOCITY,))
     # The groups' names live in the mesh, but only an object can remove them.
     carrier = bpy.data.objects.new(mesh.name, mesh)
     try:

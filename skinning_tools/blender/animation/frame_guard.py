@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scene's current frame, put back after it has been moved about."""
+"""Restores the scene's current frame."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from ..data_blocks import is_alive
 
 @contextmanager
 def frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
-    """Whatever happens inside, the scene's frame and subframe are as before, and evaluated, afterwards."""
+    """Restore and evaluate the scene's frame and subframe after the block, however it ends."""
     frame, subframe = scene.frame_current, scene.frame_subframe
     try:
         yield

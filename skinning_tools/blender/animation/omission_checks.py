@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Blender has not evaluated, in words; each check yields what is wrong, where, and what to do."""
+"""Checks for what Blender has not evaluated; each yields texts that say what is wrong, where, and what to do."""
 
 import os
 import re
@@ -22,16 +22,16 @@ from ..preconditions import object_label
 from ..wording import counted
 from . import simulations
 
-# Driven or not, they change how something looks, or what a render takes, and no shape in the viewport.
+# Driven or not, they change how something looks or renders, but no shape in the viewport.
 _LOOKS = re.compile(
     r"(^|\.)(hide_render|hide_select|hide|is_visible|color(\.\w+)?|display_\w+|empty_display_\w+|custom_shape_\w+|"
     r"lock_\w+|show_(?!viewport$|only_shape_key$)\w+|render_levels|render_resolution_[uv])$"
 )
 _OF_MODIFIER = re.compile(r'modifiers\["((?:[^"\\]|\\.)*)"\]\.(?!show_viewport$)')
-# How many are named one by one.
+# At most so many names are listed.
 _NAMED = 3
 _PARTICLES_SHOWN = {"PATH", "OBJECT", "COLLECTION"}
-# What renders show finer: modifier types with the properties of viewport and render.
+# Modifier types that renders show finer, with their properties for viewport and render.
 _LEVELS = {
     "SUBSURF": ("levels", "render_levels"),
     "MULTIRES": ("levels", "render_levels"),
@@ -40,20 +40,20 @@ _LEVELS = {
 }
 
 
-# Off in the viewport where the vertices of a mesh are asked for; what is on in renders is the finer or fuller mesh.
+# Disabled in the viewport to get a mesh's own vertices; renders then show the finer or fuller mesh.
 _MAKE_VERTICES = REFINING_MODIFIERS | {
     "ARRAY", "BUILD", "EDGE_SPLIT", "EXPLODE", "MASK", "OCEAN", "PARTICLE_INSTANCE", "PARTICLE_SYSTEM", "SOLIDIFY"
 }  # fmt: skip
 
 
 class Driven(NamedTuple):
-    """A data-block with drivers. paths: those of its properties that count; None stands for all."""
+    """A data-block with drivers. paths: the properties to check; None stands for all."""
 
     block: bpy.types.ID
     paths: frozenset[str] | None = None
 
     def drivers(self, depsgraph: bpy.types.Depsgraph | None = None) -> list[bpy.types.FCurve]:
-        """Those that are to shape something, as evaluated in the depsgraph where one is given."""
+        """The drivers that are enabled and count, evaluated if a depsgraph is given."""
         block = self.block if depsgraph is None else self.block.evaluated_get(depsgraph)
         animation = block.animation_data
         curves = animation.drivers if animation is not None else ()
@@ -71,7 +71,7 @@ class Driven(NamedTuple):
 
 
 def driver_owners(scene: bpy.types.Scene, used: Iterable) -> list[Driven]:
-    """The data-blocks among those ``used`` that have drivers, and those properties of scenes that the drivers read."""
+    """The data-blocks in ``used`` that have drivers, and the scene properties that these drivers read."""
     found = [Driven(block) for block in used if getattr(block, "animation_data", None) is not None]
     read: dict = {}
     for curve in [curve for each in found for curve in each.drivers()]:
@@ -91,7 +91,7 @@ def blocked_drivers(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | N
             if _is_blocked(curve)
         ]
         if names:
-            yield (f"{_drivers_text(each.block, names)} not run, as scripts are off. {_to_run_scripts()}")
+            yield (f"{_drivers_text(each.block, names)} not run, as scripts are disabled. {_to_run_scripts()}")
 
 
 def drivers_in_error(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | None = None) -> Iterator[str]:
@@ -104,8 +104,8 @@ def drivers_in_error(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | 
         if names:
             them = "them" if len(names) > 1 else "it"
             yield (
-                f"{_drivers_text(each.block, names)} in error, so that Blender does not evaluate {them}. Correct or "
-                "remove what is red in the Drivers Editor"
+                f"{_drivers_text(each.block, names)} invalid, so Blender does not evaluate {them}. Correct or remove "
+                "the drivers that are red in the Drivers Editor"
             )
 
 
@@ -116,14 +116,12 @@ def _is_blocked(curve) -> bool:
 
 
 def _to_run_scripts() -> str:
-    """What to do. Blender as a module of Python has neither a program to start nor a window, nor does it read the
-    user's preferences."""
+    """What to do. Blender as a Python module has no program to start and no window, and does not read the user's
+    preferences."""
     if bpy.app.binary_path:
-        return (
-            "If the file is to be trusted, start Blender with --enable-autoexec, or open the file with Trusted Source"
-        )
+        return "If you trust the file, start Blender with --enable-autoexec, or open the file with Trusted Source"
     return (
-        "If the file is to be trusted, add --run-scripts to the command, or open the file by "
+        "If you trust the file, add --run-scripts to the command, or open the file with "
         "bpy.ops.wm.open_mainfile(filepath=..., use_scripts=True)"
     )
 
@@ -152,16 +150,18 @@ def _property(block, curve) -> str:
 
 
 def blocked_texts() -> Iterator[str]:
-    """Texts that would have told Blender to run something at each frame."""
+    """Text data-blocks that would have registered handlers."""
     if not bpy.app.autoexec_fail:
         return
     for text in bpy.data.texts:
         if text.use_module and re.search(r"app\.handlers|from bpy\.app import handlers", text.as_string()):
-            yield (f'the text "{text.name}", which has handlers, is not run, as scripts are off. {_to_run_scripts()}')
+            yield (
+                f'the text "{text.name}", which has handlers, is not run, as scripts are disabled. {_to_run_scripts()}'
+            )
 
 
 def missing_data(used: dict) -> Iterator[str]:
-    """used: as of ``dependencies``."""
+    """Missing libraries and data-blocks. used: from ``dependencies``."""
     missing: dict = {}
     for block, user in used.items():
         reference = block.override_library.reference if block.override_library is not None else None
@@ -171,9 +171,9 @@ def missing_data(used: dict) -> Iterator[str]:
     for library, names in missing.items():
         path = bpy.path.abspath(library.filepath) if library is not None else ""
         if os.path.isfile(path):
-            yield f"the library {path} does not have {_listed(names)} any more. Relink it, or restore it there"
+            yield f"the library {path} no longer has {_listed(names)}. Relink, or restore the library"
         else:
-            yield f"the library {path} is missing, and from it {_listed(names)}. Restore or relocate it, and open again"
+            yield f"the library {path} is missing, and with it {_listed(names)}. Restore or relocate it, then reopen"
 
 
 def missing_files(used: dict, numbers: Sequence[int]) -> Iterator[str]:
@@ -209,7 +209,7 @@ def _missing_image(image, user, numbers) -> str | None:
 
 
 def _image_number(image_user, frame: float) -> int:
-    """The number of the file of a sequence at a frame, as Blender counts it."""
+    """The file number of an image sequence at a frame, as Blender counts it."""
     count, number = image_user.frame_duration, int(frame) - image_user.frame_start + 1
     if image_user.use_cyclic and count:
         number = (number - 1) % count + 1
@@ -225,7 +225,7 @@ def _absolute(filepath: str, block) -> str:
 
 
 def cache_faults(context: bpy.types.Context, used: dict, read: Iterable, numbers: Sequence[int]) -> Iterator[str]:
-    """read: the objects whose own cache files are checked while they are read."""
+    """Faults of caches. read: the objects whose own cache files are checked during reading."""
     depsgraph = context.evaluated_depsgraph_get()
     for block in used:
         if isinstance(block, bpy.types.Object):
@@ -241,24 +241,24 @@ def cache_faults(context: bpy.types.Context, used: dict, read: Iterable, numbers
                     )
 
 
-def _constraints(object) -> list:
-    bones = object.pose.bones if object.pose is not None else ()
-    return [*object.constraints, *(constraint for bone in bones for constraint in bone.constraints)]
+def _constraints(ob) -> list:
+    bones = ob.pose.bones if ob.pose is not None else ()
+    return [*ob.constraints, *(constraint for bone in bones for constraint in bone.constraints)]
 
 
-def _file_faults(object, depsgraph, numbers) -> Iterator[str]:
+def _file_faults(ob, depsgraph, numbers) -> Iterator[str]:
     try:
-        check_cache_files(object)
-        check_cache_content(object, depsgraph)
-        for modifier in sequences(object):
+        check_cache_files(ob)
+        check_cache_content(ob, depsgraph)
+        for modifier in sequences(ob):
             for number in numbers:
-                check_sequence_file(object, modifier, number)
+                check_sequence_file(ob, modifier, number)
     except BadScene as error:
         yield str(error)
 
 
 def render_differences(used: Iterable, coarse: Iterable = ()) -> Iterator[str]:
-    """coarse: of these objects, without the modifiers that make other vertices."""
+    """Modifiers that differ in renders. coarse: objects for which modifiers that make other vertices do not count."""
     for block in used:
         if not isinstance(block, bpy.types.Object):
             continue
@@ -266,16 +266,16 @@ def render_differences(used: Iterable, coarse: Iterable = ()) -> Iterator[str]:
         if block in coarse:
             differing = [each for each in differing if each.type not in _MAKE_VERTICES]
         for shown, where, advice in (
-            (True, "the viewport", "Switch them off in the viewport, or on in renders"),
-            (False, "renders", "Switch them on in the viewport, or off in renders"),
+            (True, "the viewport", "Disable them in the viewport, or enable them in renders"),
+            (False, "renders", "Enable them in the viewport, or disable them in renders"),
         ):
             names = [f'"{each.name}"' for each in differing if each.show_viewport == shown]
             if names:
                 several = len(names) > 1
                 yield (
                     f"the modifier{'s' if several else ''} {_listed(names)} of {object_label(block)} "
-                    f"{'are' if several else 'is'} on in {where} only, and what is read is what the viewport shows. "
-                    f"{advice if several else advice.replace('them', 'it')}"
+                    f"{'are' if several else 'is'} enabled in {where} only, and Skinning Tools reads what the viewport "
+                    f"shows. {advice if several else advice.replace('them', 'it')}"
                 )
 
 
@@ -287,12 +287,12 @@ def level_differences(objects: Iterable) -> Iterator[str]:
                 what, values = shown.removeprefix("viewport_"), (getattr(modifier, each) for each in (shown, rendered))
                 yield (
                     f'the modifier "{modifier.name}" of {object_label(ob)} is read with the {what} of the viewport, '
-                    "{}, and renders have {}. Set both alike if the finer mesh is meant".format(*values)
+                    "{}, but renders use {}. To read the finer mesh, set both to its value".format(*values)
                 )
 
 
 def particles_and_duplicates(objects: Iterable) -> Iterator[str]:
-    """What objects show beside their meshes without geometry nodes."""
+    """What objects show besides their meshes without Geometry Nodes."""
     for ob in objects:
         for modifier in visible_modifiers(ob):
             if modifier.type == "PARTICLE_SYSTEM" and _shows_particles(modifier.particle_system.settings):
@@ -316,14 +316,14 @@ def _shows_particles(settings) -> bool:
     return settings.render_type in _PARTICLES_SHOWN and (settings.render_type != "PATH" or settings.type == "HAIR")
 
 
-def may_have_instances(object: bpy.types.Object) -> bool:
-    return any(modifier.type == "NODES" for modifier in visible_modifiers(object))
+def may_have_instances(ob: bpy.types.Object) -> bool:
+    return any(modifier.type == "NODES" for modifier in visible_modifiers(ob))
 
 
 def beside_meshes(objects: list, depsgraph: bpy.types.Depsgraph) -> dict:
-    """Of those of the objects that show more than their mesh at the current frame, what to say of it."""
+    """The text for each of the objects that shows more than its mesh at the current frame."""
     found: dict = {}
-    # What particles and duplicates show has been told, and is of other objects.
+    # Particles and duplicates are reported above, and belong to other objects.
     told = [ob for ob in objects if ob.particle_systems or ob.instance_type != "NONE"]
     for each in depsgraph.object_instances if objects else ():
         parent = each.parent.original if each.is_instance and each.parent is not None else None
@@ -334,14 +334,14 @@ def beside_meshes(objects: list, depsgraph: bpy.types.Depsgraph) -> dict:
     return {ob: list(_beside_text(ob, found[ob])) for ob in objects if ob in found}
 
 
-def _beside_text(object, kinds: set[str]) -> Iterator[str]:
-    names = [f'"{modifier.name}"' for modifier in visible_modifiers(object) if modifier.type == "NODES"]
-    of = f"from the modifier{'s' if len(names) > 1 else ''} {_listed(names)} of {object_label(object)}"
+def _beside_text(ob, kinds: set[str]) -> Iterator[str]:
+    names = [f'"{modifier.name}"' for modifier in visible_modifiers(ob) if modifier.type == "NODES"]
+    of = f"from the modifier{'s' if len(names) > 1 else ''} {_listed(names)} of {object_label(ob)}"
     for kind in sorted(kinds):
         advice = "Convert them to a mesh in the nodes"
         if kind == "instances":
-            advice = "Add the node Realize Instances at the end of the group to have them in it"
-        yield f"{kind} {of} are not in the result, which has the mesh alone. {advice}"
+            advice = "Add the node Realize Instances at the end of the group to include them"
+        yield f"{kind} {of} are not in the result, which has only the mesh. {advice}"
 
 
 _COMPONENTS = {

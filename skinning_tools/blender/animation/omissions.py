@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Blender leaves out of the shapes that are read from a scene: scripts that it may not run, files that are gone,
-simulations that stand still, what only renders show, instances.
+"""What Blender leaves out of the shapes that are read from a scene: blocked scripts, missing files, simulations that
+stand still, what only renders show, instances.
 
-All readers look for it in the same way. It is told as notes; on the command line it ends the work before anything is
-saved, but for the kinds that the user has allowed.
+All readers check for omissions in the same way. They become notes; on the command line they end the work before
+anything is saved, except for the kinds that the user has allowed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ from . import omission_checks
 from .simulations import acting_on
 from .used_data import dependencies
 
-# What they are is in docs/command_line.md.
+# docs/command_line.md explains them.
 KINDS = ("scripts", "drivers", "libraries", "files", "caches", "render", "instances")
-# Told and never refused: the finer mesh of a render has the same shape.
+# Noted and never refused: the finer mesh of a render has the same shape.
 LEVELS = "levels"
 
 
@@ -37,7 +37,7 @@ _refused: frozenset[str] = frozenset()
 
 @contextmanager
 def refused(kinds: Iterable[str]) -> Iterator[None]:
-    """While it lasts, omissions of these kinds raise BadScene as soon as they are found."""
+    """Inside the block, omissions of these kinds raise BadScene as soon as they are found."""
     global _refused
     before, _refused = _refused, frozenset(kinds)
     try:
@@ -49,9 +49,9 @@ def refused(kinds: Iterable[str]) -> Iterator[None]:
 class Omissions:
     """Finds what is left out of the shapes of ``objects`` while they are read at the frames ``numbers``.
 
-    also: what else is read, such as an armature, without its shape. same_vertices: the objects are to have the vertices
-    of another mesh: what would make more is off with good reason, and only positions count. Looks at the whole file
-    once: for the start of a job, not for a panel. What is refused raises BadScene, here and later.
+    also: what else is read, such as an armature, without its shape. same_vertices: the objects must have the vertices
+    of another mesh, so modifiers that add vertices are disabled on purpose, and only positions count. Scans the whole
+    file once: for the start of a job, not for a panel. Refused kinds raise BadScene, here and later.
     """
 
     def __init__(
@@ -83,20 +83,20 @@ class Omissions:
         self._check()
 
     def look(self, depsgraph: bpy.types.Depsgraph) -> None:
-        """At the current frame: at what is beside the meshes."""
+        """Look at the current frame for what objects show besides their meshes."""
         for ob, texts in omission_checks.beside_meshes(self._waiting, depsgraph).items():
             self._waiting.remove(ob)
             self._add("instances", texts)
         self._check()
 
     def look_at_drivers(self, depsgraph: bpy.types.Depsgraph) -> None:
-        """After frames of a temporary scene: what fails there is not known outside of it."""
+        """Check drivers after frames of a temporary scene: failures there do not show in the user's scene."""
         self._add_drivers(depsgraph)
         self._check()
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Tell what was found with an error about the mesh or its animation: it may well be the cause."""
+        """Add the omissions to an error about the mesh or its animation, as they may be its cause."""
         try:
             yield
         except (BadMesh, BadAnimation) as error:
@@ -105,7 +105,7 @@ class Omissions:
             raise type(error)(f"{error}. It may be that {'; '.join(texts_of(self._found))}") from error
 
     def finish(self) -> tuple[Omission, ...]:
-        """All that was found: drivers may have failed at any of the frames."""
+        """All omissions found; checks drivers once more, since they may fail at any frame."""
         self._add_drivers()
         self._check()
         return tuple(self._found)
@@ -123,11 +123,11 @@ class Omissions:
         if found:
             kinds = ",".join(kind for kind in KINDS if any(omission.kind == kind for omission in found))
             raise BadScene(
-                f"Blender leaves something out of what is to be read: {'; '.join(texts_of(found))}. To take it as it "
-                f"is: --allow-incomplete {kinds}"
+                f"Blender does not evaluate all that is to be read: {'; '.join(texts_of(found))}. To read it "
+                f"nevertheless: --allow-incomplete {kinds}"
             )
 
 
 def texts_of(found: Iterable[Omission]) -> tuple[str, ...]:
-    """For notes."""
+    """The texts, for notes."""
     return tuple(omission.text for omission in found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several objects that are converted together: which they are, and how they come into the space of one of them."""
+"""Several objects that are converted together: which objects, and their transform into the space of one of them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,33 +9,30 @@ from mathutils import Matrix
 
 from ...core.errors import BadScene
 from ..object_checks import check_object
-from ..preconditions import object_label
+from ..preconditions import object_label, type_name, unmet
 
-# What is often selected along with meshes and shows nothing that a conversion could leave out.
+# Often selected along with meshes, with no shape that a conversion could leave out.
 _WITHOUT_SHAPE = {"ARMATURE", "LATTICE", "EMPTY", "LIGHT", "LIGHT_PROBE", "CAMERA", "SPEAKER"}
-# Of the largest singular value of a world matrix; below, there is no way back from the world.
+# Relative to the largest singular value of a world matrix; below this, the matrix has no usable inverse.
 _SINGULAR = 1e-6
 
 
-def other_sources(context: bpy.types.Context, object: bpy.types.Object | None) -> tuple:
-    """The selected meshes besides ``object``, in the order of their names; cheap enough for a panel.
+def other_sources(context: bpy.types.Context, active: bpy.types.Object | None) -> tuple:
+    """The selected meshes besides ``active``, in the order of their names; cheap enough for a panel.
 
-    What has no shape of its own (lights, cameras, empties, armatures) is passed over. Raises BadScene, with the name,
-    on what has one and is no mesh: it would be missing from the result without a word.
+    Skips objects without a shape (lights, cameras, empties, armatures). Raises BadScene for an object with a shape that
+    is not a mesh, since it would be missing from the result without notice.
     """
-    others = [ob for ob in context.view_layer.objects.selected if ob != object]
+    others = [ob for ob in context.view_layer.objects.selected if ob != active]
     for ob in others:
         if ob.type != "MESH" and (ob.type not in _WITHOUT_SHAPE or ob.instance_type == "COLLECTION"):
-            kind = ob.bl_rna.properties["type"].enum_items[ob.type].name
-            what = "an instance of a collection" if ob.instance_type == "COLLECTION" else f"of the type {kind}"
-            raise BadScene(
-                f"The selected {object_label(ob)} is not a mesh, it is {what}. Deselect it, or convert it to a mesh"
-            )
+            kind = "Collection Instance" if ob.instance_type == "COLLECTION" else type_name(ob)
+            raise unmet("NOT_A_MESH", object=ob, type=kind, remedy="Deselect it, or convert it to a mesh")
     return tuple(sorted((ob for ob in others if ob.type == "MESH"), key=lambda ob: ob.name_full))
 
 
 def check_sources(context: bpy.types.Context, objects: Iterable[bpy.types.Object | None]) -> None:
-    """Raises BadScene with the reason why one of the objects cannot be read."""
+    """Raises BadScene if one of the objects cannot be read, with the reason."""
     for ob in objects:
         check_object(context, ob)
 
@@ -47,9 +44,10 @@ def sources_label(objects: Sequence[bpy.types.Object]) -> str:
 
 
 def to_space_of(first: bpy.types.Object, other: bpy.types.Object, frame: float) -> np.ndarray | None:
-    """(4, 4) float64: from the space of the evaluated object ``other`` to that of ``first``, None where they are one.
+    """(4, 4) float64: from the space of the evaluated object ``other`` to that of ``first``, None if they are the same.
 
-    Raises BadScene where ``first`` is scaled to nothing, so that its space holds no other, naming object and frame.
+    Raises BadScene, naming object and frame, if ``first`` is scaled to nothing, so that its space cannot hold the
+    other.
     """
     to_world, world = (np.array(ob.matrix_world, dtype=np.float64) for ob in (other, first))
     if np.array_equal(to_world, world):
@@ -64,7 +62,7 @@ def to_space_of(first: bpy.types.Object, other: bpy.types.Object, frame: float) 
 
 
 def move_mesh(mesh: bpy.types.Mesh, matrix: np.ndarray) -> None:
-    """Bring a mesh with all that has directions into another space, its faces' outsides still outside."""
+    """Transform a mesh with all its directional data into another space; normals still point outward."""
     size = np.linalg.det(matrix[:3, :3])
     normals = None
     if size and mesh.has_custom_normals:
@@ -73,21 +71,21 @@ def move_mesh(mesh: bpy.types.Mesh, matrix: np.ndarray) -> None:
     if size < 0:
         mesh.flip_normals()
     if normals is not None:
-        # Blender keeps them relative to the corner's own frame, which a flip or an uneven scale has changed.
+        # Blender stores them relative to the corner's own frame, which a flip or an uneven scale changes.
         moved = np.empty_like(normals)
         moved[_corner_order(mesh)] = normals[order]
         mesh.normals_split_custom_set(moved / np.linalg.norm(moved, axis=1, keepdims=True))
 
 
 def _corner_normals(mesh) -> np.ndarray:
-    """(L, 3) float64."""
+    """(L, 3) float64 normals."""
     normals = np.empty((len(mesh.loops), 3), np.float32)
     mesh.corner_normals.foreach_get("vector", normals.ravel())
     return normals.astype(np.float64)
 
 
 def _corner_order(mesh) -> np.ndarray:
-    """(L,) the corners in an order that stays when faces turn over: by their faces, then by their vertices."""
+    """(L,) the corners in an order that flipped faces do not change: by face, then by vertex."""
     counts = np.empty(len(mesh.polygons), np.int32)
     mesh.polygons.foreach_get("loop_total", counts)
     vertices = np.empty(len(mesh.loops), np.int32)

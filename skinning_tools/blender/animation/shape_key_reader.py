@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shape keys in bulk: where nothing but keyed relative shape keys moves a mesh, its frames follow without evaluation.
+"""Reads shape keys in bulk: if only keyed relative shape keys move a mesh, its frames need no evaluation.
 
 The sum is Blender's own, in its order and precision: basis, plus for each key block, in their order,
 value × group weight × (block − the block it is relative to).
@@ -17,7 +17,7 @@ from ...core.errors import BadScene
 from ..object_checks import visible_modifiers
 from ..preconditions import object_label
 
-# Channels of an object that do not reach into its mesh.
+# Channels of an object that do not change its mesh.
 _OBJECT_CHANNELS = re.compile(r'(delta_)?(location|rotation_|scale)|hide_|color$|show_|display_|constraints\[|\["')
 # Parents of these types deform their children as a modifier does.
 _DEFORMING_PARENTS = {"ARMATURE", "LATTICE"}
@@ -25,23 +25,23 @@ _DEFORMING_PARENTS = {"ARMATURE", "LATTICE"}
 
 @dataclass(frozen=True)
 class ShapeKeyValues:
-    """The key blocks' values (F, K) float32 at each frame, all known without evaluating the scene."""
+    """The key blocks' values (F, K) float32 at each frame, found without evaluating the scene."""
 
     object: bpy.types.Object
     values: np.ndarray
 
 
 def shape_key_values(
-    scene: bpy.types.Scene, object: bpy.types.Object, frame_numbers: Sequence[int]
+    scene: bpy.types.Scene, mesh_object: bpy.types.Object, frame_numbers: Sequence[int]
 ) -> ShapeKeyValues | None:
-    """The values of the object's shape keys at ``frame_numbers``, or None where only Blender's evaluation can tell.
+    """The values of the object's shape keys at ``frame_numbers``, or None where they require Blender's evaluation.
 
     None whenever anything else may shape the mesh (a modifier, a deforming parent, a driver, the NLA, a handler),
     for absolute keys, and where the object is pinned to one shape.
     """
-    if not _only_keys_deform(scene, object):
+    if not _only_keys_deform(scene, mesh_object):
         return None
-    key = object.data.shape_keys
+    key = mesh_object.data.shape_keys
     curves = _value_curves(key)
     if curves is None:
         return None
@@ -54,19 +54,19 @@ def shape_key_values(
             values[:, column] = block.value
         else:
             values[:, column] = [curve.evaluate(number) for number in frame_numbers]
-            # As Blender does when it writes an animated value.
+            # Blender does the same when it writes an animated value.
             np.clip(values[:, column], block.slider_min, block.slider_max, out=values[:, column])
-    return ShapeKeyValues(object, values)
+    return ShapeKeyValues(mesh_object, values)
 
 
 def read_shape_keys(keys: ShapeKeyValues, frames: np.ndarray) -> Iterator[float]:
     """Generator: fill ``frames`` (F, N, 3) float32; yields the fraction done.
 
-    Raises BadScene where key blocks come or go between two steps.
+    Raises BadScene if key blocks are added or removed between two steps.
     """
     blocks = keys.object.data.shape_keys.key_blocks
-    weights = _group_weights(keys.object, {block.vertex_group for block in blocks} - {""})
-    frames[:] = _coordinates(keys.object.data.shape_keys.reference_key)
+    weights = group_weights(keys.object, {block.vertex_group for block in blocks} - {""})
+    frames[:] = key_coordinates(keys.object.data.shape_keys.reference_key)
     count = keys.values.shape[1]
     for column in range(count):
         _add_block(keys, column, weights, frames)
@@ -74,7 +74,7 @@ def read_shape_keys(keys: ShapeKeyValues, frames: np.ndarray) -> Iterator[float]
 
 
 def _add_block(keys: ShapeKeyValues, column: int, weights: dict[str, np.ndarray], frames: np.ndarray) -> None:
-    # Looked up anew at every step: Blender frees key blocks without telling Python.
+    # Looked up again at every step: Blender frees key blocks without notifying Python.
     key = keys.object.data.shape_keys
     if key is None or len(key.key_blocks) != keys.values.shape[1]:
         raise BadScene(f"The shape keys of {object_label(keys.object)} were changed while they were being read")
@@ -82,35 +82,35 @@ def _add_block(keys: ShapeKeyValues, column: int, weights: dict[str, np.ndarray]
     if not len(rows):
         return
     block = key.key_blocks[column]
-    difference = _coordinates(block.relative_key)
-    difference -= _coordinates(block)
+    difference = key_coordinates(block.relative_key)
+    difference -= key_coordinates(block)
     mask = weights.get(block.vertex_group)
     for row in rows:
         value = keys.values[row, column]
         frames[row] -= (value if mask is None else (mask * value)[:, None]) * difference
 
 
-def _only_keys_deform(scene, object) -> bool:
-    mesh = object.data
+def _only_keys_deform(scene, mesh_object) -> bool:
+    mesh = mesh_object.data
     key = mesh.shape_keys
-    if key is None or not key.use_relative or object.show_only_shape_key or visible_modifiers(object):
+    if key is None or not key.use_relative or mesh_object.show_only_shape_key or visible_modifiers(mesh_object):
         return False
-    if object.parent is not None and object.parent_type in _DEFORMING_PARENTS:
+    if mesh_object.parent is not None and mesh_object.parent_type in _DEFORMING_PARENTS:
         return False
     if any(len(block.points) != len(mesh.vertices) for block in key.key_blocks):
         return False
     if scene.render.frame_map_old != scene.render.frame_map_new:
         return False
     if bpy.app.handlers.frame_change_pre or bpy.app.handlers.frame_change_post:
-        # A handler may do anything, to any of these values too.
+        # A handler may change anything, including these values.
         return False
     if mesh.animation_data is not None and not _channels_match(mesh.animation_data, re.compile(r"(?!)")):
         return False
-    return object.animation_data is None or _channels_match(object.animation_data, _OBJECT_CHANNELS)
+    return mesh_object.animation_data is None or _channels_match(mesh_object.animation_data, _OBJECT_CHANNELS)
 
 
 def _channels_match(animation, pattern: re.Pattern) -> bool:
-    """Whether all that the animation data drives is known and begins as ``pattern`` says."""
+    """Whether the animation data has only known curves and drivers, whose data paths begin with ``pattern``."""
     curves = _action_curves(animation)
     if curves is None or len(animation.nla_tracks):
         return False
@@ -118,7 +118,7 @@ def _channels_match(animation, pattern: re.Pattern) -> bool:
 
 
 def _value_curves(key) -> dict[str, bpy.types.FCurve] | None:
-    """Curve of each animated ``key_blocks[...].value`` by its path; None where that is not the whole animation."""
+    """Curve of each animated ``key_blocks[...].value`` by its path; None if anything else is animated."""
     animation = key.animation_data
     if animation is None:
         return {}
@@ -138,7 +138,7 @@ def _is_plain(curve) -> bool:
 
 
 def _action_curves(animation) -> list | None:
-    """The curves that the action applies; None where an action is built in a way not known here."""
+    """The curves that the action applies; None if the action has an unknown structure."""
     action = animation.action
     if action is None:
         return []
@@ -153,21 +153,22 @@ def _action_curves(animation) -> list | None:
     return list(channels.fcurves) if channels else []
 
 
-def _coordinates(block) -> np.ndarray:
+def key_coordinates(block) -> np.ndarray:
     """(N, 3) float32 coordinates of a key block."""
     coordinates = np.empty((len(block.points), 3), dtype=np.float32)
     block.points.foreach_get("co", coordinates.ravel())
     return coordinates
 
 
-def _group_weights(object, names: set[str]) -> dict[str, np.ndarray]:
-    """(N,) float32 weights of each named vertex group that exists; Blender ignores the others, so they are left out."""
-    indices = {name: object.vertex_groups[name].index for name in names if name in object.vertex_groups}
+def group_weights(mesh_object, names: set[str]) -> dict[str, np.ndarray]:
+    """(N,) float32 weights of each named vertex group that exists; Blender ignores missing groups, so they are left
+    out."""
+    indices = {name: mesh_object.vertex_groups[name].index for name in names if name in mesh_object.vertex_groups}
     if not indices:
         return {}
     grid = bmesh.new()
     try:
-        grid.from_mesh(object.data, face_normals=False, vertex_normals=False)
+        grid.from_mesh(mesh_object.data, face_normals=False, vertex_normals=False)
         layer = grid.verts.layers.deform.active
         if layer is None:
             return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Simulations: from which frame they have to be played for an object's shape to be right, and up to which it is."""
+"""Simulations: the frame from which they must be played for correct shapes, and the last frame with correct shapes."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from ..object_checks import visible_modifiers
 from .used_data import dependencies
 
 
-def simulation_start(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, object: bpy.types.Object) -> int | None:
-    """The first frame of the simulations that the shape of ``object`` may depend on; None where there are none.
+def simulation_start(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, ob: bpy.types.Object) -> int | None:
+    """The first frame of the simulations that the shape of ``ob`` may depend on; None if there are none.
 
-    Colliders and force fields act on a simulation without being referred to. So where there is one at all, the
+    Colliders and force fields act on a simulation without any reference to them. So if there is any simulation, the
     earliest start in the view layer counts. Needs an up-to-date depsgraph.
     """
-    objects = [entry for entry in dependencies(object) if isinstance(entry, bpy.types.Object)]
+    objects = [entry for entry in dependencies(ob) if isinstance(entry, bpy.types.Object)]
     if not any(True for entry in objects for _ in _starts(scene, entry)):
         return None
     starts = [start for entry in {*view_layer.objects, *objects} for start in _starts(scene, entry)]
@@ -27,33 +27,33 @@ def simulation_start(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, ob
 
 
 def acting_on(view_layer: bpy.types.ViewLayer, objects: Iterable[bpy.types.Object]) -> list:
-    """What acts on those simulations of ``objects`` that are played, without being referred to: force fields,
-    colliders and other rigid bodies."""
+    """The objects that act on the played simulations of ``objects`` without being referred to: force fields, colliders
+    and other rigid bodies."""
     played = [
         each for ob in objects for each in _point_caches(ob) if not (each.cache.is_baked or each.cache.use_external)
     ]
     return [ob for ob in view_layer.objects if _acts(ob)] if played else []
 
 
-def _acts(object) -> bool:
-    field = object.field
-    collides = any(modifier.type == "COLLISION" for modifier in visible_modifiers(object))
-    return collides or object.rigid_body is not None or (field is not None and field.type != "NONE")
+def _acts(ob) -> bool:
+    field = ob.field
+    collides = any(modifier.type == "COLLISION" for modifier in visible_modifiers(ob))
+    return collides or ob.rigid_body is not None or (field is not None and field.type != "NONE")
 
 
-def own_simulation_start(scene: bpy.types.Scene, object: bpy.types.Object) -> int | None:
-    """The first frame of the object's own simulations, None where it has none. Cheap enough for a panel's draw: does
-    not look at what the object depends on."""
-    return min(_starts(scene, object), default=None)
+def own_simulation_start(scene: bpy.types.Scene, ob: bpy.types.Object) -> int | None:
+    """The first frame of the object's own simulations, None if it has none. Cheap enough for a panel's draw: ignores
+    the object's dependencies."""
+    return min(_starts(scene, ob), default=None)
 
 
-def forget_skipped_frames(object: bpy.types.Object) -> None:
-    """Have the caches of ``object`` and what it depends on made anew where the user skipped frames in them.
+def forget_skipped_frames(ob: bpy.types.Object) -> None:
+    """Invalidate the caches of ``ob`` and its dependencies in which the user skipped frames.
 
-    Blender keeps what it guessed when the timeline was scrubbed, and shows it instead of the simulation. Takes effect
-    at the simulation's first frame.
+    Blender keeps the guesses it made while the timeline was scrubbed, and shows them instead of the simulation. Takes
+    effect at the simulation's first frame.
     """
-    for entry in dependencies(object):
+    for entry in dependencies(ob):
         if isinstance(entry, bpy.types.Object) and any(
             each.cache.is_frame_skip and not each.cache.is_baked for each in _point_caches(entry)
         ):
@@ -62,7 +62,7 @@ def forget_skipped_frames(object: bpy.types.Object) -> None:
 
 @dataclass(frozen=True)
 class ShortCache:
-    """A simulation that stands still after the frame ``end``. name: of its modifier; place: where its cache is set."""
+    """A simulation that stands still after the frame ``end``. name: of its modifier; place: the panel of its cache."""
 
     object_name: str
     name: str
@@ -71,33 +71,33 @@ class ShortCache:
     place: str = "the modifier's Cache panel"
 
     def advice(self, last: int) -> str:
-        """What to do for it to go on to the frame ``last``."""
+        """How to extend the simulation to the frame ``last``."""
         first = "Delete its bake, extend" if self.baked else "Extend"
         return f"{first} the cache to frame {last} in {self.place}"
 
 
-def short_caches(object: bpy.types.Object, last: int) -> list[ShortCache]:
-    """The simulations that the shape of ``object`` depends on and whose caches end before the frame ``last``."""
-    objects = [entry for entry in dependencies(object) if isinstance(entry, bpy.types.Object)]
+def short_caches(ob: bpy.types.Object, last: int) -> list[ShortCache]:
+    """The simulations that the shape of ``ob`` depends on and whose caches end before the frame ``last``."""
+    objects = [entry for entry in dependencies(ob) if isinstance(entry, bpy.types.Object)]
     return sorted((cache for entry in objects for cache in _own_short_caches(entry, last)), key=lambda cache: cache.end)
 
 
-def short_caches_behind(view_layer: bpy.types.ViewLayer, object: bpy.types.Object, last: int) -> list[ShortCache]:
-    """The simulations in the view layer that depend on ``object`` and whose caches end before the frame ``last``."""
+def short_caches_behind(view_layer: bpy.types.ViewLayer, ob: bpy.types.Object, last: int) -> list[ShortCache]:
+    """The simulations in the view layer that depend on ``ob`` and whose caches end before the frame ``last``."""
     found = {entry: list(_own_short_caches(entry, last)) for entry in view_layer.objects}
-    return [cache for entry, caches in found.items() if caches and object in dependencies(entry) for cache in caches]
+    return [cache for entry, caches in found.items() if caches and ob in dependencies(entry) for cache in caches]
 
 
-def cache_faults(object: bpy.types.Object, first: int, last: int) -> Iterator[str]:
-    """What is wrong with the caches of the object's own simulations between the frames ``first`` and ``last``.
+def cache_faults(ob: bpy.types.Object, first: int, last: int) -> Iterator[str]:
+    """Faults of the caches of the object's own simulations between the frames ``first`` and ``last``.
 
-    What is not baked is played and needs no cache, but does not go on behind its range.
+    A simulation that is not baked is played and needs no cache, but stops at the end of its range.
     """
-    for each in _point_caches(object):
-        cache, label = each.cache, f'the simulation "{each.name}" of object "{object.name}"'
+    for each in _point_caches(ob):
+        cache, label = each.cache, f'the simulation "{each.name}" of object "{ob.name}"'
         if not cache.is_baked and not cache.use_external:
             if each.is_short(last):
-                short = _short(object, each)
+                short = _short(ob, each)
                 yield f"{label} ends at frame {short.end} and stands still from then on. {short.advice(last)}"
             continue
         count, start, end = _cached_frames(each)
@@ -106,19 +106,19 @@ def cache_faults(object: bpy.types.Object, first: int, last: int) -> Iterator[st
             where = " on disk" if cache.use_disk_cache or cache.use_external else ""
             yield f"the cache{where} of {label} is empty, so that it stands still. {again}, or restore its files"
         elif each.has_range and (start > first or end < last):
-            yield f"{label} is baked from frame {start} to {end} only, and stands still before and after. {again}"
+            yield f"{label} is only baked from frame {start} to {end}, and stands still before and after. {again}"
         elif count < _whole_count(start, end, cache.frame_step):
-            yield f"{label} is baked with {count} frames of {end - start + 1} only. {again}"
+            yield f"{label} has only {count} of {end - start + 1} frames baked. {again}"
         elif cache.is_outdated:
-            yield f"the baked cache of {label} is outdated: something has been changed since. {again}"
-    for modifier in visible_modifiers(object):
-        label = f'the simulation "{modifier.name}" of object "{object.name}"'
+            yield f"the baked cache of {label} is outdated: something has changed since the bake. {again}"
+    for modifier in visible_modifiers(ob):
+        label = f'the simulation "{modifier.name}" of object "{ob.name}"'
         if modifier.type == "FLUID" and modifier.fluid_type == "DOMAIN":
             yield from _fluid_faults(modifier.domain_settings, label, last)
         elif modifier.type == "NODES":
-            for end in _ends_of_node_bakes(modifier, object.library):
+            for end in _ends_of_node_bakes(modifier, ob.library):
                 if end < last:
-                    yield f"{label} is baked to frame {end} only, and stands still after. Bake it again to frame {last}"
+                    yield f"{label} is only baked to frame {end}, and stands still after. Bake it again to frame {last}"
 
 
 def _fluid_faults(domain, label: str, last: int) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _fluid_faults(domain, label: str, last: int) -> Iterator[str]:
 
 
 def _ends_of_node_bakes(modifier, library) -> Iterator[int]:
-    """The last frames of those simulations of a geometry nodes modifier that are baked to files."""
+    """The last frame of each simulation of a Geometry Nodes modifier that is baked to files."""
     for bake in modifier.bakes:
         if bake.node is None or bake.node.bl_idname != "GeometryNodeSimulationOutput":
             continue
@@ -144,22 +144,22 @@ def _ends_of_node_bakes(modifier, library) -> Iterator[int]:
             yield from [max(numbers)] if numbers else []
 
 
-def _own_short_caches(object, last: int) -> Iterator[ShortCache]:
-    for each in _point_caches(object):
+def _own_short_caches(ob, last: int) -> Iterator[ShortCache]:
+    for each in _point_caches(ob):
         if each.is_short(last) and not each.cache.use_external:
-            yield _short(object, each)
+            yield _short(ob, each)
 
 
-def _short(object, each: "_Simulation") -> ShortCache:
-    return ShortCache(object.name, each.name, each.cache.frame_end, each.cache.is_baked, each.place)
+def _short(ob, each: "_Simulation") -> ShortCache:
+    return ShortCache(ob.name, each.name, each.cache.frame_end, each.cache.is_baked, each.place)
 
 
-def _starts(scene, object) -> Iterator[int]:
+def _starts(scene, ob) -> Iterator[int]:
     """First frames of the object's own simulations that are not baked."""
-    for each in _point_caches(object):
+    for each in _point_caches(ob):
         if not each.cache.is_baked and not each.cache.use_external:
             yield each.cache.frame_start
-    for modifier in visible_modifiers(object):
+    for modifier in visible_modifiers(ob):
         if modifier.type == "FLUID" and modifier.fluid_type == "DOMAIN":
             yield modifier.domain_settings.cache_frame_start
         if modifier.type == "NODES":
@@ -171,7 +171,7 @@ def _starts(scene, object) -> Iterator[int]:
 @dataclass(frozen=True)
 class _Simulation:
     """A simulation with a point cache. name: of its modifier or its particles; owner: the data-block that files are
-    named after; place: where its cache is set; has_range: False for particles, whose cache ends with the last one."""
+    named after; place: the panel of its cache; has_range: False for particles, whose cache ends with the last one."""
 
     name: str
     cache: bpy.types.PointCache
@@ -183,25 +183,25 @@ class _Simulation:
         return self.has_range and self.cache.frame_end < last
 
 
-def _point_caches(object) -> Iterator[_Simulation]:
+def _point_caches(ob) -> Iterator[_Simulation]:
     """The simulations that shape the object's mesh, or move the object as a rigid body."""
     particles: dict[tuple[bpy.types.Object, int], bpy.types.ParticleSystem] = {}
-    for modifier in visible_modifiers(object):
+    for modifier in visible_modifiers(ob):
         if modifier.type in {"CLOTH", "SOFT_BODY"}:
-            yield _Simulation(modifier.name, modifier.point_cache, object)
+            yield _Simulation(modifier.name, modifier.point_cache, ob)
         elif modifier.type == "DYNAMIC_PAINT" and modifier.canvas_settings is not None:
             for surface in modifier.canvas_settings.canvas_surfaces:
-                yield _Simulation(modifier.name, surface.point_cache, object)
+                yield _Simulation(modifier.name, surface.point_cache, ob)
         elif modifier.type == "EXPLODE":
-            particles |= {(object, index): system for index, system in enumerate(object.particle_systems)}
+            particles |= {(ob, index): system for index, system in enumerate(ob.particle_systems)}
         elif modifier.type == "PARTICLE_INSTANCE" and modifier.object is not None:
             index, systems = modifier.particle_system_index - 1, modifier.object.particle_systems
             if index < len(systems):
                 particles[modifier.object, index] = systems[index]
     for (owner, _), system in particles.items():
         yield _Simulation(system.name, system.point_cache, owner, "the particles' Cache panel", has_range=False)
-    if object.rigid_body is not None and object.rigid_body.type == "ACTIVE":
-        for scene in object.users_scene:
+    if ob.rigid_body is not None and ob.rigid_body.type == "ACTIVE":
+        for scene in ob.users_scene:
             world = scene.rigidbody_world
             if world is not None and world.enabled:
                 place = "the scene's Rigid Body World, Cache"
@@ -209,15 +209,15 @@ def _point_caches(object) -> Iterator[_Simulation]:
 
 
 def _cached_frames(simulation: _Simulation) -> tuple[int, int, int]:
-    """How many frames a cache has that is baked or made elsewhere, and the first and the last of them."""
+    """The number of frames in a baked or external cache, and the first and the last of them."""
     cache = simulation.cache
     first, last = cache.frame_start, cache.frame_end
     if not (cache.use_disk_cache or cache.use_external):
-        # Blender tells only in words: "10 frames in memory (8 KiB)".
+        # Blender offers this only as text: "10 frames in memory (8 KiB)".
         count = re.search(r"\d+", cache.info)
         return int(count[0]) if count else last - first + 1, first, last
     if not (cache.use_external or bpy.data.filepath):
-        # Blender keeps them in a folder of its own as long as the file has no name.
+        # Blender keeps them in a temporary folder while the file has no name.
         return last - first + 1, first, last
     folder = _cache_folder(simulation)
     name = cache.name or simulation.owner.name.encode().hex().upper()
@@ -234,7 +234,7 @@ def _cached_frames(simulation: _Simulation) -> tuple[int, int, int]:
 
 
 def _whole_count(start: int, end: int, step: int) -> int:
-    """How many frames a whole cache has at least. Blender keeps none of the frames -1 and 0."""
+    """The least number of frames in a complete cache. Blender does not store the frames -1 and 0."""
     return sum(number not in (-1, 0) for number in range(start, end + 1, max(step, 1))) if end > 0 else 1
 
 

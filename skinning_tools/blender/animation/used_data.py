@@ -3,18 +3,18 @@
 
 import bpy
 
-# What these use is not what an object depends on.
+# An object does not depend on what these use.
 _CONTAINERS = (bpy.types.Scene, bpy.types.WindowManager, bpy.types.WorkSpace, bpy.types.Screen, bpy.types.Library)
-# They color a shape and do not make one.
+# They color a shape and do not change it.
 _LOOKS = (bpy.types.Material, bpy.types.World, bpy.types.FreestyleLineStyle)
 
 
 def dependencies(*objects) -> dict:
-    """The objects and all data-blocks that they use, directly or through others, each with the one that uses it (None
-    for the objects themselves).
+    """The objects and all data-blocks that they use, directly or through others, each with its user (None for the
+    objects themselves).
 
-    Left out: what only modifiers that are off in the viewport and muted constraints use, what a library override
-    replaces, the shapes that bones are drawn with, and materials.
+    Left out: what only disabled modifiers and muted constraints use, what a library override replaces, custom shapes of
+    bones, and materials.
     """
     uses: dict = {}
     for used, users in bpy.data.user_map().items():
@@ -34,7 +34,7 @@ def dependencies(*objects) -> dict:
 
 
 def _unused(block) -> set:
-    """What ``block`` refers to, and its shape does not depend on."""
+    """The data-blocks that ``block`` refers to, but its shape does not depend on."""
     unused = set()
     override = block.override_library
     if override is not None:
@@ -65,7 +65,7 @@ def _is_on(part) -> bool:
 
 
 def _pointers(part, depth: int = 3) -> set:
-    """The data-blocks that a modifier or a constraint refers to, in its own groups of settings as well."""
+    """The data-blocks that a modifier or a constraint refers to, including its nested settings."""
     found = set()
     for name in [each.identifier for each in part.bl_rna.properties if each.type == "POINTER"]:
         value = getattr(part, name) if name != "rna_type" else None
@@ -76,6 +76,6 @@ def _pointers(part, depth: int = 3) -> set:
     if isinstance(part, bpy.types.ArmatureConstraint):
         found |= {item.target for item in part.targets} - {None}
     if isinstance(part, bpy.types.NodesModifier) and not hasattr(part, "properties"):
-        # Blender before 5.2 has the inputs of the group as custom properties.
+        # Blender before 5.2 stores the group's inputs as custom properties.
         found |= {part[key] for key in tuple(part.keys()) if isinstance(part[key], bpy.types.ID)}
     return found

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which bones the places of a body belong to, before anything is smoothed."""
+"""The bones that the places of a body belong to, before smoothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,9 @@ from .distances import TIE, BoneDistances
 from .types import Body, Skeleton
 
 if TYPE_CHECKING:
-    from .containment import Volume
+    from .containment import Falloff, Volume
+    from .parts import Parts
+    from .solid import Solid
 
 # Weights fade out over this share of a limit.
 _FADE = 0.2
@@ -21,7 +24,7 @@ _FADE = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """shares (W, P) sparse: ≥ 0, rows sum to 1. distances (W,) > 0: from each place to what it belongs to."""
+    """shares (W, P) sparse: ≥ 0, rows sum to 1. distances (W,) > 0: from each place to its bones."""
 
     shares: sparse.csr_matrix
     distances: np.ndarray
@@ -29,21 +32,30 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a method works on. volumes: of CONTAINMENT, None for those that it generates. whole_parts: of RIGID, one
-    bone for each connected part."""
+    """The input of a binding method. solid: of all meshes of the body's character. falloff and volumes: of CONTAINMENT,
+    None to generate volumes. whole_parts: of RIGID, one bone for each connected part."""
 
     body: Body
     skeleton: Skeleton
     distances: BoneDistances
     limits: "Limits"
+    solid: "Solid"
     volumes: Sequence["Volume"] | None = None
     whole_parts: bool = False
+    falloff: "Falloff | None" = None
+
+    @cached_property
+    def parts(self) -> "Parts":
+        """What the body's loose parts do."""
+        from .parts import parts_of
+
+        return parts_of(self.body, self.skeleton, self.solid)
 
 
 class Limits:
-    """How far a bone's influence goes, as its envelope would: ``reach`` (P,), infinite without a limit.
+    """The distance limit of each bone's influence, like its envelope: ``reach`` (P,), infinite without a limit.
 
-    Places that no bone reaches belong to the nearest one, so that every place belongs to some bone.
+    Places that no bone reaches belong to the nearest one, so that every place belongs to a bone.
     """
 
     def __init__(self, distances: BoneDistances, reach: np.ndarray):
@@ -53,7 +65,7 @@ class Limits:
     def applied(self, rows: slice, scores: np.ndarray) -> np.ndarray:
         """``scores`` (n, P) of a block of places with infinity for bones that do not reach them.
 
-        Where that leaves nothing, the distances to those that do reach.
+        Where that leaves no bone, the distances to the bones that do reach.
         """
         if self.none:
             return scores
@@ -85,8 +97,8 @@ class Limits:
 
 
 def nearly_best(scores: np.ndarray, margin: float) -> np.ndarray:
-    """(n, P) shares from ``scores`` (n, P) > 0, of which less is better: 1 for the best, falling to 0 where a score is
-    worse by the share ``margin``. Where scores are equal, as they are halfway between two bones, so are the shares.
+    """(n, P) shares from ``scores`` (n, P) > 0, lower is better: 1 for the best, falling to 0 where a score is
+    worse by the share ``margin``. Equal scores, as halfway between two bones, have equal shares.
     """
     least = scores.min(axis=1, keepdims=True)
     return np.maximum(1 - (scores / least - 1) / margin, 0) ** 2

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bind a skin to a skeleton: for each vertex, bones and their weights. It always gives a result.
 
-Two stages: each vertex is assigned to a bone, or to a few, which is where the methods differ; then heat flows over the
-surface and makes smooth weights of that. Sources: the smooth skinning chapter, "Skin Binding"; Baran & Popović 2007.
+First the skeleton is read as the body means it, and the body's loose parts are told apart. Then two stages: each vertex
+is assigned to one bone or a few, which is where the methods differ; heat flows over the surface and smooths the
+weights. Sources: the smooth skinning chapter, "Skin Binding"; Baran & Popović 2007.
 """
 
 from collections.abc import Sequence
@@ -11,13 +12,17 @@ from importlib import import_module
 import numpy as np
 
 from ..errors import BadSettings
-from ..progress import Progress, ignore, span
+from ..progress import Progress, checkpoint, ignore, span
+from ..strongest import strongest_first
 from . import methods
 from .assignment import Assignment, Limits, Request
-from .containment import Volume, check_volumes
-from .diffusion import SPARE, diffuse, strongest
+from .containment import Falloff, Volume, check_volumes
+from .diffusion import SPARE, diffuse, limited
 from .distances import BoneDistances
+from .influence_rows import matrix_influences
+from .parts import attached, with_parts
 from .rigid import nearest_bones
+from .segments import Segments, segments_of
 from .skeleton import hops
 from .types import Body, Skeleton
 
@@ -28,24 +33,30 @@ _MODULES = {method.identifier: method.module for method in methods.METHODS}
 def bind(
     body: Body,
     skeleton: Skeleton,
-    method: str = "DELAUNAY",
+    method: str = "AUTOMATIC",
     *,
+    segments: Segments | None = None,
     max_influences: int = 4,
     whole_parts: bool = False,
     distance_limits: float | Sequence[float] | np.ndarray | None = None,
     volumes: Sequence[Volume] | None = None,
+    falloff: Falloff | None = None,
+    smooth: bool = True,
     progress: Progress = ignore,
 ) -> tuple[np.ndarray, np.ndarray]:
     """bones (N, K) int32 and weights (N, K) float64 of the body's vertices, rows summing to 1, strongest first.
 
-    method: one of ``METHODS``. RIGID gives every vertex its nearest bone (where several are as near, the nearest one
-    that they all hang from), K = 1, or, with ``whole_parts``, every connected part one bone. CONTAINMENT uses
-    ``volumes``, or capsules that it generates. The others: see their modules.
+    method: one of ``METHODS``. RIGID gives each vertex its nearest bone (of several equally near ones, their nearest
+    common ancestor), K = 1, or with ``whole_parts`` each connected part one bone. CONTAINMENT uses ``volumes``, or
+    capsules that it generates, and their ``falloff``, by default none. The others: see their modules.
+    segments: what of the ``skeleton`` counts for the character that the body belongs to; by default for the body alone.
+    Where there are volumes, all bones count, and loose parts do as the volumes say.
     max_influences: K at most; K is smaller where no vertex has as many. Unused slots repeat a used bone with weight 0.
     distance_limits: one for all bones, or one for each (P,), in the mesh's units; no bone has a weight beyond its
     limit, but a vertex beyond all limits belongs to its nearest bone.
-    Vertices at one place get the same weights; a body and skeleton that are their own mirror images get such weights.
-    Raises BadSettings on an unknown method, and on limits and volumes that make no sense; Cancelled.
+    smooth: False: the weights of the first stage, which the methods other than CONTAINMENT do not make for use alone.
+    Vertices at one place get the same weights; a symmetric body and skeleton get symmetric weights.
+    Raises BadSettings on an unknown method and on unusable limits and volumes; Cancelled.
     """
     if method not in METHODS:
         raise BadSettings(f"The method must be one of {', '.join(METHODS)}, not {method}")
@@ -54,25 +65,37 @@ def bind(
     reach = _reach(distance_limits, skeleton)
     if method == "CONTAINMENT" and volumes is not None:
         check_volumes(volumes, skeleton)
-    distances = BoneDistances(body, skeleton, span(progress, 0.0, 0.2))
-    limits = Limits(distances, reach)
-    finding, flowing = span(progress, 0.2, 0.6), span(progress, 0.6, 1.0)
+    if segments is None:
+        checkpoint(progress, 0.0, "Reading the skeleton")
+        segments = segments_of(body, skeleton, all_bones=volumes is not None)
+    skeleton, kept = segments.skeleton, segments.kept.astype(np.int32)
+    distances = BoneDistances(body, skeleton, span(progress, 0.15, 0.25))
+    limits = Limits(distances, reach[kept])
+    finding, flowing = span(progress, 0.25, 0.7), span(progress, 0.7, 1.0)
     module = import_module(f".{_MODULES[method]}", __package__)
-    assignment = module.assign(Request(body, skeleton, distances, limits, volumes, whole_parts), finding)
+    request = Request(body, skeleton, distances, limits, segments.solid, volumes, whole_parts, falloff)
+    assignment = module.assign(request, finding)
     if not isinstance(assignment, Assignment):
-        return assignment[body.place][:, None], np.ones((len(body.rest), 1))
+        return kept[assignment[body.place]][:, None], np.ones((len(body.rest), 1))
 
-    bones, weights = diffuse(body, assignment, max_influences + SPARE, flowing)
+    by_parts = smooth and volumes is None
+    if by_parts:
+        assignment = with_parts(assignment, request.parts)
+    if smooth:
+        bones, weights = diffuse(body, assignment, max_influences + SPARE, flowing)
+    else:
+        bones, weights = matrix_influences(assignment.shares, max_influences + SPARE)
     weights = limits.faded(bones, weights)
-    order = np.argsort(-weights, axis=1, kind="stable")
-    bones, weights = np.take_along_axis(bones, order, axis=1), np.take_along_axis(weights, order, axis=1)
+    bones, weights = strongest_first(bones, weights)
     lost = ~weights.any(axis=1)
     if lost.any():
         weights[lost, 0] = 1
         bones[lost] = nearest_bones(distances, skeleton)[lost, None]
-    bones, weights = strongest(bones, weights, max_influences, hops(skeleton))
+    bones, weights = limited(bones, weights, max_influences, hops(skeleton))
+    if by_parts:
+        bones, weights = attached(body, request.parts, bones, weights)
     width = int((weights > 0).sum(axis=1).max())
-    return bones[body.place, :width], weights[body.place, :width]
+    return kept[bones[body.place, :width]], weights[body.place, :width]
 
 
 def _reach(limits, skeleton: Skeleton) -> np.ndarray:

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is inside of a body and what is outside, however its faces are wound."""
+"""The inside and the outside of a body, however its faces are wound."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from ..grouping import ranges
 from .types import Body
 
 # A component whose signed volume V has a smaller share |V| / area^1.5 is a sheet rather than a solid: a ball has 0.094,
 # a human body 0.04, a rod of one to a hundred 0.02.
 _SOLID = 0.005
 
-# Twice the area over the square of the longest side: triangles below have no normal.
+# Twice the area over the square of the longest side: triangles below this have no normal.
 _FLAT = 1e-9
 
-# Directions nearer to the surface (a sine) are never judged by the normal alone.
+# Directions closer to the surface than this (a sine) are never judged by the normal alone.
 _UNCLEAR = 0.1
 
-# Directions that are judged at a time, for the sake of memory.
+# Directions that are judged at a time, to bound the memory.
 _QUERIES = 1 << 16
 
 
@@ -25,9 +26,9 @@ def facing_outward(body: Body, inner_points: np.ndarray) -> np.ndarray:
     """``body.place_triangles`` (T', 3), wound so that their normals point out of the body.
 
     Neighboring faces are wound alike first; then each solid component by its volume, and each sheet so that
-    ``inner_points`` (W, 3), what lies nearest inside of each place, are behind most of it.
+    ``inner_points`` (W, 3), the nearest point inside of each place, are behind most of it.
     """
-    triangles = _wound_alike(body.place_triangles, len(body.points))
+    triangles = wound_alike(body.place_triangles, len(body.points))
     points = body.points
     part = body.place_components[triangles[:, 0]] if len(triangles) else np.zeros(0, int)
     count = int(body.place_components.max()) + 1
@@ -53,11 +54,11 @@ def with_others(body: Body, triangles: np.ndarray) -> np.ndarray:
     return np.concatenate([triangles, np.where(turned[:, None], others[:, ::-1], others)])
 
 
-def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
-    """A copy of ``triangles`` (T, 3) in which those that share an edge between the two of them run along it oppositely.
+def wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
+    """A copy of ``triangles`` (T, 3) in which the two triangles of an edge run along it in opposite directions.
 
-    Each patch keeps the way of the larger part of its triangles. One-sided patches, and edges of more than two
-    triangles, are left.
+    Each patch keeps the winding of the majority of its triangles. One-sided patches and edges of more than two
+    triangles are left unchanged.
     """
     sides = triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     forward = sides[:, 0] < sides[:, 1]
@@ -68,8 +69,8 @@ def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
     first, second = order[runs], order[runs + 1]
     same = forward[first] == forward[second]
     a, b = first // 3, second // 3
-    # Two nodes a triangle, as it is and turned; joined where they fit together. A patch falls into two halves, one the
-    # other turned, or is one if it is one-sided.
+    # Two nodes a triangle, as it is and reversed, joined where they fit together. A patch has two components, one the
+    # reverse of the other, or a single one if it is one-sided.
     total = len(triangles)
     ends = np.concatenate([np.where(same, b + total, b), np.where(same, b, b + total)])
     links = sparse.coo_matrix(
@@ -78,7 +79,7 @@ def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
     halves, half = connected_components(links, directed=False)
     kept = np.bincount(half[:total], minlength=halves)
     turned = kept[half[:total]] < kept[half[total:]]
-    # Of equals one half must go: the one with the first triangle stays.
+    # Of equal halves, the one with the first triangle stays.
     turned |= (kept[half[:total]] == kept[half[total:]]) & (half[:total] > half[total:])
     triangles = triangles.copy()
     triangles[turned] = triangles[turned][:, ::-1]
@@ -86,7 +87,7 @@ def _wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
 
 
 class Surface:
-    """The faces around each place, to tell what lies behind them.
+    """The faces around each place, to decide what lies behind them.
 
     points (W, 3), triangles (T, 3) facing outward; shares (T,): how much each counts, None for all alike.
     """
@@ -108,7 +109,7 @@ class Surface:
         self._angle = np.arccos(np.clip(cosine, -1, 1))
         if shares is not None:
             self._angle *= np.repeat(shares[solid], 3)[order]
-        # By the angle of the face at the place, so that it does not matter how the faces are cut into triangles.
+        # Weighted by the angle of the face at the place, so that the triangulation of the faces does not matter.
         self.normals = _unit(_sums(self._angle[:, None] * self._face, self._start, self._count))
         least = np.einsum("ij,ij->i", self._face, np.repeat(self.normals, self._count, axis=0))
         # The sine of how far the faces around a place lean from its normal.
@@ -136,7 +137,7 @@ class Surface:
     def _below_faces(self, places, directions):
         count = self._count[places]
         first = np.cumsum(count) - count
-        corner = np.arange(count.sum()) + np.repeat(self._start[places] - first, count)
+        corner = ranges(self._start[places], count)
         direction = np.repeat(directions, count, axis=0)
         face, second, third = self._face[corner], self._second[corner], self._third[corner]
         height = np.einsum("ij,ij->i", face, direction)
@@ -146,7 +147,8 @@ class Surface:
         beside = np.sqrt(np.maximum(1 - np.clip(along, 0, 1) ** 2, 0))
         distance = np.where(within, np.abs(height), beside)
         nearest = np.minimum.reduceat(distance, first)
-        # Two faces share an edge, and all the place: their normals together tell, by their angles if it is the place.
+        # If an edge is nearest, its two faces decide together; if the place itself is, all faces do, weighted by their
+        # angles.
         share = np.where(distance <= np.repeat(nearest, count) + 1e-9, 1.0, 0.0)
         share *= np.where(distance >= 1, self._angle[corner], 1.0)
         return np.where(np.add.reduceat(share * height, first) < 0, nearest, -nearest)

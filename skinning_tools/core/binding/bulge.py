@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights of bulge bones: soft regions for joints that only shape the skin (smooth skinning chapter, on muscles)."""
+"""Weights of bulge bones: soft regions for bones that only shape the skin (smooth skinning chapter, on muscles)."""
 
 import numpy as np
 from scipy import sparse
@@ -15,8 +15,8 @@ from .types import Body
 def soft_region(body: Body, center: np.ndarray, radius: float, *, along_surface: bool = True) -> np.ndarray:
     """(N,) from 1 at ``center`` (3,) to 0 at ``radius`` from it, with level ends; in the mesh's space and units.
 
-    along_surface: distances run over the skin, so that the other side of a thin limb and a part that only lies near
-    stay out, and a center off the skin moves to the nearest point of it; they are up to about a tenth too long. Else
+    along_surface: distances run over the skin, so that the other side of a thin limb and other parts nearby stay
+    out, and a center off the skin moves to its nearest point; these distances are up to a tenth too long. Otherwise
     straight through space. Welded vertices get the same. Raises BadSettings where the radius is not positive.
     """
     if not (radius > 0 and np.isfinite(radius)):
@@ -39,10 +39,10 @@ def add_soft_bone(
 ) -> tuple[np.ndarray, np.ndarray]:
     """bones int32 and weights (N, K) with ``bone`` taking ``strength`` × ``region`` (N,) of each vertex.
 
-    carrier: the bone that carries the new one. It alone gives weight away, so that nothing moves while the new bone
-    rests on it, and has back first what the new one may have taken before. None: all bones give alike, which makes a
-    region stiffer where several bend it. Weights of bones ``locked`` (P,) stay. Rows keep to ``max_influences``.
-    Raises BadSettings where the strength is not from 0 to 1.
+    carrier: the bone that carries the new one. Only the carrier gives weight, so that nothing moves while the new bone
+    is at rest on it; it first gets back what the new bone may have taken before. None: all bones give equally, which
+    makes a region stiffer where several bones bend it. Weights of bones ``locked`` (P,) stay. Rows keep to
+    ``max_influences``. Raises BadSettings where the strength is not from 0 to 1.
     """
     if not 0 <= strength <= 1:
         raise BadSettings(f"The strength must be from 0 to 1, not {strength:g}")

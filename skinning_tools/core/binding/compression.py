@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights in steps of 8 or 16 bits, and what that costs (smooth skinning chapter, section on memory).
+"""Weights in steps of 8 or 16 bits, and the error that this causes (smooth skinning chapter, section on memory).
 
 A row is stored as whole steps that sum to exactly 255 or 65535, so the last one need not be stored.
 """
@@ -21,7 +21,7 @@ class CompressedWeights:
     """bones (N, K) int32, strongest first; steps (N, K) uint8 or uint16, rows that sum to exactly 255 or 65535 (0 where
     a vertex follows no bone); bits 8 or 16.
 
-    largest_error: of a weight against what was to be rounded, which is after pruning and the limit. With n influences
+    largest_error: the largest rounding error of a weight, after pruning and the limit. With n influences
     in a row it is below (1 − 1/n) steps, the least that an exact sum allows: 0.196 % for two influences at 8 bits,
     0.261 % for three, 0.294 % for four.
     """
@@ -51,7 +51,8 @@ def compress_weights(
         raise BadSettings(f"Weights are stored in 8 or 16 bits, not {bits}")
     if not 0 <= threshold < 1:
         raise BadSettings(f"The threshold must be from 0 to below 1, not {threshold:g}")
-    # Twice: what falls below the threshold must not count for the limit, and a bone given twice counts once for both.
+    # Twice: weights below the threshold must not count for the limit, and a bone that occurs twice counts once with
+    # both.
     bones, weights = tidy_influences(bones, weights, max(np.shape(bones)[1], 1))
     weights = np.where((weights >= threshold) | (np.arange(weights.shape[1]) == 0), weights, 0.0)
     bones, weights = tidy_influences(bones, weights, max_influences)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CONTAINMENT: a capsule, ellipsoid or box around each bone, and a score of how deep inside a vertex is.
+"""CONTAINMENT: a capsule, ellipsoid, box or closed mesh around each bone, and a score of how deep inside a vertex is.
 
 Source: the smooth skinning chapter, containment binding (Weber 2000).
 """
@@ -11,32 +11,63 @@ import numpy as np
 
 from ..errors import BadSettings
 from ..progress import Progress, ignore
+from ..smooth_step import smooth_step
 from .assignment import Assignment, Request, assigned, nearly_best
 from .distances import BoneDistances
 from .types import Body, Skeleton
 
+# The shapes that are generated. A ``mesh_volume.MeshVolume`` is of kind MESH.
 KINDS = ("CAPSULE", "ELLIPSOID", "BOX")
 
-# A volume reaches this quantile of the vertices around its bone, to either side: those of the next bones that cling to
-# this one by mistake, at a shoulder, say, do not widen it.
+# A volume reaches this quantile of the vertices around its bone, to either side: vertices that are wrongly nearest to
+# this bone, such as those at a shoulder, do not widen it.
 _QUANTILE = 0.75
 
 # Volumes that are worse by this share still hold a part.
 _MARGIN = 0.1
 
-# With fewer vertices nothing is known about the limb around a bone.
+# With fewer vertices, the thickness of the limb around a bone is unknown.
 _FEWEST = 4
 
-# Widths are at least this share of each other: a body's cross-section is no line, though vertices in a row are one.
+# Widths are at least this share of each other: a body's cross-section is not a line, even if the vertices are in a row.
 _FLATTEST = 0.5
 
-# Of axes across a bone: what is rounder than this has no axes of its own.
+# A ratio of spreads across a bone: rounder cross-sections have no axes of their own.
 _ROUND = 0.9
+
+
+@dataclass(frozen=True)
+class Falloff:
+    """How a volume's hold on vertices ends, as shares of the way from its axis to its surface: it is whole up to
+    ``inside`` before the surface, and falls to nothing ``outside`` beyond it. Vertices take weights of all volumes in
+    proportion to their holds, or of the best one where none holds them. Both 0: the best volume alone holds a vertex.
+
+    Raises BadSettings on values below 0, infinite ones, and ``inside`` above 1.
+    """
+
+    inside: float = 0.0
+    outside: float = 0.0
+
+    def __post_init__(self):
+        if not (0 <= self.inside <= 1 and 0 <= self.outside < np.inf):
+            raise BadSettings(
+                "The falloff of volumes must be from 0 to 1 inside, and at least 0 outside, not "
+                f"{self.inside:g} and {self.outside:g}"
+            )
+
+    def shares(self, depths: np.ndarray) -> np.ndarray:
+        """(n, P) of any sum, from ``depths`` (n, P)."""
+        best = nearly_best(depths, _MARGIN)
+        width = self.inside + self.outside
+        if width == 0:
+            return best
+        holds = smooth_step((1 + self.outside - depths) / width)
+        return np.where(holds.any(axis=1, keepdims=True), holds, best)
 
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """What belongs to a bone.
+    """A region that belongs to a bone.
 
     matrix (4, 4): from the volume's own space to the mesh's; y runs along the bone, and the middle is the origin.
     radii (3,): half the extent along x, y and z, caps included. bone: its index in the skeleton.
@@ -78,7 +109,7 @@ def containment_volumes(body: Body, skeleton: Skeleton, kind: str = "CAPSULE") -
 
 
 def fitted_volumes(body: Body, distances: BoneDistances, skeleton: Skeleton, kind: str) -> list[Volume]:
-    """As ``containment_volumes``, with distances that are known already."""
+    """As ``containment_volumes``, from known distances."""
     nearest = np.min([distances.plain(rows).min(axis=0) for rows in distances.blocks()], axis=0)
     return [
         _fitted(skeleton, bone, kind, body.points[places], nearest[bone])
@@ -94,7 +125,7 @@ def check_volumes(volumes: Sequence[Volume], skeleton: Skeleton) -> None:
         if not 0 <= volume.bone < len(skeleton):
             raise BadSettings("There is a volume for a bone that the armature does not have. Generate them again")
         numbers = np.concatenate([np.ravel(volume.matrix), np.ravel(volume.radii)])
-        usable = volume.kind in KINDS and numbers.shape == (19,) and np.isfinite(numbers).all()
+        usable = volume.kind in (*KINDS, "MESH") and numbers.shape == (19,) and np.isfinite(numbers).all()
         if not (usable and np.min(volume.radii) > 0 and np.linalg.det(np.asarray(volume.matrix, float)[:3, :3]) != 0):
             raise BadSettings(f"The volume of bone {skeleton.names[volume.bone]} has no extent. Give it a size")
 
@@ -122,9 +153,9 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
         depths = limits.applied(rows, depths)
         best = depths.argmin(axis=1)[:, None]
         reach = (np.take_along_axis(depths, best, axis=1) * np.take_along_axis(radii, best, axis=1))[:, 0]
-        return nearly_best(depths, _MARGIN), reach
+        return (request.falloff or Falloff()).shares(depths), reach
 
-    return assigned(distances, block, progress, "Looking into the volumes")
+    return assigned(distances, block, progress, "Measuring depth in the volumes")
 
 
 def _fitted(skeleton: Skeleton, bone: int, kind: str, points: np.ndarray, nearest: float) -> Volume:

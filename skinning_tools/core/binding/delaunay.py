@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""DELAUNAY: bones are near along edges of tetrahedra inside of the body, not across the gap to the next limb.
+"""DELAUNAY: distances to bones along edges of tetrahedra inside of the body, not across the gap to the next limb.
 
 The space between skin and bones is broken up into tetrahedra; their edges are traversed from points on the bones to the
-vertices (Shin & Shin 2000). A bone reaches a vertex only where it, or one that it hangs together with, is the closest
-topological neighbor; which of these few the vertex belongs to is then a matter of distance.
+vertices (Shin & Shin 2000). A bone reaches a vertex only where it, or its parent or child, is the closest
+topological neighbor; of these few bones, the distance decides which ones the vertex belongs to.
 """
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import Delaunay, QhullError, cKDTree
 
+from ..grouping import ranges
 from ..progress import Progress, checkpoint, ignore, span
 from .assignment import Assignment, Request, assigned, nearly_best
 from .distances import TIE, BoneDistances
@@ -19,35 +20,36 @@ from .types import Body, Skeleton, weld
 # Bones up to this share further than the nearest candidate take part.
 _MARGIN = 0.1
 
-# Points on a bone lie half a limb's radius apart, but there are no more of them than this.
+# Points on a bone lie half a limb's radius apart, with at most this number for a bone.
 _SPACING = 0.5
 _MOST_SAMPLES = 32
 
-# An edge is inside of the body where it leaves a vertex at least this steeply below the surface (a sine: 6°). What runs
-# along a flat surface is left to the edges of the mesh.
+# An edge is inside of the body where it leaves a vertex at least this steeply below the surface (a sine: 6°). Along a
+# flat surface, the edges of the mesh are used.
 _STEEPEST = 0.1
 
-# Bones are candidates, too, where a way that leaves the shortest one within so many edges is longer by this factor.
+# A bone is also a candidate where a path that leaves the shortest path within this many edges is at most this factor
+# longer.
 _EDGES = 2
 _DETOUR = 1.25
 
-# More places are thinned out for the tetrahedra, whose number and memory grow with them; the skin leads to the others.
+# Larger numbers of places are thinned out, as memory grows with the tetrahedra; the mesh's edges lead to the others.
 _MOST_PLACES = 50_000
 
-# Points are shaken by at most this share of the scale, in waves of about a thousandth of it; those nearer to a plane of
-# the coordinates than the last share, less.
+# Points are perturbed by at most this share of the scale, in waves of about a thousandth of it; points nearer to a
+# coordinate plane than the last share are perturbed less.
 _SHAKE = 1e-6
 _WAVES = 1e3
 _IN_PLANE = 1e-5
 
-# What is as thin, for its extent, is a plane.
+# Points whose thickness is below this share of their extent lie in a plane.
 _THIN = 1e-5
 
 # Tetrahedra with one circumsphere, to this share of its radius, are one cell; beyond so many corners they stay apart.
 _COSPHERICAL = 1e-8
 _MOST_CORNERS = 64
 
-# Places that may be equally near to a point on a bone.
+# Most places that may be equally near to a point on a bone.
 _MOST_NEAREST = 8
 
 _STAGE = "Traversing tetrahedra"
@@ -79,14 +81,14 @@ def topological_neighbors(
     lengths, closest = _closest(graph, bones, distances.scale)
     checkpoint(progress, 0.8, _STAGE)
     near, closest = _nearly_closest(graph, lengths, closest)[:count], closest[:count]
-    # Bones that nothing is closest to, since they are outside of the body, are nobody's kin.
+    # Bones outside of the body, to which no place is closest, are not passed on to their relatives.
     present = sparse.diags((closest.getnnz(axis=0) > 0).astype(np.float32))
     near = _pattern(near + closest @ _kin(skeleton) @ present)
     reached = np.flatnonzero(np.diff(near.indptr))
     if len(reached) == 0:
         return sparse.csr_matrix(np.ones((count, len(skeleton)), bool))
     if len(reached) < count:
-        # Clothes over a body, say, which hide the bones from them: as the nearest place that bones reach.
+        # For example clothes over a body, which hides the bones: they take the nearest place that bones reach.
         near = near[reached[cKDTree(distances.points[reached]).query(distances.points)[1]]]
     return near.astype(bool)
 
@@ -97,16 +99,16 @@ def bone_samples(distances: BoneDistances, skeleton: Skeleton) -> tuple[np.ndarr
     for bone, (_, near) in enumerate(distances.owned(distances.plain)):
         radius = np.median(near) if len(near) else skeleton.lengths[bone]
         wanted = skeleton.lengths[bone] / (_SPACING * radius) if radius > 0 else 1.0
-        # A hair less, so that rounding does not give a bone and its mirror image different numbers.
+        # Slightly less, so that rounding does not give a bone and its mirror image different numbers.
         count = int(np.clip(np.ceil(wanted - 1e-6), 1, _MOST_SAMPLES))
         share = (np.arange(count)[:, None] + 0.5) / count
-        points.append(skeleton.heads[bone] + share * (skeleton.tails[bone] - skeleton.heads[bone]))
+        points.append(skeleton.heads[bone] + share * skeleton.axes[bone])
         owners.append(np.full(count, bone))
     return np.concatenate(points) - distances.middle, np.concatenate(owners)
 
 
 def _thinned(distances: BoneDistances) -> np.ndarray:
-    """``_MOST_PLACES`` of the places, as good as at random, but a place and its mirror image are chosen alike."""
+    """``_MOST_PLACES`` places, practically at random, but a place and its mirror image are chosen alike."""
     grid = np.round(np.abs(distances.points) / (TIE * distances.scale)).astype(np.int64)
     # Fractions of multiples of irrational numbers are spread evenly.
     spread = np.modf(grid @ np.sqrt([2.0, 3.0, 5.0]))[0]
@@ -132,7 +134,7 @@ def _graph(
     pairs = _tetrahedra_edges(_shaken(points[used], scale))
     if pairs is not None:
         pairs = used[pairs]
-    # With all in a plane, or too few for tetrahedra: then the surface itself leads on from where a bone is nearest.
+    # With all points in a plane, or too few for tetrahedra, the surface leads on from the place nearest to each bone.
     leads = _other_pairs(surface if pairs is None else pairs, body.place_edges, len(points))
     if pairs is not None:
         leads = leads[_inside(distances, points, leads)]
@@ -150,21 +152,21 @@ def _other_pairs(pairs: np.ndarray, known: np.ndarray, count: int) -> np.ndarray
 
 
 def _shaken(points: np.ndarray, scale: float) -> np.ndarray:
-    """``points`` (n, 3) a hair off where they are, each alike with its mirror images in the planes of the coordinates.
+    """``points`` (n, 3), slightly perturbed, a point and its mirror images in the coordinate planes alike.
 
-    The time for tetrahedra grows with the square of the number of points where these stand in rows and columns.
+    The time for tetrahedra grows with the square of the number of points if these lie in rows and columns.
     """
     share = np.abs(points) / scale
     shake = np.sin(share @ (_WAVES * np.sqrt([[2, 3, 5], [7, 11, 13], [17, 19, 23]])))
-    # Nothing across the plane for points in it.
+    # Points in a coordinate plane stay in it.
     return points + _SHAKE * scale * shake * np.clip(points / (_IN_PLANE * scale), -1, 1)
 
 
 def _tetrahedra_edges(points: np.ndarray) -> np.ndarray | None:
     """(E, 2) pairs of ``points`` (n, 3) that are corners of one Delaunay cell; None where there are no cells.
 
-    Points on one sphere, as any three are with their mirror images, have several tetrahedralizations. To prefer none,
-    and keep what is symmetric so, all their pairs count.
+    Points on one sphere, as any three are with their mirror images, have several tetrahedralizations. All of their
+    pairs count, so that none is preferred and symmetry is kept.
     """
     spread = points - points.mean(axis=0)
     thickness = np.sqrt(np.maximum(np.linalg.eigvalsh(spread.T @ spread / len(points)), 0))
@@ -189,11 +191,11 @@ def _tetrahedra_edges(points: np.ndarray) -> np.ndarray | None:
 
 
 def _cells(points: np.ndarray, corners: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-    """(C,) the cell of each tetrahedron: those with one circumsphere that hang together."""
+    """(C,) the cell of each tetrahedron: connected tetrahedra with the same circumsphere."""
     origin = points[corners[:, 0]]
     edges = points[corners[:, 1:]] - origin[:, None]
     squares = np.einsum("cij,cij->ci", edges, edges)
-    # Cramer's rule: the center is where all corners are as far as the origin.
+    # Cramer's rule: the center has the same distance from all corners and the origin.
     across = np.stack([np.cross(edges[:, 1], edges[:, 2]), np.cross(edges[:, 2], edges[:, 0])], axis=1)
     across = np.concatenate([across, np.cross(edges[:, 0], edges[:, 1])[:, None]], axis=1)
     volume = np.einsum("ci,ci->c", edges[:, 0], across[:, 0])
@@ -209,15 +211,15 @@ def _cells(points: np.ndarray, corners: np.ndarray, neighbors: np.ndarray) -> np
     one = (np.abs(off) <= _COSPHERICAL * radius[tetrahedron]) & ~flat[other]
     links = sparse.coo_matrix((np.ones(one.sum(), bool), (tetrahedron[one], other[one])), shape=(len(corners),) * 2)
     cell = connected_components(links, directed=False)[1]
-    # Of n corners there are at least n − 3 tetrahedra.
+    # n corners have at least n − 3 tetrahedra.
     huge = np.bincount(cell)[cell] > _MOST_CORNERS - 3
     cell[huge] = cell.max() + 1 + np.arange(huge.sum())
     return np.unique(cell, return_inverse=True)[1].reshape(-1)
 
 
 def _inside(distances: BoneDistances, points: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """(E,) bool: edges that leave both ends behind the surface there. Not those between two samples: bones of different
-    limbs may well see each other."""
+    """(E,) bool: edges that run below the surface at both ends. Edges between two samples are not: bones of different
+    limbs may see each other."""
     along = points[pairs[:, 1]] - points[pairs[:, 0]]
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     on_surface = pairs < len(distances.points)
@@ -229,14 +231,14 @@ def _inside(distances: BoneDistances, points: np.ndarray, pairs: np.ndarray) -> 
 
 
 def _closest(graph: sparse.csr_matrix, bones: sparse.csr_matrix, scale: float) -> tuple[np.ndarray, sparse.csr_matrix]:
-    """How far it is along ``graph`` from each node (M,) to a bone, infinite where nothing leads; and to which (M, P),
-    several where they are as near. bones (M, P): where each bone itself is."""
+    """The distance (M,) along ``graph`` from each node to the nearest bone, infinite without a path; and those bones
+    (M, P), several where they are equally near. bones (M, P): the bones at each node."""
     sources = np.flatnonzero(np.diff(bones.indptr))
     length, _, source = dijkstra(graph, indices=sources, min_only=True, return_predecessors=True)
     reached = np.flatnonzero(np.isfinite(length))
     start = sparse.csr_matrix((np.ones(len(reached), np.float32), (reached, source[reached])), shape=graph.shape)
     near = _pattern(start @ bones)
-    # The search has chosen one of several shortest ways; take the bones of the others, too.
+    # The search has chosen one of several shortest paths; take the bones of the others, too.
     edges = graph.tocoo()
     with np.errstate(invalid="ignore"):  # the difference of two infinities: not tight
         tight = (np.abs(length[edges.row] + edges.data - length[edges.col]) <= TIE * scale) & (length[edges.col] > 0)
@@ -251,21 +253,21 @@ def _closest(graph: sparse.csr_matrix, bones: sparse.csr_matrix, scale: float) -
 
 
 def _nearly_closest(graph: sparse.csr_matrix, lengths: np.ndarray, closest: sparse.csr_matrix) -> sparse.csr_matrix:
-    """(M, P) the ``closest`` bones of each node and those of other nodes a few edges away, where the way through these
-    is hardly longer: around joints, where a little more or less of a way along edges decides nothing."""
+    """(M, P) the ``closest`` bones of each node, and those of nodes a few edges away if the path through them is hardly
+    longer: around joints, where a small difference in path length is no reason."""
     ways, found = graph.tocoo(), closest.tocoo()
     node, bone, length = found.row.astype(np.int64), found.col.astype(np.int64), lengths[found.row]
     for _ in range(_EDGES):
         # Every edge, with every bone at its far end.
         count = np.bincount(node, minlength=len(lengths))
-        start, several = (np.cumsum(count) - count)[ways.col], count[ways.col]
-        item = np.arange(several.sum()) + np.repeat(start - np.cumsum(several) + several, several)
+        several = count[ways.col]
+        item = ranges((np.cumsum(count) - count)[ways.col], several)
         here = np.repeat(ways.row.astype(np.int64), several)
         detour = np.repeat(ways.data, several) + length[item]
         short = detour <= _DETOUR * lengths[here]
         node, length = np.append(node, here[short]), np.append(length, detour[short])
         bone = np.append(bone, bone[item[short]])
-        # The shortest way to each bone, by nodes again.
+        # The shortest path to each bone, sorted by nodes again.
         order = np.lexsort((length, bone, node))
         order = order[np.diff(node[order] * closest.shape[1] + bone[order], prepend=-1) > 0]
         node, bone, length = node[order], bone[order], length[order]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From which bone a place belongs to, to smooth weights: heat that flows over the surface.
+"""From the bones that places belong to, to smooth weights: heat that flows over the surface.
 
-Bones hold the places that belong to them at a temperature, the tighter the nearer they are, and the surface conducts:
+Bones hold their places at a temperature, more firmly the nearer they are, and the surface conducts:
 (L + H) w = H p (Baran & Popović 2007, section 4). Solved once for all bones; every place gets weights that sum to 1,
 since every place belongs to some bone.
 """
@@ -13,6 +13,7 @@ from scipy.sparse.linalg import splu
 
 from ..dense import one_blas_thread
 from ..progress import Progress, checkpoint, ignore
+from ..strongest import strongest_first
 from .assignment import Assignment
 from .laplacian import laplacian
 from .types import Body
@@ -21,16 +22,16 @@ from .types import Body
 # tenths to one tenth over 1.3 radii. Figures of quality change by 3 % between 4 and 12.
 STIFFNESS = 6.0
 
-# Of what a place conducts.
+# A share of what a place conducts.
 _LEAST_HOLD = 1e-12
 
-# Bones that are solved for at a time.
+# Bones in one solve.
 _COLUMNS = 32
 
-# Candidates beyond those that are kept; what they hold goes to their kin.
+# Candidates beyond those that are kept; their weights go to related bones.
 SPARE = 12
 
-# Influences below are left out: they move nothing, and cost as much as any other.
+# Smaller influences are left out: they move nothing visible, and cost as much as any other.
 _LEAST = 1e-3
 
 # Weights that differ by less, as a share, are the same: rounding of positions comes out a few hundred times larger.
@@ -48,12 +49,14 @@ def diffuse(
     """
     conduction, areas = laplacian(body)
     held = STIFFNESS * areas / assignment.distances**2
-    # Bones that are very far off for the size of the mesh hold nothing: rounding would leave no way to solve.
+    # Bones that are very far away for the size of the mesh hold almost nothing: rounding would make the system
+    # singular.
     held = np.maximum(held, _LEAST_HOLD * conduction.diagonal())
     checkpoint(progress, 0.0, _STAGE)
     # One thread: of products as small as these, more would only wait for each other.
     matrix = (conduction + sparse.diags(held)).tocsr()
-    # As the vertices come, minutes can go into finding the order of elimination: after a subdivision, 70 times as long.
+    # In the order of the vertices, finding the order of elimination can take minutes: after a subdivision, 70 times as
+    # long.
     order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
     matrix = matrix[order][:, order].tocsc()
     with one_blas_thread():
@@ -72,25 +75,24 @@ def diffuse(
         indices = np.broadcast_to(used[block].astype(np.int32), solved.shape)
         if strong is not None:
             indices, solved = (np.concatenate(pair, axis=1) for pair in zip(strong, (indices, solved), strict=True))
-        # Stable: of equals the first bone comes first, whatever else there is.
-        rank = np.argsort(-solved, axis=1, kind="stable")[:, :most]
-        strong = np.take_along_axis(indices, rank, axis=1), np.take_along_axis(solved, rank, axis=1)
+        # Of equal weights the first bone comes first, whatever the blocks are.
+        strong = strongest_first(indices, solved, most)
     # Every place belongs to some bone.
     assert strong is not None
     bones, weights = strong
     if len(used) > most:
-        # Of bones as strong as the last one, some may be missing: none of them counts.
+        # Of the bones as strong as the last one, some may be missing: none of them counts.
         cut = weights <= weights[:, -1:] * (1 + _TIE)
         weights[cut & ~cut[:, :1]] = 0
     return bones, weights
 
 
-def strongest(bones: np.ndarray, weights: np.ndarray, most: int, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def limited(bones: np.ndarray, weights: np.ndarray, most: int, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``bones`` and ``weights`` (W, M), strongest first, cut to ``most`` influences that sum to 1.
 
-    steps (P, P): how far bones are apart in the hierarchy. The weight of a bone that is left out goes to those that
-    stay, mostly to its nearest kin, which moves most like it. Of bones that are equally strong either all stay or none,
-    so that a mirror plane has no side; only if they are the strongest ones does the first of them stay.
+    steps (P, P): how far bones are apart in the hierarchy. The weight of a removed bone goes to the kept
+    bones, mostly to the nearest in the hierarchy, which moves most like it. Equally strong bones are either all kept or
+    all removed, so that no side of a mirror plane is preferred; if they are the strongest ones, the first is kept.
     """
     most = min(most, bones.shape[1])
     threshold = np.full(len(bones), _LEAST)

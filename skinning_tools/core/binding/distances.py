@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore
+from ..segments import segment_distances
 from .body import Surface, facing_outward, with_others
 from .types import Body, Skeleton
 
 # Numbers in one block of rows times bones: 32 MB, of which a few are alive at a time.
 _BLOCK = 1 << 22
 
-# Bones nearer than this share of the diagonal are as good as on the surface.
+# Bones nearer than this share of the diagonal count as on the surface.
 _LEAST_DISTANCE = 1e-4
 
-# The cosine of a bone at the edge of sight, or in front of the surface: such a bone still counts, as one √10 as far.
+# The least cosine, for bones beside or in front of the surface: such a bone still counts, as if √10 times as far.
 _LEAST_COSINE = 0.1
 
 # Distances that differ by less, as a share of the smaller, are the same.
@@ -39,11 +40,11 @@ class BoneDistances:
     def __init__(self, body: Body, skeleton: Skeleton, progress: Progress = ignore):
         joints = np.concatenate([skeleton.heads, skeleton.tails])
         self.scale = body.diagonal or float(np.linalg.norm(np.ptp(joints, axis=0))) or 1.0
-        # About the middle, for the sake of digits: distances come from scalar products.
+        # About the middle, to keep digits: distances come from scalar products.
         self.middle = 0.5 * (body.rest.min(axis=0) + body.rest.max(axis=0))
         self.points = body.points - self.middle
         self.count = len(skeleton)
-        self._heads, self._axes = skeleton.heads - self.middle, skeleton.tails - skeleton.heads
+        self._heads, self._axes = skeleton.heads - self.middle, skeleton.axes
         self._squares = np.einsum("ij,ij->i", self._axes, self._axes)
         self._along = np.where(self._squares > 0, 1 / np.where(self._squares > 0, self._squares, 1), 0)
         self._offsets = np.einsum("ij,ij->i", self._heads, self._axes)
@@ -60,8 +61,8 @@ class BoneDistances:
     def facing(self, rows: slice) -> np.ndarray:
         """(n, P) distances d / √cos θ, with the angle θ at the surface between the way in and the way to the bone.
 
-        A surface takes in of a source's light cos θ / d²: bones that it faces away from count as further. So the side
-        of a chest that an arm hangs along does not belong to the arm. ``plain`` where no normal is known.
+        A surface receives cos θ / d² of a source's light: bones that it faces away from count as farther. So the side
+        of a chest beside an arm does not belong to the arm. ``plain`` where no normal is known.
         """
         points, normals = self.points[rows], self.surface.normals[rows]
         distances, share = self._distances(points)
@@ -74,9 +75,9 @@ class BoneDistances:
         return distances
 
     def owned(self, measure: Callable[[slice], np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For each bone, the places that none is nearer to by ``measure``, ``plain`` or ``facing``, and how near it is.
+        """For each bone, the places to which no other bone is nearer, and its distances from them.
 
-        A place that is as near to several belongs to all of them.
+        measure: ``plain`` or ``facing``. A place that is equally near to several bones belongs to all of them.
         """
         bone_parts, place_parts, value_parts = [], [], []
         for rows in self.blocks():
@@ -94,10 +95,7 @@ class BoneDistances:
         """(W, M) distances from each place to its own ``bones`` (W, M)."""
         result = np.empty(bones.shape)
         for column, chosen in enumerate(bones.T):
-            offset = self.points - self._heads[chosen]
-            along = np.einsum("ij,ij->i", offset, self._axes[chosen]) * self._along[chosen]
-            offset -= np.clip(along, 0, 1)[:, None] * self._axes[chosen]
-            result[:, column] = np.linalg.norm(offset, axis=1)
+            result[:, column] = segment_distances(self.points, self._heads[chosen], self._axes[chosen])
         return result
 
     def _distances(self, points):
@@ -115,7 +113,7 @@ class BoneDistances:
         return np.sqrt(squares, out=squares), share
 
     def _from_nearest(self, progress: Progress) -> np.ndarray:
-        """(W, 3) from the nearest point of any bone to each place; the middle of all that are as near."""
+        """(W, 3) from the nearest point of any bone to each place; the middle of equally near points."""
         result = np.empty_like(self.points)
         for rows in self.blocks():
             checkpoint(progress, rows.start / len(result), "Measuring distances")

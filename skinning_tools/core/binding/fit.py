@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights that bring vertices to given posed positions (direct manipulation, Mohr, Tokheim & Gleicher 2003).
 
-Each bone predicts a position for a vertex; weights are the convex combination of these that comes closest to where the
-artist put it. What the poses leave open is decided by the weights that the vertex had.
+Each bone predicts a position for a vertex; the weights are the convex combination of these that comes closest to the
+artist's position. Where the poses do not determine the weights, the previous weights of the vertex decide.
 """
 
 from dataclasses import dataclass
@@ -18,23 +18,23 @@ from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore
 from .influence_rows import tidy_influences
 
-# Beyond this many bones a rough choice of so many comes first: the exact fit grows with their cube.
+# Beyond this many bones, a rough choice of bones comes first: the cost of the exact fit grows with their cube.
 _MOST_CANDIDATES = 12
 _ROUGH_INFLUENCES = 8
 _ROUGH_PASSES = 6
-# Where the fit takes too many, each of the strongest so many is tried to do without; of more the weakest go untried.
+# Where the fit uses too many bones, it is tried without each of this many of the strongest; weaker ones are dropped.
 _MOST_TRIED = 7
 _BLOCK_BYTES = 2**25
 
-# How strongly weights hold to what they were, against the spread of the predictions: what the fit gives up for it is at
-# most half of this times that spread, and less by each further round. Where the predictions lie nearly in one plane,
-# that takes many.
+# How strongly weights are held to their previous values, as a share of the spread of the predictions: the fit gives up
+# at most half of this times the spread, and less with each further round. Predictions nearly in one plane take many
+# rounds.
 _HOLD = 1e-4
 _ROUNDS = 2
 _MOST_ROUNDS = 60
 # Predictions closer than this share of the mesh and its motion are one: matrices come in single precision.
 _NOISE = 1e-6
-# A selection of bones that stays closer to the weights of before may lie farther from the target by this share.
+# A selection of bones that stays closer to the previous weights may lie farther from the target by this share.
 _SAME = 1e-5
 _LEAST_SHARE = 1e-9  # a weight below this is rounding
 
@@ -97,11 +97,12 @@ def fit_weights(
 
 
 def reachable_hull(predictions: np.ndarray, tolerance: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
-    """Where a vertex can get to in a pose: corners (C, 3), and edges (E, 2), pairs of corners, of the convex hull.
+    """The positions that a vertex can reach in a pose: corners (C, 3), and edges (E, 2), pairs of corners, of a convex
+    hull.
 
     predictions (M, 3): where each of its bones alone would put it (``bone_predictions``). Edges run between corners,
-    not across flat sides. Where all is in a plane, they go around it; in a line, one joins its ends; at one place,
-    there are none. What is thinner than ``tolerance`` times the extent counts as flat.
+    not across flat sides. Predictions in a plane give its outline, in a line one edge, at one place none. A hull
+    thinner than ``tolerance`` times its extent counts as flat.
     """
     points = np.asarray(predictions, dtype=np.float64).reshape(-1, 3)
     if len(points) == 0:
@@ -121,7 +122,7 @@ def reachable_hull(predictions: np.ndarray, tolerance: float = 1e-6) -> tuple[np
     if dimension == 2:
         pairs = hull.simplices
     else:
-        # The edge across from a corner is one of the hull where the two sides that meet in it are not in one plane.
+        # The edge across from a corner is one of the hull where its two faces are not in one plane.
         bent = np.abs(hull.equations[:, None] - hull.equations[hull.neighbors]).max(axis=-1) > tolerance
         across = ((1, 2), (0, 2), (0, 1))
         pairs = np.concatenate([hull.simplices[bent[:, k]][:, ends] for k, ends in enumerate(across)])

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rows of influences brought back to the form that the design has: no bone twice, at most K, sums of 1."""
+"""Rows of influences in their normal form: no bone twice, at most K, sums of 1."""
 
 import numpy as np
 from scipy import sparse
 
 from ..errors import BadSettings
+from ..strongest import strongest_first
 
 _BLOCK = 65536
 
@@ -14,11 +15,11 @@ def tidy_influences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """``bones`` int32 and ``weights`` float64 (N, K), K at most ``most``, from rows (N, M) with weights ≥ 0.
 
-    The strongest bones of each row, strongest first, of equals the one with the smaller index; a bone given twice
+    The strongest bones of each row, strongest first, of equals the one with the smaller index; a bone that occurs twice
     counts once with both weights. Rows sum to 1, unused slots repeat the strongest bone with weight 0; a row without
-    any weight stays so. Weights of the bones ``locked`` (P,) stay as they are and the others share what they leave;
-    only where these alone are more than ``most``, or leave nothing for others, do they give way or scale.
-    Raises BadSettings where ``most`` is below 1.
+    any weight stays so. Weights of the bones ``locked`` (P,) stay, and the others share the rest; locked weights change
+    only where they alone are more than ``most``, or where no other bone has any weight. Raises BadSettings where
+    ``most`` is below 1.
     """
     if most < 1:
         raise BadSettings(f"The influence limit must be at least 1, not {most}")
@@ -68,6 +69,5 @@ def _tidy(bones, weights, most, locked):
     sums = weights.sum(axis=1, keepdims=True)
     alone = (free <= 0) & (sums > 0)
     weights = np.divide(weights, sums, out=weights, where=alone)
-    order = np.argsort(-weights, axis=1, kind="stable")
-    bones, weights = np.take_along_axis(bones, order, axis=1), np.take_along_axis(weights, order, axis=1)
-    return np.where(weights > 0, bones, bones[:, :1]).astype(np.int32), weights
+    bones, weights = strongest_first(bones, weights)
+    return bones.astype(np.int32), weights

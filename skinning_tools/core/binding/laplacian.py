@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Laplacian of places that no mesh is too dirty for."""
+"""A Laplacian of places that works on any mesh, however untidy."""
 
 import numpy as np
 from scipy import sparse
 
 from .types import Body
 
-# Cotangents of sharper angles, below half a degree, are as good as infinite, and would only cost digits.
+# Larger cotangents, of angles below half a degree, are practically infinite and would only cost digits.
 _MOST = 100.0
 
 
 def laplacian(body: Body) -> tuple[sparse.csr_matrix, np.ndarray]:
     """L (W, W), symmetric with rows that sum to 0 and no positive number off its diagonal, and areas (W,) > 0.
 
-    Cotangents, none negative, so that what diffuses stays between the least and the most that there was. Edges of no
-    triangle count as strips as wide as they are long. A place alone has an area of its own, so that L + diag(areas) is
+    Cotangents, none negative, so that diffusion stays between the smallest and the largest value. An edge without a
+    triangle counts as a strip as wide as it is long. A single place has an area of its own, so that L + diag(areas) is
     always positive definite.
     """
     points, count = body.points, len(body.points)

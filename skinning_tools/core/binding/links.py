@@ -2,17 +2,17 @@
 """Bone links: bones at a joint that share its turn, so that the skin does not collapse (Weber 2000; smooth skinning
 chapter, on bone links and the forearm).
 
-A joint joins a parent and a child bone. Its links turn about the same point, each by a share of the turn, and leave
-both bones as they are; parent, links and child are the chain that the skin is blended along. Twist links take only the
-turn about the bone itself, all along it. Linear blending of two neighbors in the chain that are φ apart shrinks a
+A joint joins a parent and a child bone. Its links turn about the same point, each by a share of the turn, and do not
+change the two bones; the skin is blended along the chain of parent, links and child. Twist links take only the turn
+about the bone itself, along its whole length. Linear blending of two neighbors in the chain that are φ apart shrinks a
 twisted cross-section to cos²(φ / 2) of its area: 0.854 for three links in half a turn, against 0 without any.
 """
 
 import numpy as np
 
 from .. import quaternions
-from ..deform.polar import polar_decomposition
 from ..errors import BadSettings
+from ..rotations import polar_decomposition
 from ..smooth_step import smooth_step
 from .influence_rows import tidy_influences
 
@@ -23,14 +23,14 @@ MOST_LINKS = 3
 _STEP = 0.75
 _LIMIT_SAMPLES = 9
 
-# Farther from the joint's axis than so many radii of the limb, other limbs begin.
+# Radii of the limb: vertices up to the first from the joint's axis are its own, beyond the second other limbs begin.
 _OWN, _OTHER = 1.5, 2.5
 _FEWEST_AROUND = 8
 
 
 def link_count(turn: float, threshold: float = DEFAULT_THRESHOLD, most: int = MOST_LINKS) -> int:
-    """How many links a joint needs that turns up to ``turn`` radians from its rest pose: none up to ``threshold``, and
-    above it so many that no step exceeds three quarters of that, at most ``most``. Raises BadSettings."""
+    """How many links a joint needs if it turns up to ``turn`` radians from its rest pose: none up to ``threshold``,
+    above it enough that no step exceeds three quarters of that, at most ``most``. Raises BadSettings."""
     if not (threshold > 0 and turn >= 0 and most >= 0):
         raise BadSettings(
             f"A joint's turn ({turn:g}), its threshold ({threshold:g}) and the most links ({most}) must be positive"
@@ -41,9 +41,9 @@ def link_count(turn: float, threshold: float = DEFAULT_THRESHOLD, most: int = MO
 
 
 def largest_turn(rotations: np.ndarray) -> float:
-    """The largest angle, radians from 0 to π, of unit quaternions ``rotations`` (..., 4); 0 without any."""
+    """The largest angle, radians from 0 to π, of unit quaternions ``rotations`` (..., 4); 0 for none."""
     flat = np.asarray(rotations, dtype=np.float64).reshape(-1, 4)
-    return float(_angles(flat).max(initial=0.0))
+    return float(quaternions.rotation_angles(flat).max(initial=0.0))
 
 
 def turn_of_limits(lowest: np.ndarray, highest: np.ndarray) -> float:
@@ -147,15 +147,16 @@ def link_weights(
     max_influences: int = 4,
     locked: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """bones int32 and weights (N, K) with what parent and child have together spread along their chain with its links.
+    """bones int32 and weights (N, K) with the weights of parent and child spread along the chain of their links.
 
-    chain (n + 2,): indices of parent, links and child. A vertex is somewhere between parent and child by its weights of
-    the two: there it takes the two neighbors in the chain, so that it turns as far as before and the blend keeps its
-    shape. With ``reach`` above 0 the blend is made anew: even, from so far before the ``joint`` (3,) to so far behind
-    it along ``direction`` (3,), from parent to child. That is for blends that are narrower than the links need, and
-    concerns vertices up to 1.5 times the limb's ``radius`` from the axis, fading to 2.5 times, all where it is 0.
-    Other bones keep their weights but for ``max_influences``; those of bones ``locked`` (P,) stay in any case.
-    Raises BadSettings where the chain has no links or a bone twice, parent or child are locked, or reach lacks a joint.
+    chain (n + 2,): indices of parent, links and child. The two weights of a vertex give its place between parent and
+    child: there it follows the two neighbors in the chain, so that it turns as far as before and the blend keeps its
+    shape. A ``reach`` above 0 replaces the blend, for blends that are narrower than the links need: the new one is
+    linear, from this distance before the ``joint`` (3,) to this distance behind it along ``direction`` (3,), from
+    parent to child. It applies to vertices up to 1.5 times the limb's ``radius`` from the axis, and fades out to 2.5
+    times; to all vertices where the radius is 0. Other bones keep their weights but for ``max_influences``; those of
+    bones ``locked`` (P,) stay in any case. Raises BadSettings where the chain has no links or a bone twice, parent or
+    child are locked, or reach lacks a joint.
     """
     chain = _checked_chain(chain, 3)
     _check_unlocked(locked, (chain[0], chain[-1]))
@@ -164,7 +165,7 @@ def link_weights(
     place = np.divide(last, total, out=np.zeros_like(total), where=total > 0)
     if reach > 0:
         if joint is None or direction is None:
-            raise BadSettings("A blend over a distance needs the joint's place and direction")
+            raise BadSettings("A blend over a distance needs the joint's position and direction")
         along, away = _along_and_away(rest, joint, direction)
         even = np.clip((along + reach) / (2 * reach), 0.0, 1.0)
         near = smooth_step((_OTHER - away / radius) / (_OTHER - _OWN)) if radius > 0 else 1.0
@@ -237,10 +238,6 @@ def _along_and_away(points, origin, direction) -> tuple[np.ndarray, np.ndarray]:
 def _placed(linear, place, joint) -> np.ndarray:
     """(..., 3, 4) with the linear parts (..., 3, 3), taking ``joint`` (3,) to ``place`` (..., 3)."""
     return np.concatenate([linear, (place - linear @ joint)[..., None]], axis=-1)
-
-
-def _angles(rotations) -> np.ndarray:
-    return 2 * np.arctan2(np.linalg.norm(rotations[..., 1:], axis=-1), np.abs(rotations[..., 0]))
 
 
 def _about(axis, half_angles) -> np.ndarray:

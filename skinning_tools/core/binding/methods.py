@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ways to find the bones of a vertex: a file and a line each. Needs no scipy, so that interfaces can list them."""
+"""The methods that find the bones of a vertex: one file and one entry each. Needs no scipy, so that panels can list
+them."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class BindingMethod:
-    """identifier, label and tip: as interfaces show it. module: the one beside this with ``assign(request, progress)``,
-    which returns an Assignment, whose borders are then smoothed; or (W,) the one bone of each place."""
+    """identifier, label and tip: as panels show them. module: a module of this package with ``assign(request,
+    progress)``, which returns an Assignment, whose borders are then smoothed, or (W,) the one bone of each place."""
 
     identifier: str
     label: str
@@ -17,9 +18,15 @@ class BindingMethod:
 
 METHODS = (
     BindingMethod(
+        "AUTOMATIC",
+        "Automatic",
+        "Ways through the inside of the body, for each of its parts: for characters of any kind",
+        "automatic",
+    ),
+    BindingMethod(
         "DELAUNAY",
         "Delaunay",
-        "Ways through the inside of the body: for characters, above all where parts lie close, such as fingers",
+        "Ways between the vertices of a closed body: for characters of one part",
         "delaunay",
     ),
     BindingMethod(

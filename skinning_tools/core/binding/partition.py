@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rigid parts of a skin: faces whose vertices all follow one bone alone (smooth skinning chapter, on partitioning)."""
+"""Rigid parts of a skin: faces whose vertices all follow the same single bone (smooth skinning chapter, on
+partitioning)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import BadMesh, BadSettings
+from ..strongest import strongest_bones
 
 SKIN = -1
 _WHOLE = 1e-6  # vertex groups hold float32, so a sum of 1 may miss it by this much
@@ -29,9 +31,8 @@ class Partition:
 
 def vertex_bones(bones: np.ndarray, weights: np.ndarray, tolerance: float = _WHOLE) -> np.ndarray:
     """(N,) int32: the bone whose weight is at least 1 − ``tolerance``, SKIN where there is none; rows sum to 1."""
-    strongest = np.argmax(weights, axis=1)[:, None]
-    whole = np.take_along_axis(weights, strongest, axis=1)[:, 0] >= 1 - tolerance
-    return np.where(whole, np.take_along_axis(bones, strongest, axis=1)[:, 0], SKIN).astype(np.int32)
+    whole = weights.max(axis=1) >= 1 - tolerance
+    return np.where(whole, strongest_bones(bones, weights), SKIN).astype(np.int32)
 
 
 def partition_faces(

@@ -8,16 +8,16 @@ from ..smooth_step import smooth_step
 from .assignment import Assignment, Request, assigned, nearly_best
 from .types import Skeleton
 
-# Bones up to this share further than the nearest one take part: enough that planes, not distances, divide a limb.
+# Bones up to this share farther than the nearest one take part: enough that planes, not distances, divide a limb.
 _MARGIN = 0.5
 
-# From all of the one bone to all of the other takes this many limb's radii to either side of a plane.
+# The blend between two bones takes this many radii of the limb to either side of a plane.
 _HALF_WIDTH = 1.0
 
-# A child that begins within this share of its parent's length from the parent's tail hangs on it.
+# A child is joined to its parent if its head is within this share of the parent's length from the parent's tail.
 _JOINED = 0.1
 
-# The sum of two unit vectors is shorter where the child folds back beside its parent: no plane divides these.
+# The least length of the sum of the two directions: a child folded back beside its parent has no dividing plane.
 _FOLDED = 0.2
 
 
@@ -37,7 +37,7 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
             beyond = smooth_step(0.5 + 0.5 * (points - joint) @ normal / (_HALF_WIDTH * nearest))
             shares[:, child] *= beyond
             shares[:, parent] *= 1 - beyond
-        # Planes that leave nothing to anyone are overruled.
+        # Where planes leave nothing to any bone, distances decide.
         return shares + 1e-3 * by_distance, nearest
 
     return assigned(distances, block, progress, "Dividing space at the joints")
@@ -46,12 +46,11 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
 def joint_planes(skeleton: Skeleton) -> tuple[np.ndarray, np.ndarray]:
     """The bones (J,) that hang on their parents' tails, and unit normals (J, 3) of the planes through their heads.
 
-    A plane halves the angle between the two; its normal points into the child. Bones without a length follow the other.
+    A plane halves the angle between the two; its normal points into the child. A bone without length takes the
+    direction of the other.
     """
     lengths = skeleton.lengths[:, None]
-    directions = np.divide(
-        skeleton.tails - skeleton.heads, lengths, out=np.zeros((len(skeleton), 3)), where=lengths > 0
-    )
+    directions = np.divide(skeleton.axes, lengths, out=np.zeros((len(skeleton), 3)), where=lengths > 0)
     children = np.flatnonzero(skeleton.parents >= 0)
     parents = skeleton.parents[children]
     gaps = np.linalg.norm(skeleton.heads[children] - skeleton.tails[parents], axis=1)

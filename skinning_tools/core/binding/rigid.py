@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RIGID: one bone a vertex, or a whole connected part."""
+"""RIGID: one bone for each vertex, or for each connected part."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def assign(request: Request, progress: Progress = ignore) -> np.ndarray:
 def nearest_bones(distances: BoneDistances, skeleton: Skeleton, progress: Progress = ignore) -> np.ndarray:
     """(W,) the bone nearest to each place.
 
-    Where several are as near, their nearest common ancestor; the first of them where they have none.
+    Where several are equally near, their nearest common ancestor; the first of them without one.
     """
     result = np.empty(len(distances.points), dtype=np.int32)
     for rows in distances.blocks():

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kinship among bones."""
+"""How bones are related."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
+from ..bone_order import depths, parents_first
 from .types import Skeleton
 
 
@@ -17,21 +18,22 @@ def hops(skeleton: Skeleton) -> np.ndarray:
     return np.where(np.isfinite(steps), steps, 2 * count)
 
 
-def common_ancestors(tied: np.ndarray, skeleton: Skeleton) -> np.ndarray:
-    """(n,) for each row of ``tied`` (n, P) bool the bone that is ancestor of all of them, or is it itself.
+def lineage(skeleton: Skeleton) -> np.ndarray:
+    """(P, P) bool: for each bone itself and its ancestors."""
+    result = np.eye(len(skeleton), dtype=bool)
+    for bone in parents_first(skeleton.parents):
+        if skeleton.parents[bone] >= 0:
+            result[bone] |= result[skeleton.parents[bone]]
+    return result
 
-    The nearest such bone; the first of the tied bones where they have none in common. So a vertex in the mirror plane,
-    as near to the left bone as to the right, takes neither.
+
+def common_ancestors(tied: np.ndarray, skeleton: Skeleton) -> np.ndarray:
+    """(n,) the nearest common ancestor of the bones in each row of ``tied`` (n, P) bool, which may be one of them.
+
+    The first of the tied bones where they have no common ancestor. So a vertex in the mirror plane, equally near to the
+    left bone and the right, takes neither.
     """
-    count = len(skeleton)
-    descends = np.eye(count, dtype=bool)
-    ancestor = skeleton.parents.copy()
-    depth = np.zeros(count, int)
-    while (ancestor >= 0).any():
-        have = np.flatnonzero(ancestor >= 0)
-        descends[have, ancestor[have]] = True
-        depth[have] += 1
-        ancestor = np.where(ancestor >= 0, skeleton.parents[ancestor], -1)
+    descends = lineage(skeleton)
     missed = tied.astype(np.float32) @ (~descends).astype(np.float32)
-    found = np.where(missed == 0, depth + 1, 0)
+    found = np.where(missed == 0, depths(skeleton.parents) + 1, 0)
     return np.where(found.any(axis=1), found.argmax(axis=1), tied.argmax(axis=1))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Smoothing of weights over the surface: what neighbors have, nearer ones more, within borders and creases."""
+"""Smoothing of weights over the surface: the mean of neighbors, nearer ones counting more, within borders and
+creases."""
 
 import numpy as np
 from scipy import sparse
@@ -7,10 +8,11 @@ from scipy import sparse
 from ..deform.influences import weight_matrix
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore
+from ..sparse_rows import ratio, row_sums
 from .influence_rows import matrix_influences, padded_influences
 from .types import Body
 
-# Shorter edges than this share of the average count as that long: their ends must not be all that each other sees.
+# Edges shorter than this share of the average count as this long: else their ends would see only each other.
 _SHORTEST = 1e-3
 # Smaller weights are dropped between the rounds: too small to see, and they would spread over the mesh.
 _NEGLIGIBLE = 1e-5
@@ -36,10 +38,10 @@ def smooth_weights(
 
     bones, weights (N, K'), rows that sum to 1, of ``bone_count`` bones. Neighbors are those over ``body.edges``, or
     over the triangles' sides where there are none. creases (E,) bool, of ``body.edges``. Vertices on a border or crease
-    have neighbors along it only, so that nothing passes over; where more than two such edges meet, vertices stay.
+    have neighbors only along it, so that no weight crosses it; where more than two such edges meet, vertices stay.
     Welded vertices are one, so that seams are closed. mask (N,) bool or from 0 to 1 scales the strength; rows that it
     leaves out stay as they are, else at most ``max_influences`` are above zero. Weights of bones ``locked`` (P,) stay.
-    Vertices without weights lend nothing and stay so.
+    Vertices without weights contribute nothing and stay without.
     Raises BadSettings on a strength out of range and on masks that select nothing or do not fit; Cancelled.
     """
     if not 0 <= strength <= 1:
@@ -56,12 +58,12 @@ def smooth_weights(
     before = weight_matrix(bones, weights, bone_count)
     fixed = (before @ sparse.diags(locked)).tocsr()
     free = place_weights(body, before) @ sparse.diags(1.0 - locked)
-    room = _sums(free)
+    room = row_sums(free)
     for number in range(iterations):
         free = _smoothed(free.tocsr(), steps, neighbors, room)
         checkpoint(progress, (number + 1) / iterations, "Smoothing weights")
     # What the locked weights of each vertex itself leave: they may differ between the two sides of a seam.
-    scale = _ratio(1.0 - _sums(fixed), room[body.place])
+    scale = ratio(1.0 - row_sums(fixed), room[body.place])
     after = sparse.diags(scale) @ free.tocsr()[body.place] + fixed
     new_bones, new_weights = matrix_influences(after.tocsr(), max_influences, locked > 0)
     stays = steps[body.place] == 0
@@ -77,20 +79,20 @@ def place_weights(body: Body, matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     """(W, P) the mean of the vertices of each place, of those that have weights."""
     size = (len(body.points), len(body.place))
     members = sparse.csr_matrix((np.ones(size[1]), (body.place, np.arange(size[1]))), shape=size)
-    count = members @ (_sums(matrix) > 0).astype(np.float64)
-    return (sparse.diags(_ratio(1.0, count)) @ members @ matrix).tocsr()
+    count = members @ (row_sums(matrix) > 0).astype(np.float64)
+    return (sparse.diags(ratio(1.0, count)) @ members @ matrix).tocsr()
 
 
 def _smoothed(free, steps, neighbors, room) -> sparse.csr_matrix:
     """One round: (W, P) moved by ``steps`` (W,) toward the neighbors' mean, with rows that sum to ``room`` (W,)."""
     mean = neighbors @ free
-    sums = _sums(mean)
+    sums = row_sums(mean)
     moving = np.where(sums > 0, steps, 0.0)
-    result = sparse.diags(1.0 - moving) @ free + sparse.diags(_ratio(room * moving, sums)) @ mean
+    result = sparse.diags(1.0 - moving) @ free + sparse.diags(ratio(room * moving, sums)) @ mean
     result = result.tocsr()
     result.data[result.data < _NEGLIGIBLE] = 0.0
     result.eliminate_zeros()
-    return (sparse.diags(_ratio(room, _sums(result))) @ result).tocsr()
+    return (sparse.diags(ratio(room, row_sums(result))) @ result).tocsr()
 
 
 def _neighbor_shares(body: Body, creases: np.ndarray | None) -> sparse.csr_matrix:
@@ -116,20 +118,11 @@ def _neighbor_shares(body: Body, creases: np.ndarray | None) -> sparse.csr_matri
     matrix = sparse.coo_matrix((pull[taken], (rows[taken], columns[taken])), shape=(size, size)).tocsr()
     # Without a share of its own, weights on a grid could go back and forth between odd and even vertices for ever.
     matrix = matrix + sparse.diags(np.asarray(matrix.max(axis=1).todense()).ravel())
-    return (sparse.diags(_ratio(1.0, _sums(matrix))) @ matrix).tocsr()
+    return (sparse.diags(ratio(1.0, row_sums(matrix))) @ matrix).tocsr()
 
 
 def _place_mean(body: Body, values: np.ndarray) -> np.ndarray:
     return np.bincount(body.place, values) / np.bincount(body.place)
-
-
-def _ratio(above, below) -> np.ndarray:
-    """``above`` / ``below`` (n,), 0 where that is 0."""
-    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
-
-
-def _sums(matrix) -> np.ndarray:
-    return np.asarray(matrix.sum(axis=1)).ravel()
 
 
 def _fitting(values, count, what, of) -> np.ndarray:

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from ..bone_order import depths
 from ..errors import BadMesh, BadSettings
 
 # Vertices closer than this share of the diagonal are one place: float32 rounds positions to about a tenth of it.
@@ -16,9 +17,9 @@ WELDING_DISTANCE = 1e-6
 
 
 def weld(points: np.ndarray, radius: float) -> np.ndarray:
-    """(n,) int64 which place each of ``points`` (n, 3) is at, 0 … in the order of their first points.
+    """(n,) int64 the place of each of ``points`` (n, 3), numbered 0 … in the order of their first points.
 
-    Points within ``radius`` of each other are at one place, and so are chains of such points.
+    Points within ``radius`` of each other are at one place, and so is a chain of such points.
     """
     if len(points) == 0:
         return np.zeros(0, dtype=np.int64)
@@ -37,12 +38,12 @@ def weld(points: np.ndarray, radius: float) -> np.ndarray:
 class Body:
     """A mesh at rest: rest (N, 3) float64, triangles (T, 3), edges (E, 2); any of the latter two may be empty.
 
-    others (T, 3): what stands in place of each triangle where its quad is cut along the other diagonal, wound like it;
-    the triangle itself where there is no other way, which is the default. Both ways count alike: which one a mesh has
-    is chance, and not the same on both sides of a symmetric mesh.
-    Vertices at the same place are welded: ``place`` (N,) tells which of the W places each vertex has, and graphs and
-    components are of places, so that seams do not tear. Edges are those given and the sides of all triangles.
-    Raises BadMesh without vertices, on positions that are no numbers and on indices that are not there.
+    others (T, 3): the triangle that replaces each triangle if its quad is cut along the other diagonal, wound alike; by
+    default, and where there is no quad, the triangle itself. Both diagonals count equally: which of them a mesh has is
+    chance, and differs between the two sides of a symmetric mesh. Vertices at the same place are welded: ``place`` (N,)
+    is the place of each vertex, of W places. Graphs and components are of places, so that seams do not tear. Edges are
+    the given ones and the sides of all triangles. Raises BadMesh without vertices, on positions that are not numbers
+    and on indices out of range.
     """
 
     rest: np.ndarray
@@ -64,9 +65,9 @@ class Body:
         for name in ("triangles", "edges", "others"):
             indices = getattr(self, name)
             if indices.size and (indices.min() < 0 or indices.max() >= len(self.rest)):
-                raise BadMesh(f"The mesh has {name} with vertices that it does not have")
+                raise BadMesh(f"The {name} of the mesh refer to vertices that it does not have")
         if len(self.others) != len(self.triangles):
-            raise BadMesh("The mesh has not as many other triangles as triangles")
+            raise BadMesh("The mesh must have as many other triangles as triangles")
 
     @cached_property
     def diagonal(self) -> float:
@@ -95,7 +96,7 @@ class Body:
 
     @cached_property
     def place_others(self) -> tuple[np.ndarray, np.ndarray]:
-        """(U, 3) the ``others`` of places where they differ, and (U,) of which of ``place_triangles`` they are."""
+        """(U, 3) the ``others`` of places where they differ, and (U,) their rows in ``place_triangles``."""
         others = self.place[self.others[self._solid]]
         different = (np.sort(others, axis=1) != np.sort(self.place_triangles, axis=1)).any(axis=1)
         rows = np.flatnonzero(different & _have_area(others))
@@ -103,8 +104,8 @@ class Body:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """(T' + U,) how much each of ``place_triangles`` and then ``place_others`` counts: 1, or for two in the same
-        place a half."""
+        """(T' + U,) how much each of ``place_triangles`` and then ``place_others`` counts: 1, or a half for two that
+        replace each other."""
         others, rows = self.place_others
         result = np.ones(len(self.place_triangles) + len(others))
         result[rows] = result[len(self.place_triangles) :] = 0.5
@@ -112,17 +113,18 @@ class Body:
 
     @cached_property
     def _solid(self) -> np.ndarray:
-        """(T',) the triangles that ``place_triangles`` are of."""
+        """(T',) the rows of ``triangles`` that ``place_triangles`` come from."""
         solid = np.flatnonzero(_have_area(self.place[self.triangles]))
         corners = np.sort(self.place[self.triangles[solid]], axis=1)
         return solid[np.sort(np.unique(corners, axis=0, return_index=True)[1])]
 
     @cached_property
     def place_edges(self) -> np.ndarray:
-        """(E', 2) pairs of different places that an edge or a triangle's side joins, each once, first < second."""
+        """(E', 2) pairs of different places joined by an edge or a triangle's side, each once, first < second."""
         sides = [each[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2) for each in (self.triangles, self.others)]
         pairs = np.sort(self.place[np.concatenate([self.edges, *sides])], axis=1)
-        return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+        keys = np.unique(pairs[pairs[:, 0] != pairs[:, 1]] @ [len(self.points), 1])
+        return np.column_stack(np.divmod(keys, len(self.points)))
 
     @cached_property
     def edge_lengths(self) -> np.ndarray:
@@ -148,6 +150,14 @@ class Body:
         return self.place_components[self.place]
 
 
+def joined(*bodies: Body) -> Body:
+    """Several bodies as one, their vertices in the order of the bodies."""
+    starts = np.cumsum([0] + [len(body.rest) for body in bodies[:-1]])
+    parts = zip(bodies, starts, strict=True)
+    rows = [(body.rest, body.triangles + at, body.edges + at, body.others + at) for body, at in parts]
+    return Body(*(np.concatenate(each) for each in zip(*rows, strict=True)))
+
+
 def _have_area(triangles: np.ndarray) -> np.ndarray:
     """(T,) bool: triangles (T, 3) whose corners are three different places."""
     a, b, c = triangles.T
@@ -158,14 +168,16 @@ def _have_area(triangles: np.ndarray) -> np.ndarray:
 class Skeleton:
     """Deforming bones in the mesh's space: heads, tails (P, 3) float64, parents (P,) int64 with −1 for none, names.
 
-    Parents are deforming bones, too: where the armature has others between, the nearest deforming ancestor.
-    Raises BadSettings without bones, on positions that are no numbers, parents that are not there and loops.
+    local_axes (P, 3, 3): the bones' local axes at rest, unit columns; None if unknown.
+    Parents are deforming bones, too: the nearest deforming ancestor where the armature has other bones between.
+    Raises BadSettings without bones, on positions that are not numbers, on parents out of range and on loops.
     """
 
     heads: np.ndarray
     tails: np.ndarray
     parents: np.ndarray
     names: tuple[str, ...] = ()
+    local_axes: np.ndarray | None = None
 
     def __post_init__(self):
         for name in ("heads", "tails"):
@@ -182,18 +194,17 @@ class Skeleton:
             raise BadSettings(f"Bone {self.names[int(np.argmax(wrong))]} has a position that is not a number")
         if self.parents.min() < -1 or self.parents.max() >= count:
             raise BadSettings("A bone has a parent that is not among the bones")
-        ancestor = self.parents
-        for _ in range(count):
-            if (ancestor < 0).all():
-                return
-            ancestor = np.where(ancestor < 0, -1, self.parents[ancestor])
-        if (ancestor >= 0).any():
-            raise BadSettings(f"Bone {self.names[int(np.argmax(ancestor >= 0))]} is its own ancestor")
+        depths(self.parents, self.names)
 
     def __len__(self) -> int:
         return len(self.heads)
 
     @cached_property
+    def axes(self) -> np.ndarray:
+        """(P, 3) from the head of each bone to its tail."""
+        return self.tails - self.heads
+
+    @cached_property
     def lengths(self) -> np.ndarray:
         """(P,) lengths of the bones; may be zero."""
-        return np.linalg.norm(self.tails - self.heads, axis=1)
+        return np.linalg.norm(self.axes, axis=1)

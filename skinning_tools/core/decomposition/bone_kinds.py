@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the sweeps need to know of a kind of bone: how its transforms are fitted, extrapolated and finished.
+"""The kinds of bones as the sweeps use them: how their transforms are fitted, extrapolated and finished.
 
 All work on rows Tᵀ (4P, d) in the space of their ``source``: affine bones in the reduced animation, which they can
 follow anywhere, the stiffer ones in the animation itself, as a rotation is not a linear combination of others.
@@ -9,17 +9,20 @@ import numpy as np
 
 from ..dense import product
 from . import rigid
-from .reduction import AnimationMatrix, Reduction
+from .reduction import AnimationMatrix, Reduction, Rows
 from .transforms import NormalEquations, from_rows, to_rows
 
 # How firmly affine transforms are held where the data say little: to the last sweep's, in the end to a rigid motion.
 _HOLD_IN_SWEEPS = 1e-9
 _HOLD_AT_START = 1e-6
 _HOLD_AT_END = 3e-5
-# What that hold may cost: this share of the error, and this much of the unit ball; beyond that it is loosened.
+# The allowed cost of that hold: this share of the error, and this much of the unit ball; beyond that it is loosened.
 _COST_OF_HOLD, _LEAST_COST = 1.0, 1e-3
 _LOOSENED, _MOST_LOOSENINGS = 0.3, 12
 _PASSES_PER_SWEEP = 2
+# Times the size of a bone that does not move. Two bones of nearly equal weights can run to opposite infinities, and fit
+# ever better by their difference, until the error is a sum of nothing but rounding: extrapolation does not drive them.
+_RUNAWAY = 100.0
 
 
 class AffineBones:
@@ -32,6 +35,10 @@ class AffineBones:
         self.final = HeldAffineBones(matrix)
         self._standstill = product(standstill(bone_count, matrix.height // 3), reduction.basis)
 
+    def on(self, matrix: AnimationMatrix, reduction: Reduction) -> "AffineBones":
+        """The same bones on other vertices."""
+        return AffineBones(matrix, reduction, len(self._standstill) // 4)
+
     def start(self, equations: NormalEquations, _full_equations) -> np.ndarray:
         return equations.solve(self._standstill, _HOLD_AT_START)
 
@@ -39,14 +46,16 @@ class AffineBones:
         return equations.solve(rows, _HOLD_IN_SWEEPS)
 
     def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
-        return rows + factor * change
+        limit = _RUNAWAY * np.linalg.norm(self._standstill[:4])
+        sizes = np.linalg.norm(rows.reshape(len(rows) // 4, -1), axis=1)
+        return rows + factor * change if sizes.max() <= limit else rows
 
 
 class HeldAffineBones:
     """Affine bones in the unreduced animation, held to a rigid motion of each bone's region: for the last sweeps.
 
-    In the thin direction of a piece of cloth a bone's matrix is nearly free, and the best fit of each frame alone jumps
-    about from frame to frame: exact at the frames, wrong between them.
+    In the thin direction of a piece of cloth, a bone's matrix is nearly free, and the best fit of each single frame
+    jumps from frame to frame: exact at the frames, wrong between them.
     """
 
     def __init__(self, matrix: AnimationMatrix):
@@ -62,7 +71,7 @@ class HeldAffineBones:
 
     def fit(self, equations: NormalEquations, _rows) -> np.ndarray:
         rows = to_rows(rigid.fit_alone(equations.products, equations.bone_moments))
-        # Repeated, the hold fades wherever the data say something and stays where they say nothing.
+        # Repeated, the hold fades where the data decide, and stays where they do not.
         rows = equations.solve(rows, _HOLD_AT_END)
         hold = _HOLD_AT_END
         for _ in range(_MOST_LOOSENINGS):
@@ -79,11 +88,17 @@ class HeldAffineBones:
 class StiffBones:
     """Rotations and translations (RIGID), or with scales along axes of each bone's own (SCALED)."""
 
-    def __init__(self, matrix: AnimationMatrix, scaled: bool):
+    def __init__(self, matrix: Rows, scaled: bool):
         self.source = matrix
         self.final = None
         self._scaled = scaled
         self.axes: np.ndarray | None = None
+
+    def on(self, matrix: Rows, _reduction) -> "StiffBones":
+        """The same bones on other vertices."""
+        other = StiffBones(matrix, self._scaled)
+        other.axes = self.axes
+        return other
 
     def start(self, _equations, full_equations) -> np.ndarray:
         equations = full_equations()

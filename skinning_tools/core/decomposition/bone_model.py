@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bone transforms in reduced coordinates, and the inner products that every step of the solver asks of them.
+"""Bone transforms in reduced coordinates, and their inner products, which all steps of the solver use.
 
 With T (d, 4P) the reduced transforms of all bones and C (d, N) the reduced animation, bone k alone predicts a vertex of
 rest position v as t_k [v; 1]. Everything the rest pose and the weights need is in G = TᵀT (4P, 4P) and H = TᵀC (4P, N):

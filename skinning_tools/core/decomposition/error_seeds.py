@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Regions for meshes of several parts, or of loose vertices: each next bone starts where the others explain least.
+"""Regions for meshes of several parts, or of loose vertices: each new bone starts where the previous ones explain
+least.
 
-Regions that grow over the surface know nothing of parts that are far apart and move alike. Here the first bone is
+Regions that grow over the surface cannot join parts that are far apart and move alike. Here the first bone is
 fitted to one part, the next to the part that it predicts worst, and so on, as the farthest-point solution of the
 p-center problem with errors for distances: parts that move in as many groups as there are bones are told apart exactly.
 """
@@ -11,6 +12,7 @@ import scipy.sparse.csgraph
 import scipy.spatial
 
 from ..dense import product
+from ..grouping import members
 from ..progress import Progress, checkpoint, ignore
 from . import rigid
 from .bone_model import BoneModel, homogeneous
@@ -56,10 +58,10 @@ def regions_by_error(
     rest (N, 3) in solver units, triangles (T, 3), parts (N,) from ``parts_of``. Raises Cancelled.
     """
     points = homogeneous(rest)
-    members = np.split(np.argsort(parts, kind="stable"), np.cumsum(np.bincount(parts))[:-1])
+    vertices = members(parts, int(parts.max()) + 1)
     # Loose vertices have a motion in common only by chance.
-    whole = np.ones(len(members), dtype=bool)
-    if not len(triangles) or not np.isin(members[-1], triangles).any():
+    whole = np.ones(len(vertices), dtype=bool)
+    if not len(triangles) or not np.isin(vertices[-1], triangles).any():
         whole[-1] = False
     labels = np.zeros(len(rest), dtype=np.int64)
     offsets = rest - rest.mean(axis=0)
@@ -68,9 +70,9 @@ def regions_by_error(
     for bone in range(bone_count):
         worst = int(np.argmax(np.bincount(parts, left)))
         if whole[worst]:
-            start, whole[worst] = members[worst], False
+            start, whole[worst] = vertices[worst], False
         else:
-            patches[worst] = patches[worst] if worst in patches else _patches(rest, members[worst])
+            patches[worst] = patches[worst] if worst in patches else _patches(rest, vertices[worst])
             start = patches[worst][np.argmax(left[patches[worst]].sum(axis=1))]
         model = BoneModel(product(_motion(matrix, points[start], start), reduction.basis))
         for first in range(0, len(rest), _BLOCK_VERTICES):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bones added to a rig whose own bones keep their motion, where these leave the most error.
+"""Bones added to a rig, whose own bones keep their motion, where the error is largest.
 
-A vertex is moved by (1 − h) g + Σ u_j φ_j, where g is what the rig's own weights make of it, φ_j what helper j does,
-and the helpers' weights u_j sum to h. So g is one more point that the convex fit chooses among, always kept: the rig's
-own weights are only scaled, by 1 − h, and where no helper helps they stay as they are. Helpers and their motion take
+A vertex is moved by (1 − h) g + Σ u_j φ_j, where g is its position by the rig's own weights, φ_j its position by
+helper j, and the helpers' weights u_j sum to h. So g is one more point of the convex fit, always kept: the rig's own
+weights are only scaled, by 1 − h, and where no helper helps they do not change. Helpers and their motion take
 turns as in the decomposition; each step is a least-squares optimum, so the error never rises, and it starts at the
-rig's own. Where the rig's own weights may adapt, all weights and the helpers' motion then take turns, the weights drawn
-to what they were.
+rig's own. Where the rig's own weights may adapt, all weights and the helpers' motion then take turns, with the
+weights pulled to their previous values.
 """
 
 from dataclasses import dataclass
@@ -34,22 +34,23 @@ from .weights import descend
 OWN_WEIGHTS = ("KEEP", "ADAPT")
 
 _STAGE = "Helper bones"
-# Vertices around the worst place that a new helper first takes its motion from, at least and as a share of all.
+# Vertices around the worst place from which a new helper takes its first motion: at least, and as a share of all.
 _SEED_VERTICES, _SEED_SHARE = 12, 0.01
 _SEED_ROUNDS = 3
 _ROUGH_STEPS = 16
 _PASSES_PER_SWEEP = 2
-# Beside the error of the whole, this share of how far each helper alone, by its weights, is from what it moves: else
-# helpers that weigh little would leap far. One of weight w, to mend an error δ, would go δ / (w + this) away; below
-# _LIGHT it is held the more, by (_LIGHT / w)², and so goes 82 δ at the most, and nowhere as its weight vanishes.
+# Beside the total error, this share of the weighted distance between each helper's own prediction and the target
+# counts: else helpers of small weight would leap far. A helper of weight w that corrects an error δ would move by δ /
+# (w + this); below _LIGHT it is held by (_LIGHT / w)², and so moves by 82 δ at most, and not at all as its weight
+# vanishes.
 _NEARNESS, _LIGHT = 3e-4, 0.03
-# What a sweep has to gain of the squared error for another one to follow.
+# The share of the squared error that a sweep must save for another one to follow.
 _WORTH_IT = 1e-4
-# How firmly affine helpers are held to the last sweep's motion; weights below are none.
+# How firmly affine helpers are held to the last sweep's motion; smaller weights count as zero.
 _HOLD, _LEAST_WEIGHT = 1e-6, 1e-4
-# What the rig's own weights keep where helpers take all: nothing that shows, but their ratios are not lost with it.
+# The share that the rig's own weights keep where helpers take all: too small to see, but it keeps their ratios.
 _LEAST_OWN = 1e-6
-# A vertex whose weights change altogether costs this many times the error that a vertex has on average.
+# A complete change of a vertex's weights costs this many times the average error of a vertex.
 _OWN_PULL = 1.0
 
 
@@ -57,8 +58,8 @@ _OWN_PULL = 1.0
 class HelperBones:
     """transforms (F, H, 3, 4) of the helpers, object space, and bone_axes (H, 3, 3) along which SCALED ones stretch.
 
-    bones (N, K) int32 and weights (N, K) of the whole, the rig's P bones first, then the helpers; rows as they were
-    where no helper takes part, which ``changed`` (N,) tells. e_rms, max_error: of the whole, and before.
+    bones (N, K) int32 and weights (N, K) of the whole, the rig's P bones first, then the helpers; rows do not change
+    where no helper takes part; ``changed`` (N,): where one does. e_rms, max_error: with the helpers, and before.
     """
 
     transforms: np.ndarray
@@ -89,12 +90,12 @@ def add_helper_bones(
     locked_vertices: np.ndarray | None = None,
     progress: Progress = ignore,
 ) -> HelperBones:
-    """``bone_count`` helpers for a rig of P bones that is to follow ``animation``.
+    """``bone_count`` helpers with which a rig of P bones follows ``animation`` better.
 
     rest (N, 3) and transforms (F, P, 3, 4) in object space; bones and weights (N, K), which count as in Blender (see
-    ``convex_influences``); a vertex that no bone moves stays so. max_influences: most bones of a vertex, its own
-    included; where it has as many already no helper takes part. locked_bones (P,): bones of which nothing is taken;
-    locked_vertices (N,): those that no helper moves.
+    ``convex_influences``); a vertex that no bone moves stays without bones. max_influences: most bones of a
+    vertex, its own included; a vertex that already has so many gets no helper. locked_bones (P,): bones that give no
+    weight; locked_vertices (N,): vertices that no helper moves.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights where nothing is left to help,
     Cancelled.
     """
@@ -174,7 +175,7 @@ class _Helpers:
             else:
                 self.rows[own] = to_rows(motion)
             gain = left - self._targets.left_by(self._rows_of(helper))
-            # Those that it would help, strongest first, as many as hold most of what it helps.
+            # The vertices that it would help, strongest first, up to most of its total gain.
             order = np.argsort(-gain, kind="stable")
             total = np.cumsum(np.maximum(gain[order], 0.0))
             if not total[-1] > 0:
@@ -199,7 +200,7 @@ class _Helpers:
             if not len(idle) and last - error <= _WORTH_IT * error:
                 break
             last = error
-        # The last motion's own best weights: nothing after them changes.
+        # The best weights for the last motion.
         self._weights_step()
 
     def _weights_step(self):
@@ -244,7 +245,7 @@ class _Helpers:
         self._add_near(near, part, data)
 
     def _add_near(self, near: NormalEquations, part, data) -> None:
-        """How each helper alone should move its vertices: as they should move, by its shares."""
+        """Equations for each helper alone: it should move its vertices as they move, weighted by its shares."""
         points, helper_count = self._points[part], self.shares.shape[1]
         strength = self._budget[part, None] ** 2 * self.shares[part]
         design = strength[:, :, None] * points[:, None, :]
@@ -254,7 +255,7 @@ class _Helpers:
         blocks[own, :, own, :] += np.einsum("nhi,nj->hij", design, points)
 
     def _keep_near(self, equations: NormalEquations, near: NormalEquations) -> None:
-        """Let each helper move its vertices not too differently from how they should move."""
+        """Keep each helper close to the motion of its vertices."""
         shares, counts = self.shares[self._chosen], self._budget[self._chosen] ** 2
         # The weight of each helper: the mean of its shares, by themselves.
         heavy, total = counts @ shares**2, counts @ shares
@@ -311,7 +312,7 @@ class _Helpers:
         self._adapted = problem.result()
 
     def _adapted_motion_step(self, equations: NormalEquations) -> None:
-        """``_motion_step`` that keeps helpers near what they move, and changes nothing where that is not better."""
+        """``_motion_step`` that keeps helpers near their vertices; a motion that is not better is dropped."""
         held, near = (NormalEquations(equations.bone_count, equations.products.shape[1]) for _ in range(2))
         held += equations
         for block in vertex_blocks(len(self._chosen)):
@@ -349,7 +350,7 @@ class _Helpers:
         motion = self._matrix.to_object_space(self._points[:, :3], from_rows(self.rows))[1]
         before, after = self._measured(bones, weights, motion, progress)
         if not after.e_rms <= before.e_rms:
-            # What helpers gain can be less than rounding.
+            # The gain of helpers can be less than rounding.
             bones, weights, after = self._targets.bones, self._targets.weights, before
             changed = np.zeros(len(bones), bool)
         return HelperBones(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is left for helper bones to do, beside a rig whose own bones keep their motion."""
+"""The error that helper bones have to correct, on a rig whose own bones keep their motion."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .reduction import AnimationMatrix
 from .sweeps import vertex_blocks
 from .transforms import design_matrix, to_rows
 
-# Vertices of which less is not locked have no helpers.
+# Vertices with a smaller unlocked share of their weights have no helpers.
 LEAST_BUDGET = 1e-6
 
 
@@ -19,8 +19,8 @@ class HelperTargets:
     """In solver units; arguments as those of ``helper_bones.add_helper_bones``.
 
     points (N, 4) of the rest pose, homogeneous; own_rows (4P, 3F): Tᵀ of the rig's own bones. bones and weights (N, K)
-    of theirs; locked (P,): those that keep their weights. budget (N,): what of a vertex's weights is not locked; room
-    (N,): how many helpers it may have. chosen (n,): the vertices that helpers may move.
+    of the rig's own bones; locked (P,): bones that keep their weights. budget (N,): the unlocked share of a vertex's
+    weights; room (N,): how many helpers it may have. chosen (n,): the vertices that helpers may move.
     """
 
     def __init__(self, animation: Animation, rest, transforms, bones, weights, most, locked_bones, locked_vertices):
@@ -43,10 +43,10 @@ class HelperTargets:
             raise BadWeights(f"No vertex of {name} has weights. Assign some to the rig's own bones first")
         if crowded:
             raise BadWeights(
-                f"All vertices of {name} have {most} bones already, so that no helper may move any. Allow more "
-                "influences, or limit those of the mesh"
+                f"Every vertex of {name} follows {most} bones already, so no helper bone can move any. Allow more "
+                "influences, or limit the influences of the mesh"
             )
-        raise BadWeights(f"All weights of {name} are locked, so that no helper may take any. Unlock some")
+        raise BadWeights(f"All weights of {name} are locked, so helper bones cannot take any. Unlock some")
 
     def _sums(self, part: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Σ w_k φ_k (n, 3F) over the rig's own bones of the vertices ``part``."""
@@ -54,14 +54,15 @@ class HelperTargets:
         return design @ self.own_rows if not isinstance(design, np.ndarray) else product(design, self.own_rows)
 
     def of(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the free part of each vertex has to reach (n, 3F), and what the rig's own bones make of it, g."""
+        """The target of the unlocked share of each vertex (n, 3F), and the position g that the rig's own bones give
+        it."""
         budget = self.budget[part, None]
         locked = self.locked[self.bones[part]]
         own = self._sums(part, np.where(locked, 0.0, self.weights[part]) / budget)
         data = self.matrix.rows(part)
         if locked.any():
             data -= self._sums(part, np.where(locked, self.weights[part], 0.0))
-        # Rows that sum to 1 but for rounding: what is left of the sum is exactly the budget.
+        # Rows sum to 1 up to rounding: the rest of the sum is exactly the budget.
         return data / budget, own
 
     def left(self) -> np.ndarray:

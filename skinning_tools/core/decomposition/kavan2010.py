@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The algorithm of Kavan, Sloan & O'Sullivan 2010 as it is written, so that its results can be reproduced.
+"""The algorithm of Kavan, Sloan & O'Sullivan 2010 as published, so that its results can be reproduced.
 
 Reduction by maximum-norm columns (Algorithm 1) at ε = 0.0005 √(3NF); regions grown from seed triangles, never revised;
 then transforms, rest pose and weights in turn, each in reduced coordinates, no step extrapolated and none taken back.
@@ -13,6 +13,7 @@ import numpy as np
 
 from ..dense import product
 from ..progress import Progress, checkpoint, span
+from ..strongest import strongest_first
 from .bone_model import BoneModel, homogeneous, monomials
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .rest_pose import blended_system, fit_rest_positions
@@ -57,7 +58,7 @@ def iterate(
     """The iterations of sections 4.2 to 4.4, ``state`` changed in place.
 
     settings: iterations and optimize_rest_pose count. watch(iteration, ‖TX − C‖² − ‖C‖²) may raise.
-    Returns the reduced transforms Tᵀ (4P, d) and what was told to ``watch``. Raises Cancelled.
+    Returns the reduced transforms Tᵀ (4P, d) and the values given to ``watch``. Raises Cancelled.
     """
     rows = _transforms(collect_equations(state, reduction, bone_count))
     errors = []
@@ -110,9 +111,7 @@ def best_single_weights(model: BoneModel, products: np.ndarray, points: np.ndarr
     data = np.take_along_axis(with_data, chosen, axis=1).T
     weights = fit_convex(gram[kept[:, None], kept[None], rows], np.ascontiguousarray(data))[0]
     weights = np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum(axis=0)
-    order = np.argsort(-weights, axis=0, kind="stable").T
-    chosen, weights = np.take_along_axis(chosen, order, axis=1), np.take_along_axis(weights.T, order, axis=1)
-    return np.where(weights > 0, chosen, chosen[:, :1]), weights
+    return strongest_first(chosen, weights.T)
 
 
 def _independent(gram: np.ndarray, count: int) -> np.ndarray:

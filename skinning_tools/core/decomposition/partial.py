@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights for bones whose motion is given, some of the weights kept as they are."""
+"""Weights for bones whose motion is given; some of the weights may be kept."""
 
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,7 @@ from ..dense import one_blas_thread, product
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import LARGEST_KEPT
+from ..strongest import strongest_first
 from .bone_model import BoneModel, homogeneous, monomials
 from .reduction import AnimationMatrix
 from .smoothness import Smoothness, independent_sets, neighbor_weights
@@ -21,25 +22,25 @@ from .transforms import to_rows
 from .vertex_step import Pull, VertexState, choose_weights, fit_strongest, improve_vertices, predictions_gram
 from .weights import descend
 
-# Each pass lets other bones compete for a vertex's influences; few vertices change after the third.
+# In each pass other bones compete for a vertex's influences; few vertices change after the third.
 _PASSES = 8
 _SETTLED = 1e-12
-# Bones whose best fit all together shows which of them matter, and the steps towards that fit.
+# The number of bones whose joint fit shows which of them matter, and the steps towards that fit.
 _LOOKED_AT, _DESCENT_STEPS = 24, 60
 _STAGE = "Weights"
-# Sweeps over all vertices that smooth, and what one has to gain, of what is left, for another one to follow.
+# Smoothing sweeps over all vertices, and the share of the objective that a sweep must save for another one to follow.
 _SMOOTHING_SWEEPS = 40
 _WORTH_SMOOTHING = 1e-3
-# A vertex of which less than this is free keeps its weights.
+# A vertex with a smaller free share keeps its weights.
 _LEAST_BUDGET = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Weights that are there already: bones and weights (N, K), which count as in Blender (``convex_influences``).
+    """Existing weights: bones and weights (N, K), which count as in Blender (``convex_influences``).
 
-    locked_bones (P,) bool: bones whose weights stay, the others share what these leave. locked_vertices (N,) bool:
-    those whose weights all stay.
+    locked_bones (P,) bool: bones whose weights stay; the other bones share the rest. locked_vertices (N,) bool:
+    vertices whose weights all stay.
     """
 
     bones: np.ndarray
@@ -63,12 +64,12 @@ def solve_weights(
     """The convex weights that make given bones follow ``animation`` (Kavan et al. 2010, section 4.4).
 
     rest (N, 3) and transforms (F, P, 3, 4) in the object space of ``animation.frames``. smoothness from 0 to 1: how
-    much of the error may be given for weights that are smooth over the surface of ``animation.triangles`` and the
-    ``edges`` (E, 2) of no triangle. given: what of the present weights stays.
+    much error is allowed for weights that are smooth over the surface of ``animation.triangles`` and over the ``edges``
+    (E, 2) without triangles. given: the existing weights, and which of them stay.
     Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
-    K = max_influences, or P where that is fewer, or more where locked bones leave no place for one that is free.
+    K = max_influences, or P if that is less, or more where locked bones leave no slot for a free bone.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where
-    all is locked or ``given`` is no good, Cancelled.
+    everything is locked or ``given`` is unusable, Cancelled.
     """
     check_animation(animation)
     _check(animation, rest, transforms, max_influences, smoothness)
@@ -109,10 +110,10 @@ def _check(animation, rest, transforms, max_influences, smoothness) -> None:
 
 
 class WeightProblem:
-    """Free weights u (n, K) of free bones; a vertex's weights are those that are held, and ``budget`` · u.
+    """Free weights u (n, K) of free bones; the weights of a vertex are its held weights and ``budget`` · u.
 
-    model: of the free bones alone, which ``free`` (P',) names. held (N, P): the weights that stay. allowed (N,): how
-    many free bones a vertex may have. chosen: the vertices that have anything free.
+    model: of the free bones ``free`` (P',) alone. held (N, P): the weights that stay. allowed (N,): how many free bones
+    a vertex may have. chosen: the vertices with a free share.
     """
 
     def __init__(self, matrix, points, rows, free, held, most, allowed, locked_vertices):
@@ -138,7 +139,7 @@ class WeightProblem:
             )
         locked = np.asarray(given.locked_bones, bool)
         stays = locked[given.bones] | given.locked_vertices[:, None]
-        # A copy: the matrix takes the indices as they are, and what follows sorts them.
+        # A copy: the matrix shares its indices with the caller, and the next lines sort them.
         held = weight_matrix(given.bones, np.where(stays, given.weights, 0.0), bone_count).copy()
         held.sum_duplicates()
         held.eliminate_zeros()
@@ -168,7 +169,7 @@ class WeightProblem:
         self._kept_products = None
 
     def groups(self):
-        """(fraction done, allowed influences, vertices) of those with as many."""
+        """(fraction done, allowed influences, vertices) for each number of allowed influences."""
         done = 0
         for allowed in np.unique(self._allowed[self.chosen])[::-1]:
             rows = self.chosen[self._allowed[self.chosen] == allowed]
@@ -176,7 +177,7 @@ class WeightProblem:
             done += len(rows)
 
     def data(self, part: np.ndarray) -> np.ndarray:
-        """What the free weights, which sum to 1, have to reach: (n, 3F)."""
+        """The target of the free weights, which sum to 1: (n, 3F)."""
         data = self._matrix.rows(part)
         held = self._held[part]
         if not held.nnz:
@@ -189,8 +190,8 @@ class WeightProblem:
         return data / self._budget[part, None]
 
     def fit(self, rows: np.ndarray, allowed: int, progress: Progress) -> None:
-        """Each vertex alone: from its best bone, from the strongest of many bones together, and from the weights that
-        it has, if any; the best of what these lead to is kept, so that no vertex gets worse."""
+        """Fit each vertex alone, starting from its best bone, from the strongest of many bones together, and from its
+        present weights, if any; the best result is kept, so that no vertex gets worse."""
         blocks = vertex_blocks(len(rows))
         for number, block in enumerate(blocks):
             part = rows[block]
@@ -219,7 +220,7 @@ class WeightProblem:
             checkpoint(progress, (number + 1) / len(blocks), _STAGE)
 
     def _starts(self, part, data, allowed: int):
-        """Bones and weights (n, allowed) from which to look for better ones."""
+        """Bones and weights (n, allowed) to start the search from."""
         present = self._state.bones[part, :allowed].copy(), self._state.weights[part, :allowed].copy()
         points, shape = self._state.points[part], (len(part), allowed)
         first = np.zeros(shape)
@@ -241,10 +242,8 @@ class WeightProblem:
         gram = predictions_gram(self._model, candidates, monomials(points))
         rough = np.full(products.shape, 1.0 / len(products))
         kept, weights, _ = fit_strongest(gram, products, descend(gram, products, rough, _DESCENT_STEPS), allowed)
-        order = np.argsort(-weights, axis=0, kind="stable")
-        bones = np.take_along_axis(candidates, np.take_along_axis(kept, order, axis=0).T, axis=1).astype(np.int32)
-        weights = np.take_along_axis(weights, order, axis=0).T
-        return np.where(weights > 0, bones, bones[:, :1]), weights / weights.sum(axis=1, keepdims=True)
+        bones, weights = strongest_first(np.take_along_axis(candidates, kept.T, axis=1).astype(np.int32), weights.T)
+        return bones, weights / weights.sum(axis=1, keepdims=True)
 
     def _settled(self, state: VertexState, data, own_norms) -> np.ndarray:
         """Let other bones compete for the influences of ``state``, in place, until nothing changes: errors (n,)."""
@@ -257,7 +256,8 @@ class WeightProblem:
         return errors
 
     def balanced(self, neighbors: sparse.csr_matrix, amount: float) -> Smoothness | None:
-        """As strong as an ``amount`` from 0 to 1 asks for, by what the weights are now: see ``Smoothness.balanced``."""
+        """Smoothness of an ``amount`` from 0 to 1, in proportion to the present weights: see
+        ``Smoothness.balanced``."""
         errors = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
         elements = len(self.chosen) * self._matrix.height
         return Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
@@ -285,7 +285,7 @@ class WeightProblem:
         checkpoint(progress, 1.0, "Smoothing")
 
     def improve(self, part: np.ndarray, allowed: int, pull: Pull) -> float:
-        """Better weights of vertices that no others' ``pull`` depends on; their squared error without that.
+        """Better weights of vertices on which no other vertex's ``pull`` depends; their squared error without the pull.
 
         pull: towards weights of all P bones.
         """
@@ -315,7 +315,7 @@ class WeightProblem:
         return float(self._budget[part] ** 2 @ np.maximum(errors + norms, 0.0))
 
     def _products(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What ``choose_weights`` asks of the data, and ‖y‖² (n,): kept from sweep to sweep where that is little."""
+        """The data products for ``choose_weights``, and ‖y‖² (n,): kept from sweep to sweep if they are small."""
         size = len(self._budget) * len(self._free) * 32
         if size > LARGEST_KEPT:
             data = self.data(part)

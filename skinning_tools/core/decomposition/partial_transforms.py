@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The motion of bones for given weights, some of them held by joints or given altogether.
+"""The motion of bones for given weights; some bones may be held by joints, or have a given motion.
 
-A bone j is M_j v = B_j (v − h_j) + p_j with its joint h_j at rest. A jointed bone's p_j is where its parent takes that
-joint, p_j = M_parent h_j; so what B_j does to the mesh is linear in it all the same: to its own vertices, and through
-the joints to all that hang on them. With X the stacked [w_k v; w_k] of all bones, B_j multiplies U_jᵀ X, where U_j
-(4P, 3) is made of the joints alone. Each bone's best B_j, the others' B given, is therefore a weighted Procrustes
-problem (or plain least squares) over U_jᵀ S U_j and (D − TS) U_j, with S = X Xᵀ and D = A Xᵀ: a sweep over the bones
-touches no vertex, and never raises the error.
+A bone j is M_j v = B_j (v − h_j) + p_j with its joint h_j at rest. A jointed bone's p_j is the place to which its
+parent takes that joint, p_j = M_parent h_j. The mesh is still linear in B_j, which moves its own vertices and, through
+the joints, all bones below it. With X the stacked [w_k v; w_k] of all bones, B_j multiplies U_jᵀ X, where U_j (4P, 3)
+is made of the joints alone. Each bone's best B_j, the others' B given, is therefore a weighted Procrustes problem (or
+plain least squares) over U_jᵀ S U_j and (D − TS) U_j, with S = X Xᵀ and D = A Xᵀ: a sweep over the bones touches no
+vertex, and never raises the error.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..animation import Animation, check_animation
+from ..bone_order import parents_first
 from ..deform.influences import convex_influences
 from ..dense import one_blas_thread, product
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore, span
+from ..rotations import nearest_rotations
 from . import rigid
 from .bone_model import homogeneous
 from .reduction import AnimationMatrix
@@ -27,11 +29,11 @@ from .types import BONE_KINDS
 
 _STAGE = "Motion"
 _MOST_SWEEPS = 100
-# Of the squared error that is left: what a sweep has to gain for another one to follow.
+# The share of the remaining squared error that a sweep must save for another one to follow.
 _WORTH_IT = 1e-5
-# Of the whole animation's square: an error this small is rounding.
+# A share of the animation's squared norm: a smaller error is rounding.
 _EXACT = 1e-13
-# How firmly affine bones are held to the rigid motion at first, and in the end: what the data leave open stays.
+# How firmly affine bones are held to the rigid motion, step by step: directions that the data leave open stay.
 _HOLDS = (1e-4, 1e-6, 1e-6)
 _FIRST_EXTRAPOLATION, _GROWTH, _LARGEST_EXTRAPOLATION = 0.7, 1.2, 4.0
 
@@ -64,7 +66,7 @@ def solve_transforms(
     """The bone matrices (F, P, 3, 4) that bring given weights closest to ``animation``, in its object space.
 
     rest (N, 3); bones and weights (N, K), which count as in Blender (see ``convex_influences``). SCALED bones
-    stretch along the columns of ``bone_axes`` (P, 3, 3), those of the object where not given, but for the bones
+    stretch along the columns of ``bone_axes`` (P, 3, 3), by default the object's axes, except for the bones
     ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4); a bone without
     any weight follows its joint, or stands still.
     Kavan et al. 2010, section 4.2, for AFFINE; alternating weighted Procrustes for the others and along joints.
@@ -106,7 +108,7 @@ def checked_skin(
 ) -> tuple[np.ndarray, np.ndarray]:
     """bones and weights (N, K) as ``convex_influences`` has them.
 
-    Raises BadSettings and BadWeights where the parts of a skinning do not fit each other or ``animation``.
+    Raises BadSettings and BadWeights where the arrays do not fit each other or ``animation``.
     """
     if bone_kind not in BONE_KINDS:
         raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {bone_kind}")
@@ -123,7 +125,7 @@ def skin_equations(
     bone_count: int,
     progress: Progress,
 ) -> NormalEquations:
-    """Over the vertices that bones move; the others would pull none of them anywhere."""
+    """The equations over the vertices that bones move; other vertices would not change them."""
     moved = np.flatnonzero(np.asarray(weights).any(axis=1))
     equations = NormalEquations(bone_count, matrix.height)
     blocks = vertex_blocks(len(moved))
@@ -145,7 +147,7 @@ def reduced_equations(equations: NormalEquations, start: np.ndarray, free: np.nd
 
 
 def _alone(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """(F, P, 3, 4): the free bones moved each with its own vertices, as if no other bone moved these, too."""
+    """(F, P, 3, 4): each free bone fitted to its own vertices, as if no other bone moved them."""
     result = start.copy()
     moments = equations.bone_moments
     busy = free & (moments[:, 3, 3] > 0)
@@ -160,7 +162,7 @@ def _affine(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> 
     result = _alone(equations, start, free)
     rows = to_rows(result[:, free])
     for hold in _HOLDS:
-        # Repeated, the hold fades wherever the data say something and stays where they say nothing.
+        # Repeated, the hold fades where the data decide, and stays where they do not.
         rows = part.solve(rows, hold)
     result[:, free] = from_rows(rows)
     return result
@@ -168,7 +170,7 @@ def _affine(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Bone:
-    """One bone's part in everything: see the module's head.
+    """How one bone acts on the mesh: see the module's docstring.
 
     rows: those of U that are not zero; lever: U there (n, 3); pulled: S U (4P, 3); spread: Uᵀ S U (3, 3). For a free
     bone, which moves all that hangs on it along: carried (n,), S c (4P,), Uᵀ S c (3,) and cᵀ S c of c (4P,); mass 0
@@ -210,7 +212,7 @@ class _Hierarchy:
         for child in self._order:
             parent = int(self._parents[child])
             if parent in offsets:
-                # What hangs on a child goes where the child's joint goes.
+                # The bones below a child move with the child's joint.
                 below = self._heads[child] - self._heads[index] if parent == index else offsets[parent]
                 offsets[child] = below
                 lever[4 * child + 3] = below
@@ -266,7 +268,7 @@ class _Hierarchy:
         return found[best], errors[best]
 
     def _jointed(self, motion: np.ndarray) -> np.ndarray:
-        """``motion`` (F, P, 3, 4) made one of the right kind, with all joints in place."""
+        """``motion`` (F, P, 3, 4) changed to the required bone kind, with all joints in place."""
         result = motion.copy()
         for index in self._order:
             if not self._free[index]:
@@ -323,14 +325,14 @@ class _Hierarchy:
     def _fit(self, bone: _Bone, covariance, spread, current):
         hold = rigid.twist_hold(bone.weight, spread)
         if self._rigid[bone.index]:
-            return rigid.best_rotation(covariance + hold * current)
+            return nearest_rotations(covariance + hold * current)
         if self._kind == "SCALED":
             return rigid.rotation_and_scales(covariance, spread, bone.weight, hold, self._axes[bone.index], current)
         step = np.linalg.solve(spread + hold * np.eye(3), (covariance - current @ spread).swapaxes(1, 2))
         return current + step.swapaxes(1, 2)
 
     def _turn(self, bone: _Bone, result, change, shift) -> None:
-        """Add ``change`` (F, 3, 3) and ``shift`` (F, 3) of a bone to it and to all that hangs on it."""
+        """Add ``change`` (F, 3, 3) and ``shift`` (F, 3) of a bone to it and to all bones below it."""
         columns = np.zeros((len(result), 3, len(bone.rows)))
         columns += change @ bone.lever.T
         columns += shift[:, :, None] * bone.carried
@@ -338,7 +340,7 @@ class _Hierarchy:
         result[:, targets, :, parts] += columns.transpose(2, 0, 1)
 
     def _with_joints(self, result: np.ndarray) -> np.ndarray:
-        """Joints exactly where the parents take them: thousands of additions leave rounding."""
+        """Joints exactly where the parents take them: thousands of additions leave rounding errors."""
         for index in self._order:
             parent = self._parents[index]
             if parent >= 0:
@@ -346,15 +348,3 @@ class _Hierarchy:
                 joint = result[:, parent, :, :3] @ head + result[:, parent, :, 3]
                 result[:, index, :, 3] = joint - result[:, index, :, :3] @ head
         return result
-
-
-def parents_first(parents: np.ndarray) -> list[int]:
-    """All bones, each after its parent (P,), −1 for none. Raises BadSettings where bones are their own ancestors."""
-    depth = np.zeros(len(parents), int)
-    ancestor = np.asarray(parents)
-    for _ in range(len(parents) + 1):
-        if (ancestor < 0).all():
-            return np.argsort(depth, kind="stable").tolist()
-        depth += ancestor >= 0
-        ancestor = np.where(ancestor < 0, -1, np.asarray(parents)[ancestor])
-    raise BadSettings(f"Bone {int(np.argmax(ancestor >= 0))} is its own ancestor")

@@ -6,6 +6,7 @@ The animation matrix A (3F, N) becomes a basis B (3F, d) with orthonormal column
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -17,12 +18,18 @@ from ..progress import Progress, checkpoint, ignore
 
 STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 
-# From this height of A on, a randomised range finder is faster than the eigenvectors of A Aᵀ.
+# From this height of A on, a randomized range finder is faster than the eigenvectors of A Aᵀ.
 _LARGEST_GRAM = 2400
 _BLOCK_BYTES = 16 << 20
 # Animations up to this size in double precision are converted once.
 _MOST_KEPT = 48 << 20
 _ROWS_AT_ONCE = 1024
+
+
+class Rows(Protocol):
+    """What gives the data of vertices as rows: of an animation, its reduction, or a sample of either."""
+
+    def rows(self, part: slice | np.ndarray) -> np.ndarray: ...
 
 
 class AnimationMatrix:
@@ -34,9 +41,17 @@ class AnimationMatrix:
     """
 
     def __init__(self, frames: np.ndarray):
-        self._frames = frames
-        self.means = np.stack([positions.mean(axis=0, dtype=np.float64) for positions in frames])
-        self.radius = enclosing_ball(frames[0])[1]
+        means = np.stack([positions.mean(axis=0, dtype=np.float64) for positions in frames])
+        self._set(frames, means, enclosing_ball(frames[0])[1])
+
+    def of_vertices(self, vertices: np.ndarray) -> "AnimationMatrix":
+        """The columns of the ``vertices`` (n,) alone, in the same units; their positions are copied, once."""
+        few = object.__new__(AnimationMatrix)
+        few._set(self._frames[:, vertices], self.means, self.radius)
+        return few
+
+    def _set(self, frames: np.ndarray, means: np.ndarray, radius: float) -> None:
+        self._frames, self.means, self.radius = frames, means, radius
         self.height = 3 * len(frames)
         self.vertex_count = frames.shape[1]
         self._kept = None
@@ -102,21 +117,26 @@ class Reduction:
 
 
 def reduce_animation(
-    matrix: AnimationMatrix, per_element: float, strategy: str = "EXACT", progress: Progress = ignore
+    matrix: AnimationMatrix,
+    per_element: float,
+    strategy: str = "EXACT",
+    progress: Progress = ignore,
+    stabilize: bool = True,
 ) -> Reduction:
     """Find B and C with ‖BC − A‖_F ≤ per_element · √(3NF) (the paper, section 5: 0.0005).
 
     strategy: how the next direction is found. MAXIMUM_NORM (the paper's choice), GRAM_SCHMIDT, POWER_1 and POWER_2
     are Algorithm 1 with the choices of its Table 1; EXACT gives the smallest d: the eigenvectors of A Aᵀ, or where the
-    animation is long, a randomised range finder (Halko, Martinsson & Tropp 2011, Algorithm 4.4), whose cost is linear
+    animation is long, a randomized range finder (Halko, Martinsson & Tropp 2011, Algorithm 4.4), whose cost is linear
     in the number of frames and whose d may exceed the smallest by a few.
+    stabilize: False leaves out line 5 of Algorithm 1, to see what it is for.
     Raises BadSettings on an unknown strategy, Cancelled.
     """
     if strategy not in STRATEGIES:
         raise BadSettings(f"The reduction strategy must be one of {', '.join(STRATEGIES)}, not {strategy}")
     squared_epsilon = matrix.squared_tolerance(per_element)
     if strategy != "EXACT":
-        return _deflate(matrix, squared_epsilon, strategy, progress)
+        return _deflate(matrix, squared_epsilon, strategy, stabilize, progress)
     if matrix.height <= _LARGEST_GRAM:
         return _eigenvectors(matrix, squared_epsilon, progress)
     return _range_finder(matrix, squared_epsilon, progress)
@@ -195,14 +215,16 @@ def _orthonormal_beyond(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return vectors
 
 
-def _deflate(matrix: AnimationMatrix, squared_epsilon: float, strategy: str, progress: Progress) -> Reduction:
-    """Algorithm 1, one direction at a time, with the stabilisation of its line 5."""
+def _deflate(
+    matrix: AnimationMatrix, squared_epsilon: float, strategy: str, stabilize: bool, progress: Progress
+) -> Reduction:
+    """Algorithm 1, one direction at a time, with the stabilization of its line 5."""
     remaining = np.empty((matrix.vertex_count, matrix.height))
     for part, rows in matrix.blocks():
         remaining[part] = rows
     powers = {"POWER_1": 1, "POWER_2": 2}.get(strategy, 0)
     norms = np.einsum("ij,ij->i", remaining, remaining)
-    # What rounding leaves of a vertex whose motion is in the basis already.
+    # The rounding error of a vertex whose motion is already in the basis.
     negligible = 1e-24 * float(norms.max())
     basis: list[np.ndarray] = []
     coefficients: list[np.ndarray] = []
@@ -220,7 +242,7 @@ def _deflate(matrix: AnimationMatrix, squared_epsilon: float, strategy: str, pro
             direction /= np.linalg.norm(direction)
             direction = (remaining @ direction) @ remaining
         direction /= np.linalg.norm(direction)
-        if basis:
+        if basis and stabilize:
             known = np.array(basis)
             direction -= (known @ direction) @ known
             direction /= np.linalg.norm(direction)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shapes at rest that, blended over time and then skinned, make up for what the bones leave over.
+"""Shapes at rest that, blended over time and then skinned, correct the error that the bones leave.
 
 The corrections in brackets of Kavan et al. 2010, Table 2 (after EigenSkin, Kry et al. 2002, and James & Twigg 2005):
 vertex i of frame f is L_fi (v_i + Σ_k c_fk u_ki) + t_fi, with [L_fi | t_fi] its blended bone matrix. The start is the
@@ -81,7 +81,7 @@ def fit_residual_shapes(
 
 
 class _Blocks:
-    """Blocks of vertices with what all steps ask of them; made anew each time, as all of it is far too much to keep."""
+    """Blocks of vertices with the data that all steps need; computed each time, as it is too much to keep in memory."""
 
     def __init__(self, frames, rest, bones, weights, transforms, count):
         self._frames, self._rest, self._transforms = frames, rest, transforms

@@ -9,9 +9,10 @@ all frames at once, lower the same error as the affine solve.
 import numpy as np
 
 from ..dense import product
+from ..rotations import nearest_rotations, nearest_rotations_and_firmness, right_handed
 from .transforms import NormalEquations, from_rows, to_rows
 
-# A bone neither collapses nor explodes: its scales stay between these.
+# The scales of a bone stay between these, so that it neither collapses nor explodes.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
 # Share of a bone's spread (and of its weight, for a bone of one vertex) by which its rotation tends to stay.
 _TWIST_HOLD, _POINT_HOLD = 1e-5, 1e-12
@@ -24,19 +25,19 @@ _SMALLEST_EXTENT = 1e-6
 def fit_alone(products: np.ndarray, moments: np.ndarray) -> np.ndarray:
     """The rotation and translation of each bone that best carry its own vertices, other bones left aside.
 
-    products Dᵀ (4P, 3F), moments (P, 4, 4) of each bone alone: (F, P, 3, 4). What the vertices leave open, as the
-    twist of a straight rod, stays as it was in the frame before, in the first frame as in the rest pose.
+    products Dᵀ (4P, 3F), moments (P, 4, 4) of each bone alone: (F, P, 3, 4). Motion that the vertices leave open, such
+    as the twist of a straight rod, stays as in the previous frame, and in the first frame as in the rest pose.
     """
     blocks = from_rows(products)
     mass, center, spread = _mass_center_and_spread(moments)
     covariance = blocks[..., :3] - blocks[..., 3:] * center[:, None]
     hold = twist_hold(mass, spread)
-    rotations, firmness = _rotation_and_firmness(covariance)
+    rotations, firmness = nearest_rotations_and_firmness(covariance)
     open_bones = np.nonzero((firmness < hold).any(axis=0))[0]
     if len(open_bones):
         before = np.broadcast_to(np.eye(3), (len(open_bones), 3, 3))
         for frame, data in enumerate(covariance[:, open_bones]):  # each frame needs the one before
-            before = best_rotation(data + hold[open_bones, None, None] * before)
+            before = nearest_rotations(data + hold[open_bones, None, None] * before)
             rotations[frame, open_bones] = before
     moved_center = np.einsum("fpij,pj->fpi", rotations, center)
     return np.concatenate([rotations, (blocks[..., 3] / mass[:, None] - moved_center)[..., None]], axis=-1)
@@ -71,7 +72,7 @@ def _procrustes(data, moment, axes, current):
     hold = twist_hold(mass, spread)
     motion = np.empty((len(data), 3, 4))
     if axes is None:
-        motion[:, :, :3] = best_rotation(covariance + hold * current[:, :, :3])
+        motion[:, :, :3] = nearest_rotations(covariance + hold * current[:, :, :3])
     else:
         motion[:, :, :3] = rotation_and_scales(covariance, spread, mass, hold, axes, current[:, :, :3])
     motion[:, :, 3] = data[:, :, 3] / mass - motion[:, :, :3] @ center
@@ -93,22 +94,9 @@ def _mass_center_and_spread(moments):
 def twist_hold(mass: np.ndarray | float, spread: np.ndarray):
     """How much of its present rotation (...) is added to a bone's covariance.
 
-    Enough to decide what rounding would decide otherwise, too little to be seen where the vertices say something.
+    Enough to decide what rounding would decide otherwise, too little to be visible where the vertices decide.
     """
     return _TWIST_HOLD * np.einsum("...ii->...", spread).clip(0.0) + _POINT_HOLD * mass
-
-
-def best_rotation(covariance: np.ndarray) -> np.ndarray:
-    """The rotation R (..., 3, 3) with the largest trace of Rᵀ·covariance; never a reflection (Kabsch 1976)."""
-    return _rotation_and_firmness(covariance)[0]
-
-
-def _rotation_and_firmness(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``best_rotation``, and how much that trace resists a turn about the axis about which it resists least (...)."""
-    left, sizes, right = np.linalg.svd(covariance)
-    side = np.sign(np.linalg.det(left @ right))
-    left[..., 2] *= side[..., None]
-    return left @ right, sizes[..., 1] + side * sizes[..., 2]
 
 
 def rotation_and_scales(
@@ -127,21 +115,21 @@ def rotation_and_scales(
     scales = np.linalg.norm(stretched, axis=1)
     rotation = stretched / scales[:, None, :]
     for _ in range(4):
-        rotation = best_rotation(turned * scales[:, None, :] + hold * rotation)
+        rotation = nearest_rotations(turned * scales[:, None, :] + hold * rotation)
         best = (np.einsum("fij,fij->fj", rotation, turned) + held * scales) / (along + held)
         scales = np.clip(best, _SMALLEST_SCALE, _LARGEST_SCALE)
     return (rotation * scales[:, None, :]) @ axes.T
 
 
 def nearest(transforms: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """The motions of the wanted kind nearest to ``transforms`` (F, P, 3, 4), each about its own origin."""
+    """The motions of the required kind nearest to ``transforms`` (F, P, 3, 4), each about its own origin."""
     linear = transforms[..., :3]
     if axes is None:
-        rotation = best_rotation(linear)
+        rotation = nearest_rotations(linear)
     else:
         turned = linear @ axes
         scales = np.clip(np.linalg.norm(turned, axis=-2), _SMALLEST_SCALE, _LARGEST_SCALE)
-        rotation = best_rotation(turned * scales[..., None, :])
+        rotation = nearest_rotations(turned * scales[..., None, :])
         rotation = (rotation * scales[..., None, :]) @ axes.transpose(0, 2, 1)
     return np.concatenate([rotation, transforms[..., 3:]], axis=-1)
 
@@ -156,5 +144,4 @@ def stretch_axes(transforms: np.ndarray, moments: np.ndarray) -> np.ndarray:
     spread = _mass_center_and_spread(moments)[2]
     size = np.einsum("pii->p", spread)[:, None, None]
     axes = np.linalg.eigh(metric + _SHAPE_SHARE * spread / np.where(size > 0, size, 1.0))[1]
-    axes[:, :, 2] *= np.sign(np.linalg.det(axes))[:, None]
-    return axes
+    return right_handed(axes)

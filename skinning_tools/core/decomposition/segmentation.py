@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first segmentation: one bone a vertex (Kavan et al. 2010, section 4.1).
+"""The first segmentation: one bone for each vertex (Kavan et al. 2010, section 4.1).
 
 Seed triangles spread over the mesh by p-center, their deformation gradients, regions that grow from them over the mesh
 with a priority queue; then a few rounds of fitting a motion to each region and giving each vertex to the best one.
@@ -57,7 +57,7 @@ def grow_regions(
 def seed_triples(rest: np.ndarray, triangles: np.ndarray, count: int) -> np.ndarray:
     """Three vertices (count, 3) for each seed, spread by the farthest-point solution of the p-center problem.
 
-    Triangles with an area; where there are too few of them, each vertex with its two nearest neighbours instead.
+    Triangles with an area; where there are too few of them, each vertex with its two nearest neighbors instead.
     """
     corners = rest[triangles]
     areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
@@ -167,7 +167,7 @@ def _best_of_parts(costs, vertices, parts) -> np.ndarray:
     starts = np.nonzero(np.diff(parts[order], prepend=-1))[0]
     best = np.empty(len(vertices), dtype=np.int64)
     ends = np.append(starts[1:], len(vertices))
-    # Some whole parts at a time: a cloud of loose vertices has as many parts as vertices.
+    # Several whole parts at a time: a cloud of loose vertices has as many parts as vertices.
     for group in np.split(np.arange(len(starts)), np.nonzero(np.diff(starts // _BLOCK_VERTICES))[0] + 1):
         rows = order[starts[group[0]] : ends[group[-1]]]
         summed = np.add.reduceat(costs[vertices[rows]], starts[group] - starts[group[0]], axis=0, dtype=np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A solved decomposition with smooth weights: these, and the motion that fits them, in turn."""
+"""A solved decomposition with smooth weights: weights and motion in turn."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .transforms import from_rows, to_rows
 from .vertex_step import VertexState
 
 _ROUNDS = 2
-# Affine bones keep the motion that they have where the data say little.
+# Affine bones keep their motion where the data say little.
 _HOLD = 1e-6
 _PASSES = 4
 

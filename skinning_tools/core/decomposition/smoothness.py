@@ -2,9 +2,9 @@
 """Weights that are smooth over the surface, as a soft constraint: error + Σ c_uv ‖w_u − w_v‖².
 
 The sum runs over the surface's edges with cotangents for c, so that it is the Dirichlet energy ∫ ‖∇w‖² whatever the
-size of the triangles. Seen from one vertex, its neighbors held, the new term is a pull towards their mean, which keeps
-the fit convex and of at most K influences. Vertices that are no neighbors of each other are improved all at once,
-color after color, each from what the others have become: so the objective falls with every step.
+size of the triangles. For one vertex, with its neighbors held, the new term is a pull towards their mean, which keeps
+the fit convex and of at most K influences. Vertices that are not neighbors of each other are improved together, one
+such set after another, each from the latest weights: so the objective falls with every step.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from ..binding.types import Body
 from ..deform.influences import weight_matrix
 from .vertex_step import Pull
 
-# An error (in the unit ball, root mean square) that is always taken as given: exact weights get smooth, too.
+# The least error (in the unit ball, root mean square) that is assumed: so exact weights become smooth, too.
 _LEAST_ERROR = 2e-4
 
-# By what share the slider lets E_RMS grow at its end, where measured sequences grow by a fifth to the double.
+# The allowed growth of E_RMS at the end of the slider; measured sequences grow by 20 % to 100 %.
 _MOST_GROWTH = 4.0
 
-# Vertices at one place, as on both sides of a seam, hold together as if by this many typical edges.
+# Vertices at one place, as on both sides of a seam, are coupled as strongly as by this many typical edges.
 _SEAM = 16.0
 
 
@@ -52,9 +52,9 @@ def dirichlet_energy(neighbors: sparse.csr_matrix, bones: np.ndarray, weights: n
 
 
 def independent_sets(neighbors: sparse.csr_matrix, chosen: np.ndarray) -> list[np.ndarray]:
-    """The vertices ``chosen`` (n,), in sets without neighbors in one set; every set in order, the same in every run.
+    """The vertices ``chosen`` (n,) in sets without neighbors within a set, each ascending; the same in every run.
 
-    Jones & Plassmann 1993: a vertex joins when no neighbor that waits comes before it in a shuffled order.
+    Jones & Plassmann 1993: a vertex joins when no waiting neighbor comes before it in a shuffled order.
     """
     count = neighbors.shape[0]
     order = np.random.default_rng(0).permutation(count)
@@ -77,7 +77,7 @@ def independent_sets(neighbors: sparse.csr_matrix, chosen: np.ndarray) -> list[n
 
 
 class Smoothness:
-    """The pull of neighbors on each vertex. strengths: ``neighbor_weights`` times what makes errors of them."""
+    """The pull of neighbors on each vertex. strengths: ``neighbor_weights`` in units of the error."""
 
     def __init__(self, strengths: sparse.csr_matrix):
         self.strengths = strengths
@@ -87,11 +87,11 @@ class Smoothness:
     def balanced(
         cls, neighbors: sparse.csr_matrix, matrix: sparse.csr_matrix, amount: float, squared_error: float, elements: int
     ):
-        """Of a strength that lets E_RMS grow to no more than 1 + 4 · amount² times what it is; in practice to far less.
+        """A strength with which E_RMS grows to at most 1 + 4 · amount² times its value; in practice far less.
 
         matrix (N, P): the weights to smooth, whose ``squared_error`` over ``elements`` numbers is least. With a growth
-        g allowed, their energy counts as g² − 1 times that error: so no weights that are better on the whole, by error
-        and energy together, can have a larger one. None where there is nothing to smooth.
+        g allowed, their energy counts as g² − 1 times that error: so weights with a lower sum of error and energy
+        cannot have a larger error. None where there is nothing to smooth.
         """
         energy = cls(neighbors).energy(matrix)
         if energy <= 0:
@@ -101,7 +101,7 @@ class Smoothness:
         return cls(neighbors * (allowed / energy))
 
     def pull(self, part: np.ndarray, matrix: sparse.csr_matrix) -> Pull:
-        """What the neighbors' weights ``matrix`` (N, P) do to the vertices ``part`` (n,)."""
+        """The pull of the neighbors' weights ``matrix`` (N, P) on the vertices ``part`` (n,)."""
         degrees = self.degrees[part]
         sums = (self.strengths[part] @ matrix).toarray()
         return Pull(degrees, sums / np.where(degrees > 0, degrees, 1.0)[:, None])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The decomposition from start to end: reduction, segmentation, sweeps, final transforms, measuring."""
+"""The whole decomposition: reduction, segmentation, sweeps, final transforms, measuring."""
 
 import time
 from collections.abc import Callable
@@ -9,16 +9,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..animation import Animation, ErrorMeter, check_animation, unit_scale
+from ..binding.influence_rows import padded_influences
 from ..deform import skin_frame
 from ..dense import one_blas_thread, product
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore, span
+from ..solve_effort import effort_of
 from . import kavan2010
 from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
 from .error_seeds import parts_of, regions_by_error
+from .pruning import prune_bones
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .residual import fit_residual_shapes
+from .sample import take_sample
 from .segmentation import fill_empty_regions, grow_regions
 from .smooth_solution import smooth_solution
 from .split_merge import move_bones, squared_error
@@ -26,12 +30,11 @@ from .sweeps import alternate, collect_equations, vertex_blocks
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
 from .transforms import NormalEquations, from_rows
 from .types import Decomposition, Settings
-from .vertex_step import VertexState, best_single_bones
+from .vertex_step import VertexState, best_single_bones, single_bones
 
 # The paper's ε, 0.0005, adds up to 0.5 to E_RMS; a sweep's cost hardly depends on d, so a fifth of it is nearly free.
 _REDUCTION_ERROR = 1e-4
 _MOVE_ROUNDS = 6
-_FINAL_SWEEPS = 1
 _REDUCED, _SOLVED, _SOLVED_WITH_SHAPES = 0.1, 0.9, 0.6
 
 
@@ -40,7 +43,7 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
     """Bones, weights and a rest pose whose linear blend skinning comes closest to ``animation``.
 
     Kavan, Sloan & O'Sullivan 2010, with influences picked by a convex fit and extrapolated sweeps. Deterministic.
-    A mesh that stands still is solved as any other. Raises BadAnimation and BadMesh (see ``check_animation``),
+    A mesh that does not move is solved like any other. Raises BadAnimation and BadMesh (see ``check_animation``),
     BadSettings (more bones than vertices), Cancelled.
     """
     settings = settings or Settings()
@@ -59,7 +62,7 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
     with clock.stage("reduction"):
         matrix = AnimationMatrix(animation.frames)
         reduction = _reduced(matrix, settings, span(progress, 0.0, _REDUCED))
-    prepared = _Prepared(animation, matrix, reduction)
+    prepared = _Prepared(animation.triangles, matrix, reduction)
     solved = _SOLVED_WITH_SHAPES if settings.residual_shapes else _SOLVED
     solving = span(progress, _REDUCED, solved)
     curve: tuple[CurvePoint, ...] = ()
@@ -71,11 +74,11 @@ def decompose(animation: Animation, settings: Settings | None = None, progress: 
         with clock.stage("smoothing"):
             solution = _smoothed(prepared, solution, settings, span(progress, solved, 0.5 * (solved + 1.0)))
         solved = 0.5 * (solved + 1.0)
-    return _finished(prepared, solution, settings, clock, curve, span(progress, solved, 1.0))
+    return _finished(animation.frames, prepared, solution, settings, clock, curve, span(progress, solved, 1.0))
 
 
 def _smoothed(prepared: "_Prepared", solution: "_Solution", settings: Settings, progress: Progress) -> "_Solution":
-    matrix, triangles = prepared.matrix, prepared.animation.triangles
+    matrix, triangles = prepared.matrix, prepared.triangles
     skin = solution.transforms, solution.axes, settings.bone_kind == "AFFINE", solution.state
     transforms, state = smooth_solution(matrix, triangles, *skin, settings.smoothness, progress)
     return replace(solution, transforms=transforms, state=state)
@@ -90,7 +93,7 @@ def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) ->
 
 @dataclass(frozen=True)
 class _Prepared:
-    animation: Animation
+    triangles: np.ndarray
     matrix: AnimationMatrix
     reduction: Reduction
 
@@ -135,7 +138,7 @@ def _solve_as_published(
     prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
 ) -> _Solution:
     matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
-    triangles, part = prepared.animation.triangles, span(progress, 0.0, 0.1)
+    triangles, part = prepared.triangles, span(progress, 0.0, 0.1)
 
     with clock.stage("segmentation"):
         state = kavan2010.first_regions(matrix, reduction, triangles, bone_count, settings.influences, part)
@@ -150,32 +153,55 @@ def _solve_as_published(
 def _solve(
     prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
 ) -> _Solution:
-    matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
-
-    affine = AffineBones(matrix, reduction, bone_count)
-    kind = affine if settings.bone_kind == "AFFINE" else StiffBones(matrix, settings.bone_kind == "SCALED")
-    sweeps = range(settings.iterations)
-    final = sweeps[max(1, len(sweeps) - _FINAL_SWEEPS) :] if kind.final else sweeps[:0]
+    matrix, bone_count = prepared.matrix, settings.bone_count
+    effort = effort_of(matrix.vertex_count, settings)
+    few, sample = prepared, None
+    if effort.sample:
+        with clock.stage("sampling"):
+            part = span(progress, 0.0, 0.1)
+            sample = take_sample(matrix, prepared.reduction, prepared.triangles, effort.sample, part)
+            few = _Prepared(sample.triangles, sample.matrix, sample.reduction)
+        progress = span(progress, 0.1, 1.0)
+    affine = AffineBones(few.matrix, few.reduction, bone_count)
+    kind = affine if settings.bone_kind == "AFFINE" else StiffBones(few.matrix, settings.bone_kind == "SCALED")
+    # The sweeps by their numbers: over the sample where there is one, over all vertices, and of held bones.
+    sweeps = range(effort.sample_sweeps + effort.sweeps)
+    last = max(1, len(sweeps) - effort.held) if kind.final else len(sweeps)
+    first = min(effort.first_sweeps, last)
+    # How far the progress is after the first of these, and before the last.
+    late = 0.8 if kind.final else 1.0
+    early = late if sample is None else 0.1 + (late - 0.1) * effort.sample_share(matrix.vertex_count)
+    solved = 0.5 * (0.1 + early) if settings.prune else early
     with clock.stage("segmentation"):
-        state = _segment(prepared, affine, settings, span(progress, 0.0, 0.1))
-        reduced = collect_equations(state, reduction, bone_count)
-        rows = kind.start(reduced, lambda: collect_equations(state, matrix, bone_count))
+        state = _segment(few, affine, settings, span(progress, 0.0, 0.1))
+        reduced = collect_equations(state, few.reduction, bone_count)
+        rows = kind.start(reduced, lambda: collect_equations(state, few.matrix, bone_count))
     with clock.stage("iterations"):
-        first = sweeps[: len(sweeps) - len(final)]
-        part = span(progress, 0.1, 0.8 if kind.final else 1.0)
+        part = span(progress, 0.1, solved)
         rows, state, errors = alternate(
-            kind, rows, state, first, settings.optimize_rest_pose, part, prepared.watching(watch)
+            kind, rows, state, sweeps[:first], settings.optimize_rest_pose, part, few.watching(watch)
         )
+    if settings.prune:
+        with clock.stage("pruning"):
+            part = span(progress, solved, early)
+            rows, state, more = prune_bones(few.matrix, rows, state, settings.optimize_rest_pose, part)
+            errors += more
+    if sample is not None:
+        with clock.stage("iterations"):
+            kind = kind.on(matrix, prepared.reduction)
+            state = sample.spread(state, matrix.rest_pose())
+            part = span(progress, early, late)
+            rows, state, errors = alternate(kind, rows, state, sweeps[first:last], settings.optimize_rest_pose, part)
     with clock.stage("transforms"):
         if kind.final:
             kind.final.allow(errors[-1])
             equations = collect_equations(state, matrix, bone_count)
             rows = kind.final.fit(equations, rows)
-            if not final:
+            if last == len(sweeps):
                 errors[-1] = equations.squared_error(rows)
-            part = span(progress, 0.8, 1.0)
-            rows, state, last = alternate(kind.final, rows, state, final, settings.optimize_rest_pose, part)
-            errors += last
+            part = span(progress, late, 1.0)
+            rows, state, more = alternate(kind.final, rows, state, sweeps[last:], settings.optimize_rest_pose, part)
+            errors += more
     return _Solution(from_rows(rows), kind.axes, state, [error + matrix.squared_norm for error in errors])
 
 
@@ -188,20 +214,21 @@ def _solve_for_target(
         solution = _solver(settings)(prepared, replace(settings, bone_count=bone_count), clock, progress, watch)
         return solution, prepared.e_rms(solution.squared_errors[-1])
 
-    return solve_for_target(solve, settings.target_error, settings.bone_count, settings.iterations, progress)
+    sweeps = effort_of(prepared.matrix.vertex_count, settings).first_sweeps
+    return solve_for_target(solve, settings.target_error, settings.bone_count, sweeps, progress)
 
 
 def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progress: Progress) -> VertexState:
-    """One bone a vertex: regions grown over the mesh, bones moved from where they earn little to where they are
-    needed, and in between vertices given to the bone that predicts them best.
+    """One bone for each vertex: regions grown over the mesh, bones moved from where they gain little to where they are
+    needed, and in between vertices assigned to the bone that predicts them best.
 
-    From several starts, of which the one with the least error in the end is taken: that mostly ends lowest after the
-    sweeps, too, and no start does so on all meshes.
+    Of several starts, the one with the least error is taken: it usually ends lowest after the sweeps, too, and no
+    single start does so on all meshes.
     """
     matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
     rest = matrix.rest_pose()
     points = homogeneous(rest)
-    triangles = prepared.animation.triangles
+    triangles = prepared.triangles
 
     def reassigned(labels, rounds, progress):
         for _ in range(rounds):
@@ -237,17 +264,11 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
         part = span(progress, number / len(starts), (number + 1) / len(starts))
         found.append(moved(start(span(part, 0.0, 0.4)), span(part, 0.4, 1.0)))
     labels = min(found, key=lambda each: squared_error(points, reduction.coefficients, each, bone_count))
-    return _single_bones(points, labels, min(settings.influences, bone_count))
-
-
-def _single_bones(points, labels, influences) -> VertexState:
-    bones = np.repeat(labels[:, None], influences, axis=1).astype(np.int32)
-    weights = np.zeros(bones.shape)
-    weights[:, 0] = 1.0
-    return VertexState(points, bones, weights)
+    return single_bones(points, labels, min(settings.influences, bone_count))
 
 
 def _finished(
+    frames: np.ndarray,
     prepared: _Prepared,
     solution: _Solution,
     settings: Settings,
@@ -257,11 +278,7 @@ def _finished(
 ) -> Decomposition:
     """The solution in object space, with residual shapes, and the error of the whole against the animation itself."""
     rest, transforms = prepared.matrix.to_object_space(solution.state.points[:, :3], solution.transforms)
-    bones, weights = solution.state.bones, solution.state.weights
-    missing = settings.influences - bones.shape[1]
-    if missing > 0:
-        bones = np.hstack([bones, np.repeat(bones[:, :1], missing, axis=1)])
-        weights = np.hstack([weights, np.zeros((len(weights), missing))])
+    bones, weights = padded_influences(solution.state.bones, solution.state.weights, settings.influences)
     result = Decomposition(
         rest=rest,
         transforms=transforms,
@@ -276,7 +293,7 @@ def _finished(
         seconds=clock.seconds,
         curve=curve,
     )
-    frames, count = prepared.animation.frames, settings.residual_shapes
+    count = settings.residual_shapes
     if count:
         with clock.stage("shapes"):
             part = span(progress, 0.0, 0.8)

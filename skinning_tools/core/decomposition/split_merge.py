@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Regions that earn little are merged, and those that ask for another bone are split.
+"""Regions that gain little are merged, and regions that need another bone are split.
 
 A region's affine motion and its error depend on three sums only: S = Σ v vᵀ (4, 4), D = Σ v yᵀ (4, d) and Y = Σ ‖y‖².
 So the error that merging two regions would cost, and what cutting one in two would save, are known exactly without
@@ -13,11 +13,12 @@ import numpy as np
 import scipy.spatial
 
 from ..dense import product
+from ..grouping import members
 
 _NEIGHBORS = 10
 _CUTS = (0.35, 0.5, 0.65)
 _SMALLEST_TO_CUT = 16
-# Share of all bones that may move in one round, and by how much a move must pay.
+# Share of all bones that may move in one round, and the least ratio of gain to cost.
 _MOVED_AT_ONCE = 1 / 6
 _WORTHWHILE = 1.05
 _RIDGE = 1e-8
@@ -49,11 +50,11 @@ def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_co
 
     points (N, 4) homogeneous rest positions, data (N, d), labels (N,). Returns new labels and the number of moves.
     """
-    members, sums = _of_regions(points, data, labels, bone_count)
+    regions, sums = _of_regions(points, data, labels, bone_count)
     errors = sums.errors()
     pairs = _neighboring(sums)
     costs = (sums[pairs[:, 0]] + sums[pairs[:, 1]]).errors() - errors[pairs[:, 0]] - errors[pairs[:, 1]]
-    cuts = [_best_cut(points[rows], data[rows], error) for rows, error in zip(members, errors, strict=True)]
+    cuts = [_best_cut(points[rows], data[rows], error) for rows, error in zip(regions, errors, strict=True)]
     gains = np.array([gain for gain, _ in cuts])
     labels = labels.copy()
     touched = np.zeros(bone_count, dtype=bool)
@@ -67,8 +68,8 @@ def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_co
         split = int(np.argmax(free_gains))
         if moves == most or free_gains[split] <= _WORTHWHILE * costs[pair]:
             break
-        labels[members[freed]] = kept
-        labels[members[split][cuts[split][1]]] = freed
+        labels[regions[freed]] = kept
+        labels[regions[split][cuts[split][1]]] = freed
         touched[[kept, freed, split]] = True
         moves += 1
     return labels, moves
@@ -80,8 +81,8 @@ def squared_error(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone
 
 
 def _of_regions(points, data, labels, bone_count) -> tuple[list[np.ndarray], _Sums]:
-    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=bone_count))[:-1])
-    return members, _stack([_sums(points[rows], data[rows]) for rows in members])
+    regions = members(labels, bone_count)
+    return regions, _stack([_sums(points[rows], data[rows]) for rows in regions])
 
 
 def _sums(points, data) -> _Sums:

@@ -14,7 +14,6 @@ from .reduction import AnimationMatrix, Reduction
 from .transforms import NormalEquations, design_matrix
 from .vertex_step import VertexState, improve_vertices
 
-_WORKERS = min(os.cpu_count() or 1, MOST_WORKERS)
 # Of the last change of the transforms, and how it grows from sweep to sweep that is accepted. Rest positions follow
 # their own last change by half of it: a whole one would have them overshoot, as they are fitted to bones that move too.
 _FIRST_EXTRAPOLATION = 0.7
@@ -29,7 +28,7 @@ def vertex_blocks(count: int, size: int = BLOCK_VERTICES):
 
 
 def collect_equations(state: VertexState, source: AnimationMatrix | Reduction, bone_count: int) -> NormalEquations:
-    """The normal equations of the transforms for the vertices as they are; source: what gives ``rows`` of the data."""
+    """The normal equations of the transforms for the present vertices; source: gives ``rows`` of the data."""
     return over_blocks(state, source, bone_count, ignore, "", lambda part, data: None)
 
 
@@ -60,38 +59,47 @@ def over_blocks(
 ) -> NormalEquations:
     """Run ``work(part, data)`` on each block of vertices, then add its normal equations.
 
-    The blocks are dealt out to threads in fixed shares, each with its own sum: the result does not depend on timing.
-    Only the calling thread reports progress, so a Cancelled raised there ends the others at their next block.
+    The blocks are dealt out in fixed shares, each with its own sum: the result depends neither on timing nor on the
+    number of threads. Only the calling thread reports progress, so a Cancelled raised there ends the others at their
+    next block.
     """
     blocks = vertex_blocks(len(state.points))
-    shares = [blocks[i::_WORKERS] for i in range(min(_WORKERS, len(blocks)))]
+    shares = [blocks[i::MOST_WORKERS] for i in range(min(MOST_WORKERS, len(blocks)))]
+    sums: dict[int, NormalEquations] = {}
+    waiting = iter(range(len(shares)))
+    finished: list[slice] = []
     stopped: list[bool] = []
 
-    def run(share, report):
-        equations = None
-        for number, part in enumerate(share):
-            if stopped:
-                break
-            data = source.rows(part)
-            work(part, data)
-            design = design_matrix(state.points[part], state.bones[part], state.weights[part], bone_count)
-            if equations is None:
-                equations = NormalEquations(bone_count, data.shape[1])
-            equations.add(design, data)
-            checkpoint(report, (number + 1) / len(share), stage)
-        return equations
+    def run(report):
+        # Threads take the next share from the one iterator.
+        for number in waiting:
+            equations = None
+            for part in shares[number]:
+                if stopped:
+                    return
+                data = source.rows(part)
+                work(part, data)
+                design = design_matrix(state.points[part], state.bones[part], state.weights[part], bone_count)
+                if equations is None:
+                    equations = NormalEquations(bone_count, data.shape[1])
+                equations.add(design, data)
+                finished.append(part)
+                checkpoint(report, len(finished) / len(blocks), stage)
+            sums[number] = equations
 
-    if len(shares) == 1:
-        return run(shares[0], progress)
-    with ThreadPoolExecutor(len(shares) - 1) as pool:
-        others = [pool.submit(run, share, ignore) for share in shares[1:]]
+    threads = min(os.cpu_count() or 1, len(shares))
+    with ThreadPoolExecutor(threads) as pool:
+        others = [pool.submit(run, ignore) for _ in range(threads - 1)]
         try:
-            total = run(shares[0], progress)
+            run(progress)
         except BaseException:
             stopped.append(True)
             raise
         for other in others:
-            total += other.result()
+            other.result()
+    total = sums[0]
+    for number in range(1, len(shares)):
+        total += sums[number]
     return total
 
 
@@ -106,10 +114,10 @@ def alternate(
 ):
     """The ``sweeps``, by their numbers from 0, from the transforms ``rows`` and ``state``.
 
-    After each sweep the transforms and rest positions are extrapolated along their last change; where that did not
-    lower the error, the sweep is taken back and repeated without, so the error never rises. The rest pose takes part
+    After each sweep the transforms and rest positions are extrapolated along their last change; if that does not
+    lower the error, the sweep is undone and repeated without it, so the error never rises. The rest pose takes part
     from the second sweep of all on: in the first the weights are still those of the segmentation.
-    Returns rows, state and ‖TX − A‖² − ‖A‖² after each sweep; ``watch`` is told the latter on the way, and may raise.
+    Returns rows, state and ‖TX − A‖² − ‖A‖² after each sweep; ``watch`` is called with the latter, and may raise.
     """
     errors: list[float] = []
     factor, trial = _FIRST_EXTRAPOLATION, rows
@@ -132,7 +140,7 @@ def alternate(
         trial, saved = rows, state.copy()
         if 1 <= done < len(sweeps) - 1:
             trial = kind.extrapolate(rows, change, factor)
-            if positions is not None:
+            if trial is not rows and positions is not None:
                 state.points += _SHARE_OF_REST * factor * (state.points - positions)
             factor = min(_GROWTH * factor, _LARGEST_EXTRAPOLATION)
         positions = saved.points

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fewest bones that reach an error (the paper proposes interpolation search, Kavan et al. 2010, section 5).
+"""The smallest number of bones that reaches a target error (the paper proposes interpolation search, Kavan et al. 2010,
+section 5).
 
 Error over bone count is close to a power law, and error over sweeps falls along much the same course for neighboring
-counts. So a solve is broken off as soon as its course tells on which side of the target it will end; only the answer
-and the count below it, and what is too near to tell, are solved to the end.
+counts. So a solve is stopped as soon as its course shows on which side of the target it will end; only the answer,
+the count below it, and undecided counts are solved to the end.
 """
 
 from collections.abc import Callable
@@ -15,24 +16,24 @@ from ..progress import Progress, span
 
 Watch = Callable[[int, float], None]
 Solution = TypeVar("Solution")
-"""Told of each sweep: its number from 0, and E_RMS after it. May raise to end the solve."""
+"""Called after each sweep with its number from 0 and E_RMS. May raise to end the solve."""
 
 _FIRST_COUNT = 8
 _USUAL_SLOPE = -1.2
 _FLATTEST, _STEEPEST = -0.5, -4.0
 _LARGEST_LEAP = 4
-# Without a finished solve: E_RMS after sweep i is about (1 + _FALL / i) of what it tends to. From _FIRST_TELLING on the
-# last two sweeps tell better how fast it falls; by what they say times _LONG_TAIL.
+# Without a finished solve: E_RMS after sweep i is about (1 + _FALL / i) times its limit. From _FIRST_TELLING on, the
+# last two sweeps predict the fall better: their prediction times _LONG_TAIL.
 _FALL = 1.5
 _FIRST_JUDGED, _FIRST_TELLING = 2, 4
 _LONG_TAIL = 1.4
-# How far the remaining fall of a course may be off: shares of itself, by where it is known from.
+# The uncertainty of the remaining fall of a course, as a share of it, by the source of the prediction.
 _MARGIN_UNKNOWN, _MARGIN_OWN, _MARGIN_FAR, _MARGIN_NEAR = 0.8, 0.6, 0.5, 0.2
 _NEAR = log(1.5)
 _LEAST_MARGIN = 0.01
 _LEAST_ERROR = 1e-9
-# Logarithms: how much nearer to the target a foretold error must be than a measured one to start from there, how far
-# the neighborhood of a count reaches, and what the usual slope counts beside the spread of the counts there.
+# Logarithms: how much nearer to the target a predicted error must be than a measured one to start from it, how far the
+# neighborhood of a count reaches, and how much the usual slope counts beside the spread of the counts there.
 _DOUBT = 0.1
 _REACH = 1.0
 _FIRMNESS = 0.01
@@ -44,7 +45,7 @@ def no_watch(_sweep: int, _e_rms: float) -> None:
 
 
 class CurvePoint(NamedTuple):
-    """A count of bones and its E_RMS: measured where ``solved``, else foretold by a solve that was broken off."""
+    """A count of bones and its E_RMS: measured where ``solved``, else predicted by a solve that was stopped early."""
 
     bone_count: int
     e_rms: float
@@ -64,9 +65,9 @@ def solve_for_target(
 ) -> tuple[Solution, tuple[CurvePoint, ...]]:
     """The solution with the fewest bones, at most ``most``, whose E_RMS does not exceed ``target`` > 0.
 
-    solve(bone_count, progress, watch): a solution and its E_RMS after ``iterations`` sweeps. The count below the
-    answer's is known to miss the target. Where even ``most`` bones miss it, theirs is the solution. Returns it with
-    all counts tried, in order. Raises what ``solve`` raises (Cancelled).
+    solve(bone_count, progress, watch): a solution and its E_RMS after ``iterations`` sweeps. The next smaller
+    count is known to miss the target. Where even ``most`` bones miss it, their solution is returned. Returns it with
+    all tried counts, in order. Raises what ``solve`` raises (Cancelled).
     """
     search: _Search[Solution] = _Search(log(target), most, iterations)
     done = 0.0
@@ -84,7 +85,7 @@ def solve_for_target(
 
 
 class _Search(Generic[Solution]):
-    """What is known so far: courses of E_RMS (logarithms) over the sweeps, and where they ended."""
+    """The state of the search: courses of E_RMS (logarithms) over the sweeps, and their ends."""
 
     def __init__(self, target: float, most: int, iterations: int):
         self._target, self._most, self._iterations = target, most, iterations
@@ -111,7 +112,7 @@ class _Search(Generic[Solution]):
         return next((count for count in (enough, too_few) if not self._is_certain(count)), None)
 
     def watch(self, count: int) -> Watch:
-        """A watch that notes the course of a solve, and breaks it off where that is clear and its end not wanted."""
+        """A watch that records the course of a solve, and stops it where the side is clear and the end not needed."""
         course = self._courses[count] = []
         too_few, enough = self._bracket()
         # The answer, and the count below it, are solved to the end.
@@ -124,7 +125,7 @@ class _Search(Generic[Solution]):
                 return
             fall, margin = self._fall_from(count, len(course))
             if 2 * len(course) > self._iterations and not self._knows_about(count):
-                return  # so far in, the end is worth knowing: it tells of all solves to come
+                return  # this late, the end is worth knowing: it predicts all later solves
             distance = course[-1] - fall - self._target
             if (distance > margin and not may_miss) or (distance < -margin and not may_hit):
                 raise _BrokenOff
@@ -137,7 +138,7 @@ class _Search(Generic[Solution]):
     def finished(self, count: int, solution: Solution, e_rms: float) -> None:
         self._ends[count] = log(max(e_rms, _LEAST_ERROR))
         self._side(count, self._ends[count])
-        # Of solutions, which are large, only the one to return is kept.
+        # Solutions are large: only the one to return is kept.
         if self._ends[count] <= self._target or count == self._most:
             self._solutions[count] = solution
         self._solutions = {kept: self._solutions[kept] for kept in sorted(self._solutions)[:1]}
@@ -148,7 +149,7 @@ class _Search(Generic[Solution]):
         (self._misses if end > self._target else self._hits).add(count)
 
     def _bracket(self) -> tuple[int, int]:
-        """The smallest hit, and the largest miss below it, where misses and hits of broken-off solves count as well."""
+        """The largest miss below the smallest hit, and that hit; solves that were stopped early count as well."""
         enough = min(self._hits)
         return max(count for count in self._misses if count < enough), enough
 
@@ -163,7 +164,7 @@ class _Search(Generic[Solution]):
         return any(abs(log(other / count)) <= _NEAR for other in self._ends)
 
     def _fall_from(self, count: int, sweeps: int) -> tuple[float, float]:
-        """By how much E_RMS (logarithm) falls after so many sweeps, and by how much that may be wrong."""
+        """The remaining fall of E_RMS (logarithm) after ``sweeps``, and its uncertainty."""
         longer = [other for other, course in self._courses.items() if len(course) > sweeps and other != count]
         measured = [other for other in longer if other in self._ends]
         if measured:
@@ -172,7 +173,7 @@ class _Search(Generic[Solution]):
             return self._fall_of(nearest, sweeps, share)
         if sweeps >= _FIRST_TELLING:
             course = self._courses[count]
-            # What E_RMS ∝ 1 + a / sweep says of the two sweeps before.
+            # The prediction of E_RMS ∝ 1 + a / sweep from the last two sweeps.
             slowing = 0.5 * (sweeps - 2) * max(0.0, 1.0 - sweeps / self._iterations)
             fall = _LONG_TAIL * slowing * max(0.0, course[sweeps - 3] - course[sweeps - 1])
             return fall, _MARGIN_OWN * fall + _LEAST_MARGIN

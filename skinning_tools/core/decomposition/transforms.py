@@ -7,8 +7,9 @@ import scipy.sparse
 from scipy.linalg.lapack import dpocon
 
 from ..dense import product, self_product
+from ..grouping import members
 
-# Above this many columns X is worth storing sparse: four influences fill sixteen of them.
+# Above this many columns X is stored sparse: four influences fill sixteen of them.
 _WIDEST_DENSE = 640
 _LARGEST_PSEUDO_INVERSE = 1200
 # Of the largest eigenvalue: smaller ones count as zero.
@@ -53,11 +54,10 @@ class NormalEquations:
         points (N, 4), data (N, d).
         """
         equations = cls(bone_count, data.shape[1])
-        ends = np.cumsum(np.bincount(labels, minlength=bone_count))[:-1]
-        for bone, members in enumerate(np.split(np.argsort(labels, kind="stable"), ends)):
+        for bone, vertices in enumerate(members(labels, bone_count)):
             part = slice(4 * bone, 4 * bone + 4)
-            equations.moments[part, part] = self_product(points[members])
-            equations.products[part] = product(points[members].T, data[members])
+            equations.moments[part, part] = self_product(points[vertices])
+            equations.products[part] = product(points[vertices].T, data[vertices])
         return equations
 
     def add(self, design: np.ndarray | scipy.sparse.csr_matrix, data: np.ndarray) -> None:
@@ -81,7 +81,7 @@ class NormalEquations:
         return float(np.vdot(transforms, product(self.moments, transforms)) - 2.0 * np.vdot(transforms, self.products))
 
     def solve(self, prior: np.ndarray, hold: float) -> np.ndarray:
-        """Tᵀ (4P, d) that minimises ‖TX − A‖² + hold · (distance from ``prior`` over each bone's own region).
+        """Tᵀ (4P, d) that minimizes ‖TX − A‖² + hold · (distance from ``prior`` over each bone's own region).
 
         Cholesky; where the equations are singular all the same, the pseudo-inverse, or with very many bones, for which
         that would take minutes, a firmer hold. Either way the correction of

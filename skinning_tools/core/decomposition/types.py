@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes into a decomposition and what comes out."""
+"""The settings and the result of a decomposition."""
 
 import math
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ METHODS = ("STANDARD", "KAVAN2010")
 
 @dataclass(frozen=True)
 class Settings:
-    """How to decompose. Raises BadSettings on values that make no sense whatever the animation."""
+    """How to decompose. Raises BadSettings on values that no animation allows."""
 
     bone_count: int = 20
     bone_kind: str = "AFFINE"
@@ -26,15 +26,18 @@ class Settings:
     iterations: int = 15
     """Sweeps over transforms, rest pose and weights in turn."""
     optimize_rest_pose: bool = True
-    """Else the first frame is the rest pose."""
+    """False: the first frame is the rest pose."""
     target_error: float = 0.0
     """E_RMS at which fewer bones than ``bone_count`` are enough; 0: use exactly ``bone_count``."""
     method: str = "STANDARD"
     """KAVAN2010: the paper's algorithm as it is written, for comparison. Affine bones only."""
     residual_shapes: int = 0
-    """Shapes that correct what the bones leave over; the target error counts without them."""
+    """Shapes that correct the error that the bones leave; the target error does not include them."""
     smoothness: float = 0.0
-    """From 0 to 1: how much of the error may be given for smooth weights; the target error counts without it."""
+    """From 0 to 1: how much error is allowed for smoother weights; the target error does not include it."""
+
+    prune: bool = False
+    """Remove bones that others can replace: ``bone_count`` is the most. Rigid bones without a target error only."""
 
     def __post_init__(self):
         if self.bone_kind not in BONE_KINDS:
@@ -46,6 +49,8 @@ class Settings:
                 f"The method of Kavan et al. 2010 has affine bones, not {self.bone_kind.lower()} ones. "
                 "Choose the bone kind Affine or the standard method"
             )
+        if self.prune and (self.bone_kind != "RIGID" or self.target_error):
+            raise BadSettings("Only rigid bones can be pruned, and only without a target error")
         for name, least in (("bone_count", 1), ("max_influences", 1), ("iterations", 1)):
             if getattr(self, name) < least:
                 raise BadSettings(
@@ -60,7 +65,7 @@ class Settings:
 
     @property
     def influences(self) -> int:
-        """``max_influences``, of which no more can be than there are bones."""
+        """``max_influences``, at most the number of bones."""
         return min(self.max_influences, self.bone_count)
 
 
@@ -71,12 +76,13 @@ class Decomposition:
     rest (N, 3) float64 and transforms (F, P, 3, 4) float64 in object space; bones (N, K) int32, unused slots repeat
     a used index with weight 0; weights (N, K) float64, convex.
     bone_axes (P, 3, 3) float64: each bone's own axes in the rest pose, as columns; SCALED bones stretch along them,
-    M = R · diag(s) · axesᵀ with a translation; for the other kinds they are those of the object.
-    residual: where residual shapes were asked for, what is added to ``rest`` in each frame.
+    M = R · diag(s) · axesᵀ with a translation; for the other kinds they are the object's axes.
+    residual: with residual shapes, the offsets from ``rest`` in each frame.
     e_rms, max_error: per mille of the unit ball, of the whole reconstruction against the animation itself.
-    history: E_RMS of the bones alone, in reduced coordinates, after each sweep; it never rises but where the last sweep
-    of affine bones begins: these are then held to rigid motions where the data say little, as in the thin direction of
-    cloth, which may double it and cost 1 more. seconds: stage to seconds.
+    history: E_RMS of the bones alone, in reduced coordinates, after each sweep over all vertices; it never rises,
+    except where bones have been pruned, and where the last sweeps of affine bones begin (one, or two after a sample):
+    there they are held to rigid motions where the data say little, as in the thin direction of cloth, which may at most
+    double the error and add 1. seconds: stage to seconds.
     curve: where a target error was given, the bone counts tried, in order, with their E_RMS.
     """
 
@@ -95,7 +101,7 @@ class Decomposition:
     residual: ResidualShapes | None = None
 
     def rest_at(self, frame: int) -> np.ndarray:
-        """The rest pose (N, 3) as it is skinned in a frame: with the residual shapes' correction."""
+        """The rest pose (N, 3) that is skinned in a frame: with the correction by residual shapes."""
         return self.rest if self.residual is None else self.residual.rest(self.rest, frame)
 
     @property

@@ -13,6 +13,7 @@ import scipy.sparse
 
 from ..deform.influences import weight_matrix
 from ..dense import product
+from ..strongest import strongest_first
 from .bone_model import BoneModel, monomials
 from .rest_pose import blended_system, fit_rest_positions, squared_errors
 from .transforms import design_matrix
@@ -26,7 +27,7 @@ _ROUGH_STEPS = 12
 
 @dataclass
 class VertexState:
-    """What the solver knows of the vertices. points (N, 4) homogeneous rest positions, bones and weights (N, K)."""
+    """The vertices as the solver has them. points (N, 4) homogeneous rest positions, bones and weights (N, K)."""
 
     points: np.ndarray
     bones: np.ndarray
@@ -72,17 +73,15 @@ def _refitted(model, products, points, bones, weights) -> tuple[np.ndarray, np.n
     present = np.ascontiguousarray(weights.T)
     now = np.einsum("in,ijn,jn->n", present, gram, present) - 2.0 * np.einsum("in,in->n", present, data)
     fitted, errors = fit_convex(gram, data)
-    return _strongest_first(bones, np.where(errors < now, fitted / fitted.sum(axis=0), present).T)
+    return _with_sums_of_one(bones, np.where(errors < now, fitted / fitted.sum(axis=0), present).T)
 
 
-def _strongest_first(bones, weights) -> tuple[np.ndarray, np.ndarray]:
-    """In order of weight; slots without any repeat the first bone, and one that does has its weight there."""
+def _with_sums_of_one(bones, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that sum to exactly 1, strongest first; the weight of a slot that repeats the first bone goes to that."""
     repeated = (bones[:, 1:] == bones[:, :1]) & (weights[:, 1:] > 0)
     weights = np.column_stack([weights[:, 0], np.where(repeated, 0.0, weights[:, 1:])])
     weights[:, 0] = 1.0 - weights[:, 1:].sum(axis=1)
-    order = np.argsort(-weights, axis=1, kind="stable")
-    bones, weights = np.take_along_axis(bones, order, axis=1), np.take_along_axis(weights, order, axis=1)
-    return np.where(weights > 0, bones, bones[:, :1]), weights
+    return strongest_first(bones, weights)
 
 
 def predictions_gram(model: BoneModel, bones: np.ndarray, powers: np.ndarray) -> np.ndarray:
@@ -95,6 +94,14 @@ def predictions_gram(model: BoneModel, bones: np.ndarray, powers: np.ndarray) ->
     return gram
 
 
+def single_bones(points: np.ndarray, labels: np.ndarray, influences: int) -> VertexState:
+    """Vertices (N, 4) that each follow the bone ``labels`` (N,), with room for so many influences."""
+    bones = np.repeat(labels[:, None], influences, axis=1).astype(np.int32)
+    weights = np.zeros(bones.shape)
+    weights[:, 0] = 1.0
+    return VertexState(points, bones, weights)
+
+
 def best_single_bones(model: BoneModel, data: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The bone (n,) that alone predicts each vertex best; points (n, 4), data (n, d)."""
     return np.argmin(model.squared_distances(points, data), axis=1)
@@ -102,7 +109,7 @@ def best_single_bones(model: BoneModel, data: np.ndarray, points: np.ndarray) ->
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """What draws weights to others: strength (n,) times ‖w − means‖² is added to a vertex's squared error.
+    """A pull of weights towards others: strength (n,) times ‖w − means‖² is added to a vertex's squared error.
 
     means (n, P); of the sum, strength · ‖means‖² is left out everywhere, as ‖y‖² is.
     """
@@ -149,11 +156,8 @@ def choose_weights(
         better = errors_now < errors[changed]
         back = changed[better]
         kept[:, back], fitted[:, back], errors[back] = kept_now[:, better], fitted_now[:, better], errors_now[better]
-    order = np.argsort(-fitted, axis=0, kind="stable")
-    kept, fitted = np.take_along_axis(kept, order, axis=0), np.take_along_axis(fitted, order, axis=0)
-    chosen = candidates[rows, kept].T
-    chosen = np.where(fitted.T > 0, chosen, chosen[:, :1])
-    return chosen.astype(bones.dtype), (fitted / fitted.sum(axis=0)).T, errors
+    chosen, fitted = strongest_first(candidates[rows, kept].T, fitted.T)
+    return chosen.astype(bones.dtype), fitted / fitted.sum(axis=1, keepdims=True), errors
 
 
 def fit_strongest(gram: np.ndarray, data: np.ndarray, strength: np.ndarray, influences: int):

@@ -18,7 +18,7 @@ _DAMPING = 1e-12
 
 
 def fit_convex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (m, n), convex, that minimise ‖Σ w_i φ_i − y‖² for gram (m, m, n) and data (m, n), and that minimum
+    """Weights (m, n), convex, that minimize ‖Σ w_i φ_i − y‖² for gram (m, m, n) and data (m, n), and that minimum
     less ‖y‖² (n,).
 
     Up to four influences: the closest point on a tetrahedron in its three-dimensional subspace. More:
@@ -179,7 +179,7 @@ def fit_convex_general(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _equality_solution(gram, data, used, weights):
-    """Minimise over the used bones with weights summing to one, their signs free: (m, n), zero where unused.
+    """Minimize over the used bones with weights summing to one, their signs free: (m, n), zero where unused.
 
     Solved for the edges from each vertex's strongest bone, by elimination on all vertices at once (thousands of tiny
     calls of LAPACK from several threads would wait for each other most of the time).
@@ -196,7 +196,7 @@ def _equality_solution(gram, data, used, weights):
     system[:, size] = (data - data[base, rows] - from_base + corner) * free
     diagonal = np.arange(size)
     length = system[diagonal, diagonal].max(axis=0)
-    # A whiff of damping decides between bones that predict the same.
+    # Slight damping decides between bones with equal predictions.
     system[diagonal, diagonal] += np.where(free, _DAMPING * length + np.finfo(float).tiny, 1.0)
     for pivot in range(size):
         row = system[pivot] / system[pivot, pivot]

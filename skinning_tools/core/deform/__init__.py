@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skinning of points, normals and tangents: linear blend, dual quaternion, centers of rotation. Arrays only."""
 
+from ..rotations import polar_decomposition
 from .blend import METHODS, skin_frame, skin_frames, vertex_transforms
 from .influences import convex_influences, strongest_influences
-from .polar import polar_decomposition
 from .surface import (
     blended_normals,
     blended_tangents,

@@ -2,14 +2,15 @@
 """Linear blend, dual quaternion and center-of-rotation skinning of points.
 
 Every method gives each vertex an affine transform of its own (``vertex_transforms``), which moves the vertex and,
-through its linear part, normals and tangents. One bone a vertex (rigid parts, simple skin) is the same for all three.
+through its linear part, normals and tangents. With one bone for each vertex (rigid parts, simple skin), all three
+methods agree.
 
 Bones may scale and shear: M_b = [A_b | t_b], A_b = R_b S_b by polar decomposition. Dual quaternions and centers of
 rotation blend the rotations R_b as quaternions and the stretches S_b linearly; the vertex's linear part is their
-product. A vertex with one bone so follows that bone exactly.
+product. So a vertex with one bone follows that bone exactly.
 
 Weights are convex (see ``convex_influences``); a vertex whose weights are all zero stays where it is.
-Source: "CRS" below is Le & Hodgins 2016 in the words of its evaluation of 2019, equations 1–8, algorithms 1 and 2.
+Source: "CRS" below is Le & Hodgins 2016 in the notation of its evaluation of 2019, equations 1–8, algorithms 1 and 2.
 """
 
 from collections.abc import Iterator
@@ -19,18 +20,18 @@ import numpy as np
 from .. import quaternions
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore
+from ..rotations import polar_decomposition
 from .influences import weight_matrix
-from .polar import polar_decomposition
 
 METHODS = ("LBS", "DQS", "CRS")
 
-# Two bones turned apart by half a turn have quaternions at right angles. Rounding must not choose a side for each
-# vertex anew, so within this cosine the second one keeps the side that ``quaternions.canonical`` gives it: the same in
-# double precision, in the modifier and in the shaders. Blender's Preserve Volume may take the other way around, which
-# is as near.
+# Two bones turned apart by half a turn have quaternions at right angles. Rounding must not choose the
+# side for each vertex, so within this cosine the second one keeps the side that ``quaternions.canonical`` gives it: the
+# same in double precision, in the modifier and in the shaders. Blender's Preserve Volume may take the other way around,
+# which is equally short.
 _HALF_TURN = quaternions.NEARLY_ZERO
 
-# Vertices at a time: what a block needs stays in the cache, and memory does not grow with the mesh.
+# Vertices in a block: its data fits the cache, and memory does not grow with the mesh.
 _BLOCK = 8192
 
 
@@ -46,7 +47,7 @@ def skin_frame(
 
     rest (N, 3), bones and weights (N, K), matrices (P, 3, 4) from rest pose to frame; centers (N, 3) for CRS, the
     rest position where a vertex has none (it then moves as with LBS).
-    Raises BadSettings on an unknown method, BadWeights where CRS has no centers or a matrix is no number.
+    Raises BadSettings on an unknown method, BadWeights where CRS has no centers or a matrix is not a number.
     """
     result = np.empty((len(rest), 3))
     for part, transforms in _blocks(rest, bones, weights, matrices, method, centers):
@@ -127,14 +128,14 @@ class _TurningBones:
         self._quaternions = quaternions.canonical(quaternions.from_matrices(rotations))
         self._duals = quaternions.product(0.5 * _pure(matrices[..., 3]), self._quaternions)
         difference = matrices[..., :3] - rotations
-        # Rotations that are such but for rounding need no term for their scale.
+        # Bones that only rotate, up to rounding, need no term for their scale.
         self._scalings = difference if np.abs(difference).max(initial=0.0) > 1e-9 else None
 
     def about_the_joints(self, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(n, 3, 4) dual quaternion blending, CRS algorithm 1.
 
-        What a bone's scale adds to the motion of a vertex goes into the translation of the dual quaternion that this
-        vertex takes from the bone, as in Blender's armature modifier with Preserve Volume. Where bones are sheared or
+        The motion that a bone's scale adds to a vertex goes into the translation of the bone's dual quaternion for that
+        vertex, as in Blender's armature modifier with Preserve Volume. Where bones are sheared or
         mirrored, Blender keeps two of their own axes instead of the nearest rotation, and the results differ.
         """
         blended, signed = self._aligned_sum(bones, weights)
@@ -162,7 +163,7 @@ class _TurningBones:
 
     def _aligned_sum(self, bones, weights) -> tuple[np.ndarray, np.ndarray]:
         """Sum of the weighted quaternions (n, 4), each on the side of the sum before it (CRS equation 5), and the
-        weights with the signs that this takes (n, K).
+        weights with the signs of this alignment (n, K).
 
         The sum does not shrink, so it is not zero where a weight is positive. Its order is that of the slots: it
         matters for three and more bones that are turned far apart.
@@ -171,7 +172,7 @@ class _TurningBones:
         signed = np.array(weights, dtype=np.float64)
         for slot in range(bones.shape[1]):
             turn = self._quaternions[bones[:, slot]]
-            # A cosine is of the sum's own length, which is next to nothing where the weights so far are.
+            # Compared with the length of the sum, which is tiny if the weights so far are.
             scaled = np.einsum("ni,ni->n", total, turn)
             signed[scaled < -_HALF_TURN * np.sqrt(np.einsum("ni,ni->n", total, total)), slot] *= -1
             total += signed[:, slot, None] * turn
@@ -193,6 +194,6 @@ def _pure(vectors) -> np.ndarray:
 
 
 def _length_squared(blended) -> np.ndarray:
-    """(n,), 1 for vertices without weights, which keep their place anyway."""
+    """(n,), 1 for vertices without weights, which do not move."""
     squared = np.einsum("ni,ni->n", blended, blended)
     return np.where(squared > 0, squared, 1.0)

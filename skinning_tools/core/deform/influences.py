@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bone indices and weights as the design has them, from whatever a mesh holds."""
+"""Bone indices and weights in rows (N, K): checks, normal forms and selections."""
 
 import numpy as np
 from scipy import sparse
 
 from ..errors import BadWeights
 
-# Blender's armature modifier leaves a vertex alone whose weights add up to no more than this.
+# Blender's armature modifier ignores a vertex whose weights add up to no more than this.
 LEAST_TOTAL_WEIGHT = 1e-4
 
 
@@ -15,9 +15,9 @@ def convex_influences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """``bones`` (N, K) int32 and ``weights`` (N, K) float64 with rows that sum to 1.
 
-    As Blender's armature modifier has it: rows are divided by their sum, be it more or less than 1, and those that sum
-    to ``LEAST_TOTAL_WEIGHT`` or less are all zero: such a vertex follows no bone. Raises BadWeights on shapes that do
-    not fit, bones that are not there and weights that are negative or not numbers, naming the first such vertex.
+    As in Blender's armature modifier: rows are divided by their sum, whether it is more or less than 1, and rows that
+    sum to ``LEAST_TOTAL_WEIGHT`` or less become zero: such a vertex follows no bone. Raises BadWeights on shapes that
+    do not fit, bones out of range and weights that are negative or not numbers, naming the first such vertex.
     """
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
     if bones.ndim != 2 or bones.shape != weights.shape or len(bones) != vertex_count:
@@ -33,7 +33,7 @@ def convex_influences(
         )
     if bones.size and (bones.min() < 0 or (bone_count is not None and bones.max() >= bone_count)):
         vertex = int(np.argmax(((bones < 0) | (bones >= (bone_count or np.inf))).any(axis=1)))
-        raise BadWeights(f"Vertex {vertex} of {name} names a bone that is not among the armature's {bone_count}")
+        raise BadWeights(f"Vertex {vertex} of {name} refers to a bone that is not among the armature's {bone_count}")
     sums = weights.sum(axis=1, keepdims=True)
     moved = sums > LEAST_TOTAL_WEIGHT
     return bones.astype(np.int32, copy=False), np.divide(weights, sums, out=np.zeros_like(weights), where=moved)
@@ -42,7 +42,7 @@ def convex_influences(
 def strongest_influences(bones: np.ndarray, weights: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """``bones`` and ``weights`` (N, K) with K at most ``most``: the largest weights of each row, of the same sum.
 
-    They keep their order, which the blending of rotations depends on; of equals the first are kept.
+    They keep their order, since the blending of rotations depends on it; of equal weights the first are kept.
     """
     if weights.shape[1] <= most:
         return bones, weights
@@ -54,7 +54,7 @@ def strongest_influences(bones: np.ndarray, weights: np.ndarray, most: int) -> t
 
 
 def weight_matrix(bones: np.ndarray, weights: np.ndarray, bone_count: int) -> sparse.csr_matrix:
-    """(N, P) sparse; slots as given, so a bone may stand twice in a row, with weight 0 for instance."""
+    """(N, P) sparse, with the slots as given: a bone may occur twice in a row, with weight 0 for instance."""
     count, influences = bones.shape
     pointers = np.arange(0, count * influences + 1, max(influences, 1))[: count + 1]
     if influences == 0:

@@ -8,36 +8,44 @@ Source: the smooth skinning chapter, equations 3.6–3.10.
 
 import numpy as np
 
+from ..strongest import strongest_bones
 from .influences import weight_matrix
 
-# Shorter than this, of unit vectors blended: nothing but rounding is left of a direction.
+# A blend of unit vectors that is shorter than this is only rounding.
 _VANISHED = 1e-9
 
-# Of products of numbers up to one.
+# The rounding error of products of numbers up to one.
 _ROUNDING = 1e-15
 
 
-def blended_normals(normals: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+def blended_normals(
+    normals: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray, equalized: bool = False
+) -> np.ndarray:
     """Unit normals (N, 3) by linear blending, chapter equations 3.6–3.8: n' = Σ_i w_i M_i⁻ᵀ n, divided by its length.
 
     normals (N, 3), bones and weights (N, K), matrices (P, 3, 4). The inverse transposes count with their sizes: a bone
-    that shrinks counts for more, and one that flattens, which has no inverse, for nearly all. Where the bones cancel
+    that shrinks counts for more, and one that flattens, which has no inverse, dominates. Where the bones cancel
     each other, the normal is that of the bone with the largest weight.
+    equalized: each bone's normal at unit length before it is blended, which the chapter advises for large scales.
     """
-    movers = _inverse_transposes(np.asarray(matrices, dtype=np.float64)[..., :3])
+    linear = np.asarray(matrices, dtype=np.float64)[..., :3]
+    movers = _normal_matrices(linear) if equalized else _inverse_transposes(linear)
     normals = unit(normals)
     total = np.zeros_like(normals)
     for slot in range(bones.shape[1]):
-        total += weights[:, slot, None] * np.einsum("nij,nj->ni", movers[bones[:, slot]], normals)
+        moved = np.einsum("nij,nj->ni", movers[bones[:, slot]], normals)
+        total += weights[:, slot, None] * (unit(moved) if equalized else moved)
     dominant = transformed_normals(normals, dominant_transforms(bones, weights, matrices))
-    return np.where(_blended(total, movers, bones, weights), unit(total), dominant)
+    kept = _length(total) > _VANISHED if equalized else _blended(total, movers, bones, weights)
+    return np.where(kept, unit(total), dominant)
 
 
 def blended_tangents(tangents: np.ndarray, bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     """Unit tangents by linear blending, chapter equations 3.9–3.10: t' = Σ_i w_i M_i t, divided by its length.
 
-    tangents (N, 3) or (N, 4), as for ``transformed_tangents``; else as ``blended_normals``. They are across normals
-    that the same vertices' blended matrices move (``transformed_normals``), and not quite across ``blended_normals``.
+    tangents (N, 3) or (N, 4), as for ``transformed_tangents``; else as ``blended_normals``. They are perpendicular
+    to normals moved by the blended matrices of the same vertices (``transformed_normals``), and not exactly to
+    ``blended_normals``.
     """
     linear = np.asarray(matrices, dtype=np.float64)[..., :3]
     blended = (weight_matrix(bones, weights, len(linear)) @ linear.reshape(-1, 9)).reshape(-1, 3, 3)
@@ -50,8 +58,8 @@ def blended_tangents(tangents: np.ndarray, bones: np.ndarray, weights: np.ndarra
 def transformed_normals(normals: np.ndarray, transforms: np.ndarray) -> np.ndarray:
     """Unit normals (N, 3) by the inverse transpose of each row's own transform (N, 3, 4) or (N, 3, 3).
 
-    For ``vertex_transforms`` of any method, and for ``dominant_transforms``. A transform that mirrors leaves normals
-    outside of the mirrored surface. Under one that flattens, those normals that it has no answer for stay.
+    For ``vertex_transforms`` of any method, and for ``dominant_transforms``. Normals of a mirrored
+    surface still point outward. A transform that flattens keeps the normals that it cannot determine.
     """
     normals = unit(normals)
     linear = np.asarray(transforms, dtype=np.float64)[..., :3]
@@ -63,14 +71,16 @@ def dominant_transforms(bones: np.ndarray, weights: np.ndarray, matrices: np.nda
     """(N, 3, 4) the transform of the bone with each vertex's largest weight, the first of equals."""
     if bones.shape[1] == 0:
         return np.broadcast_to(np.eye(3, 4), (len(bones), 3, 4)).copy()
-    strongest = np.argmax(weights, axis=1)[:, None]
-    transforms = np.asarray(matrices, dtype=np.float64)[np.take_along_axis(bones, strongest, axis=1)[:, 0]]
+    transforms = np.asarray(matrices, dtype=np.float64)[strongest_bones(bones, weights)]
     transforms[~weights.any(axis=1)] = np.eye(3, 4)
     return transforms
 
 
-def vertex_normals(points: np.ndarray, triangles: np.ndarray, fallback: np.ndarray | None = None) -> np.ndarray:
-    """Unit normals (N, 3) of a deformed mesh from its faces, weighted by the angle at the vertex, as Blender does.
+def vertex_normals(
+    points: np.ndarray, triangles: np.ndarray, fallback: np.ndarray | None = None, by_angle: bool = True
+) -> np.ndarray:
+    """Unit normals (N, 3) of a deformed mesh from its faces, weighted by the angle at the vertex, as Blender does; or,
+    not ``by_angle``, the plain mean of Kavan et al. 2010, section 5.
 
     points (N, 3), triangles (T, 3). Vertices without faces, or whose faces have no area or cancel, take ``fallback``
     (N, 3): their skinned normals; zero where none is given.
@@ -81,7 +91,8 @@ def vertex_normals(points: np.ndarray, triangles: np.ndarray, fallback: np.ndarr
     edges = unit(edges)
     faces = unit(np.cross(edges[:, 0], edges[:, 1]))
     cosines = np.clip(-np.einsum("tij,tij->ti", edges, np.roll(edges, 1, axis=1)), -1.0, 1.0)
-    contributions = np.arccos(cosines)[..., None] * faces[:, None]
+    angles = np.arccos(cosines) if by_angle else np.ones(cosines.shape)
+    contributions = angles[..., None] * faces[:, None]
     indices = np.asarray(triangles).ravel()
     totals = np.stack(
         [np.bincount(indices, contributions[..., axis].ravel(), minlength=len(points)) for axis in range(3)], axis=-1
@@ -91,11 +102,11 @@ def vertex_normals(points: np.ndarray, triangles: np.ndarray, fallback: np.ndarr
 
 
 def transformed_tangents(tangents: np.ndarray, transforms: np.ndarray) -> np.ndarray:
-    """Unit tangents by each row's own transform (N, 3, 4) or (N, 3, 3), across the ``transformed_normals`` if they were
-    across the normals.
+    """Unit tangents by each row's own transform (N, 3, 4) or (N, 3, 3), perpendicular to the ``transformed_normals`` if
+    they were perpendicular to the normals.
 
-    tangents (N, 3), or (N, 4) with the sign of the bitangent, which flips where the transform mirrors. A tangent of
-    which the transform leaves nothing stays.
+    tangents (N, 3), or (N, 4) with the sign of the bitangent, which flips where the transform mirrors. A tangent that
+    the transform flattens to nothing stays.
     """
     tangents = np.asarray(tangents, dtype=np.float64)
     linear = _scaled_to_one(np.asarray(transforms, dtype=np.float64)[..., :3])
@@ -117,14 +128,14 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _normal_matrices(linear: np.ndarray) -> np.ndarray:
-    """What moves normals, (..., 3, 3): the inverse transposes of ``linear`` but for their scale.
+    """The matrices (..., 3, 3) that move normals: the inverse transposes of ``linear`` up to their scale.
 
     The cofactors, which exist for maps that flatten too, with the sign of the determinant; the largest is 1, or all are
-    0 where a map leaves a line or a point.
+    0 where a map flattens to a line or a point.
     """
     linear = _scaled_to_one(linear)
     cofactors = np.cross(np.roll(linear, -1, axis=-2), np.roll(linear, -2, axis=-2))
-    # What is left of the cofactors of a map to a line is rounding.
+    # The cofactors of a map onto a line are rounding.
     cofactors = np.where(np.abs(cofactors).max(axis=(-2, -1), keepdims=True) > _ROUNDING, cofactors, 0.0)
     return np.where(np.linalg.det(linear) < 0, -1.0, 1.0)[..., None, None] * _scaled_to_one(cofactors)
 
@@ -132,7 +143,7 @@ def _normal_matrices(linear: np.ndarray) -> np.ndarray:
 def _inverse_transposes(linear: np.ndarray) -> np.ndarray:
     """(P, 3, 3) the inverse transposes of ``linear`` (P, 3, 3) but for one factor common to all, the largest entry 1.
 
-    A map that flattens has those of one that leaves next to nothing of its thickness.
+    A map that flattens counts as one with a tiny thickness.
     """
     largest = np.abs(linear).max(axis=(-2, -1))
     scaled = _scaled_to_one(linear)
@@ -140,7 +151,7 @@ def _inverse_transposes(linear: np.ndarray) -> np.ndarray:
     cofactors = np.where(np.abs(cofactors).max(axis=(-2, -1), keepdims=True) > _ROUNDING, cofactors, 0.0)
     thickness = np.abs(np.linalg.det(scaled))
     size = np.abs(cofactors).max(axis=(-2, -1))
-    # Logarithms: the sizes of several bones may be farther apart than numbers reach.
+    # Logarithms: the sizes of several bones may differ by more than the range of numbers.
     usable = size > 0
     sizes = np.log(size[usable]) - np.log(np.maximum(thickness, _ROUNDING)[usable]) - np.log(largest[usable])
     factors = np.zeros(len(linear))

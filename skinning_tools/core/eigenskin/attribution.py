@@ -2,8 +2,8 @@
 """Which joint a displacement belongs to, where examples pose several joints at once.
 
 Beyond EigenSkin, which moves one joint at a time. The displacement of an example is taken as a sum of functions, one a
-joint, zero at rest and in the span of the joint's basis. What examples of one joint tell of its function stands; the
-rest of it is the most likely one (ridge regression, with the basis' own covariance as the prior), where a joint is
+joint, zero at rest and in the span of the joint's basis. What examples of one joint say about its function is kept; the
+rest is the most likely function (ridge regression, with the basis' own covariance as the prior), where a joint is
 likelier to displace the skin that it bends.
 """
 
@@ -12,20 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore
+from .body_parts import body_parts, part_weights
 from .pose_space import SAME_ROTATION, PoseSpace, rotation_distances
 
 # Vertices at a time: each needs a matrix of the unknowns.
 _BLOCK_NUMBERS = 2_000_000
 
-# Variance of what no sum of joints explains, of the likeliest joint's: of its own, and where others share a vertex,
-# with each pair of them.
+# Variance that no sum of joints explains, as a share of the likeliest joint's variance: at any vertex, and added for
+# each pair of joints that share a vertex.
 _NOISE = 1e-4
-_SHARED_NOISE = 0.1
+_SHARED_NOISE = 0.01
 
-# A joint's likely displacement on the two parts of the body that it connects, of that where it bends the skin most.
+# A joint's likely displacement on the two body parts that it connects, as a share of that where it bends the skin most.
 _BESIDE = 0.25
 
-# Of the likeliest joint's variance at a vertex: below, a joint has no share in it.
+# A share of the likeliest joint's variance at a vertex: joints below it take no part.
 _LEAST_SHARE = 1e-3
 
 
@@ -38,16 +39,9 @@ def joint_regions(
     With w the share of a vertex that follows a joint and all below it, 4 w (1 − w): most in the middle of the bend. On
     the parts to both sides, up to the next of ``joints``, at least a part of that: muscles bulge there.
     """
-    mover = np.full(len(parents) + 1, len(joints))
-    for joint in range(len(parents)):
-        place = int(np.searchsorted(joints, joint))
-        mover[joint] = place if place < len(joints) and joints[place] == joint else mover[parents[joint]]
-    above = np.array([mover[parents[joint]] for joint in joints], int)
+    parts, above = body_parts(parents, joints)
     # The last one stands for what follows none of them.
-    own = np.zeros((len(joints) + 1, len(bones)))
-    vertices = np.arange(len(bones))
-    for slot in range(bones.shape[1]):
-        np.add.at(own, (mover[joint_of_bone[bones[:, slot]]], vertices), weights[:, slot])
+    own = part_weights(bones, weights, parts[joint_of_bone], len(joints) + 1)
     share = own[:-1].copy()
     for place in range(len(joints) - 1, -1, -1):
         if above[place] < len(joints):
@@ -73,7 +67,7 @@ def chosen_centers(required: np.ndarray, rotations: np.ndarray, most: int) -> np
 class _Function:
     """A joint's function, as what is known of it and a deviation from the most likely one by that alone.
 
-    known: examples that tell it at the first centers; values at the U others are unknown_from_known (U, K) times these
+    known: examples that give it at the first centers; values at the U others are unknown_from_known (U, K) times these
     plus covariance (U, U) times γ. at_known (S, K) and at_unknown (S, U) take known values and γ to the S examples
     with several joints.
     """
@@ -88,7 +82,7 @@ class _Function:
     def of(cls, space: PoseSpace, known: np.ndarray, rotations: np.ndarray) -> "_Function":
         """rotations (S, 4) of the joint in the examples with several."""
         count = len(known)
-        covariance, features = space.tied_features(space.centers[1:]), space.tied_features(rotations)
+        covariance, features = space.covariance(), space.tied_features(rotations)
         between = covariance[:count, count:]
         solved = np.linalg.solve(covariance[:count, :count], np.hstack([between, features[:, :count].T]))
         unknown_from_known = solved[:, : len(covariance) - count].T
@@ -159,5 +153,5 @@ def joint_displacements(
                     functions[place].covariance, found[first:last], axes=1
                 )
             done += len(vertices)
-            checkpoint(progress, done / sharing.shape[1], "Telling Joints Apart")
+            checkpoint(progress, done / sharing.shape[1], "Separating Joints")
     return result

@@ -11,15 +11,15 @@ from .basis import component_counts
 from .checks import check_examples, checked_painting
 from .displacements import RestDisplacements, rest_displacements
 from .drafts import Draft, JointDraft, PairDraft
-from .interpolation import automatic_radius, usable_radius
+from .interpolation import RADIUS
 from .model import EigenSkin
 from .pairs import candidate_pairs, pair_trial
 from .pose_space import REST, SAME_ROTATION, PoseSpace, hinge_axis, is_turned, rotation_distances
 from .supports import limited_masks, strengths, support_mask
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
-# Of the mesh's extent, or of a single precision number as large as its coordinates: smaller displacements are rounding.
-# Joints that displace nothing ten times as far need no correction.
+# Shares of the mesh's extent and of its largest coordinate: smaller displacements are rounding. Joints that displace
+# nothing ten times as far need no correction.
 _ROUNDING = 1e-6
 _ROUNDING_AWAY = 4 * float(np.finfo(np.float32).eps)
 _NOTICEABLE = 10.0
@@ -84,7 +84,7 @@ class _Observations:
 
 
 def _observations(rig, examples: Examples, surface_normals, progress) -> tuple[_Observations, list[str]]:
-    """What the examples say, each pose once, and what the user should know of them."""
+    """What the examples say, each pose once, and notes on them for the user."""
     notes: list[str] = []
     moving = is_turned(examples.rotations)
     chosen = np.flatnonzero(moving.any(axis=1)).tolist()
@@ -94,7 +94,7 @@ def _observations(rig, examples: Examples, surface_normals, progress) -> tuple[_
         )
     idle = [name for name, posed in zip(examples.names, np.any(moving, axis=1), strict=True) if not posed]
     if idle:
-        notes.append(f"{_listed(idle)}: no joint is posed, left out")
+        notes.append(f"{_listed(idle)}: no joint is posed; ignored")
     mapped = rest_displacements(
         rig.rest,
         rig.bones,
@@ -115,22 +115,22 @@ def _note_damped(mapped: RestDisplacements, names: list[str], notes: list[str]) 
     parts = [f"{name} ({count:,} vertices)" for name, count in zip(names, counts, strict=True) if count]
     if parts:
         notes.append(
-            f"Blending nearly flattens the skin, so that it is corrected in part only: {_listed(parts)}. "
+            f"Blending nearly flattens the skin, so it is corrected only in part: {_listed(parts)}. "
             "Such twists need bones in between"
         )
 
 
 def _merged(observations: _Observations, names: list[str], notes: list[str]) -> _Observations:
-    """The mean in place of examples that have one pose."""
+    """Examples with the same pose replaced by their mean."""
     moving = observations.moving
-    # What has not moved is at rest, however little it trembles.
+    # A joint that has not moved is at rest, whatever noise it has.
     rotations = np.where(moving[..., None], observations.rotations, REST)
     apart = np.zeros((len(names), len(names)))
     for joint in np.flatnonzero(moving.any(axis=0)):
         np.maximum(apart, rotation_distances(rotations[:, joint], rotations[:, joint]), out=apart)
     first = np.arange(len(names))
     for index in range(1, len(names)):
-        # Near to the first of a group, not to any of it: a slow motion is more than one pose.
+        # Close to the first of a group, not to any of it: a slow motion is more than one pose.
         same = np.flatnonzero((apart[index, :index] <= SAME_ROTATION) & (first[:index] == np.arange(index)))
         if len(same):
             first[index] = same[0]
@@ -158,7 +158,7 @@ class _Builder:
 
     @property
     def rounding(self) -> float:
-        """Displacements up to this length say nothing."""
+        """Displacements up to this length are rounding."""
         size = float(np.linalg.norm(np.ptp(self.rig.rest, axis=0)))
         return max(_ROUNDING * size, _ROUNDING_AWAY * float(np.abs(self.rig.rest).max(initial=0.0)))
 
@@ -209,25 +209,19 @@ class _Builder:
         most = self.settings.max_centers if axis is None else -(-self.settings.max_centers // 2)
         required = np.concatenate([REST[None], alone])
         centers = required if len(alone) == len(rotations) else chosen_centers(required, rotations, most)
-        distances = rotation_distances(centers, centers, axis)
-        automatic = automatic_radius(distances, scattered=len(centers) > len(required))
-        radius = usable_radius(distances, self.settings.radius or automatic)
-        if radius < self.settings.radius:
-            self.notes.append(
-                f"{self.rig.joint_names[joint]}: its poses cannot be told apart with a radius of "
-                f"{np.degrees(self.settings.radius):.0f}°, {np.degrees(radius):.0f}° is used"
-            )
-        return PoseSpace(centers, axis, radius)
+        return PoseSpace(centers, axis, self.settings.radius or RADIUS)
 
     def fitted(self, drafts: list[Draft]) -> list[Draft]:
-        """``drafts`` with component counts and masks within the settings' limits; those that get none left out."""
+        """``drafts`` with component counts and masks within the settings' limits; drafts without components left
+        out."""
         for draft in drafts:
             draft.mask = draft.wanted
         drafts = [draft for draft in drafts if draft.wanted.any()]
         most = self.settings.max_per_vertex
         ranks = [draft.basis().singular_values for draft in drafts]
-        counts = component_counts(ranks, self.settings.components, self.settings.budget)
-        note = f"At most {most} components a joint, as no vertex may be in more"
+        wanted_counts = [self.settings.components or draft.natural_count for draft in drafts]
+        counts = component_counts(ranks, wanted_counts, self.settings.budget)
+        note = f"At most {most} components per joint, because no vertex may be in more"
         if (counts > most).any() and note not in self.notes:
             self.notes.append(note)
         for draft, count in zip(drafts, np.minimum(counts, most), strict=True):
@@ -242,7 +236,7 @@ class _Builder:
         return [draft for draft in drafts if draft.mask.any()]
 
     def with_pairs(self, drafts: list[Draft], progress: Progress) -> list[Draft]:
-        """``drafts``, and those of the pairs of joints that explain most of what they leave."""
+        """``drafts``, and drafts of the pairs of joints that explain most of the remaining residuals."""
         most = self.settings.joint_pairs
         candidates = candidate_pairs(self.observations.moving) if most else []
         if not candidates:
@@ -269,8 +263,8 @@ class _Builder:
         return drafts
 
     def _residuals(self, drafts: list[Draft]) -> np.ndarray:
-        """(E, N, C) what ``drafts`` leave of the signals. Those of pairs are fitted anew, each to what the joints alone
-        and the pairs before it leave."""
+        """(E, N, C) the signals that ``drafts`` do not explain. Each pair is fitted again, to what single joints and
+        the pairs before it do not explain."""
         residuals = self.observations.signals.copy()
         for draft in sorted(drafts, key=lambda draft: len(draft.joints)):
             if isinstance(draft, JointDraft):

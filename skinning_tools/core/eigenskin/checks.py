@@ -15,7 +15,7 @@ def check_examples(rig: Rig, examples: Examples) -> None:
     not of unit length."""
     count = len(examples.names)
     if not count:
-        raise BadExamples("There are no examples. Add poses with their right shapes first")
+        raise BadExamples("There are no examples. Add poses with their correct shapes first")
     parts = {"rotations": examples.rotations, "bone matrices": examples.matrices, "shapes": examples.shapes}
     if examples.normals is not None:
         parts["normals"] = examples.normals
@@ -55,7 +55,7 @@ def _check_example(rig: Rig, label: str, parts: dict[str, np.ndarray]) -> None:
     wrong = np.abs(lengths - 1) > _UNIT
     if wrong.any():
         joint = rig.joint_names[int(np.argmax(wrong))]
-        raise BadExamples(f'{label} has a rotation of the joint "{joint}" that is no unit quaternion')
+        raise BadExamples(f'{label} has a rotation of the joint "{joint}" that is not a unit quaternion')
 
 
 def checked_painting(rig: Rig, painted: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has to be added to the rest pose so that linear blending gives the right shape (EigenSkin, section 2.2)."""
+"""Displacements of the rest pose with which linear blending gives the correct shape (EigenSkin, section 2.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from ..deform.surface import unit
 from ..progress import Progress, checkpoint, ignore
 
 # Of the largest singular value of a vertex's blended matrix: below this the inverse is damped (twists beyond 150°
-# between two bones, half and half). Displacements would else be many times as large as what they correct, and ruin all
-# poses on the way.
+# between two bones, half and half). Displacements would otherwise be many times as large as the errors that they
+# correct, and distort all poses in between.
 DAMPED_BELOW = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class RestDisplacements:
     """values (E, N, 3) float32, in rest space; with normals (E, N, 6), what is added to the normals of the rest pose
-    last. damped (E, N) bool: where the blended matrix is near singular, so that the target is met in part only."""
+    last. damped (E, N) bool: where the blended matrix is nearly singular, so that the target is met only in part."""
 
     values: np.ndarray
     damped: np.ndarray
@@ -38,7 +38,7 @@ def rest_displacements(
     """Displacements of the rest pose by which linear blending yields ``shapes`` (EigenSkin, section 2.2).
 
     rest (N, 3), bones and weights (N, K); of each of E examples: matrices (P, 3, 4) from rest pose to pose, the shape
-    (N, 3) and, where normals are wanted too, its normals (N, 3); surface_normals (N, 3) are then those of the rest
+    (N, 3) and, where normals are corrected too, its normals (N, 3); surface_normals (N, 3) are then those of the rest
     pose. One example is worked on at a time, beside the result. Raises Cancelled.
     """
     count = len(rest)
@@ -59,8 +59,8 @@ def rest_displacements(
 def damped_inverse(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inverses (N, 3, 3) of ``linear`` (N, 3, 3), and where they are damped (N,) bool.
 
-    A singular value s below the limit d, DAMPED_BELOW of the largest one, counts as s / d² instead of 1 / s: no jump
-    where damping begins, nothing along a direction that the blend loses altogether.
+    A singular value s below the limit d, DAMPED_BELOW of the largest one, counts as s / d² instead of 1 / s: continuous
+    where damping begins, zero along a direction that the blend flattens completely.
     """
     linear = np.asarray(linear, dtype=np.float64)
     columns = np.moveaxis(linear, -1, 0)

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A support while it is being made: what it has to correct, where, by how many components."""
+"""A support while it is being made: what it corrects, where, and with how many components."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from .. import quaternions
 from .basis import Basis, eigendisplacements
-from .interpolation import basis_weights
 from .model import Support
 from .pairs import PairTrial, pair_features
 from .pose_space import PoseSpace
 from .types import LARGEST_SLIDER
 
-# Poses at which the largest value of a component is looked for, and how far beyond what is found a slider goes.
+# Poses that the components are to suit: all over the joint's range.
+_PREDICTED = 1500
+
+# Poses that are searched for the largest value of a component, how far they go beyond the range of the examples, as a
+# share of its half width, and how far beyond that value a slider goes.
 _SAMPLES = 4000
+_BEYOND = 1 / 3
 _MARGIN = 1.2
+
+# Components of a pair of joints where the settings leave their number open.
+_PAIR_COUNT = 3
 
 
 @dataclass(eq=False)
@@ -24,8 +30,8 @@ class Draft(ABC):
     """A support of one joint or two: ``JointDraft`` or ``PairDraft``.
 
     region (n,): vertices that may belong to it. observed (M, n, C): displacements there, and corrections of normals.
-    strength (n,) of the displacements; wanted (n,): the mask that it would have alone; mask (n,), count of components:
-    what it has beside the others.
+    strength (n,) of the displacements; wanted (n,): the mask of this support alone; mask (n,) and count of
+    components: those that remain beside the other supports.
     """
 
     name: str
@@ -43,7 +49,17 @@ class Draft(ABC):
         return values[:, inside] * self.mask[inside, None]
 
     def basis(self) -> Basis:
-        return eigendisplacements(self.masked(self.observed[..., :3]))
+        return eigendisplacements(self.masked(self.observed[..., :3]), self._prediction())
+
+    def _prediction(self) -> np.ndarray | None:
+        """(S, M) what takes the observations to the displacements that the components are to suit; None for the
+        observations themselves."""
+        return None
+
+    @property
+    @abstractmethod
+    def natural_count(self) -> int:
+        """The number of components where the settings leave it open."""
 
     @abstractmethod
     def solved(self, values: np.ndarray) -> np.ndarray:
@@ -97,31 +113,41 @@ class JointDraft(Draft):
 
     space: PoseSpace
 
+    def _prediction(self) -> np.ndarray:
+        """At poses all over the joint's range."""
+        return self.space.features(self.space.samples(_PREDICTED)) @ self.solved(np.eye(len(self.observed)))
+
+    @property
+    def natural_count(self) -> int:
+        return self.space.natural_count
+
     def solved(self, values: np.ndarray) -> np.ndarray:
-        flat = np.concatenate([np.zeros((1, *values.shape[1:])), values]).reshape(len(values) + 1, -1)
-        solved = basis_weights(self.space.distances(self.space.centers), flat, self.space.radius)
-        return solved.reshape(-1, *values.shape[1:])
+        return self.space.weights(values)
 
     def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         return self.solved(coordinates)
 
     def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
         (joint,) = self.joints
-        return self.space.features(_sampled_rotations(spaces[joint], 0))
+        return self.space.features(_sampled_rotations(spaces[joint]))
 
 
 @dataclass(eq=False)
 class PairDraft(Draft):
-    """A support of two joints. observed: what its ``trial`` explains of M ``examples``; residuals (M, n, C): what there
-    was to explain."""
+    """A support of two joints. observed: what its ``trial`` explains of M ``examples``; residuals (M, n, C): what it
+    had to explain."""
 
     joints: tuple[int, int]
     trial: PairTrial
     residuals: np.ndarray
     examples: np.ndarray
 
+    @property
+    def natural_count(self) -> int:
+        return _PAIR_COUNT
+
     def solved(self, values: np.ndarray) -> np.ndarray:
-        """Those that come near to the values in the examples."""
+        """The weights that come close to the values in the examples."""
         return np.tensordot(self.trial.solver, values, axes=1)
 
     def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -141,16 +167,8 @@ class PairDraft(Draft):
         return pair_features(one, other, self.trial.centers, *samples)
 
 
-def _sampled_rotations(space: PoseSpace, seed: int) -> np.ndarray:
-    """(_SAMPLES, 4) rotations on the ways between centers and a third beyond; all angles of a hinge."""
-    random = np.random.default_rng(seed)
-    if space.axis is not None:
-        half = np.linspace(-np.pi / 2, np.pi / 2, _SAMPLES)
-        return random.permutation(np.column_stack([np.cos(half), np.sin(half)[:, None] * space.axis]))
-    first, second = space.centers[random.integers(len(space.centers), size=(2, _SAMPLES))]
-    second = np.where(np.einsum("si,si->s", first, second)[:, None] < 0, -second, second)
-    share = random.uniform(-1 / 3, 4 / 3, _SAMPLES)[:, None]
-    # Between and beyond, and the centers themselves, where the basis has its edges.
-    samples = quaternions.normalized((1 - share) * first + share * second)
+def _sampled_rotations(space: PoseSpace, seed: int = 0) -> np.ndarray:
+    """(_SAMPLES, 4) the centers, and rotations between and beyond them."""
+    samples = space.samples(_SAMPLES, _BEYOND, seed)
     samples[: len(space.centers)] = space.centers[:_SAMPLES]
     return samples

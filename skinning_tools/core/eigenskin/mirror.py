@@ -18,7 +18,7 @@ def mirrored_examples(
     vertex_pairs: np.ndarray,
     rest_surface_normals: np.ndarray | None = None,
 ) -> Examples:
-    """The same examples with left and right exchanged, under the same names.
+    """The same examples with left and right exchanged, with the same names.
 
     rest_frames (J, 3, 3): the axes of each joint's bone at rest in the mesh's space, as columns; any two may be
     oriented as they like. mirror_joint (J,), mirror_bone (P,), vertex_pairs (N,): the partner of each on the other
@@ -67,7 +67,8 @@ def _mirrored_matrices(matrices: np.ndarray, rig: Rig, partner: np.ndarray) -> n
     """(E, P, 3, 4): S M S, S the mirror."""
     result = np.array(matrices, dtype=np.float64)[:, partner] * np.outer(_FLIP, [*_FLIP, 1.0])
     bone_of_joint = np.full(len(rig.joint_names), -1)
-    bone_of_joint[rig.joint_of_bone] = np.arange(len(rig.joint_of_bone))
+    # Of several bones of a joint the first one: helper bones come after it.
+    bone_of_joint[rig.joint_of_bone[::-1]] = np.arange(len(rig.joint_of_bone))[::-1]
     for bone in np.flatnonzero(partner < 0):
         joint = rig.parents[rig.joint_of_bone[bone]]
         while joint >= 0 and (bone_of_joint[joint] < 0 or partner[bone_of_joint[joint]] < 0):

@@ -18,8 +18,8 @@ class Support:
     joints: one or two indices. mask (N,) from 0 to 1. vertices (n,) where the mask is above zero. components
     (k, n, 3): displacements of the rest pose at value 1. normal_components (k, n, 3) or None. basis_weights (M, k):
     values are the features of the pose times these. centers (M, 2): for a pair, what each feature multiplies.
-    limits (k,): values end here, as a shape key's do at the ends of its slider. singular_values (R,): of all the
-    components that there are.
+    limits (k,): values are clamped to ± these, as by the ends of a shape key's slider. singular_values (R,): of all
+    possible components.
     """
 
     name: str
@@ -35,14 +35,14 @@ class Support:
 
     @property
     def captured(self) -> np.ndarray:
-        """(R,) the share of the displacements' sum of squares that so many components hold."""
+        """(R,) the share of the displacements' sum of squares that the first 1, 2, … components hold."""
         squares = self.singular_values**2
         return np.cumsum(squares) / squares.sum()
 
 
 @dataclass(frozen=True, eq=False)
 class EigenSkin:
-    """spaces: of the joints that drive something, by index. notes: what the user should know of the examples."""
+    """spaces: of the joints that drive something, by index. notes: on the examples, for the user."""
 
     joint_names: tuple[str, ...]
     vertex_count: int
@@ -107,15 +107,15 @@ class ExampleErrors:
 
     @property
     def relative(self) -> float:
-        """‖what is left‖ / ‖what linear blending misses‖ over all examples; 0 where it misses nothing."""
+        """The remaining error divided by the error of linear blending, over all examples; 0 where that has none."""
         before = np.linalg.norm(self.before)
         return float(np.linalg.norm(self.after) / before) if before > 0 else 0.0
 
 
 def example_errors(rig: Rig, examples: Examples, model: EigenSkin, stretch: np.ndarray | None = None) -> ExampleErrors:
-    """How near ``model`` comes to ``examples``, at their own poses or at any others.
+    """How close ``model`` comes to ``examples``.
 
-    stretch (3, 3): from the mesh's space to the one that distances are measured in; its own where not given.
+    stretch (3, 3): from the mesh's space to the space in which distances are measured; by default the mesh's own.
     """
     count = len(examples.shapes)
     before, after, worst = np.zeros(count), np.zeros(count), np.zeros(count, int)

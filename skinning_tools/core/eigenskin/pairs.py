@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pairs of joints that act together (a shoulder and its clavicle), found by what single joints leave unexplained.
+"""Pairs of joints that act together (a shoulder and its clavicle), found by the displacements that single joints do not
+explain.
 
 Beyond EigenSkin, which leaves this to future work. The basis of a pair is the product of two of the joints' own, each
-made zero at rest: a pair so adds nothing where only one of its joints is posed, and examples of one joint stay exact.
+zero at rest: a pair therefore adds nothing where only one of its joints is posed, and examples of one joint stay exact.
 """
 
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ import numpy as np
 from .. import dense
 from .pose_space import PoseSpace
 
-# Variance of what a pair does not explain, of its own function's: how closely examples are met. Chosen for each pair.
+# Variance that a pair does not explain, as a multiple of its function's variance: how closely it follows the examples.
+# Chosen for each pair.
 _NOISES = (1e-6, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
-# Of the sum of squares: what must be gained when examples are predicted from each other to fit them less closely.
+# A share of the sum of squares: how much better the examples must predict each other for a looser fit to be chosen.
 _LESS_CLOSELY = 1e-3
 
 
@@ -55,8 +57,8 @@ def candidate_pairs(moving: np.ndarray) -> list[tuple[int, int]]:
 class PairTrial:
     """What a pair of joints can explain of the residuals (E, N, …) of examples that pose both.
 
-    centers (M, 2) and features (E, M) there; solver (M, E) takes residuals to the weights of the features; energy: by
-    how much the residuals' sum of squares becomes less where the pair takes over the share that its mask says.
+    centers (M, 2) and features (E, M) there; solver (M, E) takes residuals to the weights of the features; energy:
+    how much the pair, weighted by its mask, lowers the residuals' sum of squares.
     """
 
     centers: np.ndarray
@@ -65,7 +67,7 @@ class PairTrial:
     energy: float
 
     def explained(self, residuals: np.ndarray) -> np.ndarray:
-        """What the pair makes of ``residuals`` (E, …), float32."""
+        """The part of ``residuals`` (E, …) that the pair explains, float32."""
         return np.tensordot((self.features @ self.solver).astype(np.float32), residuals, axes=1)
 
 
@@ -80,9 +82,9 @@ def pair_trial(
 ) -> PairTrial:
     """one, other (E, 4) rotations of the joints, residuals (E, n, 3), mask (n,); most: centers.
 
-    The pair's function is the most likely one with the covariance of its features as the prior. How closely it meets
-    the examples is what predicts them best from each other; as closely as it can where they say nothing about each
-    other, such as the one sculpted combination of two poses.
+    The pair's function is the most likely one with the covariance of its features as the prior. The
+    closeness of the fit is the one with which the examples predict each other best; the closest where they say nothing
+    about each other, as with a single sculpted combination of two poses.
     """
     centers = pair_centers(first, second, one, other, most)
     features = pair_features(first, second, centers, one, other)
@@ -105,7 +107,7 @@ def pair_trial(
 
 
 def _explained(smoother: np.ndarray, once: np.ndarray, twice: np.ndarray) -> float:
-    """By how much prediction by ``smoother`` (E, E) lessens the residuals' sum of squares, from their products with the
+    """By how much prediction by ``smoother`` (E, E) lowers the residuals' sum of squares, from their products with the
     mask once and twice."""
     return float(2 * np.vdot(smoother, once) - np.vdot(smoother.T @ smoother, twice))
 

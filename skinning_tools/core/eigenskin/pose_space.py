@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A joint's rotations as a space with distances, and the radial basis over it (EigenSkin, section 2.4)."""
+"""A joint's rotations as a space with distances, and the functions over it (EigenSkin, section 2.4)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from .. import quaternions
+from .interpolation import QUADRATIC, RADIUS, RIDGE, quadratic, radial
 
 REST = np.array([1.0, 0.0, 0.0, 0.0])
 
-# Radians. Rotations nearer to each other than this are one observation; a joint that turned less has not moved.
+# Radians. Rotations closer than this are one observation; a joint that turned less has not moved.
 SAME_ROTATION = np.radians(0.25)
 
-# Radians: what rounding leaves of the middle of angles that are as far to both sides.
+# Radians: the rounding error of the middle of angles that reach equally far to both sides.
 _ROUNDING = 1e-9
 
-# Radians that the rotations of a hinge may stray from its axis.
+# Radians by which the rotations of a hinge may deviate from its axis.
 _HINGE_TOLERANCE = np.radians(0.1)
+
+# Of the largest: rotations reach less far in a direction that does not count.
+_FLAT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,26 +28,84 @@ class PoseSpace:
     """centers (M, 4): unit quaternions of a joint's observed rotations, the first of which is the rest pose.
 
     axis: (3,) of a hinge, which compares the joint's angles about it; None for joints that compare rotations as a
-    whole. radius: r₀ of the basis exp(−r / r₀), radians.
+    whole. radius: of the functions' radial part.
     """
 
     centers: np.ndarray
     axis: np.ndarray | None
-    radius: float
+    radius: float = RADIUS
 
     def distances(self, rotations: np.ndarray) -> np.ndarray:
         """(F, M) radians from each of ``rotations`` (F, 4) to each center."""
         return rotation_distances(rotations, self.centers, self.axis)
 
     def features(self, rotations: np.ndarray) -> np.ndarray:
-        """(F, M) the basis at ``rotations`` (F, 4)."""
-        return np.exp(-self.distances(rotations) / self.radius)
+        """(F, M) the covariance of a function at ``rotations`` (F, 4) and at each center, before it is known to be zero
+        at rest."""
+        distances = self.distances(rotations)
+        spreads = 2 * np.sin(0.5 * distances) if self.axis is None else distances
+        share, other = self.shares
+        return share * radial(spreads, self.radius) + other * quadratic(distances)
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Of the radial and of the quadratic part in ``features``."""
+        return 1 - QUADRATIC, QUADRATIC
 
     def tied_features(self, rotations: np.ndarray) -> np.ndarray:
-        """(F, M − 1) as ``features``, but zero at rest: each center's but that of the rest pose, less the share of the
-        rest pose in it. At the centers themselves they are the covariance of a function known to be zero at rest."""
+        """(F, M − 1) ``features`` of all centers but the rest pose, minus the share of the rest pose in each, so that
+        they are zero at rest: the covariance of a function known to be zero there."""
         features = self.features(rotations)
-        return features[:, 1:] - features[:, :1] * self.features(self.centers[:1])[:, 1:]
+        return features[:, 1:] - features[:, :1] * self._rest_features
+
+    def covariance(self) -> np.ndarray:
+        """(M − 1, M − 1) of what examples say at all centers but the rest pose."""
+        return self.tied_features(self.centers[1:]) + RIDGE * np.eye(len(self.centers) - 1)
+
+    def variance(self, rotations: np.ndarray) -> np.ndarray:
+        """(F,) from 0 to 1, of a function at ``rotations`` (F, 4), known at all centers."""
+        # A function's variance is 1 before it is known to be zero at rest.
+        before = 1 - self.features(rotations)[:, 0] ** 2
+        known = self.tied_features(rotations)
+        return before - np.einsum("fm,mf->f", known, np.linalg.solve(self.covariance(), known.T))
+
+    def weights(self, values: np.ndarray) -> np.ndarray:
+        """(M, …) factors on ``features`` of the function that has ``values`` (M − 1, …) at all centers but the rest
+        pose, and is zero at rest."""
+        flat = np.linalg.solve(self.covariance(), values.reshape(len(values), -1))
+        return np.concatenate([-self._rest_features @ flat, flat]).reshape(-1, *values.shape[1:])
+
+    def samples(self, count: int, beyond: float = 0.0, seed: int = 0) -> np.ndarray:
+        """(count, 4) rotations all over the range of the centers, and beyond it by this share of its half width."""
+        random = np.random.default_rng(seed)
+        if self.axis is not None:
+            angles = hinge_angles(self.centers, self.axis)
+            more = beyond * 0.5 * np.ptp(angles)
+            half = 0.5 * np.linspace(angles.min() - more, angles.max() + more, count)
+            return random.permutation(np.column_stack([np.cos(half), np.sin(half)[:, None] * self.axis]))
+        shares = random.dirichlet(np.ones(3), count)
+        shares += beyond * (shares - 1 / 3)
+        centers = np.where(self.centers[:, :1] < 0, -self.centers, self.centers)
+        chosen = centers[random.integers(len(centers), size=(count, 3))]
+        return quaternions.normalized(np.einsum("sc,scq->sq", shares, chosen))
+
+    @property
+    def dimension(self) -> int:
+        """Of the rotations: 1 for a hinge, 3 for a ball."""
+        if self.axis is not None:
+            return 1
+        sizes = np.linalg.svd(self.centers[:, 1:], compute_uv=False)
+        return int(np.count_nonzero(sizes > _FLAT * sizes[0]))
+
+    @property
+    def natural_count(self) -> int:
+        """How many components the joint's corrections need: one for each quadratic function, and one for the rest."""
+        return self.dimension * (self.dimension + 3) // 2 + 1
+
+    @property
+    def _rest_features(self) -> np.ndarray:
+        """(1, M − 1) ``features`` of all centers but the rest pose, at rest."""
+        return self.features(self.centers[:1])[:, 1:]
 
 
 def rotation_distances(rotations: np.ndarray, centers: np.ndarray, axis: np.ndarray | None = None) -> np.ndarray:
@@ -59,17 +121,12 @@ def rotation_distances(rotations: np.ndarray, centers: np.ndarray, axis: np.ndar
         quaternions.conjugate(np.asarray(centers, dtype=np.float64))[None],
         np.asarray(rotations, dtype=np.float64)[:, None],
     )
-    return rotation_angles(relative)
-
-
-def rotation_angles(rotations: np.ndarray) -> np.ndarray:
-    """(...) radians from 0 to π of ``rotations`` (..., 4); exact for small angles too."""
-    return 2 * np.arctan2(np.linalg.norm(rotations[..., 1:], axis=-1), np.abs(rotations[..., 0]))
+    return quaternions.rotation_angles(relative)
 
 
 def is_turned(rotations: np.ndarray) -> np.ndarray:
     """(…) bool: which of ``rotations`` (…, 4) are not the rest pose."""
-    return rotation_angles(rotations) > SAME_ROTATION
+    return quaternions.rotation_angles(rotations) > SAME_ROTATION
 
 
 def hinge_angles(rotations: np.ndarray, axis: np.ndarray, middle: float = 0.0) -> np.ndarray:
@@ -90,7 +147,7 @@ def hinge_middle(centers: np.ndarray, axis: np.ndarray) -> float:
 
 
 def hinge_axis(rotations: np.ndarray) -> np.ndarray | None:
-    """The axis (3,) that all ``rotations`` (M, 4) turn about; None where they have no common one."""
+    """The axis (3,) that all ``rotations`` (M, 4) turn about; None without a common axis."""
     real = rotations[:, :1]
     vectors = np.where(real < 0, -rotations[:, 1:], rotations[:, 1:])
     _, _, directions = np.linalg.svd(vectors, full_matrices=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Binding meshes to skeletons: by weights, by volumes, or whole objects rigidly."""
+"""Binding meshes to skeletons: by weights, by volumes, or by parenting whole objects."""
 
 from ...ui.feature import Feature, menu_entry
 from . import operators, panel, settings

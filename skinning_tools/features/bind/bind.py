@@ -3,53 +3,33 @@
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import bpy
 import numpy as np
 
 from ...blender import background
-from ...blender.bodies import deforming_bones, other_triangles, read_body, read_skeleton, stretch_of
-from ...blender.bone_weights import BoneWeights, locked_bones, write_bone_weights
-from ...blender.center_records import native_modifier
-from ...blender.preconditions import object_label
+from ...blender.bodies import read_skeleton
+from ...blender.bone_weights import write_bone_weights
+from ...blender.figures import Figure, Result
+from ...blender.preconditions import check_unchanged, object_label
 from ...blender.records import read_record, write_record
-from ...blender.skin_reader import mesh_triangles, rest_positions
-from ...blender.vertex_groups import read_weights
-from ...blender.wording import counted, vertices_text
-from ...core.errors import BadMesh, BadScene
-from ...core.progress import span
+from ...blender.skinnable import attach, check_armature, check_mesh, check_skinnable, place_hidden
+from ...blender.wording import counted
+from ...core.errors import BadScene
+from ...core.progress import checkpoint, span
 from .rigid_objects import check_parentable, parent_to_bones
 from .settings import BindSettings, binds_objects
-from .targets import (
-    Targets,
-    ancestors,
-    check_armature,
-    check_mesh,
-    check_skinnable,
-    deforming_parent,
-    find_targets,
-    place_hidden,
-)
-from .volumes import read_volumes, write_volumes
-
-if TYPE_CHECKING:
-    from ...core.binding.types import Body, Skeleton
+from .targets import Targets, find_targets
+from .tasks import BoundMesh, read_bodies, read_tasks
+from .volumes import write_volumes
 
 # A custom property of a bound object: a BindRecord.
 RECORD = "skinning_bind"
 
-# An Armature modifier goes before these: they refine, simulate or shade what it has moved.
-_AFTER_ARMATURE = {
-    *("SUBSURF", "MULTIRES", "SOLIDIFY", "BEVEL", "TRIANGULATE", "DECIMATE", "WIREFRAME", "EDGE_SPLIT", "REMESH"),
-    *("SMOOTH", "CORRECTIVE_SMOOTH", "LAPLACIANSMOOTH", "DISPLACE", "WEIGHTED_NORMAL", "NORMAL_EDIT"),
-    *("CLOTH", "SOFT_BODY", "COLLISION", "SURFACE", "DYNAMIC_PAINT", "EXPLODE", "OCEAN", "PARTICLE_SYSTEM"),
-}
-
 
 @dataclass(frozen=True)
 class BindRecord:
-    """What the panel shows of the last binding. bone_count: bones that move some vertex."""
+    """The figures of the last binding for the panel. bone_count: bones with weights on this object; left_out, idle:
+    names of bones that stand for nothing in the body, and of the others that move no mesh of the binding."""
 
     armature: str
     method: str
@@ -58,12 +38,17 @@ class BindRecord:
     bone_count: int
     influences: int
     seconds: float
+    left_out: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+
+    def figures(self) -> list[Figure]:
+        return _figures(self.vertex_count, self.kept_count, self.bone_count, self.influences, self.left_out, self.idle)
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A finished binding: a record per object, by its name. complete: names of those that had no vertex to bind, and
-    keep their weights. bone_count: of all that were bound together."""
+class Bound(Result):
+    """A finished binding: a record per object, by its name. complete: names of the objects without a vertex to bind,
+    which keep their weights. bone_count: over all bound meshes."""
 
     armature_name: str
     records: dict[str, BindRecord]
@@ -72,298 +57,172 @@ class Bound:
     notes: tuple[str, ...]
     seconds: float
 
-    @property
-    def influences(self) -> int:
-        """The most of a vertex."""
-        return max(record.influences for record in self.records.values())
-
-    def summary(self) -> str:
-        """The result in one line."""
-        names = list(self.records)
-        vertices = sum(record.vertex_count for record in self.records.values())
-        parts = [
-            f"{names[0] if len(names) == 1 else f'{len(names)} meshes'}: "
-            f"{vertices_text(vertices)} bound to {counted(self.bone_count, 'bone')}, "
-            f"up to {counted(self.influences, 'bone')} a vertex, {self.seconds:.1f} s",
-            *self.notes,
+    def figures(self) -> list[Figure]:
+        records = self.records.values()
+        return [
+            Figure("Object", list(self.records)),
+            Figure("Armature", self.armature_name, line=""),
+            *_figures(
+                sum(record.vertex_count for record in records),
+                sum(record.kept_count for record in records),
+                self.bone_count,
+                max(record.influences for record in records),
+                *next((record.left_out, record.idle) for record in records),
+            ),
+            Figure("Nothing to bind", list(self.complete), if_any=True),
         ]
-        return ". ".join(parts)
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """What one mesh is bound by. before: what the groups of all deforming bones (P) hold, as it is stored; fresh (N,)
-    bool: the vertices to bind; skeleton: of the bones whose groups are not locked."""
-
-    object: bpy.types.Object
-    before: BoneWeights
-    fresh: np.ndarray
-    body: "Body"
-    skeleton: "Skeleton"
-    limits: np.ndarray | None
-    volumes: list
-    notes: list[str]
+def _figures(vertex_count, kept_count, bone_count, influences, left_out, idle) -> list[Figure]:
+    """What the panel tells of one mesh, and the report of all that were bound together."""
+    return [
+        Figure("Vertices bound", vertex_count),
+        Figure("Vertices kept", kept_count, if_any=True),
+        Figure("Bones", bone_count),
+        Figure("Bones a vertex", influences, "up to {}", line=f"up to {counted(influences, 'bone')} a vertex"),
+        Figure("Bones left out", list(left_out), if_any=True),
+        Figure("Bones without weights", list(idle), if_any=True),
+    ]
 
 
 def check_bindable(context, armature_name: str = "", as_objects: bool = False) -> Targets:
-    """What ``bind`` would bind. Raises BadScene with the reason why it cannot. Cheap enough for a panel."""
+    """The targets that ``bind`` would bind. Raises BadScene with the reason if it cannot. Cheap enough for a panel."""
     targets = find_targets(context, armature_name, as_objects)
-    (check_parentable if as_objects else check_skinnable)(context, targets)
+    if as_objects:
+        check_parentable(context, targets)
+    else:
+        check_skinnable(context, targets.meshes, targets.armature)
     return targets
 
 
-def bind_chosen(context, object, **given) -> background.Steps:
-    """``bind`` of what the user means."""
+def bind_chosen(context, active, **given) -> background.Steps:
+    """``bind`` for the targets that name and selection give."""
     settings = BindSettings(**given)
     targets = find_targets(context, settings.armature, binds_objects(settings))
     return (yield from bind(context, targets, settings))
 
 
 def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
-    """Generator: bind the meshes, each by itself; yields (fraction, stage), returns a Bound, or the Parented of
+    """Generator: bind the meshes, as one body; yields (fraction, stage), returns a Bound, or the Parented of
     ``parent_to_bones`` where the settings ask for that.
 
-    The bones' rest pose counts, whatever pose they are in, and where the objects stand now. Vertices that have weights
-    of deforming bones keep them, unless ``settings.replace``; locked groups do in either case, and the limit of
-    influences counts them. A mesh all of whose vertices have weights keeps them all; BadScene where that is so of every
-    mesh. Every other mesh has groups of all deforming bones afterwards, one Armature modifier, placed
-    before those that refine the mesh, and the armature as its parent where it had none. A modifier that is there
-    already stays where it is, and is switched on.
-    The computation runs in a worker; the scene is changed at the end, all or nothing. Raises SkinningError for all
-    that the user can mend.
+    Binding uses the bones' rest pose, whatever their present pose, and the present places of the objects. Vertices
+    with weights of deforming bones keep them, unless ``settings.replace``; locked groups always keep them and count
+    toward the limit of influences. A mesh whose vertices all have weights is left as it is; raises BadScene if that is
+    true of every mesh. Every other mesh gets groups of all deforming bones, one Armature modifier before the modifiers
+    that refine the mesh, and the armature as its parent if it had none. An existing modifier stays in its place and is
+    turned on.
+    The computation runs in a worker; the scene is changed at the end, all or nothing. Raises SkinningError for problems
+    that the user can fix.
     """
-    from ...core.binding import bind as core
-
     if binds_objects(settings):
         return (yield from parent_to_bones(context, targets))
     begin = time.perf_counter()
-    settings.check()
     place_hidden(context, targets.armature)
-    check_skinnable(context, targets)
-    tasks, complete = [], []
-    for object in targets.meshes:
-        task = _read(object, targets.armature, settings)
-        (complete if task is None else tasks).append(task or object)
+    check_skinnable(context, targets.meshes, targets.armature)
+    tasks, complete = read_tasks(context, targets, settings)
     if not tasks:
         raise _all_complete(complete, targets.armature)
 
     def work(progress):
-        found = []
-        for index, task in enumerate(tasks):
-            part = span(progress, index / len(tasks), (index + 1) / len(tasks))
-            bones, weights = core.bind(
-                task.body,
-                task.skeleton,
-                settings.method,
-                max_influences=settings.max_influences,
-                whole_parts=settings.whole_parts,
-                distance_limits=task.limits,
-                volumes=task.volumes or None,
-                progress=part,
-            )
-            found.append(_with_locked(task, bones, weights, settings.max_influences))
-        return found
+        parts = [span(progress, index / len(tasks), (index + 1) / len(tasks)) for index in range(len(tasks))]
+        return [rows for task, part in zip(tasks, parts, strict=True) for rows in task.weights(part)]
 
     found = yield from background.run_in_worker(work)
-    for task in tasks:
-        if len(task.object.data.vertices) != len(task.fresh):
-            raise BadScene(f"The {object_label(task.object)} was edited while it was being bound. Start again")
-    used, records, notes = set(), {}, []
-    for task, (bones, weights) in zip(tasks, found, strict=True):
-        own = [*task.notes, *_attach(task.object, targets.armature)]
-        _write(task, targets.armature, bones, weights)
-        notes += [f"{task.object.name}: {note}" if len(tasks) > 1 else note for note in own]
-        moving = {task.before.names[bone] for bone in np.unique(bones[weights > 0])}
-        used |= moving
-        count = int(task.fresh.sum())
-        records[task.object.name] = BindRecord(
+    meshes = [mesh for task in tasks for mesh in task.meshes]
+    for mesh in meshes:
+        check_unchanged(mesh.object, len(mesh.fresh))
+    notes = [note for task in tasks for note in task.notes]
+    used: dict[str, set[str]] = {}
+    for mesh, (bones, weights) in zip(meshes, found, strict=True):
+        own = [*mesh.notes, *attach(mesh.object, targets.armature)]
+        _write(mesh, targets.armature, bones, weights)
+        notes += [f"{mesh.object.name}: {note}" if len(meshes) > 1 else note for note in own]
+        used[mesh.object.name] = {mesh.before.names[bone] for bone in np.unique(bones[weights > 0])}
+    moving = set().union(*used.values())
+    left_out = tuple(dict.fromkeys(name for task in tasks for name in task.left_out if name not in moving))
+    free = dict.fromkeys(name for task in tasks for name in task.free)
+    idle = tuple(name for name in free if name not in moving and name not in left_out)
+    records = {}
+    for mesh, (_, weights) in zip(meshes, found, strict=True):
+        count = int(mesh.fresh.sum())
+        records[mesh.object.name] = BindRecord(
             targets.armature.name,
             settings.method,
             count,
-            len(task.fresh) - count,
-            len(moving),
+            len(mesh.fresh) - count,
+            len(used[mesh.object.name]),
             int((weights > 0).sum(axis=1).max()),
             time.perf_counter() - begin,
+            left_out,
+            idle,
         )
-    for task in tasks:
-        write_record(task.object, RECORD, records[task.object.name])
-    for object in complete:
-        notes.append(f"{object.name}: all {len(object.data.vertices):,} vertices have weights and keep them")
-        notes += [f"{object.name}: {note}" for note in _attach(object, targets.armature)]
-    names = tuple(object.name for object in complete)
-    return Bound(targets.armature.name, records, names, len(used), tuple(notes), time.perf_counter() - begin)
+    for mesh in meshes:
+        write_record(mesh.object, RECORD, records[mesh.object.name])
+    for mesh_object in complete:
+        notes.append(f"{mesh_object.name}: all {len(mesh_object.data.vertices):,} vertices have weights and keep them")
+        notes += [f"{mesh_object.name}: {note}" for note in attach(mesh_object, targets.armature)]
+    names = tuple(mesh_object.name for mesh_object in complete)
+    return Bound(targets.armature.name, records, names, len(moving), tuple(notes), time.perf_counter() - begin)
 
 
-def bind_record(object) -> BindRecord | None:
-    """What is known of the last binding of an object."""
-    return read_record(object, RECORD, BindRecord)
+def bind_record(mesh_object) -> BindRecord | None:
+    """The record of the last binding of an object."""
+    return read_record(mesh_object, RECORD, BindRecord)
 
 
-def generate_volumes(context, object, kind: str, armature: str) -> background.Steps:
-    """Generator: volumes around the bones of the armature that the user means, as wide as its meshes are there, in
-    place of those that it has; yields (fraction, stage), returns the armature's name and their number. kind: of
-    core.binding.containment.
+def generate_volumes(context, active, kind: str, armature: str) -> background.Steps:
+    """Generator: replace the volumes around the bones of the chosen armature, as wide as its meshes are there; yields
+    (fraction, stage), returns the armature's name and the number of volumes. kind: of core.binding.containment.
 
-    Raises SkinningError for all that the user can mend.
+    Raises SkinningError for problems that the user can fix.
     """
+    from ...core.binding.types import joined
+
     targets = find_targets(context, armature)
     place_hidden(context, targets.armature)
     check_armature(targets.armature)
-    for object in targets.meshes:
-        check_mesh(context, object)
+    for mesh_object in targets.meshes:
+        check_mesh(context, mesh_object)
     first = targets.meshes[0]
-    body = _joined(targets.meshes)
-    skeleton = read_skeleton(first, targets.armature)
+    body = joined(*read_bodies(targets.meshes))
+    given = read_skeleton(first, targets.armature)
 
     def work(progress):
         from ...core.binding.containment import fitted_volumes
         from ...core.binding.distances import BoneDistances
+        from ...core.binding.segments import segments_of
 
-        return fitted_volumes(body, BoneDistances(body, skeleton, progress), skeleton, kind)
+        checkpoint(progress, 0.0, "Reading the skeleton")
+        skeleton = segments_of(body, given).skeleton
+        distances = BoneDistances(body, skeleton, span(progress, 0.5, 1.0))
+        return skeleton, fitted_volumes(body, distances, skeleton, kind)
 
-    volumes = yield from background.run_in_worker(work)
+    skeleton, volumes = yield from background.run_in_worker(work)
     count = write_volumes(context, targets.meshes, targets.armature, skeleton, volumes)
     return targets.armature.name, count
 
 
 def _all_complete(objects, armature) -> BadScene:
-    """What is said where no mesh has a vertex to bind."""
-    count = sum(len(object.data.vertices) for object in objects)
+    """The error if no mesh has a vertex to bind."""
+    count = sum(len(mesh_object.data.vertices) for mesh_object in objects)
     place = object_label(objects[0]) if len(objects) == 1 else f"the {len(objects)} meshes"
     where = f'All {count:,} vertices of {place} have weights of bones of "{armature.name}"'
-    return BadScene(f"{where}. Enable Replace to make them anew")
+    return BadScene(f"{where}. Enable Replace to replace them")
 
 
-def _read(object, armature, settings: BindSettings) -> _Task | None:
-    """None where all vertices have weights that are to be kept."""
-    from ...core.deform.influences import LEAST_TOTAL_WEIGHT
-
-    label = object_label(object)
-    names = deforming_bones(armature)
-    locked = locked_bones(object, names)
-    stored = read_weights(object, names)
-    # With totals of 1 locked weights stay what they are, and the others share what these leave.
-    before = BoneWeights(names, *stored, np.ones(len(stored[0])), locked)
-    fresh = ~(stored[1].sum(axis=1) > LEAST_TOTAL_WEIGHT)
-    notes = []
-    if settings.replace:
-        fresh[:] = True
-    elif not fresh.any():
-        return None
-    elif not fresh.all():
-        notes.append(f"{len(fresh) - fresh.sum():,} that had weights keep them")
-    free = tuple(name for name, is_locked in zip(names, locked, strict=True) if not is_locked)
-    if not free:
-        raise BadScene(f'The vertex groups of all bones of "{armature.name}" are locked in {label}. Unlock some')
-    if locked.any():
-        notes.append(f"{counted(int(locked.sum()), 'locked group')} kept")
-    skeleton = read_skeleton(object, armature, free)
-    volumes = []
-    if settings.method == "CONTAINMENT":
-        volumes, found = read_volumes(object, armature, free)
-        notes += found
-    limits = _limits(armature, free, settings)
-    return _Task(object, before, fresh, _body(object), skeleton, limits, volumes, notes)
-
-
-def _body(object) -> "Body":
-    try:
-        return read_body(object)
-    except BadMesh as error:
-        raise BadMesh(f"The {object_label(object)} cannot be bound. {error}") from None
-
-
-def _joined(objects) -> "Body":
-    """All meshes as one body, in the space that the first one is bound in."""
-    from ...core.binding.types import Body
-
-    first = objects[0]
-    if len(objects) == 1:
-        return _body(first)
-    stretch, world = stretch_of(first), np.array(first.matrix_world, dtype=np.float64)
-    points, triangles, others, count = [], [], [], 0
-    for ob in objects:
-        to_first = np.linalg.solve(world, np.array(ob.matrix_world, dtype=np.float64))
-        points.append((rest_positions(ob.data) @ to_first[:3, :3].T + to_first[:3, 3]) @ stretch.T)
-        own = mesh_triangles(ob.data)
-        triangles.append(own + count)
-        others.append(other_triangles(ob.data, own, points[-1]) + count)
-        count += len(points[-1])
-    return Body(np.concatenate(points), np.concatenate(triangles), np.zeros((0, 2), int), np.concatenate(others))
-
-
-def _limits(armature, names, settings: BindSettings) -> np.ndarray | None:
-    """(P,) how far each bone reaches, in scene units; None without limits. Of two limits the smaller one counts."""
-    limits = np.full(len(names), settings.distance_limit or np.inf)
-    if settings.use_envelopes:
-        scale = np.abs(np.linalg.det(np.array(armature.matrix_world, dtype=np.float64)[:3, :3])) ** (1 / 3)
-        bones = [armature.data.bones[name] for name in names]
-        reach = [bone.envelope_distance + max(bone.head_radius, bone.tail_radius) for bone in bones]
-        limits = np.minimum(limits, scale * np.array(reach))
-    return None if np.isinf(limits).all() else limits
-
-
-def _with_locked(task: _Task, bones, weights, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, K) of all deforming bones for the vertices to bind, beside the weights of their locked groups."""
-    from ...core.binding.influence_rows import tidy_influences
-
-    locked = task.before.locked
-    bones, weights = np.flatnonzero(~locked)[bones[task.fresh]], weights[task.fresh]
-    if not locked.any():
-        return bones, weights
-    stored_bones, stored_weights = task.before.bones[task.fresh], task.before.weights[task.fresh]
-    held = np.where(locked[stored_bones], stored_weights, 0.0)
-    return tidy_influences(np.hstack([bones, stored_bones]), np.hstack([weights, held]), most, locked)
-
-
-def _write(task: _Task, armature, bones, weights) -> None:
-    """Store the weights, with groups of all deforming bones. The active group stays the active one."""
-    groups = task.object.vertex_groups
-    active = groups.active.name if groups.active is not None else _first_name(armature, task.before.names)
-    for name in task.before.names:
+def _write(mesh: BoundMesh, armature, bones, weights) -> None:
+    """Store the weights, with groups of all deforming bones. The active group stays active."""
+    groups = mesh.object.vertex_groups
+    active = groups.active.name if groups.active is not None else _first_name(armature, mesh.before.names)
+    for name in mesh.before.names:
         if name not in groups:
             groups.new(name=name)
-    write_bone_weights(task.object, task.before, bones, weights, np.flatnonzero(task.fresh))
+    write_bone_weights(mesh.object, mesh.before, bones, weights, np.flatnonzero(mesh.fresh))
     groups.active = groups[active]
-    task.object.data.update()
+    mesh.object.data.update()
 
 
 def _first_name(armature, names) -> str:
     active = armature.data.bones.active
     return active.name if active is not None and active.name in names else names[0]
-
-
-def _attach(object, armature) -> list[str]:
-    """Let the armature deform the object by its vertex groups, and be its parent; returns notes for the user."""
-    notes = []
-    if deforming_parent(object) != armature:
-        own = [m for m in object.modifiers if m.type == "ARMATURE" and m.object == armature]
-        modifier = next((m for m in own if m.show_viewport), own[0] if own else None)
-        if modifier is None:
-            modifier = _new_modifier(object, armature)
-        elif not (modifier.show_viewport and modifier.show_render) and native_modifier(object) is None:
-            modifier.show_viewport = modifier.show_render = True
-            notes.append(f'the modifier "{modifier.name}" was switched on')
-        if not modifier.use_vertex_groups:
-            modifier.use_vertex_groups = True
-            notes.append(f'the modifier "{modifier.name}" uses vertex groups now')
-    if object.parent is None and object not in ancestors(armature):
-        object.parent = armature
-        object.matrix_parent_inverse = armature.matrix_world.inverted()
-    others = sum(ob.data == object.data for ob in bpy.data.objects) - 1
-    if others:
-        notes.append(f"{counted(others, 'other object')} with the same mesh got the weights, too")
-    return notes
-
-
-def _new_modifier(object, armature):
-    modifier = object.modifiers.new("Armature", "ARMATURE")
-    modifier.object = armature
-    modifier.use_vertex_groups, modifier.use_bone_envelopes = True, False
-    place = next((i for i, m in enumerate(object.modifiers) if m.type in _AFTER_ARMATURE), None)
-    if place is not None:
-        # Modifiers that are pinned to the end, such as Smooth by Angle, stay behind a new one.
-        name = modifier.name
-        object.modifiers.move(object.modifiers.find(name), place)
-        modifier = object.modifiers[name]
-    return modifier

@@ -3,18 +3,19 @@
 
 import bpy
 
+from ...blender import dependencies
 from ...blender.wording import counted
 from ...core.errors import BadScene
-from ...ui.boundary import Checked, Immediate
-from ...ui.jobs import SkinningJob, WithSettings
-from . import bind, volumes
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
+from . import bind, tears, volumes
 from .settings import ArmatureSettings, BindSettings, VolumeSettings
 from .targets import check_active, find_armature
 
 
 class SKINNING_OT_bind(Checked, SkinningJob, bpy.types.Operator):
     """Give the mesh weights of the armature's deforming bones, in their rest pose, and let the armature deform it.
-    With the armature active, all selected meshes, or else all that it deforms"""
+    If the armature is active, bind all selected meshes, or else all meshes that it deforms"""
 
     bl_idname = "skinning.bind"
     bl_label = "Bind"
@@ -24,9 +25,25 @@ class SKINNING_OT_bind(Checked, SkinningJob, bpy.types.Operator):
     work = staticmethod(bind.bind_chosen)
 
 
+class SKINNING_OT_find_t_intersections(Checked, AtOnce, bpy.types.Operator):
+    """Select the vertices that lie on an edge of a face without them, in Edit Mode.
+    The surface opens there when it bends, whatever the weights"""
+
+    bl_idname = "skinning.find_t_intersections"
+    bl_label = "Find T-Intersections"
+
+    settings = ArmatureSettings
+    require = staticmethod(check_active)
+    work = staticmethod(tears.find_tears)
+
+    def act(self, context, active) -> str | None:
+        dependencies.require_dependencies()
+        return super().act(context, active)
+
+
 class SKINNING_OT_generate_volumes(Checked, SkinningJob, bpy.types.Operator):
     """Make a volume around each deforming bone, as wide as the mesh is there, to edit before binding by containment.
-    They stand around the rest pose. Those of the armature that there are go"""
+    The volumes surround the rest pose. Replaces the armature's existing volumes"""
 
     bl_idname = "skinning.generate_volumes"
     bl_label = "Generate Volumes"
@@ -40,17 +57,13 @@ class SKINNING_OT_generate_volumes(Checked, SkinningJob, bpy.types.Operator):
         return f"{name}: {counted(count, 'volume')}. Move, rotate and scale them, then bind with Containment"
 
 
-class _OnVolumes(WithSettings, Immediate):
-    """Mix-in of what works on the volumes of the armature that the user means."""
+class _OnVolumes(Checked, AtOnce):
+    """Mix-in for operators on the volumes of the chosen armature."""
 
     settings = ArmatureSettings
     require = staticmethod(check_active)
 
-    def invoke(self, context, event):
-        self.settings.fill(self, context.scene)
-        return self.execute(context)
-
-    def act(self, context, object):
+    def act(self, context, active):
         armature = find_armature(context, self.armature)
         present = volumes.volumes_of(armature)
         if not present:
@@ -77,13 +90,14 @@ class SKINNING_OT_mirror_volumes(_OnVolumes, bpy.types.Operator):
     def change(self, context, armature, present):
         selected = [ob for ob in present if ob.select_get(view_layer=context.view_layer)]
         if not selected:
-            raise BadScene("No volume is selected. Select the volumes of one side that are to be mirrored")
+            raise BadScene("No volume is selected. Select the volumes of one side to mirror")
         count, bones = volumes.mirror_volumes(armature, selected)
         return f"{counted(count, 'volume')} mirrored to {counted(bones, 'bone')}"
 
 
 registry = [
     SKINNING_OT_bind,
+    SKINNING_OT_find_t_intersections,
     SKINNING_OT_generate_volumes,
     SKINNING_OT_remove_volumes,
     SKINNING_OT_mirror_volumes,

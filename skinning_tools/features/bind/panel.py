@@ -4,9 +4,20 @@
 import bpy
 
 from ...blender import background
+from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...core.errors import SkinningError
-from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_rows, draw_text, idle_column, split_layout
+from ...ui.drawing import (
+    SidebarPanel,
+    draw_button,
+    draw_failure,
+    draw_job,
+    draw_rows,
+    draw_text,
+    idle_column,
+    split_layout,
+)
+from ...ui.groups import WEIGHTS
 from .bind import bind_record, check_bindable
 from .settings import METHODS, binds_objects, chosen_armature
 from .targets import find_armature
@@ -18,8 +29,9 @@ _METHOD_NAMES = {identifier: name for identifier, name, _ in METHODS}
 class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
     bl_label = "Bind"
     bl_idname = "SKINNING_PT_bind"
+    bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Bind", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
+    failures = ("Bind", "Find T-Intersections", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
 
     def draw(self, context):
         layout = split_layout(self)
@@ -36,13 +48,8 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
         reason = reason_not_to_work(context, lambda context, _: targets.append(check_bindable(context, *given)))
         if not reason:
             layout.label(text=_what_is_bound(targets[0]), icon="MOD_ARMATURE")
-        button = layout.row()
-        button.scale_y = 1.5
-        button.enabled = not reason
         text = "Parent to Bones" if binds_objects(settings) else "Bind"
-        button.operator("skinning.bind", text=text, icon="BONE_DATA")
-        if reason:
-            draw_text(layout, context, reason, "INFO")
+        draw_button(layout, context, "skinning.bind", text, "BONE_DATA", reason)
         draw_failure(layout, context, SKINNING_PT_bind)
         _draw_figures(layout, context, targets)
 
@@ -67,10 +74,13 @@ def _draw_settings(layout, context, settings) -> None:
         row.prop(settings, "whole_parts")
     else:
         layout.prop(settings, "max_influences")
-    row = layout.row()
-    row.enabled = not binds_objects(settings)
-    row.prop(settings, "replace")
+    column = layout.column()
+    column.enabled = not binds_objects(settings)
+    column.prop(settings, "replace")
+    column.prop(settings, "selected_bones")
+    column.prop(settings, "all_bones")
     if not rigid:
+        layout.operator("skinning.find_t_intersections", icon="VERTEXSEL")
         header, body = layout.panel("skinning_bind_limits", default_closed=True)
         header.label(text="Limits")
         if body is not None:
@@ -96,23 +106,28 @@ def _draw_volumes(layout, context, settings) -> None:
         row.operator("skinning.mirror_volumes", text="Mirror", icon="MOD_MIRROR")
         row.operator("skinning.remove_volumes", text="Remove", icon="X")
     draw_text(box, context, volume_summary(armature), "META_CAPSULE")
+    column = box.column(align=True)
+    column.prop(settings, "falloff_inside")
+    column.prop(settings, "falloff_outside")
+    box.prop(settings, "smooth")
 
 
 def _draw_figures(layout, context, targets) -> None:
-    """Of the mesh that the button works on, or of the active one."""
+    """Draw the figures of the mesh that the button works on, or of the active one."""
     meshes = targets[0].meshes if targets else (active_object(context),)
-    object = meshes[0]
-    record = bind_record(object) if len(meshes) == 1 and object is not None and object.type == "MESH" else None
+    mesh_object = meshes[0]
+    record = (
+        bind_record(mesh_object)
+        if len(meshes) == 1 and mesh_object is not None and mesh_object.type == "MESH"
+        else None
+    )
     if record is None:
         return
     draw_rows(
         layout,
         [
             ("Method", _METHOD_NAMES.get(record.method, record.method)),
-            ("Bound", f"{record.vertex_count:,} vertices"),
-            *([("Kept", f"{record.kept_count:,} vertices")] if record.kept_count else []),
-            ("Bones", f"{record.bone_count:,}"),
-            ("Influences", f"up to {record.influences}"),
+            *rows_of_panel(record.figures()),
             ("Time", f"{record.seconds:.1f} s"),
         ],
     )

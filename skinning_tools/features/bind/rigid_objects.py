@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rigid binding of whole objects: each is parented to the bone nearest to its surface. The meshes stay as they are."""
+"""Rigid binding of whole objects: each is parented to the bone nearest to its surface. The meshes do not change."""
 
 import time
 from dataclasses import dataclass
@@ -10,12 +10,9 @@ from mathutils import Matrix
 from ...blender import background
 from ...blender.bodies import read_body, read_skeleton
 from ...blender.bone_parenting import parent_to_bone, rest_bone
-from ...blender.preconditions import object_label
-from ...blender.wording import counted
-from ...core.errors import BadScene
-from ...core.progress import checkpoint
-from .targets import (
-    Targets,
+from ...blender.figures import Figure, Result, each
+from ...blender.preconditions import check_movable, object_label
+from ...blender.skinnable import (
     ancestors,
     check_armature,
     check_mesh,
@@ -23,15 +20,22 @@ from .targets import (
     deforming_parent,
     place_hidden,
 )
+from ...blender.wording import counted
+from ...core.errors import BadScene
+from ...core.progress import checkpoint
+from .targets import Targets
 
 
 @dataclass(frozen=True)
-class Parented:
-    """bones: the bone's name of each object, by the object's name."""
+class Parented(Result):
+    """bones: the name of the bone for each object, by the object's name."""
 
     armature_name: str
     bones: dict[str, str]
     seconds: float
+
+    def figures(self) -> list[Figure]:
+        return each("{}", self.bones, "bones")
 
     def summary(self) -> str:
         """The result in one line."""
@@ -44,22 +48,19 @@ class Parented:
 
 
 def check_parentable(context, targets: Targets) -> None:
-    """Raises BadScene where the objects cannot be parented to bones. Cheap enough for a panel."""
+    """Raise BadScene if the objects cannot be parented to bones. Cheap enough for a panel."""
     armature = targets.armature
     check_armature(armature)
-    for object in targets.meshes:
-        check_mesh(context, object)
-        label = object_label(object)
-        if object.library is not None:
-            raise BadScene(
-                f"The {label} is linked from another file, so it cannot be parented. Make it local, or override it"
-            )
-        moved = [f'the modifier "{m.name}"' for m in deforming_modifiers(object) if m.object == armature]
-        moved += ["its parent of type Armature"] * (deforming_parent(object) == armature)
+    for mesh_object in targets.meshes:
+        check_mesh(context, mesh_object)
+        label = object_label(mesh_object)
+        check_movable(mesh_object, label, "it cannot be parented")
+        moved = [f'the modifier "{m.name}"' for m in deforming_modifiers(mesh_object) if m.object == armature]
+        moved += ["its parent of type Armature"] * (deforming_parent(mesh_object) == armature)
         if moved:
-            what = f'The {label} is deformed by "{armature.name}" already: by {moved[0]}'
-            raise BadScene(f"{what}. Remove that first, or it would move twice")
-        if object in ancestors(armature):
+            what = f'The {label} is already deformed by "{armature.name}": by {moved[0]}'
+            raise BadScene(f"{what}. Remove that first, or the object would move twice")
+        if mesh_object in ancestors(armature):
             raise BadScene(
                 f'The armature "{armature.name}" is a child of {label}. Clear the armature\'s parent (Alt P)'
             )
@@ -69,17 +70,16 @@ def parent_to_bones(context, targets: Targets) -> background.Steps:
     """Generator: parent each object to the bone that its surface is nearest to on average; yields (fraction, stage),
     returns a Parented.
 
-    Where an object stands now is where it belongs in the rest pose, whatever pose the armature is in: in the rest pose
-    it stands there afterwards, and in the present one it has moved with its bone. An object that has a bone of this
-    armature as its parent already is taken as it is in the rest pose. Raises SkinningError for all that the user can
-    mend.
+    The present place of an object is its place in the rest pose, whatever the armature's pose: in the rest pose it is
+    there afterwards, and in the present pose it moves with its bone. For an object already parented to a bone of this
+    armature, its place in the rest pose counts. Raises SkinningError for problems that the user can fix.
     """
     begin = time.perf_counter()
     armature = targets.armature
     place_hidden(context, armature)
     check_parentable(context, targets)
     worlds = [_rest_world(ob, armature) for ob in targets.meshes]
-    # What is read of an object, at another place.
+    # The object's data, at another place.
     standing = [
         SimpleNamespace(name=ob.name, data=ob.data, matrix_world=world)
         for ob, world in zip(targets.meshes, worlds, strict=True)
@@ -102,7 +102,7 @@ def parent_to_bones(context, targets: Targets) -> background.Steps:
 
 
 def _nearest_bone(body, skeleton) -> int:
-    """The bone to which the surface is nearest on average; of several that are as near, their common ancestor."""
+    """The bone nearest to the surface on average; among equally near bones, their common ancestor."""
     from ...core.binding.distances import TIE, BoneDistances
     from ...core.binding.laplacian import laplacian
     from ...core.binding.skeleton import common_ancestors
@@ -112,13 +112,13 @@ def _nearest_bone(body, skeleton) -> int:
     return int(common_ancestors((total <= total.min() * (1 + TIE))[None], skeleton)[0])
 
 
-def _rest_world(object, armature) -> Matrix:
-    """Where the object stands while the armature is in its rest pose."""
-    parent = object.parent
-    if parent == armature and object.parent_type == "BONE" and object.parent_bone in armature.data.bones:
-        stand = Matrix(rest_bone(armature, armature.data.bones[object.parent_bone]).tolist())
-    elif parent is not None and object.parent_type == "OBJECT" and armature in ancestors(parent):
+def _rest_world(mesh_object, armature) -> Matrix:
+    """The object's world matrix with the armature in its rest pose."""
+    parent = mesh_object.parent
+    if parent == armature and mesh_object.parent_type == "BONE" and mesh_object.parent_bone in armature.data.bones:
+        stand = Matrix(rest_bone(armature, armature.data.bones[mesh_object.parent_bone]).tolist())
+    elif parent is not None and mesh_object.parent_type == "OBJECT" and armature in ancestors(parent):
         stand = _rest_world(parent, armature)
     else:
-        return object.matrix_world.copy()
-    return stand @ object.matrix_parent_inverse @ object.matrix_basis
+        return mesh_object.matrix_world.copy()
+    return stand @ mesh_object.matrix_parent_inverse @ mesh_object.matrix_basis

@@ -5,8 +5,7 @@ import bpy
 from bpy.props import PointerProperty
 
 from ...core.binding import methods
-from ...core.errors import BadSettings
-from ...ui.settings import HARD, Settings, choice, influences, name, number, switch
+from ...ui.settings import HARD, Settings, choice, factor, influences, name, number, switch
 
 METHODS = tuple((each.identifier, each.label, each.tip) for each in methods.METHODS)
 
@@ -20,30 +19,30 @@ _VOLUME_KIND = choice("Volume", VOLUME_KINDS, "CAPSULE", tip="The shape of the v
 
 
 class ArmatureSettings(Settings, stored="skinning_bind"):
-    """Operators have the armature by its name; the scene has the object."""
+    """The armature: operators have its name, the scene has the object."""
 
     armature = name(
         "Armature",
-        tip="Name of the armature object. Empty chooses it: the active or selected one, or the mesh's own",
+        tip="Name of the armature object. If empty, the active or selected armature, or the mesh's own",
     )
 
     @classmethod
-    def fill(cls, operator, scene) -> None:
+    def fill(cls, operator, scene, keeper=None, but=()) -> None:
         if not operator.properties.is_property_set("armature"):
             operator.armature = chosen_armature(scene)
-        super().fill(operator, scene)
+        super().fill(operator, scene, keeper, but)
 
 
 class BindSettings(ArmatureSettings):
-    method = choice("Method", METHODS, "DELAUNAY", tip="How the bones of a vertex are found", flag="--method")
+    method = choice("Method", METHODS, "AUTOMATIC", tip="How weights are computed", flag="--method")
     max_influences = influences()
     replace = switch(
         "Replace",
         False,
-        tip="Make the weights of all vertices anew. Otherwise vertices that have weights of bones keep them. Locked "
-        "vertex groups, and those not named as a bone, stay in either case",
+        tip="Replace the weights of all vertices. Otherwise vertices that have weights of bones keep them. Locked "
+        "vertex groups, and groups without a bone of that name, always stay",
         flag="--replace",
-        help="make weights anew that there are already",
+        help="replace existing weights",
     )
     whole_parts = switch(
         "Whole Parts",
@@ -54,16 +53,58 @@ class BindSettings(ArmatureSettings):
     as_objects = switch(
         "As Objects",
         False,
-        tip="With Rigid, parent each selected object to its nearest bone, and leave the meshes as they are",
+        tip="With Rigid, parent each selected object to its nearest bone, without changing the meshes",
         flag="--as-objects",
         help="with RIGID: parent the objects to bones",
+    )
+    falloff_inside = factor(
+        "Falloff Inside",
+        0.0,
+        most=1.0,
+        tip="With Containment, where inside a volume its weights begin to fall, as a share of the way from its surface "
+        "to its axis",
+        flag="--falloff-inside",
+        help="with CONTAINMENT: where inside a volume weights begin to fall, 0 at its surface, 1 on its axis",
+    )
+    falloff_outside = number(
+        "Falloff Outside",
+        0.0,
+        least=0.0,
+        soft_max=2.0,
+        tip="With Containment, how far beyond its surface a volume still has weights, as a share of its radius. With "
+        "both falloffs at 0, only the volume that a vertex is deepest in has weights",
+        flag="--falloff-outside",
+        help="with CONTAINMENT: how far outside a volume weights end, as a share of its radius",
+    )
+    smooth = switch(
+        "Smooth",
+        True,
+        tip="With Containment, smooth the weights over the surface. Otherwise they are those of the volumes and their "
+        "falloffs alone",
+        flag="--no-smoothing",
+        help="with CONTAINMENT: do not smooth the weights over the surface",
+    )
+    all_bones = switch(
+        "All Bones",
+        False,
+        tip="Bones that stand for nothing in the body get weights, too. Otherwise roots, targets and other controls "
+        "are left out",
+        flag="--all-bones",
+        help="bones outside of the body get weights, too",
+    )
+    selected_bones = switch(
+        "Selected Bones",
+        False,
+        tip="Only the bones selected in Pose Mode get weights, such as those of a face for a face",
+        flag="--selected-bones",
+        help="only the bones that are selected in the file get weights",
     )
     distance_limit = number(
         "Distance Limit",
         0.0,
         least=0.0,
         subtype="DISTANCE",
-        tip="No bone moves a vertex that is further away than this, unless it is the nearest one. 0 is off",
+        tip="No bone moves a vertex that is farther away than this, unless it is the nearest bone. 0 is off",
         flag="--distance-limit",
         metavar="D",
         help="how far a bone reaches, in the scene's units (default: no limit)",
@@ -71,30 +112,23 @@ class BindSettings(ArmatureSettings):
     use_envelopes = switch(
         "Use Envelopes",
         False,
-        tip="No bone moves a vertex outside of its envelope: its radius and envelope distance",
+        tip="No bone moves a vertex outside its envelope: its radius and envelope distance",
         flag="--use-envelopes",
     )
-
-    def check(self) -> None:
-        """Raises BadSettings."""
-        if self.max_influences < 1:
-            raise BadSettings(f"Influences must be at least 1, not {self.max_influences}")
-        if not self.distance_limit >= 0:
-            raise BadSettings(f"The distance limit must not be negative, but it is {self.distance_limit:g}. 0 is none")
 
 
 class VolumeSettings(ArmatureSettings):
     kind = _VOLUME_KIND
 
     @classmethod
-    def fill(cls, operator, scene) -> None:
+    def fill(cls, operator, scene, keeper=None, but=()) -> None:
         if not operator.properties.is_property_set("kind"):
             operator.kind = scene.skinning_bind.volume_kind
-        super().fill(operator, scene)
+        super().fill(operator, scene, keeper, but)
 
 
 def chosen_armature(scene) -> str:
-    """Name of the armature that the panel has, "" where it is left to be chosen."""
+    """The name of the armature in the panel's field, "" if empty."""
     armature = scene.skinning_bind.armature
     return armature.name if armature is not None and armature.name in scene.objects else ""
 
@@ -105,25 +139,18 @@ def binds_objects(settings) -> bool:
 
 
 class SkinningBindSettings(bpy.types.PropertyGroup):
-    """How the panel's buttons bind, kept with the scene."""
+    """Settings of the panel's buttons, kept with the scene."""
 
     __annotations__ = BindSettings.group_annotations() | {
         "volume_kind": _VOLUME_KIND.as_property(HARD),
         "armature": PointerProperty(
             name="Armature",
-            description="The armature to bind to. Empty chooses it: the active or selected one, or the mesh's own",
+            description="The armature to bind to. If empty, the active or selected armature, or the mesh's own",
             type=bpy.types.Object,
-            poll=lambda _, object: object.type == "ARMATURE",
+            poll=lambda _, ob: ob.type == "ARMATURE",
         ),
     }
 
 
 registry = [SkinningBindSettings]
-
-
-def register() -> None:
-    bpy.types.Scene.skinning_bind = PointerProperty(type=SkinningBindSettings)
-
-
-def unregister() -> None:
-    del bpy.types.Scene.skinning_bind
+pointers = {"Scene.skinning_bind": SkinningBindSettings}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The volumes of containment binding in the viewport: wire shapes that the artist moves, rotates and scales.
+"""The volumes of containment binding in the viewport: shapes that the artist moves, rotates, scales and edits.
 
-Each is an object of its own, in a collection of its own, parented to the armature object and placed where its bone is
-at rest. So volumes follow the armature object, but not the pose: in a posed armature they stand around the rest pose,
-which is what is bound. Nothing of them is rendered.
+Each volume is an object in a separate collection, parented to the armature object and placed at its bone's rest
+position. So volumes follow the armature object, but not the pose: they surround the rest pose, which is the pose
+that is bound. They are not rendered.
 """
 
 from dataclasses import dataclass, replace
@@ -15,10 +15,11 @@ from mathutils import Matrix
 from ...blender import look_ups
 from ...blender.bodies import stretch_of
 from ...blender.local_collections import collections_beside
-from ...blender.preconditions import UNREADABLE_MODES, unmet
+from ...blender.preconditions import check_not_edited
 from ...blender.records import read_record, write_record
+from ...blender.skin_reader import mesh_triangles
 from ...blender.wording import counted, listed
-from ...core.errors import BadScene
+from ...core.errors import BadMesh, BadScene
 
 # A custom property of a volume's object: a VolumeRecord.
 RECORD = "skinning_volume"
@@ -28,16 +29,16 @@ _COLLECTION_MARK = "skinning_volumes"
 
 _SEGMENTS = 32
 
-# Vertices may be off an affine map of the shape by this share of its size; rounding is much less, editing much more.
+# Tolerance from an affine map of the shape, relative to its size; rounding is much less, editing much more.
 _EDITED = 1e-3
 
-# Smallest share of a volume's extents of each other: generated ones are above a millionth.
+# Smallest ratio of a volume's extents: generated volumes are above a millionth.
 _FLAT = 1e-8
 
 
 @dataclass(frozen=True)
 class VolumeRecord:
-    """bone: its name. kind and radii: of core.binding.containment.Volume, as the mesh was made. meshes: names of the
+    """bone: its name. kind and radii: of core.binding.containment.Volume, of the generated mesh. meshes: names of the
     objects that the volume was generated for."""
 
     bone: str
@@ -46,27 +47,31 @@ class VolumeRecord:
     meshes: tuple[str, ...]
 
 
-def is_volume(object) -> bool:
-    return object.type == "MESH" and RECORD in object
+def is_volume(ob) -> bool:
+    return ob.type == "MESH" and RECORD in ob
 
 
-def volume_armature(object):
-    """The armature object of a volume; None where the object is none, or was taken off its armature."""
-    parent = object.parent
-    return parent if is_volume(object) and parent is not None and parent.type == "ARMATURE" else None
+def volume_armature(volume):
+    """The armature object of a volume; None if the object is not a volume or was detached from its armature."""
+    parent = volume.parent
+    return parent if is_volume(volume) and parent is not None and parent.type == "ARMATURE" else None
 
 
 def volumes_of(armature) -> list:
-    """The volume objects of an armature that are in some scene."""
+    """The volume objects of an armature that are in a scene."""
     return [ob for ob in _by_armature.at(armature.session_uid) if look_ups.is_in_some_scene(ob)]
 
 
-def _armature_number(object) -> int | None:
-    armature = volume_armature(object)
+def _armature_number(volume) -> int | None:
+    armature = volume_armature(volume)
     return armature.session_uid if armature is not None else None
 
 
 _by_armature = look_ups.Index(_armature_number, "MESH")
+
+
+# The faces of a box whose corners are numbered in binary, x first.
+_BOX_FACES = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
 
 
 def wire_shape(kind: str, radii) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +84,7 @@ def wire_shape(kind: str, radii) -> tuple[np.ndarray, np.ndarray]:
     cap = min(np.sqrt(x * z), y) if kind == "CAPSULE" else y
     angle = np.arange(_SEGMENTS) * 2 * np.pi / _SEGMENTS
     cosine, sine = np.cos(angle), np.sin(angle)
-    # A shape of two halves, cut open where the caps meet the tube: ``side`` tells which half a point belongs to.
+    # A shape of two halves, cut where the caps meet the tube: ``side`` is the half of each point.
     half = np.arange(_SEGMENTS // 2 + 1) * 2 * np.pi / _SEGMENTS
     outline = np.concatenate([half, half + np.pi])
     side = np.repeat([1.0, -1.0], len(half)) * (y - cap)
@@ -97,16 +102,16 @@ def wire_shape(kind: str, radii) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(loops), np.concatenate([np.column_stack([ring, np.roll(ring, -1)]) for ring in rings])
 
 
-def meshes_of_volume(context, object) -> list:
-    """The mesh objects of the view layer that a volume was generated for, as far as they still have their names."""
-    record = read_record(object, RECORD, VolumeRecord)
+def meshes_of_volume(context, volume) -> list:
+    """The mesh objects in the view layer that a volume was generated for, found by name."""
+    record = read_record(volume, RECORD, VolumeRecord)
     known = context.view_layer.objects
     found = [known.get(name) for name in record.meshes] if record is not None else []
     return [ob for ob in found if ob is not None and ob.type == "MESH"]
 
 
 def write_volumes(context, objects, armature, skeleton, volumes) -> int:
-    """Put ``volumes`` of a ``skeleton`` into the scene, in place of those that the armature has; returns their number.
+    """Replace the armature's volumes in the scene with ``volumes`` of a ``skeleton``; returns their number.
 
     They are in the space of ``bodies.stretch_of`` the first of the mesh ``objects``.
     """
@@ -117,14 +122,14 @@ def write_volumes(context, objects, armature, skeleton, volumes) -> int:
     for volume in volumes:
         name = skeleton.names[volume.bone]
         record = VolumeRecord(name, volume.kind, tuple(map(float, volume.radii)), meshes)
-        placed = _new_object(armature, record, *wire_shape(volume.kind, volume.radii))
+        placed = _new_object(armature, record, _new_mesh(record))
         collection.objects.link(placed)
         _place(placed, to_armature @ volume.matrix)
     return len(volumes)
 
 
 def remove_volumes(armature) -> int:
-    """Delete the volumes of an armature with what was made for them; returns their number. Raises BadScene."""
+    """Delete the volumes of an armature and their collection; returns their number. Raises BadScene."""
     objects = volumes_of(armature)
     for ob in objects:
         _check_mode(ob)
@@ -134,56 +139,60 @@ def remove_volumes(armature) -> int:
     return len(objects)
 
 
-def read_volumes(object, armature, names) -> tuple[list, list[str]]:
+def read_volumes(mesh_object, armature, names) -> tuple[list, list[str]]:
     """The armature's volumes of the bones ``names`` in the space of ``bodies.stretch_of`` the mesh.
 
-    As they are now: moved, rotated and scaled, as objects or as whole meshes. Also notes for the user: on bones that
-    have none and so get no weights, and on volumes that count for nothing. Both empty where the armature has no
-    volumes. Raises BadScene where the shape of one was edited, or it is flat.
+    The user may have moved, rotated and scaled them, as objects or as whole meshes; or given them any closed mesh. Also
+    returns notes: on bones without a volume, which get no weights, and on volumes without effect. Both are empty if the
+    armature has no volumes. Raises BadScene if an edited volume is not closed, or if one is flat.
     """
     from ...core.binding.containment import Volume
 
     objects = volumes_of(armature)
     order = {name: index for index, name in enumerate(names)}
-    to_binding = _stretch(object) @ np.linalg.inv(_world(object))
+    to_binding = _stretch(mesh_object) @ np.linalg.inv(_world(mesh_object))
     volumes, others = [], []
     for ob in objects:
         record = _record_of(ob)
         if record.bone in order:
-            matrix = to_binding @ _placement(ob) @ _edits(ob, record)
-            if not np.isfinite(matrix).all() or _is_flat(matrix @ np.diag([*record.radii, 1.0])):
+            placement, edits = to_binding @ _placement(ob), _edits(ob, record)
+            if edits is None:
+                volume = _closed_mesh(ob, order[record.bone], placement)
+            else:
+                volume = Volume(order[record.bone], record.kind, placement @ edits, np.array(record.radii))
+            if not np.isfinite(volume.matrix).all() or _is_flat(volume.matrix @ np.diag([*volume.radii, 1.0])):
                 raise BadScene(f'The volume "{ob.name}" is flat. Scale it up, or delete it')
-            volumes.append(Volume(order[record.bone], record.kind, matrix, np.array(record.radii)))
+            volumes.append(volume)
         elif record.bone not in armature.data.bones or not armature.data.bones[record.bone].use_deform:
             others.append(record.bone)
     notes = []
     if others:
         notes.append(
-            f"{listed(dict.fromkeys(others))}: volumes of bones that are gone or do not deform count for nothing"
+            f"{listed(dict.fromkeys(others))}: volumes of bones that are missing or do not deform have no effect"
         )
-    bare = sorted(set(order) - {names[volume.bone] for volume in volumes}, key=order.get)
+    bare = sorted(set(order) - {names[volume.bone] for volume in volumes}, key=order.__getitem__)
     if objects and bare:
         notes.append(f"{listed(bare)}: no volume, so no weights")
     return volumes, notes
 
 
 def mirror_volumes(armature, objects) -> tuple[int, int]:
-    """Give the bones on the other side the mirror images, across the armature's X, of all volumes of the bones that
-    the volume ``objects`` are of, in place of those that they have. Returns the numbers of volumes and of bones.
+    """Replace the volumes on the other side with mirror images, across the armature's X, of all volumes of the bones of
+    the volume ``objects``. Returns the numbers of volumes and of bones.
 
-    Raises BadScene where no bone has another side, or both sides are among the objects.
+    Raises BadScene if no bone has a counterpart, or if both sides are among the objects.
     """
     bones = {_record_of(ob).bone for ob in objects}
     sides = {bone: bpy.utils.flip_name(bone) for bone in bones}
     sides = {bone: other for bone, other in sides.items() if other != bone and other in armature.data.bones}
     if not sides:
         raise BadScene(
-            "None of the selected volumes has a bone on the other side. Select volumes of bones that are named left or "
-            "right, such as upper_arm.L"
+            "None of the selected volumes has a bone on the other side. Select volumes of bones with a side in their "
+            "names, such as upper_arm.L"
         )
     both = sorted(set(sides) & set(sides.values()))
     if both:
-        raise BadScene(f"Volumes of both sides are selected: {listed(both)}. Select those of one side")
+        raise BadScene(f"Volumes of both sides are selected: {listed(both)}. Select the volumes of one side")
     present = [(ob, _record_of(ob)) for ob in volumes_of(armature)]
     sources = [(ob, record) for ob, record in present if record.bone in sides]
     for ob, _ in sources:
@@ -191,8 +200,10 @@ def mirror_volumes(armature, objects) -> tuple[int, int]:
     _delete([ob for ob, record in present if record.bone in sides.values()])
     flip = np.diag([-1.0, 1.0, 1.0, 1.0])
     for ob, record in sources:
-        points, edges = _mesh_arrays(ob.data)
-        mirrored = _new_object(armature, replace(record, bone=sides[record.bone]), points * [-1, 1, 1], edges)
+        mesh = ob.data.copy()
+        mesh.transform(Matrix.Diagonal((-1, 1, 1, 1)))
+        mesh.flip_normals()
+        mirrored = _new_object(armature, replace(record, bone=sides[record.bone]), mesh)
         for collection in ob.users_collection:
             collection.objects.link(mirrored)
         _place(mirrored, flip @ np.linalg.solve(_world(armature), _placement(ob)) @ flip)
@@ -200,19 +211,18 @@ def mirror_volumes(armature, objects) -> tuple[int, int]:
 
 
 def volume_summary(armature) -> str:
-    """For the panel: how many volumes there are."""
+    """The number of volumes, for the panel."""
     count = len(volumes_of(armature))
-    return f"{counted(count, 'volume')}, which Bind uses" if count else "No volumes: Bind makes capsules for itself"
+    return f"{counted(count, 'volume')}, which Bind uses" if count else "No volumes: Bind uses temporary capsules"
 
 
 def _check_mode(ob) -> None:
-    """Raises BadScene where a volume's mesh cannot be read."""
-    if ob.data.is_editmode:
-        raise unmet("MODE", object=f'volume "{ob.name}"', mode=UNREADABLE_MODES["EDIT"])
+    """Raise BadScene if a volume's mesh cannot be read."""
+    check_not_edited(ob, f'volume "{ob.name}"')
 
 
 def _delete(objects) -> None:
-    """With the meshes that nothing else uses."""
+    """Delete the objects and their meshes if nothing else uses them."""
     meshes = {ob.data for ob in objects}
     bpy.data.batch_remove(objects)
     bpy.data.batch_remove([mesh for mesh in meshes if not mesh.users])
@@ -226,11 +236,18 @@ def _new_collection(context, armature):
     return collection
 
 
-def _new_object(armature, record: VolumeRecord, points, edges):
-    name = f"{record.bone}_volume"
-    mesh = bpy.data.meshes.new(name)
-    mesh.from_pydata(np.asarray(points).tolist(), np.asarray(edges).tolist(), [])
-    ob = bpy.data.objects.new(name, mesh)
+def _new_mesh(record: VolumeRecord):
+    """A box has faces, for artists to shape; the others are rings, which show more of the body."""
+    points, edges = wire_shape(record.kind, record.radii)
+    faces = _BOX_FACES if record.kind == "BOX" else ()
+    mesh = bpy.data.meshes.new(f"{record.bone}_volume")
+    mesh.from_pydata(points.tolist(), [] if faces else edges.tolist(), faces)
+    return mesh
+
+
+def _new_object(armature, record: VolumeRecord, mesh):
+    mesh.name = f"{record.bone}_volume"
+    ob = bpy.data.objects.new(mesh.name, mesh)
     write_record(ob, RECORD, record)
     ob.parent = armature
     ob.display_type = "WIRE"
@@ -240,9 +257,9 @@ def _new_object(armature, record: VolumeRecord, points, edges):
 
 
 def _place(ob, matrix: np.ndarray) -> None:
-    """Where ``matrix`` (4, 4) has it in the space of its parent, by location, rotation and scale.
+    """Place the object by ``matrix`` (4, 4) in its parent's space, with location, rotation and scale.
 
-    Shear, which an unevenly scaled armature asks for, goes into the mesh.
+    Shear, which an unevenly scaled armature requires, goes into the mesh.
     """
     ob.matrix_parent_inverse.identity()
     ob.matrix_basis = Matrix(matrix)
@@ -252,36 +269,49 @@ def _place(ob, matrix: np.ndarray) -> None:
 
 
 def _placement(ob) -> np.ndarray:
-    """(4, 4) from a volume's space to the world, also where it is hidden and Blender does not place it."""
+    """(4, 4) from a volume's space to the world, even if it is hidden and Blender does not evaluate it."""
     parts = (ob.parent.matrix_world, ob.matrix_parent_inverse, ob.matrix_basis)
     world, inverse, basis = (np.array(part, dtype=np.float64) for part in parts)
     return world @ inverse @ basis
 
 
-def _edits(ob, record: VolumeRecord) -> np.ndarray:
-    """(4, 4) what was done to the vertices of a volume as a whole, by applying its scale, for instance.
-
-    Raises BadScene where it has another shape now.
-    """
+def _edits(ob, record: VolumeRecord) -> np.ndarray | None:
+    """(4, 4) the transform that the user applied to all vertices of a volume, for instance by Apply Scale; None if the
+    shape has changed."""
     made, made_edges = wire_shape(record.kind, record.radii)
     points, edges = _mesh_arrays(ob.data)
     size = max(record.radii)
     _check_mode(ob)
-    if points.shape == made.shape and np.array_equal(np.sort(edges), np.sort(made_edges)):
+    if points.shape == made.shape and _pairs(edges) == _pairs(made_edges):
         known = np.column_stack([made / size, np.ones(len(made))])
         found = np.linalg.lstsq(known, points, rcond=None)[0]
         if np.abs(known @ found - points).max() <= _EDITED * np.ptp(points, axis=0).max():
             matrix = np.eye(4)
             matrix[:3, :3], matrix[:3, 3] = found[:3].T / size, found[3]
             return matrix
-    raise BadScene(
-        f'The volume "{ob.name}" is no {record.kind.lower()} any more: its mesh was edited. Volumes can be moved, '
-        "rotated and scaled; undo the rest, or delete it and generate the volumes again"
-    )
+    return None
+
+
+def _closed_mesh(ob, bone: int, placement: np.ndarray):
+    """A volume whose shape the user has made, in its object. Raises BadScene if that is not a closed surface."""
+    from ...core.binding.mesh_volume import MeshVolume
+
+    try:
+        return MeshVolume.of(bone, placement, _mesh_arrays(ob.data)[0], mesh_triangles(ob.data))
+    except BadMesh as error:
+        raise BadScene(
+            f'The volume "{ob.name}" was edited, and its shape cannot be used. {error}. Close it or undo the edit, or '
+            "generate the volumes again. For a free shape, edit a volume of kind Box, or give the volume's object "
+            "another closed mesh"
+        ) from None
+
+
+def _pairs(edges: np.ndarray) -> set[tuple[int, int]]:
+    return set(map(tuple, np.sort(edges).tolist()))
 
 
 def _record_of(ob) -> VolumeRecord:
-    """Raises BadScene where it was changed by hand."""
+    """The record of a volume. Raises BadScene if it was changed by hand."""
     record = read_record(ob, RECORD, VolumeRecord)
     if record is None or record.kind not in ("CAPSULE", "ELLIPSOID", "BOX") or len(record.radii) != 3:
         raise BadScene(
@@ -302,11 +332,11 @@ def _is_flat(matrix: np.ndarray) -> bool:
     return not sizes[2] > _FLAT * sizes[0]
 
 
-def _world(object) -> np.ndarray:
-    return np.array(object.matrix_world, dtype=np.float64)
+def _world(volume) -> np.ndarray:
+    return np.array(volume.matrix_world, dtype=np.float64)
 
 
-def _stretch(object) -> np.ndarray:
+def _stretch(volume) -> np.ndarray:
     matrix = np.eye(4)
-    matrix[:3, :3] = stretch_of(object)
+    matrix[:3, :3] = stretch_of(volume)
     return matrix

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Centers of rotation: baked, played by a modifier or as shapes, exported."""
+"""Centers of rotation: baking, playback by a modifier, shape keys or cache, and export."""
 
 from ...ui.feature import Feature
 from . import bake_state, operators, panel, settings

@@ -1,180 +1,236 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Centers of rotation on a mesh: baking them, the attributes they are in, and whether they still fit the weights."""
+"""Centers of rotation on a mesh: baking them, storing them in attributes, and checking that they fit the weights."""
 
 import time
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
 
 from ...blender import background
 from ...blender.attributes import has_attribute, read_attribute, write_attribute
-from ...blender.center_records import BAKE_PROPERTY, VALID_ENDING, BakeRecord
-from ...blender.preconditions import check_attributes_writable, object_label
+from ...blender.bodies import to_mesh
+from ...blender.center_records import BAKE_PROPERTY, VALID_ENDING, BakeRecord, native_modifier
+from ...blender.character import check_one_character
+from ...blender.figures import Figure, Result
+from ...blender.preconditions import check_attributes_writable, check_unchanged, object_label
 from ...blender.records import RESERVED, read_record, write_record
 from ...blender.skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_in_parts, read_skin
+from ...blender.wording import names_text
 from ...core.errors import BadScene, BadSettings, SkinningError
 
 DEFAULT_ATTRIBUTE = "rotation_center"
 
 MISSING, FRESH, STALE, UNKNOWN = "MISSING", "FRESH", "STALE", "UNKNOWN"
 
-# Finer pieces than those of this threshold cost memory and time, and change nothing that can be seen.
+# Finer pieces than with this threshold cost memory and time without a visible difference.
 LEAST_EPSILON = 0.001
 
-# Blender cuts longer names of attributes.
+# Blender cuts longer attribute names.
 _LONGEST_NAME = 63
 
 
 @dataclass(frozen=True)
-class Bake:
-    """A finished bake of a mesh object, and the seconds that the user waited for it."""
+class Bake(Result):
+    """A finished bake of mesh objects as one body, their records, and the seconds that the user waited for it."""
 
-    object: bpy.types.Object
+    objects: tuple[bpy.types.Object, ...]
     vertex_count: int
-    record: BakeRecord
+    records: tuple[BakeRecord, ...]
     seconds: float
 
-    def summary(self) -> str:
-        """The result in one line."""
-        count = self.record.center_count
-        return (
-            f"{self.object.name}: {count:,} vertices with a center of rotation, {self.vertex_count - count:,} without, "
-            f"{self.seconds:.1f} s"
-        )
+    def figures(self) -> list[Figure]:
+        names = [ob.name for ob in self.objects]
+        whole = replace(self.records[0], center_count=sum(record.center_count for record in self.records))
+        playing = [modifier.name for modifier in map(native_modifier, self.objects) if modifier is not None]
+        return [
+            Figure("Object", names[0] if len(names) == 1 else names),
+            Figure("Vertices", self.vertex_count),
+            *whole.figures(self.vertex_count),
+            *([Figure("Modifier", playing[0] if len(names) == 1 else playing, line="")] if playing else []),
+        ]
 
 
 def bake(
-    context, object, sigma: float, subdivision_epsilon: float, attribute_name: str, symmetrize: bool = False
+    context,
+    meshes: Sequence[bpy.types.Object],
+    sigma: float,
+    subdivision_epsilon: float,
+    attribute_name: str,
+    symmetrize: bool = False,
 ) -> background.Steps:
-    """Generator: bake the centers of rotation of ``object`` into its mesh; yields (fraction, stage), returns a Bake.
+    """Generator: bake the centers of rotation of the objects into their meshes; yields (fraction, stage), returns a
+    Bake.
 
-    The computation runs in a worker; the mesh is written at the end, all or nothing. symmetrize: centers of vertices
-    that mirror each other across X do so too. Raises SkinningError for all that the user can mend.
+    Meshes of one armature are one body: vertices with the same weights have the same center, whichever mesh they are
+    in. The computation runs in a worker; the meshes are written at the end, all or nothing. symmetrize: give vertices
+    that mirror each other across X of the first object mirrored centers. Raises SkinningError for problems that the
+    user can fix.
     """
     from ...core import rotation_centers as core
 
     begin = time.perf_counter()
-    skin = read_skin(context, object)
-    check_even_scale(object)
-    check_attributes_writable(object)
-    _check_name(object, attribute_name)
+    skins = []
+    for ob in meshes:
+        skins.append(read_skin(context, ob))
+        check_even_scale(ob)
+        check_attributes_writable(ob)
+        _check_name(ob, attribute_name)
+    check_one_character(list(meshes))
     if 0 < subdivision_epsilon < LEAST_EPSILON * (1 - 1e-6):
         raise BadSettings(
             f"The subdivision threshold must be 0 (off) or at least {LEAST_EPSILON:g}, not {subdivision_epsilon:g}"
         )
+    placements = [np.eye(4), *(to_mesh(meshes[0], ob) for ob in meshes[1:])]
+    label = skins[0].label if len(skins) == 1 else f"the meshes {names_text(meshes)}"
 
     def work(progress):
+        for skin in skins:
+            core.check_positions(skin.rest, skin.label)
+        rest, triangles, bones, weights = core.joined_skins(_in_one_space(skins, placements))
         centers, valid = core.bake_rotation_centers(
-            skin.rest,
-            skin.triangles,
-            skin.bones,
-            skin.weights,
+            rest,
+            triangles,
+            bones,
+            weights,
             sigma=sigma,
             subdivision_epsilon=subdivision_epsilon,
             progress=progress,
-            name=skin.label,
+            name=label,
         )
         if symmetrize:
-            centers, valid = core.symmetrized(centers, valid, core.mirror_pairs(skin.rest))
-        return centers, valid, fingerprint(skin)
+            centers, valid = core.symmetrized(centers, valid, core.mirror_pairs(rest))
+        ends = np.cumsum([len(skin.rest) for skin in skins])[:-1]
+        parts = zip(np.split(centers, ends), np.split(valid, ends), strict=True)
+        placed = [
+            (_in_own_space(skin, placement, *part), part[1])
+            for skin, placement, part in zip(skins, placements, parts, strict=True)
+        ]
+        return placed, [fingerprint(skin) for skin in skins]
 
-    centers, valid, mark = yield from background.run_in_worker(work)
-    if len(object.data.vertices) != len(centers):
-        raise BadScene(f"The {skin.label} was edited while its centers of rotation were being baked. Start again")
-    record = BakeRecord(attribute_name, sigma, subdivision_epsilon, symmetrize, int(valid.sum()), mark)
-    write_centers(object, centers, valid, record)
-    return Bake(object, len(centers), record, time.perf_counter() - begin)
+    placed, marks = yield from background.run_in_worker(work)
+    for ob, (centers, _) in zip(meshes, placed, strict=True):
+        check_unchanged(ob, len(centers))
+    records = []
+    for ob, (centers, valid), mark in zip(meshes, placed, marks, strict=True):
+        record = BakeRecord(attribute_name, sigma, subdivision_epsilon, symmetrize, int(valid.sum()), mark)
+        write_centers(ob, centers, valid, record)
+        records.append(record)
+    count = sum(len(centers) for centers, _ in placed)
+    return Bake(tuple(meshes), count, tuple(records), time.perf_counter() - begin)
+
+
+def _in_one_space(skins: Sequence[Skin], placements: Sequence[np.ndarray]) -> list[tuple]:
+    """rest, triangles, bones and weights of each skin, in the space of the first one, with the bones of all numbered
+    alike. placements: (4, 4) from each space to it."""
+    known = {name for skin in skins for name in skin.bone_names}
+    names = [bone.name for bone in skins[0].armature.data.bones if bone.name in known]
+    order = {name: index for index, name in enumerate(names)}
+    found = []
+    for skin, placement in zip(skins, placements, strict=True):
+        rest = skin.rest @ placement[:3, :3].T + placement[:3, 3]
+        bones = np.array([order[name] for name in skin.bone_names])[skin.bones]
+        found.append((rest, skin.triangles, bones, skin.weights))
+    return found
+
+
+def _in_own_space(skin: Skin, placement: np.ndarray, centers: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """(N, 3) float32 the centers of a skin in its own space; those of vertices without one are their rest positions."""
+    if np.array_equal(placement, np.eye(4)):
+        return centers
+    back = np.linalg.inv(placement)
+    own = centers @ back[:3, :3].T + back[:3, 3]
+    return np.where(valid[:, None], own, skin.rest).astype(np.float32)
 
 
 def fingerprint(skin: Skin) -> str:
-    """Text that changes with whatever the centers depend on; bones without weights do not count."""
+    """Text that changes with everything that the centers depend on; bones without weights do not count."""
     from ...core import rotation_centers as core
 
     used = np.unique(skin.bones[skin.weights > 0])
     return core.fingerprint(skin.rest, skin.triangles, np.searchsorted(used, skin.bones), skin.weights)
 
 
-def write_centers(object, centers: np.ndarray, valid: np.ndarray, record: BakeRecord) -> None:
-    """Store centers (N, 3), valid (N,) and the record in the mesh, in place of those that it has."""
-    mesh = object.data
+def write_centers(mesh_object, centers: np.ndarray, valid: np.ndarray, record: BakeRecord) -> None:
+    """Store centers (N, 3), valid (N,) and the record in the mesh, replacing earlier ones."""
+    mesh = mesh_object.data
     write_attribute(mesh, record.attribute, "FLOAT_VECTOR", centers)
     write_attribute(mesh, record.attribute + VALID_ENDING, "BOOLEAN", valid)
     write_record(mesh, BAKE_PROPERTY, record)
     mesh.update()
 
 
-def read_centers(object) -> tuple[np.ndarray, np.ndarray]:
-    """The baked centers (N, 3) float32 and valid (N,) bool. Raises BadScene where there are none."""
-    name = _existing_record(object).attribute
-    return read_attribute(object.data, name), read_attribute(object.data, name + VALID_ENDING)
+def read_centers(mesh_object) -> tuple[np.ndarray, np.ndarray]:
+    """The baked centers (N, 3) float32 and valid (N,) bool. Raises BadScene if there are none."""
+    name = _existing_record(mesh_object).attribute
+    return read_attribute(mesh_object.data, name), read_attribute(mesh_object.data, name + VALID_ENDING)
 
 
-def bake_record(object) -> BakeRecord | None:
-    """How the centers that ``object`` has were baked; None where it has none, or their attributes are gone."""
-    record = read_record(object.data, BAKE_PROPERTY, BakeRecord)
+def bake_record(mesh_object) -> BakeRecord | None:
+    """The settings with which the centers of ``mesh_object`` were baked; None without centers or their attributes."""
+    record = read_record(mesh_object.data, BAKE_PROPERTY, BakeRecord)
     if record is None:
         return None
     kinds = _data_types(record.attribute).items()
-    return record if all(has_attribute(object.data, name, data_type) for name, data_type in kinds) else None
+    return record if all(has_attribute(mesh_object.data, name, data_type) for name, data_type in kinds) else None
 
 
-def bake_state(object) -> str:
-    """MISSING, FRESH, STALE where mesh or weights are others than those that were baked, UNKNOWN where nothing of that
-    can be read at present.
+def bake_state(mesh_object) -> str:
+    """MISSING, FRESH, STALE if mesh or weights have changed since the bake, UNKNOWN if they cannot be read at present.
 
     Reads all weights.
     """
-    return background.drain(bake_state_in_parts(object))
+    return background.drain(bake_state_in_parts(mesh_object))
 
 
-def bake_state_in_parts(object) -> Generator[object, None, str]:
-    """Generator: ``bake_state``, that gives the caller time in between. The mesh must stay as it is meanwhile."""
-    record = bake_record(object)
+def bake_state_in_parts(mesh_object) -> Generator[object, None, str]:
+    """Generator: ``bake_state`` in parts, with time for the caller in between. The mesh must not change meanwhile."""
+    record = bake_record(mesh_object)
     if record is None:
         return MISSING
     try:
-        skin = yield from read_in_parts(object)
+        skin = yield from read_in_parts(mesh_object)
         found = yield from background.run_in_worker(lambda _: fingerprint(skin))
     except SkinningError:
         return UNKNOWN
     return FRESH if found == record.fingerprint else STALE
 
 
-def check_baked(context, object) -> None:
-    """Raises BadScene where the object is no skinned mesh with centers; cheap, so an old bake passes."""
-    check_turning(context, object)
-    _existing_record(object)
+def check_baked(context, mesh_object) -> None:
+    """Raise BadScene if the object is not a skinned mesh with centers; cheap, so an outdated bake passes."""
+    check_turning(context, mesh_object)
+    _existing_record(mesh_object)
 
 
-def check_fresh(object) -> BakeRecord:
-    """The record of the object's bake. Raises BadScene where it is missing or older than mesh or weights.
+def check_fresh(mesh_object) -> BakeRecord:
+    """The record of the object's bake. Raises BadScene if it is missing or older than mesh or weights.
 
-    Raises as ``read_arrays`` where these cannot be read.
+    Raises like ``read_arrays`` if these cannot be read.
     """
-    record = _existing_record(object)
-    if fingerprint(read_arrays(object)) != record.fingerprint:
+    record = _existing_record(mesh_object)
+    if fingerprint(read_arrays(mesh_object)) != record.fingerprint:
         raise BadScene(
-            f"The centers of rotation of {object_label(object)} are older than its mesh or weights. Bake them again"
+            f"The centers of rotation of {object_label(mesh_object)} are older than its mesh or weights. Bake them "
+            "again"
         )
     return record
 
 
-def _existing_record(object) -> BakeRecord:
-    record = bake_record(object)
+def _existing_record(mesh_object) -> BakeRecord:
+    record = bake_record(mesh_object)
     if record is None:
-        raise BadScene(f"The {object_label(object)} has no centers of rotation. Bake them first")
+        raise BadScene(f"The {object_label(mesh_object)} has no centers of rotation. Bake them first")
     return record
 
 
 def _data_types(name: str) -> dict[str, str]:
-    """The attributes in which centers are stored under ``name``."""
+    """The attributes that store centers under ``name``, with their types."""
     return {name: "FLOAT_VECTOR", name + VALID_ENDING: "BOOLEAN"}
 
 
-def _check_name(object, name: str) -> None:
-    """Raises BadSettings where centers cannot be stored under ``name``."""
+def _check_name(mesh_object, name: str) -> None:
+    """Raise BadSettings if centers cannot be stored under ``name``."""
     if name != name.strip() or name.startswith(RESERVED):
         raise BadSettings(
             f'The attribute\'s name "{name}" begins or ends with a blank, or begins with {RESERVED} as attributes of '
@@ -184,13 +240,13 @@ def _check_name(object, name: str) -> None:
     if not name or len(name.encode()) > room:
         raise BadSettings(f'The attribute\'s name must have 1 to {room} letters, "{name}" has {len(name.encode())}')
     for given, data_type in _data_types(name).items():
-        attribute = object.data.attributes.get(given)
+        attribute = mesh_object.data.attributes.get(given)
         # Vertex groups are attributes to Blender, and must not share their names.
-        foreign = given in object.vertex_groups
+        foreign = given in mesh_object.vertex_groups
         if attribute is not None:
-            foreign |= attribute.is_required or not has_attribute(object.data, given, data_type)
+            foreign |= attribute.is_required or not has_attribute(mesh_object.data, given, data_type)
         if foreign or given.startswith("."):
             raise BadSettings(
-                f'The {object_label(object)} uses the name "{given}" for something else. '
+                f'The {object_label(mesh_object)} uses the name "{given}" for something else. '
                 "Choose another name for the attribute"
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The objects that play point caches: how a new one does, and how those of an earlier bake play what replaces it."""
+"""The objects that play point caches: a new one, or those of an earlier bake, which play the cache that replaces it."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -14,15 +14,15 @@ from ...blender.skin_reader import face_corners
 from ...blender.written_files import identity
 from .point_cache import cache_owner
 
-# How the modifier of a copy is called, by which it is told from one that the artist has added.
+# The name of a copy's modifier, which distinguishes it from the artist's own.
 _NAME = "Point Cache"
 
 
-def earlier_copies(object, owner: dict[str, str]) -> dict[tuple, list[bpy.types.Object]]:
-    """The copies of ``object`` that play earlier bakes of it, by the ``identity`` of the file.
+def earlier_copies(mesh_object, owner: dict[str, str]) -> dict[tuple, list[bpy.types.Object]]:
+    """The copies of ``mesh_object`` that play its earlier bakes, by the ``identity`` of the file.
 
-    A file is missing here where anything else plays it as well, or a copy that cannot be changed: it has to stay.
-    owner: of the files in the folder that is meant, as ``cache_owner`` has it.
+    A file is left out, and so stays, if anything else or a copy that cannot be changed also plays it. owner: of the
+    files in the folder, in the form of ``cache_owner``.
     """
     players: dict[tuple, list] = {}
     own: dict[tuple, bool] = {}
@@ -32,24 +32,24 @@ def earlier_copies(object, owner: dict[str, str]) -> dict[tuple, list[bpy.types.
             key = identity(path)
             if key not in own:
                 own[key] = _owner_at(path) == owner
-            own[key] &= ob != object and _is_changeable(ob) and modifier.name.partition(".")[0] == _NAME
+            own[key] &= ob != mesh_object and _is_changeable(ob) and modifier.name.partition(".")[0] == _NAME
             players.setdefault(key, []).append(ob)
     return {key: list(dict.fromkeys(found)) for key, found in players.items() if own[key]}
 
 
 def add_player(scene, copy, path: Path, numbers: range) -> None:
-    """Let a copy play the file that has those frames, before all its modifiers."""
+    """Add a modifier before all others that makes a copy play the file with those frames."""
     modifier = copy.modifiers.new(_NAME, "MESH_CACHE")
-    # By name: modifiers that are pinned to the end stay behind a new one.
+    # By name: modifiers that are pinned to the end stay after a new one.
     name = modifier.name
     copy.modifiers.move(copy.modifiers.find(name), 0)
     _play(scene, copy.modifiers[name], path, numbers)
 
 
 def play_anew(scene, players: list, copy, path: Path, numbers: range) -> list:
-    """Let earlier copies play what the file has now; returns those that are still there.
+    """Make earlier copies play the file's new content; returns those that still exist.
 
-    copy: a new one, whose mesh they get where theirs has other vertices or faces. All else of them stays.
+    copy: a new copy, whose mesh they get if their vertices or faces differ. Everything else about them stays.
     """
     there = [player for player in players if is_alive(player)]
     for player in there:
@@ -72,14 +72,14 @@ def _play(scene, modifier, path: Path, numbers: range) -> None:
     modifier.cache_format = "PC2"
     modifier.filepath = _relative(path)
     modifier.time_mode, modifier.play_mode, modifier.interpolation = "FRAME", "SCENE", "LINEAR"
-    # Sample = scale · time − start, with the time at which Blender evaluates a frame.
+    # Sample = scale · time − start, with Blender's evaluation time of a frame.
     first, step = actions.key_times(scene, np.array([numbers[0], numbers.step], dtype=np.float64))
     modifier.frame_scale = 1.0 / step
     modifier.frame_start = first / step
 
 
-def _cache_modifiers(object) -> list:
-    return [each for each in object.modifiers if each.type == "MESH_CACHE" and each.filepath]
+def _cache_modifiers(mesh_object) -> list:
+    return [each for each in mesh_object.modifiers if each.type == "MESH_CACHE" and each.filepath]
 
 
 def _owner_at(path: str) -> dict | None:
@@ -88,10 +88,10 @@ def _owner_at(path: str) -> dict | None:
     return None
 
 
-def _is_changeable(object) -> bool:
-    if object.type != "MESH" or object.data.is_editmode:
+def _is_changeable(mesh_object) -> bool:
+    if mesh_object.type != "MESH" or mesh_object.data.is_editmode:
         return False
-    return object.library is None and object.override_library is None and object.data.library is None
+    return mesh_object.library is None and mesh_object.override_library is None and mesh_object.data.library is None
 
 
 def _same_topology(one, other) -> bool:
@@ -101,7 +101,7 @@ def _same_topology(one, other) -> bool:
 
 
 def _relative(path: Path) -> str:
-    """Relative to the .blend file, where there is one and no other drive lies between."""
+    """The path relative to the .blend file, if that is saved on the same drive."""
     if bpy.data.filepath:
         with suppress(ValueError):
             return bpy.path.relpath(str(path))

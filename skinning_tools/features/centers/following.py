@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that bring baked centers to where the mesh at rest is now, as Object > Apply and edits move it, not them.
+"""Nodes that make baked centers follow the rest mesh, which Object > Apply and edits move without the centers.
 
-Blender moves positions and shape keys then, no other attributes. So the mesh keeps a copy of the positions that the
-centers belong to, and Blender itself hands the present ones to the nodes, before shape keys and modifiers, as
-``rest_position``. The linear map that takes the copy to the present ones best, by least squares, turns and scales the
-way from each vertex to its center. A sum over all vertices hardly minds an edit of some.
+Blender then moves positions and shape keys, but no other attributes. So the mesh keeps a copy of the positions at the
+time of the bake, and Blender gives the nodes the present ones, before shape keys and modifiers, as ``rest_position``.
+The least-squares linear map from the copy to the present positions turns and scales the vector from each vertex to its
+center. A sum over all vertices is hardly affected by edits of a few.
 """
 
 import numpy as np
@@ -12,29 +12,29 @@ import numpy as np
 from ...blender.records import RESERVED
 from .node_builder import NodeBuilder
 
-# The copy: positions of the mesh at rest that its centers belong to.
+# The copy: the rest positions at the time of the bake.
 REST = f"{RESERVED}rest"
 
-# What Blender calls the present ones, where an object's ``add_rest_position_attribute`` is set.
+# Blender's name for the present rest positions, available with an object's ``add_rest_position_attribute``.
 _PRESENT = "rest_position"
 
-# An axis of the mesh that has less than this share of its squares is one that the mesh does not have: there rounding is
-# all that single precision leaves, and no center lies so far off that the map would have to move it.
+# A mesh axis with less than this share of the sum of squares is ignored: single precision leaves only rounding there,
+# and no center lies far enough off for the map to matter.
 _FLAT = 1e-10
 
-# Vertices that are further from where the map has them (mean of squares, as a share of the spread) were moved each by
-# itself, so that no map tells of their centers.
+# Vertices that are farther than this from the map's positions (mean square relative to the spread) were moved
+# individually, so that no map gives their centers.
 _MOST_LEFT = 0.05**2
 
 
 def followed(build: NodeBuilder, geometry, center, position):
-    """The field ``center`` as the mesh is now; ``position``, of linear blending, where that cannot be told.
+    """The field ``center`` for the present mesh; ``position``, from linear blending, if the center is unknown.
 
-    The center itself where either of the attributes is missing, as in files of older versions.
+    The unchanged center if either attribute is missing, as in files of older versions.
     """
     baked, present = build.attribute(REST, "FLOAT_VECTOR"), build.attribute(_PRESENT, "FLOAT_VECTOR")
     exists, baked, present = present.outputs["Exists"], baked.outputs["Attribute"], present.outputs["Attribute"]
-    # Vertices that another mesh has brought along by joining have zeros there.
+    # Vertices joined from another mesh have zeros there.
     own = build.math("GREATER_THAN", build.dot(baked, baked), 0.0)
     own = build.add("FunctionNodeBooleanMath", own, exists, operation="AND").outputs["Boolean"]
 
@@ -49,8 +49,8 @@ def followed(build: NodeBuilder, geometry, center, position):
     before = build.vector("SUBTRACT", baked, mean(baked))
     now = build.vector("SUBTRACT", present, mean(present))
     size = mean_square(now)
-    # Along the mesh's own axes, each in a unit of its own: single precision does not tell the squares of a thin mesh
-    # from rounding along any others.
+    # Along the mesh's principal axes, each with its own unit: along other axes, single precision cannot distinguish the
+    # squares of a thin mesh from rounding.
     per_size = build.math("DIVIDE", 1.0, build.math("SQRT", mean_square(before)))
     shape = build.scaled(before, per_size)
     axes = build.add("FunctionNodeMatrixSVD", _matrix(build, _columns(build, mean, shape, shape))).outputs["V"]
@@ -62,7 +62,7 @@ def followed(build: NodeBuilder, geometry, center, position):
     to_even = build.product(build.diagonal(build.scaled(build.xyz(*units), per_size)), to_axes)
     evened = build.directed(before, to_even)
     squares = [
-        # A lost axis has only zeros; with a one among them the others can be solved for.
+        # An ignored axis has only zeros; a one on the diagonal lets the others be solved.
         build.vector("ADD", column, build.scaled(unit, build.math("SUBTRACT", 1.0, has)))
         for column, unit, has in zip(_columns(build, mean, evened, evened), np.eye(3).tolist(), known, strict=True)
     ]
@@ -75,7 +75,7 @@ def followed(build: NodeBuilder, geometry, center, position):
     left = mean_square(build.vector("SUBTRACT", now, moved(before)))
     fits = build.math("LESS_THAN", left, build.math("MULTIPLY_ADD", size, _MOST_LEFT, 1e-30))
     carried = build.vector("ADD", present, moved(build.vector("SUBTRACT", center, baked)))
-    # One number for the whole mesh, not a field: where nothing was edited Blender leaves out all of the above.
+    # One number for the whole mesh, not a field: Blender skips all of the above if nothing was edited.
     edited = build.math("GREATER_THAN", mean_square(build.vector("SUBTRACT", present, baked)), 0.0)
     return build.switch(edited, center, build.switch(fits, position, carried))
 

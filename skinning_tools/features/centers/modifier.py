@@ -3,6 +3,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import bpy
 import numpy as np
@@ -18,10 +19,11 @@ from ...blender.center_records import (
     native_modifier,
     set_input,
 )
+from ...blender.character import check_one_character
 from ...blender.look_ups import users_of
 from ...blender.object_checks import REFINING_MODIFIERS
 from ...blender.object_transform import set_parent_type
-from ...blender.preconditions import UNREADABLE_MODES, check_attributes_writable, object_label, unmet
+from ...blender.preconditions import check_attributes_writable, check_not_edited, check_type, object_label, unmet
 from ...blender.records import RESERVED, write_record
 from ...blender.skin_reader import Skin, armature_modifier, armature_of, bone_names, check_turning, read_skin
 from ...core.errors import BadScene
@@ -32,7 +34,7 @@ from .nodes import SLOTS_PER_ATTRIBUTE, build_tree
 
 LABEL = "Center of Rotation"
 
-# Names of the attributes with the vertices' bones and weights begin with this.
+# Prefix of the attributes with the vertices' bones and weights.
 INFLUENCES = f"{RESERVED}influences"
 
 # Vertices with more bones lose the smallest weights.
@@ -42,155 +44,162 @@ FIRST_VERSION = (5, 1, 0)
 
 
 def reason_not_available() -> str:
-    """Why this Blender cannot have the modifier, in one line, or ""."""
+    """Why this Blender version does not support the modifier, in one line, or ""."""
     if bpy.app.version >= FIRST_VERSION:
         return ""
     return (
-        f"The modifier needs Blender 5.1 or newer, this is {bpy.app.version_string}: geometry nodes cannot read bones "
-        "before. Use Apply as Shape Keys or Bake to PC2 instead"
+        f"The modifier needs Blender 5.1 or newer, this is {bpy.app.version_string}: earlier geometry nodes cannot "
+        "read bones. Use Apply as Shape Keys or Bake to PC2 instead"
     )
 
 
-def check_addable(context, object) -> None:
-    """Raises BadScene with the reason why the modifier cannot be added; cheap. The bake is checked by ``add``."""
+def check_addable(context, mesh_object) -> None:
+    """Raise BadScene with the reason if the modifier cannot be added; cheap. ``add`` checks the bake."""
     reason = reason_not_available()
     if reason:
         raise BadScene(reason)
-    check_turning(context, object)
-    check_attributes_writable(object)
-    _check_modifiers(object)
-    _check_sharing(object)
+    check_turning(context, mesh_object)
+    check_attributes_writable(mesh_object)
+    _check_modifiers(mesh_object)
+    _check_sharing(mesh_object)
 
 
-def check_updatable(context, object) -> None:
-    """Raises BadScene where ``update`` would. Evaluates what is above the armature."""
-    check_turning(context, object)
+def check_updatable(context, mesh_object) -> None:
+    """Raise BadScene if ``update`` would. Evaluates the modifiers above the armature."""
+    check_turning(context, mesh_object)
     if reason_not_available():
         return
-    if native_modifier(object) is not None:
-        check_addable(context, object)
-        check_vertices(context, object)
-    elif _twins(object):
-        _check_sharing(object)
+    if native_modifier(mesh_object) is not None:
+        check_addable(context, mesh_object)
+        check_vertices(context, mesh_object)
+    elif _twins(mesh_object):
+        _check_sharing(mesh_object)
 
 
-def is_current(object) -> bool:
-    """Whether the modifier of ``object`` still goes with the rig. Cheap; weights are what the bake's state tells of.
+def is_current(mesh_object) -> bool:
+    """Whether the object's modifier still matches the rig. Cheap: the bake's state covers the weights.
 
-    The nodes know bones by their names and numbers: renaming a bone, or one bone more or less, makes them others.
+    The nodes use bones' names and numbers: renaming, adding or removing a bone invalidates them.
     """
-    modifier, armature = native_modifier(object), armature_of(object)
+    modifier, armature = native_modifier(mesh_object), armature_of(mesh_object)
     record = modifier_record(modifier)
     if record is None or armature is None:
         return False
-    return record.bones == bone_names(object, armature) and modifier_input(modifier, "Armature") == armature
+    return record.bones == bone_names(mesh_object, armature) and modifier_input(modifier, "Armature") == armature
 
 
-def refining_above(object):
-    """The first modifier, or None, that makes vertices before they reach this one, or the armature where it is not."""
-    end = native_modifier(object) or armature_modifier(object)
-    for modifier in object.modifiers:
+def refining_above(mesh_object):
+    """The first modifier, or None, that adds vertices before this modifier or, without it, before the armature."""
+    end = native_modifier(mesh_object) or armature_modifier(mesh_object)
+    for modifier in mesh_object.modifiers:
         if modifier == end:
             return None
-        # Bone indices of the vertices that they make would be mixtures of those of others, or the wrong side's.
+        # Bone indices of added vertices would be mixtures of others', or from the wrong side.
         if modifier.type in REFINING_MODIFIERS and (modifier.show_viewport or modifier.show_render):
             return modifier
     return None
 
 
-def is_leftover(object) -> bool:
-    """Whether the modifier was removed or applied by other means: its data is there, and the Armature modifier off."""
-    armature = armature_modifier(object)
-    if native_modifier(object) is not None or armature is None or armature.show_viewport or armature.show_render:
+def is_leftover(mesh_object) -> bool:
+    """Whether the user removed or applied the modifier: its data is left, and the Armature modifier is off."""
+    armature = armature_modifier(mesh_object)
+    if native_modifier(mesh_object) is not None or armature is None or armature.show_viewport or armature.show_render:
         return False
-    return any(attribute.name.startswith(INFLUENCES) for attribute in object.data.attributes)
+    return any(attribute.name.startswith(INFLUENCES) for attribute in mesh_object.data.attributes)
 
 
-def add(context, object):
-    """Add the modifier in place of the Armature modifier, which is turned off, or bring the one there up to date.
+def add(context, mesh_object):
+    """Add the modifier instead of the Armature modifier, which is turned off, or update the existing one.
 
-    So are those of other objects with the same mesh. Returns the modifier. Raises BadScene, also where the centers are
-    missing or older than the weights, and BadMesh where a modifier above the armature makes vertices.
+    Also updates those of other objects with the same mesh. Returns the modifier. Raises BadScene, also if the centers
+    are missing or older than the weights, and BadMesh if a modifier above the armature adds vertices.
     """
-    check_addable(context, object)
-    record = baking.check_fresh(object)
-    check_vertices(context, object)
-    _write([object, *_twins(object)], read_skin(context, object), record)
-    return native_modifier(object)
+    check_addable(context, mesh_object)
+    record = baking.check_fresh(mesh_object)
+    check_vertices(context, mesh_object)
+    _write([mesh_object, *_twins(mesh_object)], read_skin(context, mesh_object), record)
+    return native_modifier(mesh_object)
 
 
-def update(context, object) -> None:
-    """Bring the modifiers of all objects that share the object's mesh and bones up to date with its bake."""
+def update(context, mesh_object) -> None:
+    """Update the modifiers of all objects that share the object's mesh and bones to its bake."""
     if reason_not_available():
         return
-    users = _twins(object)
-    if native_modifier(object) is not None:
-        users.insert(0, object)
+    users = _twins(mesh_object)
+    if native_modifier(mesh_object) is not None:
+        users.insert(0, mesh_object)
     if users:
-        _write(users, read_skin(context, object), baking.check_fresh(object))
+        _write(users, read_skin(context, mesh_object), baking.check_fresh(mesh_object))
 
 
-def bake(context, object, add_modifier: bool = False, **settings) -> background.Steps:
-    """Generator: as ``baking.bake``, after which the modifiers that play the centers go with them.
+def check_bakeable(context, meshes: Sequence[bpy.types.Object]) -> None:
+    """Raise BadScene if centers of the meshes cannot be baked. Cheap enough for a panel."""
+    for mesh_object in meshes:
+        check_turning(context, mesh_object)
+    check_one_character(list(meshes))
 
-    add_modifier: ``object`` gets one where it has none.
+
+def bake(context, meshes: Sequence[bpy.types.Object], add_modifier: bool = False, **settings) -> background.Steps:
+    """Generator: ``baking.bake``, followed by an update of the modifiers that use the centers.
+
+    add_modifier: add one to those of ``meshes`` that have none.
     """
-    if add_modifier:
-        check_addable(context, object)
-    check_updatable(context, object)
-    result = yield from baking.bake(context, object, **settings)
-    # A modifier's own copy of the weights may be as old as the centers were.
-    (add if add_modifier else update)(context, object)
+    for mesh_object in meshes:
+        if add_modifier:
+            check_addable(context, mesh_object)
+        check_updatable(context, mesh_object)
+    result = yield from baking.bake(context, meshes, **settings)
+    for mesh_object in meshes:
+        # A modifier's copy of the weights may be as outdated as the centers were.
+        (add if add_modifier else update)(context, mesh_object)
     return result
 
 
-def check_removable(context, object) -> None:
-    """Raises BadScene with the reason why the modifier cannot be removed; cheap."""
-    mesh = object is not None and object.type == "MESH"
-    modifier = native_modifier(object) if mesh else None
-    if modifier is None and not (mesh and is_leftover(object)):
-        if not mesh:
-            raise BadScene("There is no active mesh. Select one, or its armature")
-        raise BadScene(f"The {object_label(object)} has no {LABEL} modifier")
-    linked = object.override_library is not None and modifier is not None and modifier.is_override_data
-    if object.library is not None or linked:
+def check_removable(context, mesh_object) -> None:
+    """Raise BadScene with the reason if the modifier cannot be removed; cheap."""
+    mesh = mesh_object is not None and mesh_object.type == "MESH"
+    modifier = native_modifier(mesh_object) if mesh else None
+    if modifier is None and not (mesh and is_leftover(mesh_object)):
+        check_type(mesh_object, "Select a mesh, or its armature")
+        raise BadScene(f"The {object_label(mesh_object)} has no {LABEL} modifier")
+    linked = mesh_object.override_library is not None and modifier is not None and modifier.is_override_data
+    if mesh_object.library is not None or linked:
         raise BadScene(
-            f"The {LABEL} modifier of {object_label(object)} is linked from another file. Remove it there, or make "
-            "the object local (Object > Relations > Make Local)"
+            f"The {LABEL} modifier of {object_label(mesh_object)} is linked from another file. Remove it there, or "
+            "make the object local (Object > Relations > Make Local)"
         )
-    if object.data.is_editmode:
-        raise unmet("MODE", object=object_label(object), mode=UNREADABLE_MODES["EDIT"])
+    check_not_edited(mesh_object)
 
 
-def remove(object):
-    """Remove the modifier with all that it needed, and turn the Armature modifier on as it was.
+def remove(mesh_object):
+    """Remove the modifier with its data, and turn the Armature modifier on again.
 
-    So, too, where only leftovers of it are there. Returns the Armature modifier, None where it is gone. For what passes
+    Also works if only its data is left. Returns the Armature modifier, None if it is gone. The object must pass
     ``check_removable``.
     """
-    modifier, armature, record = native_modifier(object), armature_modifier(object), None
+    modifier, armature, record = native_modifier(mesh_object), armature_modifier(mesh_object), None
     if modifier is not None:
         tree, record = modifier.node_group, modifier_record(modifier)
-        object.modifiers.remove(modifier)
+        mesh_object.modifiers.remove(modifier)
         remove_tree(tree)
     if armature is not None:
         armature.show_viewport, armature.show_render = _shown(armature, record)
-    object.add_rest_position_attribute = record is not None and record.rest_position
-    mesh = object.data
-    if mesh.library is None and not any(native_modifier(other) for other in _other_users(object)):
+    mesh_object.add_rest_position_attribute = record is not None and record.rest_position
+    mesh = mesh_object.data
+    if mesh.library is None and not any(native_modifier(other) for other in _other_users(mesh_object)):
         remove_data(mesh)
         mesh.update()
     return armature
 
 
 def remove_data(mesh) -> None:
-    """Take what the modifier reads off a mesh, where it has any."""
+    """Remove the modifier's data from a mesh, if any."""
     names = [attribute.name for attribute in mesh.attributes if attribute.name.startswith(INFLUENCES)]
     remove_attributes(mesh, [*names, REST])
 
 
 def _write(users: list, skin: Skin, centers: baking.BakeRecord) -> None:
-    """Give ``users``, objects with the skin's mesh and bones, the modifier. What may fail comes before all changes."""
+    """Give ``users``, objects with the skin's mesh and bones, the modifier. Steps that may fail precede all changes."""
     bones, weights = packed(skin)
     names = _influence_names(skin.object, bones.shape[1])
     trees = []
@@ -210,44 +219,44 @@ def _write(users: list, skin: Skin, centers: baking.BakeRecord) -> None:
     skin.object.data.update()
 
 
-def _install(object, tree, bones: tuple[str, ...], leftover: bool) -> None:
-    """Put the tree into the object's modifier, which is made where there is none.
+def _install(mesh_object, tree, bones: tuple[str, ...], leftover: bool) -> None:
+    """Assign the tree to the object's modifier, which is added if missing.
 
-    leftover: the Armature modifier is off for one that is gone.
+    leftover: the Armature modifier is off because of a removed modifier.
     """
-    armature, modifier = _own_armature_modifier(object), native_modifier(object)
+    armature, modifier = _own_armature_modifier(mesh_object), native_modifier(mesh_object)
     old = modifier.node_group if modifier is not None else None
     record = modifier_record(modifier) if modifier is not None else None
     if modifier is not None or leftover:
         shown = _shown(armature, record)
     else:
         shown = armature.show_viewport, armature.show_render
-    rest = record.rest_position if record is not None else object.add_rest_position_attribute and not leftover
+    rest = record.rest_position if record is not None else mesh_object.add_rest_position_attribute and not leftover
     write_record(tree, CRS_PROPERTY, ModifierRecord(bones, armature.name, *shown, rest))
     if modifier is None:
-        modifier = _new_modifier(object, LABEL, "NODES", object.modifiers.find(armature.name) + 1)
+        modifier = _new_modifier(mesh_object, LABEL, "NODES", mesh_object.modifiers.find(armature.name) + 1)
     modifier.node_group = tree
     if old is not None:
         remove_tree(old)
     set_input(modifier, "Armature", armature.object)
-    object.add_rest_position_attribute = True
+    mesh_object.add_rest_position_attribute = True
     armature.show_viewport = armature.show_render = False
 
 
 def _shown(armature, record: ModifierRecord | None) -> tuple[bool, bool]:
-    """Where the Armature modifier is to show (viewport, render) when the modifier with the record is gone."""
+    """Where the Armature modifier is to be on (viewport, render) after removal of the modifier with the record."""
     if record is None:
         return True, True
     if armature.show_viewport and armature.name != record.armature_modifier:
-        # Not the one that was turned off.
+        # Another one than was turned off.
         return armature.show_viewport, armature.show_render
     return record.show_viewport, record.show_render
 
 
 def packed(skin: Skin) -> tuple[np.ndarray, np.ndarray]:
-    """bones and weights (N, K) as the nodes read them, K at most MOST_SLOTS.
+    """bones and weights (N, K) for the nodes, K at most MOST_SLOTS.
 
-    Vertices that no bone moves follow a bone after the last one, which does nothing.
+    Vertices that no bone moves follow an identity bone after the last one.
     """
     from ...core.deform import strongest_influences
 
@@ -258,15 +267,16 @@ def packed(skin: Skin) -> tuple[np.ndarray, np.ndarray]:
     return bones, weights
 
 
-def _influence_names(object, slot_count: int) -> list[str]:
-    """Names for the attributes that hold as many slots. Those of vertex groups are taken: to Blender they are alike."""
+def _influence_names(mesh_object, slot_count: int) -> list[str]:
+    """Names for the attributes that hold ``slot_count`` slots. Names of vertex groups are excluded: Blender treats both
+    alike."""
     numbered = (f"{INFLUENCES}_{number}" for number in itertools.count(1))
-    free = (name for name in numbered if name not in object.vertex_groups)
+    free = (name for name in numbered if name not in mesh_object.vertex_groups)
     return list(itertools.islice(free, math.ceil(slot_count / SLOTS_PER_ATTRIBUTE)))
 
 
 def _write_influences(mesh, bones: np.ndarray, weights: np.ndarray, names: list[str]) -> None:
-    """Store bones and weights (N, K) as matrix attributes of 8 slots each, in place of those that are there."""
+    """Store bones and weights (N, K) as matrix attributes of 8 slots each, replacing earlier ones."""
     remove_data(mesh)
     for part, name in enumerate(names):
         slots = slice(part * SLOTS_PER_ATTRIBUTE, (part + 1) * SLOTS_PER_ATTRIBUTE)
@@ -276,61 +286,59 @@ def _write_influences(mesh, bones: np.ndarray, weights: np.ndarray, names: list[
         write_attribute(mesh, name, "FLOAT4X4", values)
 
 
-def _own_armature_modifier(object):
-    """The Armature modifier; where the armature only is the parent, its effect is made a modifier first."""
-    modifier = armature_modifier(object)
+def _own_armature_modifier(mesh_object):
+    """The Armature modifier; if the armature deforms only as the parent, that is converted to a modifier first."""
+    modifier = armature_modifier(mesh_object)
     if modifier is not None:
         return modifier
-    modifier = _new_modifier(object, "Armature", "ARMATURE", 0)
-    modifier.object = object.parent
-    set_parent_type(object, "OBJECT")
+    modifier = _new_modifier(mesh_object, "Armature", "ARMATURE", 0)
+    modifier.object = mesh_object.parent
+    set_parent_type(mesh_object, "OBJECT")
     return modifier
 
 
-def _new_modifier(object, label: str, kind: str, place: int):
-    """A modifier at a place among the others; the one that is active stays so."""
-    active = object.modifiers.active
+def _new_modifier(mesh_object, label: str, kind: str, place: int):
+    """A new modifier at a place among the others; the active modifier stays active."""
+    active = mesh_object.modifiers.active
     active = active.name if active is not None else ""
-    name = object.modifiers.new(label, kind).name
-    object.modifiers.move(object.modifiers.find(name), place)
+    name = mesh_object.modifiers.new(label, kind).name
+    mesh_object.modifiers.move(mesh_object.modifiers.find(name), place)
     if active:
-        object.modifiers.active = object.modifiers[active]
-    return object.modifiers[name]
+        mesh_object.modifiers.active = mesh_object.modifiers[active]
+    return mesh_object.modifiers[name]
 
 
-def _check_modifiers(object) -> None:
-    """Raises BadScene where the vertices that reach the armature are not the mesh's own."""
-    modifier = refining_above(object)
+def _check_modifiers(mesh_object) -> None:
+    """Raise BadScene if the vertices that reach the armature are not the mesh's own."""
+    modifier = refining_above(mesh_object)
     if modifier is not None:
-        below = f"the {LABEL} modifier" if native_modifier(object) is not None else "the Armature modifier"
+        below = f"the {LABEL} modifier" if native_modifier(mesh_object) is not None else "the Armature modifier"
         raise BadScene(
-            f'The modifier "{modifier.name}" of {object_label(object)} makes vertices that have no center of '
+            f'The modifier "{modifier.name}" of {object_label(mesh_object)} adds vertices that have no center of '
             f"rotation. Apply it, or move it below {below}"
         )
 
 
-def _check_sharing(object) -> None:
-    """Raises BadScene where another object with the same mesh numbers its bones in another way."""
-    twins = _twins(object)
-    for other in _other_users(object):
+def _check_sharing(mesh_object) -> None:
+    """Raise BadScene if another object with the same mesh numbers its bones differently."""
+    twins = _twins(mesh_object)
+    for other in _other_users(mesh_object):
         if native_modifier(other) is not None and armature_of(other) is not None and other not in twins:
-            raise BadScene(
-                f'The {object_label(object)} shares its mesh with object "{other.name}", whose {LABEL} modifier has '
-                "other bones. Make it a mesh of its own (Object > Relations > Make Single User > Object & Data)"
-            )
+            meaning = f"whose {LABEL} modifier has other bones"
+            raise unmet("MESH_SHARED", object=mesh_object, other=other, meaning=meaning)
 
 
-def _twins(object) -> list:
-    """Other objects with the modifier that share the mesh and number its bones alike, from whatever armature."""
-    names = bone_names(object, armature_of(object))
+def _twins(mesh_object) -> list:
+    """Other objects with the modifier that share the mesh and number its bones alike, from any armature."""
+    names = bone_names(mesh_object, armature_of(mesh_object))
     return [
         other
-        for other in _other_users(object)
+        for other in _other_users(mesh_object)
         if native_modifier(other) and armature_of(other) and bone_names(other, armature_of(other)) == names
     ]
 
 
-def _other_users(object) -> list:
-    """Objects of this file that share the mesh of ``object``."""
-    users = users_of(object.data) if object.data.users > 1 else []
-    return [ob for ob in users if ob != object and ob.library is None]
+def _other_users(mesh_object) -> list:
+    """Other local objects that share the mesh of ``mesh_object``."""
+    users = users_of(mesh_object.data) if mesh_object.data.users > 1 else []
+    return [ob for ob in users if ob != mesh_object and ob.library is None]

@@ -11,7 +11,7 @@ _COLUMN_WIDTH, _ROW_HEIGHT = 200.0, 180.0
 
 
 class NodeBuilder:
-    """Adds linked nodes to a node tree. A value is a socket or what a socket's default may be; None leaves it."""
+    """Adds linked nodes to a node tree. A value is a socket or a socket's default; None leaves the default."""
 
     def __init__(self, tree: bpy.types.NodeTree):
         self.tree = tree
@@ -29,7 +29,7 @@ class NodeBuilder:
         return node
 
     def link(self, value, target: bpy.types.NodeSocket) -> None:
-        """Make ``value`` the input ``target`` of a node that was added."""
+        """Connect ``value`` to the input ``target`` of a node."""
         if not isinstance(value, bpy.types.NodeSocket):
             target.default_value = value
             return
@@ -41,7 +41,7 @@ class NodeBuilder:
         return self.add("ShaderNodeMath", *values, operation=operation).outputs["Value"]
 
     def vector(self, operation: str, *values) -> bpy.types.NodeSocket:
-        """A vector; see ``dot`` for the operation that gives a number."""
+        """A vector operation; ``dot`` is the one that returns a number."""
         return self.add("ShaderNodeVectorMath", *values, operation=operation).outputs["Vector"]
 
     def dot(self, first, second) -> bpy.types.NodeSocket:
@@ -112,7 +112,7 @@ class NodeBuilder:
 
 @contextmanager
 def new_tree(name: str) -> Iterator[NodeBuilder]:
-    """Gives what builds a new Geometry Nodes group, which is removed again where the block ends by an exception."""
+    """A builder of a new Geometry Nodes group, which is removed again if the block raises an exception."""
     tree = bpy.data.node_groups.new(name, "GeometryNodeTree")
     try:
         build = NodeBuilder(tree)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The node group that deforms a mesh about centers of rotation, from Blender's own nodes.
 
-One point per bone holds what the bone does at present; each vertex samples the points of the bones that it follows, by
-an index of its own. So the work at a vertex depends on its influences, not on the number of bones.
+One point per bone holds the bone's present transform; each vertex samples the points of the bones that it follows, by
+stored indices. So the work at a vertex depends on its influences, not on the number of bones.
 The rule is that of core.deform (Le & Hodgins 2016): rotations blend as quaternions on one side, stretches linearly.
 """
 
@@ -16,13 +16,13 @@ SLOTS_PER_ATTRIBUTE = 8
 
 _MATRIX, _TURN = "crs_matrix", "crs_turn"
 
-# Bones in a group of their own: each change of a group takes Blender time in proportion to all that is in it.
+# Bones per nested group: each change of a group takes Blender time in proportion to its size.
 _GROUP_SIZE = 32
 
-# Of the largest stretch, what counts as none in single precision.
+# Relative to the largest stretch: smaller ones count as zero in single precision.
 _FLAT = 1e-6
 
-# As NEARLY_ZERO of core.quaternions: bones half a turn apart stay on the sides that they have.
+# As NEARLY_ZERO of core.quaternions: bones half a turn apart keep their signs.
 _HALF_TURN = 1e-6
 
 
@@ -31,7 +31,7 @@ def build_tree(
 ) -> bpy.types.NodeTree:
     """A new group with the inputs Geometry, Armature and Factor (1 about the centers, 0 by linear blending).
 
-    Vertices name bones by their place in ``bone_names``; the place after the last one is a bone that does nothing.
+    Vertices store bones as indices into ``bone_names``; the index after the last one is an identity bone.
     """
     with new_tree(name) as build:
         _add_interface(build.tree)
@@ -39,7 +39,7 @@ def build_tree(
         position = build.add("GeometryNodeInputPosition").outputs["Position"]
         center = build.attribute(center_attribute, "FLOAT_VECTOR")
         present = followed(build, entry.outputs["Geometry"], center.outputs["Attribute"], position)
-        # Without its attribute a vertex has no center: it then moves as by linear blending.
+        # Without its attribute a vertex has no center: then it moves by linear blending.
         center = build.switch(center.outputs["Exists"], position, present)
         points = _all_points(build, entry.outputs["Armature"], bone_names)
         slots, exist = _influences(build, influence_attributes, slot_count)
@@ -59,14 +59,14 @@ def _add_interface(tree) -> None:
     factor = interface.new_socket("Factor", in_out="INPUT", socket_type="NodeSocketFloat")
     factor.description = (
         "1 deforms about centers of rotation, 0 by linear blending as the Armature modifier does. "
-        "A vertex group or another attribute decides for each vertex"
+        "Use a vertex group or another attribute to set it for each vertex"
     )
     factor.subtype = "FACTOR"
     factor.min_value, factor.max_value, factor.default_value = 0.0, 1.0, 1.0
 
 
 def _all_points(build: NodeBuilder, armature, bone_names) -> bpy.types.NodeSocket:
-    """A point per bone, and one more that does nothing, with two matrices each.
+    """A point per bone and one identity point, with two matrices each.
 
     The first takes the rest pose to the present one, in the space of the modified object. The second has the stretch of
     the first in its linear part and the quaternion of its rotation (x, y, z, w) in its last column.
@@ -80,7 +80,7 @@ def _all_points(build: NodeBuilder, armature, bone_names) -> bpy.types.NodeSocke
         parts.append(group.outputs["Geometry"])
     join = build.add("GeometryNodeJoinGeometry")
     for part in parts:
-        # What is linked last comes first.
+        # The last link comes first.
         build.link(part, join.inputs["Geometry"])
     return build.stored(
         join.outputs["Geometry"], _TURN, "FLOAT4X4", _turn(build, build.attribute(_MATRIX, "FLOAT4X4").outputs[0])
@@ -106,7 +106,7 @@ def _bone_group(name: str, bone_names) -> bpy.types.NodeTree:
 
 
 def _by_index(build: NodeBuilder, index, matrices) -> bpy.types.NodeSocket:
-    """The matrices in their order."""
+    """The matrices by index."""
     node = build.add("GeometryNodeIndexSwitch", data_type="MATRIX")
     while len(node.index_switch_items) < len(matrices):
         node.index_switch_items.new()
@@ -118,8 +118,8 @@ def _by_index(build: NodeBuilder, index, matrices) -> bpy.types.NodeSocket:
 def _turn(build: NodeBuilder, matrix) -> bpy.types.NodeSocket:
     """Stretch and rotation of ``matrix`` by its polar decomposition, in one matrix.
 
-    As core.deform.polar has it: where the matrix mirrors, all stretches are negative; where it flattens as well, the
-    axis that is lost anyway turns around.
+    As in core.rotations: if the matrix mirrors, all stretches are negative; if it also flattens, the lost axis is
+    reversed.
     """
     parts = build.add("FunctionNodeMatrixSVD", matrix).outputs
     left, right = parts["U"], build.transposed(parts["V"])
@@ -146,7 +146,7 @@ def _canonical(build: NodeBuilder, quaternion) -> list[bpy.types.NodeSocket]:
     leading = 0.0
     x, y, z, w = quaternion
     for component in (w, x, y, z):
-        # 1, 0 or −1: doubled from one to the next, the first that is not 0 outweighs all others.
+        # 1, 0 or −1, with doubling weights: the first nonzero one outweighs all others.
         above = build.math("GREATER_THAN", component, _HALF_TURN)
         below = build.math("LESS_THAN", component, -_HALF_TURN)
         leading = build.math("MULTIPLY_ADD", leading, 2.0, build.math("SUBTRACT", above, below))
@@ -166,7 +166,7 @@ def _influences(build: NodeBuilder, attributes, slot_count: int):
 
 
 def _has_influences(build: NodeBuilder, slots) -> bpy.types.NodeSocket:
-    """False at vertices that another mesh has brought along by joining: all their numbers are zeros."""
+    """False at vertices joined from another mesh, which have only zeros."""
     total = 0.0
     for _, weight in slots:
         total = build.math("ADD", total, weight)
@@ -174,7 +174,7 @@ def _has_influences(build: NodeBuilder, slots) -> bpy.types.NodeSocket:
 
 
 def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bpy.types.NodeSocket:
-    """The deformed position: the center by linear blending, and what lies between both turned and stretched."""
+    """The deformed position: the center by linear blending, plus the turned and stretched offset from it."""
     matrix_field = build.attribute(_MATRIX, "FLOAT4X4").outputs["Attribute"]
     turn_field = build.attribute(_TURN, "FLOAT4X4").outputs["Attribute"]
     offset = build.vector("SUBTRACT", position, center)
@@ -194,7 +194,7 @@ def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bp
         if axis is None:
             axis, real = build.scaled(own_axis, weight), build.math("MULTIPLY", w, weight)
             continue
-        # Of a quaternion's two signs the one on the side of the sum so far, CRS equation 5.
+        # The sign of the quaternion that agrees with the sum so far, CRS equation 5.
         agreement = build.math("MULTIPLY_ADD", real, w, build.dot(axis, own_axis))
         length = build.math("SQRT", build.math("MULTIPLY_ADD", real, real, build.dot(axis, axis)))
         opposed = build.math("LESS_THAN", agreement, build.math("MULTIPLY", length, -_HALF_TURN))

@@ -1,39 +1,39 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bake centers of rotation, play them by a modifier, shape keys or a point cache, and prepare them for export."""
+"""Bake centers of rotation, play them by a modifier, shape keys or a point cache, and prepare their export."""
 
 import bpy
 from bpy.props import BoolProperty
 
 from ...blender.center_records import modifier_record, native_modifier
-from ...blender.character import mesh_meant, on_mesh_meant
-from ...blender.skin_reader import check_turning
-from ...ui.boundary import Checked, Immediate
-from ...ui.jobs import SkinningJob
+from ...blender.character import mesh_meant, on_mesh_meant, on_meshes_meant
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
 from . import baking, export, modifier, playback
 from .settings import BakeSettings, PlaybackSettings, PointCacheSettings
 
 
 class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator):
-    """Find the center that each vertex turns about where bones blend, and store it in the mesh"""
+    """Find the center of rotation of each vertex where bones blend, and store it in the mesh.
+    Selected meshes of one armature are one body"""
 
     bl_idname = "skinning.bake_rotation_centers"
     bl_label = "Bake Centers of Rotation"
 
     settings = BakeSettings
-    require = staticmethod(on_mesh_meant(check_turning))
-    work = staticmethod(on_mesh_meant(modifier.bake))
+    require = staticmethod(on_meshes_meant(modifier.check_bakeable))
+    work = staticmethod(on_meshes_meant(modifier.bake))
 
 
-class SKINNING_OT_add_center_of_rotation_modifier(Immediate, bpy.types.Operator):
-    """Deform about the baked centers of rotation by Geometry Nodes. The Armature modifier is turned off meanwhile"""
+class SKINNING_OT_add_center_of_rotation_modifier(Checked, AtOnce, bpy.types.Operator):
+    """Deform about the baked centers of rotation by Geometry Nodes. Turns off the Armature modifier"""
 
     bl_idname = "skinning.add_center_of_rotation_modifier"
     bl_label = "Add Center of Rotation Modifier"
 
     require = staticmethod(on_mesh_meant(modifier.check_addable))
 
-    def act(self, context, object):
-        added = modifier.add(context, mesh_meant(context, object))
+    def act(self, context, active):
+        added = modifier.add(context, mesh_meant(context, active))
         record = modifier_record(added)
         return (
             f'{added.id_data.name}: modifier "{added.name}" deforms by {len(record.bones)} bones, '
@@ -41,19 +41,19 @@ class SKINNING_OT_add_center_of_rotation_modifier(Immediate, bpy.types.Operator)
         )
 
 
-class SKINNING_OT_remove_center_of_rotation_modifier(Immediate, bpy.types.Operator):
-    """Remove the modifier, and turn the Armature modifier on again"""
+class SKINNING_OT_remove_center_of_rotation_modifier(Checked, AtOnce, bpy.types.Operator):
+    """Remove the modifier and turn the Armature modifier on again"""
 
     bl_idname = "skinning.remove_center_of_rotation_modifier"
     bl_label = "Remove Center of Rotation Modifier"
 
     require = staticmethod(on_mesh_meant(modifier.check_removable))
 
-    def act(self, context, object):
-        object = mesh_meant(context, object)
-        armature = modifier.remove(object)
-        left = f'modifier "{armature.name}" as before' if armature is not None else "no Armature modifier is left"
-        return f"{object.name}: {modifier.LABEL} modifier removed, {left}"
+    def act(self, context, active):
+        mesh_object = mesh_meant(context, active)
+        armature = modifier.remove(mesh_object)
+        left = f'modifier "{armature.name}" restored' if armature is not None else "there is no Armature modifier"
+        return f"{mesh_object.name}: {modifier.LABEL} modifier removed, {left}"
 
 
 class SKINNING_OT_crs_to_shape_keys(Checked, SkinningJob, bpy.types.Operator):
@@ -78,33 +78,33 @@ class SKINNING_OT_crs_to_pc2(Checked, SkinningJob, bpy.types.Operator):
     work = staticmethod(on_mesh_meant(playback.to_point_cache))
 
 
-class SKINNING_OT_prepare_centers_for_export(Immediate, bpy.types.Operator):
-    """Copy the baked centers to the attribute _COR, which the glTF exporter writes with its option Attributes"""
+class SKINNING_OT_prepare_centers_for_export(Checked, AtOnce, bpy.types.Operator):
+    """Copy the baked centers to the attribute _COR, which the glTF exporter writes if its option Attributes is on"""
 
     bl_idname = "skinning.prepare_centers_for_export"
     bl_label = "Prepare Centers for Export"
 
     y_up: BoolProperty(
         name="+Y Up",
-        description="Turn the centers to glTF's axes, as the exporter's option of the same name does with the mesh",
+        description="Convert the centers to glTF's axes, like the exporter's option of the same name",
         default=True,
     )
 
     require = staticmethod(on_mesh_meant(baking.check_baked))
 
-    def act(self, context, object):
-        object = mesh_meant(context, object)
-        count = export.write_export_attribute(object, self.y_up)
+    def act(self, context, active):
+        mesh_object = mesh_meant(context, active)
+        count = export.write_export_attribute(mesh_object, self.y_up)
         self.report(
             {"INFO"},
-            f"{object.name}: {count:,} centers in attribute {export.GLTF_ATTRIBUTE}. "
+            f"{mesh_object.name}: {count:,} centers in attribute {export.GLTF_ATTRIBUTE}. "
             "Enable Data > Mesh > Attributes in the glTF exporter",
         )
-        if native_modifier(object) is not None:
+        if native_modifier(mesh_object) is not None:
             self.report(
                 {"WARNING"},
-                f"{object.name}: remove the Center of Rotation modifier before the export, or export without Apply "
-                "Modifiers: else the pose is written into the mesh",
+                f"{mesh_object.name}: remove the Center of Rotation modifier before the export, or export without "
+                "Apply Modifiers: otherwise the pose is written into the mesh",
             )
 
 

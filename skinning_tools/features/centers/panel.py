@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panels of the centers of rotation: baking them, whether they still fit, what plays them, and export."""
+"""The panels of the centers of rotation: baking, state, playback and export."""
 
 import bpy
 
 from ...blender import background
 from ...blender.center_records import native_modifier
 from ...blender.character import on_mesh_meant, target_mesh
+from ...blender.figures import rows_of_panel
 from ...blender.job_checks import reason_not_to_work
 from ...blender.skin_reader import check_turning
 from ...ui.drawing import (
     SidebarPanel,
+    draw_button,
     draw_failure,
     draw_frame_range,
     draw_job,
@@ -19,6 +21,7 @@ from ...ui.drawing import (
     idle_column,
     split_layout,
 )
+from ...ui.groups import DEFORMATION
 from . import modifier
 from .bake_state import is_being_checked, shown_bake_state
 from .baking import FRESH, MISSING, STALE, bake_record
@@ -29,6 +32,7 @@ from .settings import BakeSettings
 class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
     bl_label = "Centers of Rotation"
     bl_idname = "SKINNING_PT_rotation_centers"
+    bl_parent_id = DEFORMATION
     bl_options = {"DEFAULT_CLOSED"}
     failures = (
         "Bake Centers of Rotation",
@@ -48,62 +52,52 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         if job is not None:
             draw_job(layout, job)
             return
-        button = layout.row()
-        button.scale_y = 1.5
-        button.operator("skinning.bake_rotation_centers", text="Bake Centers", icon="PIVOT_MEDIAN")
+        draw_button(layout, context, "skinning.bake_rotation_centers", "Bake Centers", "PIVOT_MEDIAN")
         draw_failure(layout, context, SKINNING_PT_rotation_centers)
         reason = reason_not_to_work(context, on_mesh_meant(check_turning))
-        object = target_mesh(context)
+        mesh_object = target_mesh(context)
         if reason:
             draw_text(layout, context, reason, "INFO")
-            if object is not None and object.type == "MESH":
-                state = shown_bake_state(object)
+            if mesh_object is not None and mesh_object.type == "MESH":
+                state = shown_bake_state(mesh_object)
                 if state in (FRESH, STALE):
-                    # What was known before it could not be read.
-                    _draw_state(layout, context, object, state)
-                if native_modifier(object) is not None:
+                    # The state known before the mesh became unreadable.
+                    _draw_state(layout, context, mesh_object, state)
+                if native_modifier(mesh_object) is not None:
                     _draw_remove(layout)
             return
-        state = shown_bake_state(object)
-        _draw_state(layout, context, object, state)
-        _draw_playback(layout, context, object, state)
+        state = shown_bake_state(mesh_object)
+        _draw_state(layout, context, mesh_object, state)
+        _draw_playback(layout, context, mesh_object, state)
 
 
-def _draw_state(layout, context, object, state: str) -> None:
-    record = bake_record(object)
-    if state == MISSING:
+def _draw_state(layout, context, mesh_object, state: str) -> None:
+    record = bake_record(mesh_object)
+    if state == MISSING or record is None:
         layout.label(text="Not baked yet", icon="RADIOBUT_OFF")
         return
-    if is_being_checked(object):
+    if is_being_checked(mesh_object):
         layout.label(text="Baked, being checked", icon="SORTTIME")
     elif state == FRESH:
         layout.label(text="Baked, up to date", icon="CHECKMARK")
     elif state == STALE:
         draw_text(layout, context, "Older than the mesh or its weights: bake again", "ERROR")
-    draw_rows(layout, [("Centers", f"{record.center_count:,} of {len(object.data.vertices):,}")])
-    layout.label(text="Baked with:")
-    draw_rows(
-        layout,
-        [
-            ("Sigma", f"{record.sigma:.4g}"),
-            ("Subdivision", f"{record.subdivision_epsilon:.4g}" if record.subdivision_epsilon else "Off"),
-        ],
-    )
+    draw_rows(layout, rows_of_panel(record.figures(len(mesh_object.data.vertices))))
 
 
-def _draw_playback(layout, context, object, state: str) -> None:
+def _draw_playback(layout, context, mesh_object, state: str) -> None:
     unavailable = modifier.reason_not_available()
-    if native_modifier(object) is not None:
-        above = modifier.refining_above(object)
+    if native_modifier(mesh_object) is not None:
+        above = modifier.refining_above(mesh_object)
         if above is not None:
-            draw_text(layout, context, f'"{above.name}" makes vertices above the modifier: move it below', "ERROR")
-        elif not unavailable and not modifier.is_current(object):
+            draw_text(layout, context, f'"{above.name}" adds vertices above the modifier: move it below', "ERROR")
+        elif not unavailable and not modifier.is_current(mesh_object):
             draw_text(layout, context, "Modifier older than the rig", "ERROR")
             _draw_add(layout, state, "Update Modifier", "FILE_REFRESH")
         _draw_remove(layout)
     else:
-        if modifier.is_leftover(object):
-            draw_text(layout, context, "Its modifier is gone, and the Armature modifier still off", "ERROR")
+        if modifier.is_leftover(mesh_object):
+            draw_text(layout, context, "Its modifier is gone, but the Armature modifier is still off", "ERROR")
             _draw_remove(layout, "Restore Armature Modifier", "MOD_ARMATURE")
         if state != MISSING and not unavailable:
             _draw_add(layout, state, "Add Modifier", "GEOMETRY_NODES")
@@ -128,7 +122,7 @@ def _draw_copies(layout, context) -> None:
     row.enabled = bool(bpy.data.filepath or settings.cache_path)
     row.operator("skinning.crs_to_pc2", icon="FILE_CACHE")
     if not row.enabled:
-        draw_text(column, context, "Save the .blend file, beside which the cache goes, or choose a path", "INFO")
+        draw_text(column, context, "Save the .blend file to write the cache beside it, or choose a path", "INFO")
 
 
 def _draw_add(layout, state: str, label: str, icon: str) -> None:
@@ -149,8 +143,8 @@ class SKINNING_PT_export_centers(SidebarPanel, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context):
-        object = target_mesh(context)
-        return object is not None and object.type == "MESH" and bake_record(object) is not None
+        mesh_object = target_mesh(context)
+        return mesh_object is not None and mesh_object.type == "MESH" and bake_record(mesh_object) is not None
 
     def draw(self, context):
         layout = self.layout

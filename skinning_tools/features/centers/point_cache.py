@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ...blender.written_files import Kind, Target
-from ...core.errors import BadScene
 
 _HEAD = struct.Struct("<12siiffi")
 _MAGIC = b"POINTCACHE2\0"
-# Behind the samples, where readers of the format do not look: who wrote the file, and whose motion it has, as JSON.
+# After the samples, which readers of the format ignore: the writer of the file and the owner of its motion, as JSON.
 _MARK = b"\nskinning_tools.cache "
 _MOST_OF_OWNER = 10_000
 
@@ -24,24 +23,23 @@ _MOST_OF_OWNER = 10_000
 def point_cache(
     target: Target, owner: dict, vertex_count: int, frame_count: int
 ) -> Iterator[Callable[[np.ndarray], object]]:
-    """Gives the function that writes the next frame, (N, 3), to a PC2 file. owner: what ``cache_owner`` will read.
+    """Context with a function that writes the next frame, (N, 3), to a PC2 file. owner: what ``cache_owner`` will read.
 
-    The file appears under its name only when all is written; where the block ends by an exception, an older file of the
-    same name stays and nothing new is left. Raises BadScene where the file cannot be written.
+    The file gets its name only when it is complete; after an exception, an older file of the same name stays and
+    nothing new is left. Raises BadScene if the file cannot be written.
     """
     try:
         with target.part() as part, part.open("xb") as file:
-            # Start and step of the samples only count for a modifier that goes by seconds; one by frames has its own.
+            # Start and step of the samples matter only for a modifier in seconds; a modifier in frames has its own.
             file.write(_HEAD.pack(_MAGIC, 1, vertex_count, 0.0, 1.0, frame_count))
             yield lambda positions: file.write(np.ascontiguousarray(positions, dtype="<f4").tobytes())
             file.write(_MARK + json.dumps(owner).encode())
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadScene(f"The point cache {target.path} cannot be written: {reason}. Choose another path") from error
+        raise target.failed(error.strerror or error) from error
 
 
 def cache_owner(path: Path) -> dict | None:
-    """Whose motion a PC2 file has, as its writer was told; None where another program wrote it. Raises OSError."""
+    """The owner stored in a PC2 file; None if another program wrote the file. Raises OSError."""
     with path.open("rb") as file:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size or not head.startswith(_MAGIC):

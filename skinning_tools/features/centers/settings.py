@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How centers of rotation are baked and played."""
+"""Settings of baking and playing centers of rotation."""
 
 import bpy
-from bpy.props import PointerProperty
 
 from ...ui.settings import HARD, Setting, Settings, name, number, switch
 from .baking import DEFAULT_ATTRIBUTE
 
-# Blender before 4.5 has no such option, and accepts such paths without it.
+# Blender before 4.5 does not have this option, and accepts such paths without it.
 _RELATIVE = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set()
 
 
@@ -19,8 +18,8 @@ class BakeSettings(Settings, stored="skinning_rotation_centers"):
         soft_max=1.0,
         precision=4,
         step=1,
-        tip="How alike the weights of two places must be to share a center. Smaller follows the weights more closely, "
-        "larger gives smoother centers",
+        tip="How similar the weights of two points must be to share a center. Smaller values follow the weights more "
+        "closely, larger values give smoother centers",
         flag="--sigma",
         metavar="S",
     )
@@ -31,24 +30,24 @@ class BakeSettings(Settings, stored="skinning_rotation_centers"):
         soft_max=1.0,
         precision=3,
         step=1,
-        tip="Faces whose corners' weights differ by more than this are summed in finer pieces, without a change to the "
-        "mesh. 0 takes each face as it is, 0.001 is the least otherwise",
+        tip="Faces whose corners' weights differ by more than this are summed in finer pieces, without changing the "
+        "mesh. 0 turns this off, otherwise the minimum is 0.001",
         flag="--subdivision-epsilon",
         metavar="E",
     )
     symmetrize = switch(
         "Symmetrize",
         False,
-        tip="Give vertices that mirror each other across X centers that do so too",
+        tip="Give vertices that mirror each other across X mirrored centers",
         flag="--symmetrize",
     )
     attribute_name = name(
-        "Attribute", DEFAULT_ATTRIBUTE, tip="Name of the attribute that the centers are stored in", flag="--attribute"
+        "Attribute", DEFAULT_ATTRIBUTE, tip="Name of the attribute that stores the centers", flag="--attribute"
     )
 
 
 class BakeAndPlaySettings(BakeSettings):
-    """Of the command line, which has no second command for the modifier."""
+    """The settings of the command line, which has no separate command for the modifier."""
 
     add_modifier = switch(
         "Add Modifier", False, tip="Deform by the centers: Blender 5.1 or newer", flag="--add-modifier"
@@ -56,13 +55,13 @@ class BakeAndPlaySettings(BakeSettings):
 
 
 class PlaybackSettings(Settings, stored="skinning_rotation_centers", frames="play"):
-    """Of the copy with a shape key per frame."""
+    """The settings of the copy with a shape key per frame."""
 
 
 def _path(label: str) -> Setting:
     return name(
         label,
-        tip="The point cache to write. Where empty, beside the .blend file and named after it and the mesh",
+        tip="The point cache to write. If empty, it goes beside the .blend file and is named after it and the mesh",
         subtype="FILE_PATH",
         options=_RELATIVE,
     )
@@ -73,7 +72,7 @@ class PointCacheSettings(PlaybackSettings):
 
 
 class SkinningRotationCenterSettings(bpy.types.PropertyGroup):
-    """What the scene remembers."""
+    """The settings kept with the scene."""
 
     __annotations__ = (
         BakeSettings.group_annotations()
@@ -83,16 +82,9 @@ class SkinningRotationCenterSettings(bpy.types.PropertyGroup):
 
     @property
     def filepath(self) -> str:
-        """As the operator calls it."""
+        """The path under the operator's name for it."""
         return self.cache_path
 
 
 registry = [SkinningRotationCenterSettings]
-
-
-def register() -> None:
-    bpy.types.Scene.skinning_rotation_centers = PointerProperty(type=SkinningRotationCenterSettings)
-
-
-def unregister() -> None:
-    del bpy.types.Scene.skinning_rotation_centers
+pointers = {"Scene.skinning_rotation_centers": SkinningRotationCenterSettings}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a conversion reads where the artist is on a result: the source of that, never the result unless asked for."""
+"""What a conversion reads: where the active object is a result, its source, and the result only if asked for."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from .settings import CONVERT, KEEP, REPLACE, ConvertSettings, settings_of
 
 @dataclass(frozen=True)
 class Chosen:
-    """sources: what is read; the first is the one that the new result is named after. results: the objects that were
-    chosen and are results themselves, in whose place the sources are; earlier: their conversions, once each."""
+    """sources: the objects to read; the first one names the new result. results: the chosen objects that are results
+    themselves, which the sources replace. earlier: their conversions, each once."""
 
     sources: tuple[bpy.types.Object, ...]
     results: tuple[bpy.types.Object, ...] = ()
     earlier: tuple[Result, ...] = ()
 
     def note(self) -> str:
-        """What to tell those who have named a result, else ""."""
+        """Tell users who chose a result that its source is converted; "" if they chose none."""
         if not self.results:
             return ""
         results, sources = (", ".join(ob.name for ob in objects) for objects in (self.results, self.sources))
@@ -43,13 +43,14 @@ class Chosen:
         return text.format(results=results, sources=sources)
 
 
-def chosen_sources(context, object, selected_objects: bool = False, on_result: str = KEEP) -> Chosen:
-    """What converting ``object``, and with ``selected_objects`` the selected meshes, reads; cheap enough for a panel.
+def chosen_sources(context, active, selected_objects: bool = False, on_result: str = KEEP) -> Chosen:
+    """The sources to read when converting ``active``, and with ``selected_objects`` the selected meshes; cheap enough
+    for a panel.
 
-    A mesh or rig that a conversion has made stands for all that it was made from, unless on_result is CONVERT.
-    Raises BadScene where that is gone, or where something is selected that cannot be converted.
+    A mesh or rig made by a conversion stands for all sources of that conversion, unless on_result is CONVERT.
+    Raises BadScene if these are gone, or if a selected object cannot be converted.
     """
-    objects = (object, *other_sources(context, object)) if selected_objects else (object,)
+    objects = (active, *other_sources(context, active)) if selected_objects else (active,)
     return sources_of(objects, on_result)
 
 
@@ -61,7 +62,7 @@ def stands_for_source(context, selected_objects: bool = False) -> bool:
 
 
 def sources_of(objects, on_result: str = KEEP) -> Chosen:
-    """``chosen_sources`` of these objects alone."""
+    """``chosen_sources`` for these objects only."""
     if on_result == CONVERT:
         return Chosen(tuple(dict.fromkeys(objects)))
     results = tuple(ob for ob in dict.fromkeys(objects) if ob is not None and has_figures(ob))
@@ -74,52 +75,53 @@ def _key(result: Result):
     return result.rig or result.mesh
 
 
-def _sources_of(object, passed: tuple) -> list:
-    """``object``, or what it was made from where it is a result; of the result of a result the first source."""
-    if object is None or not has_figures(object):
-        return [object]
+def _sources_of(ob, passed: tuple) -> list:
+    """``ob``, or its sources if it is a result; for the result of a result, the original source."""
+    if ob is None or not has_figures(ob):
+        return [ob]
     found = []
-    for source in sources_to_convert(result_of(object)):
+    for source in sources_to_convert(result_of(ob)):
         if source in passed:
             raise BadScene(
-                f'The result "{object.name}" has the name of its own source. Make the mesh that moves the active '
-                "object, or ask for the result itself"
+                f'The result "{ob.name}" has the name of its own source. Make the animated mesh the active '
+                "object, or convert the result itself"
             )
         found += _sources_of(source, (*passed, source))
     return found
 
 
 def check_chosen(context, chosen: Chosen) -> None:
-    """Raises BadScene with the reason why one of the sources cannot be read. One that the eye hides is shown for it
-    where it was reached by its result: the panel's own button has hidden it."""
+    """Raise BadScene with the reason if a source cannot be read. A hidden source that was found through its result is
+    shown for the check: the panel's own button has hidden it."""
     for source in chosen.sources:
         check_object(context, source, hidden_by_eye=bool(chosen.earlier))
 
 
 def reason_not_to_convert(context, selected_objects: bool = False, on_result: str = KEEP) -> str:
-    """Why the active object, and with ``selected_objects`` the selected ones, cannot be converted now, or "".
+    """Why the active object, or with ``selected_objects`` the selection, cannot be converted now; "" if it can.
 
     For poll and panel.
     """
     return reason_not_to_work(
         context,
-        lambda context, object: check_chosen(context, chosen_sources(context, object, selected_objects, on_result)),
+        lambda context, active: check_chosen(context, chosen_sources(context, active, selected_objects, on_result)),
     )
 
 
-def convert_active(context, object, **values) -> background.Steps:
-    """Generator: convert what the active object, or the selected ones, stand for; returns the Conversion. values: of
+def convert_active(context, active, **values) -> background.Steps:
+    """Generator: convert the sources of the active object or the selection; returns the Conversion. values: of
     ``ConvertSettings``. Raises SkinningError."""
     settings = ConvertSettings(**values)
-    chosen = chosen_sources(context, object, settings.selected_objects, settings.on_result)
+    chosen = chosen_sources(context, active, settings.selected_objects, settings.on_result)
     check_chosen(context, chosen)
     return (yield from convert_chosen(context, chosen, settings, settings.on_result == REPLACE))
 
 
-def convert_again(context, object, replace: bool) -> background.Steps:
-    """Generator: convert the sources of an object's conversion as it was, also where one is a result itself: that was
-    asked for then. Returns the new Conversion. replace: delete the earlier one then. Raises SkinningError."""
-    earlier = result_of(object)
+def convert_again(context, active, replace: bool) -> background.Steps:
+    """Generator: repeat the conversion that an object belongs to, with the same settings and sources, even if a source
+    is a result itself. Returns the new Conversion. replace: delete the earlier one at the end. Raises
+    SkinningError."""
+    earlier = result_of(active)
     if earlier is None:
         raise BadScene("The active object is not part of a conversion. Select one of its objects")
     chosen = Chosen(tuple(sources_to_convert(earlier)), earlier=(earlier,))
@@ -130,8 +132,8 @@ def convert_again(context, object, replace: bool) -> background.Steps:
 def convert_chosen(context, chosen: Chosen, settings: ConvertSettings, replace: bool = False) -> background.Steps:
     """Generator: ``conversion.convert`` of the sources; returns its Conversion.
 
-    Where they stand for results, the new one is active at the end, and the sources are shown. replace: delete those
-    earlier results then. Raises SkinningError.
+    If the sources replace chosen results, the sources are shown and the new result is active at the end. replace:
+    delete these earlier results at the end. Raises SkinningError.
     """
     if replace:
         for result in chosen.earlier:
@@ -141,7 +143,7 @@ def convert_chosen(context, chosen: Chosen, settings: ConvertSettings, replace: 
         made = yield from conversion.convert(context, chosen.sources, settings)
     if not chosen.earlier:
         return made
-    # Those that it replaces may be the active one; and the user may have deleted them meanwhile.
+    # The active object may be among the replaced results; and the user may have deleted them meanwhile.
     make_active(context, made.rig.object)
     replaced = [
         result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one pipeline from moving meshes to a measured rig; operator and command line both drive this generator."""
+"""The pipeline from animated meshes to a measured rig: a generator that both operator and command line run."""
 
 import time
 from collections.abc import Iterator
@@ -14,105 +14,54 @@ from ...blender.animation.omissions import texts_of
 from ...blender.animation.several_sources import check_sources, sources_label
 from ...blender.conversion_figures import REPORT_PROPERTY
 from ...blender.data_blocks import is_alive
+from ...blender.figures import Figure, Result
+from ...blender.preconditions import unmet
 from ...core.animation import ErrorMeter, check_animation
-from ...core.errors import BadScene
 from ...core.run_time import Work, learn_pace, stage_seconds
 from .estimate import check_memory, spread, work_of
+from .figures import errors_of_bone_counts, errors_of_objects, figures_of_record
 from .scene_state import SceneState
 from .settings import ConvertSettings
 
 
 @dataclass(frozen=True)
-class Conversion:
+class Conversion(Result):
     """A finished conversion.
 
-    other_names: of the sources beside the one called ``source_name``. source_data: the names of their meshes.
     rig: a rig_writer.Rig. meter: Blender's own evaluation of it against the sources at every frame, a
-    measure.RigMeter. notes: what was done otherwise than asked, and what Blender has left out of the sources.
-    seconds: read, solve, write and measure, as the user waited for them. curve: the bone counts tried for a target
-    error (core.decomposition.CurvePoint). keys: where keys were reduced, the key_reduction.KeyCounts.
+    measure.RigMeter. record: the figures stored on the armature. notes: deviations from the
+    settings, and what Blender left out of the sources. seconds: of reading, solving, writing and measuring.
     """
 
-    source_name: str
     rig: object
     meter: ErrorMeter
-    bone_count: int
-    vertex_count: int
-    frame_numbers: tuple[float, ...]
+    record: dict
     seconds: dict[str, float]
-    solver_seconds: dict[str, float]
-    method: str
-    target_error: float
-    curve: tuple = ()
-    keys: object = None
-    other_names: tuple[str, ...] = ()
-    source_data: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @property
-    def source_names(self) -> tuple[str, ...]:
-        """The names of all sources, in the order of the rig's objects."""
-        return self.source_name, *self.other_names
-
-    @property
-    def largest_distance(self) -> float:
-        """Largest distance of a vertex in any frame, in scene units."""
-        return float(self.meter.vertex_error.max())
-
-    @property
-    def missed(self) -> str:
-        """What to say behind E_RMS where no count of bones up to the one given reached the target error, else ""."""
-        if not 0 < self.target_error < self.meter.e_rms:
-            return ""
-        text = rpt_("(target {target:g} not reached with up to {bones} bones)")
-        return " " + text.format(target=self.target_error, bones=self.bone_count)
-
-    def summary(self) -> str:
-        """The result in one line."""
-        meter, seconds = self.meter, sum(self.seconds.values())
-        keys, others = "", ""
-        if self.keys is not None:
-            keys = rpt_(", {after:,} of {before:,} keys").format(after=self.keys.after, before=self.keys.before)
-        if self.other_names:
-            text = (
-                rpt_("with {count} other object") if len(self.other_names) == 1 else rpt_("with {count} other objects")
-            )
-            others = " " + text.format(count=len(self.other_names))
-        return rpt_(
-            "{names}: {bones} bones, {vertices} vertices, {frames} frames{keys}, E_RMS {e_rms:.3g}{missed}, "
-            "largest error {largest:.3g}, {seconds:.1f} s"
-        ).format(
-            names=self.source_name + others,
-            bones=self.bone_count,
-            vertices=self.vertex_count,
-            frames=len(self.frame_numbers),
-            keys=keys,
-            e_rms=meter.e_rms,
-            missed=self.missed,
-            largest=meter.max_error,
-            seconds=seconds,
-        )
+    def figures(self) -> list[Figure]:
+        return [*figures_of_record(self.record), *errors_of_objects(self.record), *errors_of_bone_counts(self.record)]
 
 
 def convert(context, objects, settings: ConvertSettings) -> background.Steps:
     """Generator: turn the animation of mesh objects into skinned meshes and their one armature; returns a Conversion.
 
-    objects: the first is the one that the result is named after; once each counts. Yields (fraction, stage).
-    Frame, selection, active object and mode are as before when it ends; where it ends by an exception or is closed,
-    nothing that it made stays behind. Raises SkinningError (see core.errors) for all that the user can mend.
+    objects: the first one names the result; duplicates are ignored. Yields (fraction, stage). At the end, frame,
+    selection, active object and mode are as before; after an exception or when closed, everything made is removed.
+    Raises SkinningError (see core.errors) for problems that the user can fix.
     """
     dependencies.require_dependencies()
     solver = settings.for_solver()
     objects = tuple(dict.fromkeys(objects))
     check_sources(context, objects)
-    # What the panel has not waited for, as a modifier that changes the number of vertices.
+    # Changes not evaluated yet, such as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
     work = work_of(context, objects, settings)
     solver, notes = _allowed(solver, work)
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
-    # Data-blocks, which are removed again unless all succeeds.
+    # Data-blocks, removed again unless the conversion succeeds.
     made: list[bpy.types.ID] = []
     try:
         stages = _convert(context, objects, settings, solver, notes, made)
@@ -122,40 +71,40 @@ def convert(context, objects, settings: ConvertSettings) -> background.Steps:
         learn_pace(expected, conversion.seconds)
         return conversion
     finally:
-        # What an undo or another file has removed meanwhile is passed over.
+        # Skips data-blocks that an undo or another file has removed meanwhile.
         bpy.data.batch_remove([block for block in made if is_alive(block)])
         state.restore()
 
 
 def _allowed(solver, work: Work) -> tuple[object, tuple[str, ...]]:
-    """The solver's settings as far as the frames allow them, and what to say where that is less than was asked for."""
+    """The solver's settings within what the frames allow, and notes on what was reduced."""
     note = shapes_note(work)
     return (replace(solver, residual_shapes=work.frame_count), (note,)) if note else (solver, ())
 
 
 def shapes_note(work: Work) -> str:
-    """What to say where there are fewer frames than residual shapes are asked for, else ""."""
+    """The note if more residual shapes are asked for than there are frames, else ""."""
     asked, count = work.settings.residual_shapes, work.frame_count
     if not 0 < count < asked:
         return ""
-    text = rpt_("{count} residual shapes instead of {asked}: there cannot be more than frames")
+    text = rpt_("{count} residual shapes instead of {asked}: there cannot be more shapes than frames")
     return text.format(count=count, asked=asked)
 
 
 def _convert(context, objects, settings: ConvertSettings, solver, notes, made) -> background.Steps:
-    """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings,
-    which may be less than was asked for."""
+    """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings
+    within what the frames allow."""
     from ...blender.animation.animation_reader import read_animation
     from ...blender.measure import measure_rig
     from .key_reduction import reduce_rig_keys
     from .rig_writer import write_error_attribute, write_rig
 
     seconds: dict[str, float] = {}
-    object, *others = objects
+    mesh_object, *others = objects
     frames = settings.frame_start, settings.frame_end, settings.frame_step
 
     with _timed(seconds, "read"):
-        reading = read_animation(context, object, *frames, tuple(others))
+        reading = read_animation(context, mesh_object, *frames, tuple(others))
         source = yield from _stage("read", reading, "Reading the animation")
     made += [part.mesh for part in source.parts]
 
@@ -180,25 +129,15 @@ def _convert(context, objects, settings: ConvertSettings, solver, notes, made) -
         meter = yield from _stage("measure", measure_rig(rig, source), "Measuring the result")
 
     write_error_attribute(rig, meter.vertex_error)
-    conversion = Conversion(
-        source_name=object.name,
-        rig=rig,
-        meter=meter,
-        bone_count=decomposition.bone_count,
-        vertex_count=source.animation.vertex_count,
-        frame_numbers=tuple(source.animation.frame_numbers.tolist()),
-        seconds=seconds,
-        solver_seconds={name: float(value) for name, value in decomposition.seconds.items()},
-        method=source.method,
-        target_error=settings.target_error,
-        curve=decomposition.curve,
-        keys=keys,
-        other_names=tuple(ob.name for ob in others),
-        source_data=tuple(ob.data.name for ob in objects),
-        notes=(*notes, *texts_of(source.omissions)),
-    )
-    write_figures(conversion, settings, solver)
-    return conversion
+    notes = (*notes, *texts_of(source.omissions))
+    record = _record(objects, source, decomposition, rig, meter, settings)
+    record |= {"seconds": seconds, "settings": asdict(solver)}
+    if keys is not None:
+        record["keys"] = {**keys._asdict(), "tolerance": settings.key_tolerance}
+    if notes:
+        record["notes"] = list(notes)
+    _write_figures(objects, rig, meter, record)
+    return Conversion(rig, meter, record, seconds, notes)
 
 
 def _solve(animation, solver, joint_hierarchy: bool, progress):
@@ -206,76 +145,82 @@ def _solve(animation, solver, joint_hierarchy: bool, progress):
     from ...core.decomposition import decompose
     from ...core.joint_search import find_joint_hierarchy
 
-    # What stands still could be solved, but is not what anyone wants.
+    # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
     found = decompose(animation, solver, progress)
     if not joint_hierarchy:
         return found, None
-    return found, find_joint_hierarchy(found.rest, found.bones, found.weights, found.transforms)
+    skin = found.rest, found.bones, found.weights
+    return found, find_joint_hierarchy(*skin, found.transforms, animation.triangles)
 
 
-def write_figures(conversion: Conversion, settings: ConvertSettings, solver) -> None:
-    """Leave the figures on each skinned object (the contract's properties) and, for the panel, on the armature, too."""
-    rig, meter = conversion.rig, conversion.meter
-    for ob in rig.objects:
-        ob["skinning_e_rms"] = meter.e_rms
-        ob["skinning_max_error"] = meter.max_error
-        ob["skinning_bone_count"] = conversion.bone_count
-    report = {
+def _record(objects, source, decomposition, rig, meter, settings: ConvertSettings) -> dict:
+    """The figures, in the form of the objects' custom properties."""
+    hierarchy, numbers = rig.bones.hierarchy, source.animation.frame_numbers.tolist()
+    record = {
         # Names, not pointers: a pointer would make the result a user of the source.
-        "source": conversion.source_name,
-        # By which another object of the source's name is told from it.
-        "source_data": conversion.source_data[0],
+        "source": objects[0].name,
+        # Tells the source from another object of the same name.
+        "source_data": objects[0].data.name,
         "object": rig.object.name,
         "armature": rig.armature.name,
         "collection": rig.collection.name,
-        "method": conversion.method,
-        "bone_count": conversion.bone_count,
-        "vertex_count": conversion.vertex_count,
-        "frame_count": len(conversion.frame_numbers),
-        "frame_start": conversion.frame_numbers[0],
-        "frame_end": conversion.frame_numbers[-1],
+        "method": source.method,
+        "bone_count": decomposition.bone_count,
+        "vertex_count": source.animation.vertex_count,
+        "frame_count": len(numbers),
+        "frame_start": numbers[0],
+        "frame_end": numbers[-1],
         "frame_step": settings.frame_step,
         "e_rms": meter.e_rms,
         "max_error": meter.max_error,
-        "largest_distance": conversion.largest_distance,
-        "seconds": conversion.seconds,
-        "solver_seconds": conversion.solver_seconds,
-        "settings": asdict(solver),
+        # In scene units, of a vertex in any frame.
+        "largest_distance": float(meter.vertex_error.max()),
+        "solver_seconds": {name: float(value) for name, value in decomposition.seconds.items()},
         "root_bone": settings.root_bone,
-        "joint_hierarchy": rig.bones.hierarchy is not None,
+        "joint_hierarchy": hierarchy is not None,
         "key_tolerance": settings.key_tolerance,
+        "history": [float(error) for error in decomposition.history],
         "frame_e_rms": meter.frame_e_rms.tolist(),
         "frame_max_error": meter.frame_max_error.tolist(),
-        "worst_frame": conversion.frame_numbers[meter.worst_row],
+        "worst_frame": numbers[meter.worst_row],
         "worst_vertex": meter.worst_vertex,
     }
-    if rig.bones.hierarchy is not None:
-        report["joint_count"] = int((rig.bones.hierarchy.parents >= 0).sum())
-    if conversion.keys is not None:
-        report["keys"] = {**conversion.keys._asdict(), "tolerance": settings.key_tolerance}
-    if conversion.curve:
-        # Columns, as a custom property has no rows of several types.
-        report["curve"] = {
-            "bone_count": [point.bone_count for point in conversion.curve],
-            "e_rms": [point.e_rms for point in conversion.curve],
-            "solved": [int(point.solved) for point in conversion.curve],
+    if hierarchy is not None:
+        record["joint_count"] = int((hierarchy.parents >= 0).sum())
+    if decomposition.curve:
+        # Columns, since a custom property cannot hold rows of mixed types.
+        record["curve"] = {
+            "bone_count": [point.bone_count for point in decomposition.curve],
+            "e_rms": [point.e_rms for point in decomposition.curve],
+            "solved": [int(point.solved) for point in decomposition.curve],
         }
-    if conversion.notes:
-        report["notes"] = list(conversion.notes)
-    sources = list(zip(conversion.source_names, conversion.source_data, rig.objects, strict=True))
-    if conversion.other_names:
-        report["parts"] = [
-            {"source": name, "source_data": data, "object": ob.name, "e_rms": part.e_rms, "max_error": part.max_error}
-            for (name, data, ob), part in zip(sources, meter.parts, strict=True)
+    if len(objects) > 1:
+        record["parts"] = [
+            {
+                "source": ob.name,
+                "source_data": ob.data.name,
+                "object": made.name,
+                "e_rms": part.e_rms,
+                "max_error": part.max_error,
+            }
+            for ob, made, part in zip(objects, rig.objects, meter.parts, strict=True)
         ]
-    for name, data, ob in sources:
-        ob[REPORT_PROPERTY] = {**report, "source": name, "source_data": data, "object": ob.name}
-    rig.armature[REPORT_PROPERTY] = report
+    return record
+
+
+def _write_figures(objects, rig, meter, record: dict) -> None:
+    """Store the figures on each skinned object (the contract's properties) and, for the panel, on the armature."""
+    for source, made in zip(objects, rig.objects, strict=True):
+        made["skinning_e_rms"] = meter.e_rms
+        made["skinning_max_error"] = meter.max_error
+        made["skinning_bone_count"] = record["bone_count"]
+        made[REPORT_PROPERTY] = {**record, "source": source.name, "source_data": source.data.name, "object": made.name}
+    rig.armature[REPORT_PROPERTY] = record
 
 
 def _while_there(steps: Iterator, objects) -> background.Steps:
-    """Generator: ``steps``, until the user deletes an object between two of them: then BadScene is raised."""
+    """Generator: run ``steps``; raise BadScene if the user deletes an object meanwhile."""
     names = [ob.name for ob in objects]
     try:
         while True:
@@ -285,9 +230,7 @@ def _while_there(steps: Iterator, objects) -> background.Steps:
                 return end.value
             for name, ob in zip(names, objects, strict=True):
                 if not is_alive(ob):
-                    raise BadScene(
-                        f'The object "{name}" was deleted or undone while it was being converted. Start again'
-                    )
+                    raise unmet("REMOVED", object=f'object "{name}"')
     finally:
         steps.close()
 

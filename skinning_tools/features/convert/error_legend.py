@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scale of the error colors, in the corner of each 3D view that shows them on the active or a selected object; and
-the ring around the vertex that Go to Worst Frame marks."""
+"""The legend of the error colors in each 3D view that shows them on the active or a selected object, and the ring
+around the vertex that Go to Worst Frame marks."""
 
 import bpy
 from bpy.app.translations import pgettext_iface as iface_
@@ -14,7 +14,7 @@ _handle = None
 
 
 def scale_in_view(context) -> Scale | None:
-    """The scale of the error colors in the view that is drawn; None where it shows no such colors."""
+    """The scale of the error colors in the view being drawn; None if it shows none."""
     space = context.space_data
     if not space.overlay.show_overlays or (space.shading.type, space.shading.color_type) != ("SOLID", "VERTEX"):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a conversion will take, time and memory, before it starts; and how its progress bar moves."""
+"""The estimated time and memory of a conversion, and the progress bar while it runs."""
 
 import math
 import time
@@ -10,7 +10,6 @@ from bpy.app.translations import pgettext_iface as iface_
 
 from ...blender.animation.simulations import own_simulation_start
 from ...blender.background import Steps
-from ...blender.object_checks import visible_modifiers
 from ...blender.wording import duration_text
 from ...core.errors import NotEnoughMemory
 from ...core.run_time import Work, stage_seconds
@@ -18,15 +17,15 @@ from ...core.solve_memory import memory_estimate
 from ...ui.settings import RANGE_NAMES
 from .settings import ConvertSettings
 
-# From this part of a stage on its own pace alone says what is left of it.
+# After this fraction of a stage, only its own pace determines the time left.
 _TRUSTED = 0.1
 _LEAST = 1e-9
-# How old a look at the free memory may be.
+# Seconds for which a reading of the free memory stays valid.
 _FREE_SECONDS = 20.0
 
 
 def work_of(context, objects, settings: ConvertSettings) -> Work:
-    """What converting ``objects`` has to do, as far as it can be told without evaluating anything; cheap enough for a
+    """The amount of work in converting ``objects``, as far as known without evaluating anything; cheap enough for a
     panel's draw."""
     scene, step = context.scene, settings.frame_step
     start = scene.frame_start if settings.frame_start is None else settings.frame_start
@@ -35,32 +34,28 @@ def work_of(context, objects, settings: ConvertSettings) -> Work:
     counts = [vertex_count(context.view_layer, ob) for ob in objects]
     first = [own_simulation_start(scene, ob) for ob in objects]
     starts = [each for each in first if each is not None]
-    played = count
-    if starts:
-        played = max(end + 1 - min(start, *starts), count)
-    elif len(objects) == 1 and objects[0].data.shape_keys is not None and not visible_modifiers(objects[0]):
-        played = 0
+    played = max(end + 1 - min(start, *starts), count) if starts else 0
     simulated = played * sum(own for own, each in zip(counts, first, strict=True) if each is not None)
-    return Work(count, sum(counts), settings, played, simulated, settings.key_tolerance)
+    return Work(count, sum(counts), settings, simulated, settings.key_tolerance)
 
 
 def work_of_settings(context, objects, chosen) -> Work:
-    """``work_of`` the scene's settings, features.convert.settings.SkinningConversionSettings."""
+    """``work_of`` with the scene's settings, features.convert.settings.SkinningConversionSettings."""
     names = ConvertSettings.declared.keys() - (RANGE_NAMES if chosen.use_scene_range else ())
     return work_of(context, objects, ConvertSettings(**{name: getattr(chosen, name) for name in names}))
 
 
-def vertex_count(view_layer, object) -> int:
-    """Vertices of the evaluated mesh where the view layer has it, and of the mesh itself where it has not."""
-    own, depsgraph = len(object.data.vertices), view_layer.depsgraph
+def vertex_count(view_layer, mesh_object) -> int:
+    """Number of vertices of the evaluated mesh, or of the mesh itself if the view layer does not have it."""
+    own, depsgraph = len(mesh_object.data.vertices), view_layer.depsgraph
     if depsgraph is None:
         return own
-    return max(own, len(object.evaluated_get(depsgraph).data.vertices))
+    return max(own, len(mesh_object.evaluated_get(depsgraph).data.vertices))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """seconds: rough. needed, free: bytes, at the most; free is None where the system does not tell."""
+    """seconds: rough. needed, free: bytes; needed is an upper bound, free is None if the system does not report it."""
 
     seconds: float
     needed: int
@@ -80,7 +75,7 @@ def estimate(work: Work) -> Estimate:
 
 
 def needed_memory(work: Work) -> int:
-    """Bytes that a conversion needs at the most, frames included."""
+    """Upper bound of the bytes that a conversion needs, frames included."""
     from ...blender.animation.animation_reader import POSITION_BYTES
 
     frames = work.frame_count * work.vertex_count * POSITION_BYTES
@@ -88,7 +83,7 @@ def needed_memory(work: Work) -> int:
 
 
 def check_memory(label: str, work: Work) -> None:
-    """Raises NotEnoughMemory where the frames and their solve do not fit into the memory that is free."""
+    """Raise NotEnoughMemory if the frames and their solve do not fit into free memory."""
     from ...core.memory import available_memory
 
     needed, free = needed_memory(work), available_memory()
@@ -108,7 +103,7 @@ _free: tuple[float, int | None] = (-math.inf, None)
 
 
 def _free_memory() -> int | None:
-    """As of a few seconds ago: on some systems a program has to be started to know."""
+    """Bytes of free memory, cached for a few seconds: some systems need a program run to tell."""
     global _free
     now = time.monotonic()
     if now - _free[0] > _FREE_SECONDS:
@@ -121,11 +116,11 @@ def _free_memory() -> int | None:
 def spread(
     stages: Iterator[tuple[str, float, str]], seconds: dict[str, float], clock: Callable[[], float] = time.perf_counter
 ) -> Steps:
-    """Generator: (stage name, fraction, text) as (overall fraction, text); never goes back.
+    """Generator: turn (stage name, fraction, text) into (overall fraction, text), which never decreases.
 
-    The fraction is the time that has passed, of that and what is left: of the present stage as its own pace says, of
-    the later ones as ``seconds`` (of each stage, in their order) foretell. So a simulation that takes ten times what
-    was foretold has its share of the bar after a few frames.
+    The fraction is elapsed time over elapsed plus remaining time: the current stage's by its own pace, the later
+    ones' by the predicted ``seconds`` (of each stage, in order). So a simulation ten times slower than predicted gets
+    its share of the bar after a few frames.
     """
     order, shown = list(seconds), 0.0
     begin, stage, stage_begin, last = clock(), "", 0.0, None
@@ -135,7 +130,7 @@ def spread(
                 step = next(stages)
             except StopIteration as end:
                 return end.value
-            # A step that has not changed must stay the same: the worker is still at it.
+            # An unchanged step must yield the same value: the worker is still on it.
             if step != last:
                 last, now = step, clock()
                 name, fraction, text = step
@@ -145,7 +140,7 @@ def spread(
                 left = _left(seconds[name], now - stage_begin, fraction)
                 left += sum(seconds[later] for later in order[order.index(name) + 1 :])
                 passed = now - begin
-                # Never the same for another step, or the operator would wait where there is nothing to wait for.
+                # A new step must yield a new value, or the operator would wait for nothing.
                 shown = min(max(shown + _LEAST, passed / max(passed + left, _LEAST)), 1.0)
             yield shown, text
     finally:
@@ -153,7 +148,7 @@ def spread(
 
 
 def _left(expected: float, passed: float, fraction: float) -> float:
-    """Seconds that a stage still takes: at first as foretold, then more and more by its own pace."""
+    """Remaining seconds of a stage: at first as predicted, then more and more by its own pace."""
     if fraction <= 0:
         return max(expected - passed, 0.1 * expected)
     trust = min(fraction / _TRUSTED, 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Take keys from a written rig that its motion does not need."""
+"""Remove keys from a written rig that its motion does not need."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ class KeyCounts(NamedTuple):
 def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.Steps:
     """Generator: reduce the keys of ``rig`` (a Rig) just written for ``decomposition``; returns KeyCounts.
 
-    tolerance > 0: how far any vertex may move in any frame, in per mille of the unit ball as the largest error is.
+    tolerance > 0: the most that a vertex may move in any frame, in per mille of the unit ball, like the largest error.
     Yields (fraction, stage).
     """
     from ...core.key_reduction import reduce_keys
@@ -51,7 +51,7 @@ def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.
 
 
 def _rows_by_path(rig, choice):
-    """Yield (data path, rows to keep) of all of the bones' curves."""
+    """Yield (data path, rows to keep) for all curves of the bones."""
     for channel, rows in choice.bones.items():
         owners, property_name = keyed_on(rig.bones, channel)
         for bone_name, kept in zip(owners, rows, strict=True):

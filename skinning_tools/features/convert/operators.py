@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Convert Animation to Skinning, its presets, and what can be done with a finished conversion: look at it, convert
-again, compare it with its source, take over its settings, delete it."""
+"""Convert Animation to Skinning, its presets, and operators on a finished conversion: show its error, convert again,
+compare with the source, reuse its settings, delete it."""
 
 from pathlib import Path
 
@@ -11,15 +11,16 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty, StringProperty
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 
-from ...blender import background, dependencies, error_display
+from ...blender import dependencies, error_display
 from ...blender.areas import redraw_views
 from ...blender.conversions import result_of
+from ...blender.job_checks import still_running
 from ...blender.lengths import length_text
 from ...blender.look_ups import shares
 from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden, show_again
 from ...core.errors import BadScene
-from ...ui.boundary import Immediate, reported
-from ...ui.jobs import SkinningJob
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
 from . import worst_mark
 from .chosen_sources import check_chosen, chosen_sources, convert_active, convert_again, reason_not_to_convert
 from .presets import DEFINES, SHIPPED, SUBDIR, apply_preset, preset_name
@@ -29,29 +30,29 @@ from .suggestion import suggest_bones
 
 PARTS = (
     ("SOURCE", "Source", "The mesh that was converted"),
-    ("MESH", "Skinned Mesh", "The mesh that the bones move"),
+    ("MESH", "Skinned Mesh", "The mesh that the bones deform"),
     ("RIG", "Rig", "The armature"),
 )
 SHOWN = (
-    ("OTHER", "Other", "The source where the result is shown, else the result"),
-    ("SOURCE", "Source", "The source alone"),
-    ("RESULT", "Result", "The result alone"),
-    ("BOTH", "Both", "Source and result, one in the other"),
+    ("OTHER", "Other", "The source if the result is shown, else the result"),
+    ("SOURCE", "Source", "Only the source"),
+    ("RESULT", "Result", "Only the result"),
+    ("BOTH", "Both", "Source and result in the same place"),
 )
 
 
 class _Converting(SkinningJob):
-    """Mix-in of what ends with a Conversion."""
+    """Mix-in for operators that return a Conversion."""
 
     def finish(self, context, result):
         for note in result.notes:
             self.report({"INFO"}, note)
-        return result.summary()
+        return result.line()
 
 
 class SKINNING_OT_convert_animation(_Converting, bpy.types.Operator):
     """Turn the active mesh's animation into a skinned copy with an armature, weights and keyframes. On the result of \
-an earlier conversion: its source's animation"""
+an earlier conversion: convert its source"""
 
     bl_idname = "skinning.convert_animation"
     bl_label = "Convert Animation to Skinning"
@@ -61,7 +62,7 @@ an earlier conversion: its source's animation"""
 
     @classmethod
     def poll(cls, context):
-        # Which of the two is meant, the caller's own settings say.
+        # Whether source or result is converted depends on the caller's settings.
         reasons = [reason_not_to_convert(context, on_result=meant) for meant in (KEEP, CONVERT)]
         if all(reasons):
             cls.poll_message_set(reasons[0])
@@ -69,22 +70,22 @@ an earlier conversion: its source's animation"""
         return True
 
 
-class SKINNING_OT_suggest_bones(Immediate, bpy.types.Operator):
-    """Set the number of bones from how many independent motions a few frames have, \
-so that an E_RMS of about 2 is left"""
+class SKINNING_OT_suggest_bones(Checked, AtOnce, bpy.types.Operator):
+    """Set the number of bones from the independent motions in a few frames, \
+for an E_RMS of about 2"""
 
     bl_idname = "skinning.suggest_bones"
     bl_label = "Suggest Bones"
 
     @staticmethod
-    def require(context, object):
+    def require(context, active):
         chosen = context.scene.skinning_conversion
-        check_chosen(context, chosen_sources(context, object, chosen.selected_objects, chosen.on_result))
+        check_chosen(context, chosen_sources(context, active, chosen.selected_objects, chosen.on_result))
 
-    def act(self, context, object) -> str:
+    def act(self, context, active) -> str:
         dependencies.require_dependencies()
         chosen, scene = context.scene.skinning_conversion, context.scene
-        sources = chosen_sources(context, object, chosen.selected_objects, chosen.on_result).sources
+        sources = chosen_sources(context, active, chosen.selected_objects, chosen.on_result).sources
         frames = scene if chosen.use_scene_range else chosen
         found = suggest_bones(context, sources, chosen.bone_kind, frames.frame_start, frames.frame_end)
         chosen.bone_count = found.bone_count
@@ -104,34 +105,29 @@ class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
     preset_subdir = SUBDIR
 
     def remove(self, context, filepath):
-        # Blender spares only files that it may not write.
+        # Blender refuses only for files that it may not write.
         if Path(filepath).parent == SHIPPED:
             raise PermissionError("it belongs to the extension")
         Path(filepath).unlink()
 
 
-class SKINNING_OT_apply_conversion_preset(bpy.types.Operator):
-    """Take the settings of this preset over into the panel"""
+class SKINNING_OT_apply_conversion_preset(AtOnce, bpy.types.Operator):
+    """Copy the settings of this preset to the panel"""
 
     bl_idname = "skinning.apply_conversion_preset"
     bl_label = "Apply Conversion Preset"
-    # Blender's own operator for presets is no undo step.
-    bl_options = {"REGISTER", "UNDO"}
 
     filepath: StringProperty(name="File", description="The preset's file", subtype="FILE_PATH", options={"SKIP_SAVE"})
 
-    def execute(self, context):
-        with reported(self):
-            path = Path(self.filepath)
-            for note in apply_preset(context.scene.skinning_conversion, path):
-                self.report({"INFO"}, note)
-            self.report({"INFO"}, rpt_("Settings of the preset {name}").format(name=preset_name(path)))
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, active) -> str:
+        path = Path(self.filepath)
+        for note in apply_preset(context.scene.skinning_conversion, path):
+            self.report({"INFO"}, note)
+        return rpt_("Settings of the preset {name}").format(name=preset_name(path))
 
 
-class _OnResult(Immediate):
-    """Mix-in of what works on the conversion of the active object: ``act_on`` does it. SciPy is not needed for that."""
+class _OnResult(AtOnce):
+    """Mix-in for operators on the active object's conversion: ``act_on`` does the work. SciPy is not needed for it."""
 
     @classmethod
     @shares
@@ -143,16 +139,15 @@ class _OnResult(Immediate):
 
     @classmethod
     def reason(cls, context, result) -> str:
-        """Why it cannot work now, or ""."""
-        job = background.running_job()
-        if job is not None:
-            return f"{job.title} is still running. Wait for it to end, or press Esc to cancel it"
+        """Why the operator cannot run now, or ""."""
+        if still_running():
+            return still_running()
         if context.mode not in {"OBJECT", "POSE"}:
             return "Go to Object Mode first"
         return "" if result is not None else "The active object is not part of a conversion"
 
-    def act(self, context, object) -> str | None:
-        return self.act_on(context, result_of(object))
+    def act(self, context, active) -> str | None:
+        return self.act_on(context, result_of(active))
 
 
 class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
@@ -182,8 +177,8 @@ class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
 
 
 class SKINNING_OT_show_error(_OnResult, bpy.types.Operator):
-    """Show the largest error of each vertex in color, blue for none and red for the worst one in a hundred of the \
-vertices that have any. What else lies in its place, the source and its other results, is hidden meanwhile"""
+    """Show the largest error of each vertex in color, from blue for none to red for the worst percent of the vertices \
+with an error. The source and its other results, which lie in the same place, are hidden meanwhile"""
 
     bl_idname = "skinning.show_error"
     bl_label = "Show Error"
@@ -201,7 +196,7 @@ vertices that have any. What else lies in its place, the source and its other re
 
     def _show_colors(self, context, result) -> str:
         meshes = _with_error(result)
-        # The same color is the same error on all.
+        # The same color means the same error on all meshes.
         scale = error_display.Scale.of(np.concatenate([error_display.read_errors(mesh.data) for mesh in meshes]))
         for mesh in meshes:
             error_display.add_error_colors(mesh, scale=scale)
@@ -213,7 +208,7 @@ vertices that have any. What else lies in its place, the source and its other re
         meshes, others = _with_error(result), in_its_place(result)
         noted = [show_again(context, mesh.data, error_display.HIDDEN, others) for mesh in meshes]
         if not any(noted):
-            # Earlier versions have hidden the sources without a note.
+            # Earlier versions hid the sources without recording it.
             for source in result.sources:
                 set_hidden(context, source, False)
         for mesh in meshes:
@@ -236,7 +231,7 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
     def act_on(self, context, result) -> str | None:
         if worst_mark.marked(context, result):
             worst_mark.clear_mark()
-            # Nothing of the scene changes, by which the views would be drawn anew.
+            # The scene does not change, so nothing else redraws the views.
             redraw_views()
             return None
         frame = round(worst_frame(result.figures))
@@ -244,7 +239,7 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
         mark = worst_mark.set_mark(result)
         self._show(context, result)
         if mark is None:
-            text = rpt_("Frame {frame}. Which vertex it was is not known any more: Convert Again marks it")
+            text = rpt_("Frame {frame}. The worst vertex is not known any more: use Convert Again")
             return text.format(frame=frame)
         distance = length_text(context.scene, result.figures["largest_distance"], 3)
         text = rpt_("Frame {frame}: vertex {vertex} of {name} is farthest off. Largest error: {distance}")
@@ -252,11 +247,11 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
         if bpy.data.objects[mark.name].visible_get(view_layer=context.view_layer):
             return line
         self.report({"INFO"}, line)
-        text = rpt_("{name} is hidden: the vertex is marked once it is shown, as Result in Conversions does it")
+        text = rpt_("{name} is hidden: the mark appears once you show it, for example with Result in Conversions")
         return text.format(name=mark.name)
 
     def _show(self, context, result) -> None:
-        """Turn the views that do not have the marked vertex in them to it; the view through a camera stays."""
+        """Center the views that do not show the marked vertex on it, except camera views."""
         found = worst_mark.marked(context, result)
         if found is None:
             return
@@ -267,7 +262,7 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
 
 
 def bring_into_view(area, place) -> None:
-    """Move the area's view so that ``place`` is in its middle, where it does not show it."""
+    """Center the area's view on ``place`` unless it is visible already."""
     region = next(region for region in area.regions if region.type == "WINDOW")
     view = area.spaces.active.region_3d
     if view.view_perspective == "CAMERA":
@@ -283,7 +278,7 @@ def _with_error(result) -> list:
 
 
 class SKINNING_OT_convert_again(_Converting, _OnResult, bpy.types.Operator):
-    """Convert the source of this conversion again, as it moves now, with the same settings"""
+    """Convert the source of this conversion again, with its present animation and the same settings"""
 
     bl_idname = "skinning.convert_again"
     bl_label = "Convert Again"
@@ -297,7 +292,7 @@ class SKINNING_OT_convert_again(_Converting, _OnResult, bpy.types.Operator):
 
 
 class SKINNING_OT_use_result_settings(_OnResult, bpy.types.Operator):
-    """Take the settings of this conversion over into the panel, to change them and convert anew"""
+    """Copy the settings of this conversion to the panel, to change them and convert again"""
 
     bl_idname = "skinning.use_result_settings"
     bl_label = "Use Settings"
@@ -307,13 +302,13 @@ class SKINNING_OT_use_result_settings(_OnResult, bpy.types.Operator):
 
 
 class SKINNING_OT_compare_result(_OnResult, bpy.types.Operator):
-    """Show the source or the result alone, in the same place, to see what differs; other results of the source are \
-hidden. From a shortcut: one after the other"""
+    """Show only the source or only the result, to see what differs; other results of the source are \
+hidden. From a shortcut: alternate between the two"""
 
     bl_idname = "skinning.compare_result"
     bl_label = "Compare with Source"
 
-    show: EnumProperty(name="Show", description="Which of the two is shown", items=SHOWN, default="OTHER")
+    show: EnumProperty(name="Show", description="What to show", items=SHOWN, default="OTHER")
 
     def act_on(self, context, result) -> None:
         if not result.sources or not result.meshes:
@@ -337,7 +332,7 @@ hidden. From a shortcut: one after the other"""
 
 
 class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
-    """Delete the skinned meshes, armature and action of this conversion. The source stays, and is shown again"""
+    """Delete the skinned meshes, armature and action of this conversion. The source stays and is shown again"""
 
     bl_idname = "skinning.delete_result"
     bl_label = "Delete Result"
@@ -353,7 +348,7 @@ class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
         names = delete_result(context, result)
         for source in result.sources:
             set_hidden(context, source, False)
-        # In the place of the one that is gone; what else is selected stays so.
+        # Replaces the deleted active object; the rest of the selection stays.
         stand_in = stand_in or next(iter(result.sources), None)
         if goes and stand_in is not None and stand_in in objects.values():
             stand_in.select_set(selected or stand_in.select_get())

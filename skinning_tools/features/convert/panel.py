@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panels of Convert Animation to Skinning: settings, button and progress; the figures of the result; the list of
-all conversions of the file."""
-
-from typing import NamedTuple
+"""The panels of Convert Animation to Skinning: settings, button and progress, the figures of the result, and the list
+of all conversions in the file."""
 
 import bpy
 from bl_ui.utils import PresetPanel
@@ -12,8 +10,8 @@ from bpy.props import IntProperty
 from ...blender import background, error_display
 from ...blender.conversion_figures import REPORT_PROPERTY, has_figures
 from ...blender.conversions import conversions, index_of_conversion, places_of_conversions, result_of
+from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object
-from ...blender.lengths import length_text
 from ...blender.visibility import make_active
 from ...blender.wording import sentence
 from ...ui.drawing import (
@@ -27,10 +25,12 @@ from ...ui.drawing import (
     named_row,
     split_layout,
 )
+from ...ui.groups import ANIMATION
 from .chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stands_for_source
 from .conversion import shapes_note
-from .error_plot import draw_error_plot
+from .error_plot import draw_error_plot, draw_sweeps_plot
 from .estimate import amount_text, estimate, work_of_settings
+from .figures import errors_of_bone_counts, errors_of_objects, figures_of_record
 from .presets import SHIPPED, SUBDIR, user_folders
 from .result import worst_frame
 from .worst_mark import marked
@@ -48,13 +48,13 @@ class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
         layout = self.layout
         layout.emboss = "PULLDOWN_MENU"
         layout.operator_context = "EXEC_DEFAULT"
-        # Those of the extension first, which cannot be removed.
+        # The extension's presets, which cannot be removed, come first.
         self._draw_folders([str(SHIPPED)], None)
         layout.separator()
         self._draw_folders(user_folders(), self.preset_add_operator)
 
     def _draw_folders(self, folders: list[str], add_operator: str | None) -> None:
-        # Without any folder Blender says "Missing Paths", which is no fault: there are no presets of one's own yet.
+        # Without a folder Blender says "Missing Paths", although the user simply has no presets yet.
         self.path_menu(
             folders or [str(SHIPPED)],
             self.preset_operator,
@@ -67,6 +67,7 @@ class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
 class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
     bl_label = "Convert Animation"
     bl_idname = "SKINNING_PT_convert_animation"
+    bl_parent_id = ANIMATION
     failures = ("Convert Animation to Skinning", "Convert Again", "Suggest Bones")
 
     def draw_header_preset(self, context):
@@ -107,6 +108,7 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
 class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
     bl_label = "Result"
     bl_idname = "SKINNING_PT_conversion_result"
+    bl_parent_id = ANIMATION
 
     @classmethod
     def poll(cls, context):
@@ -116,12 +118,12 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         layout = self.layout
         result = result_of(context.view_layer.objects.active)
         figures = result.figures
-        draw_rows(layout, figure_rows(figures, context.scene))
+        draw_rows(layout, rows_of_panel(figures_of_record(figures)))
         for note in figures.get("notes", ()):
             draw_text(layout, context, sentence(note), "INFO")
-        parts, curve, worst = part_rows(figures), curve_rows(figures), worst_frame(figures)
+        parts, curve, worst = errors_of_objects(figures), curve_rows(figures), worst_frame(figures)
         if parts and (body := _section(layout, "parts", "E_RMS of the Objects")) is not None:
-            draw_rows(body, parts)
+            draw_rows(body, [(part.group[1], part.text) for part in parts])
         if curve and (body := _section(layout, "curve", "Error over Bones")) is not None:
             draw_curve(body, curve)
         if worst is not None and (body := _section(layout, "frames", "Error over Time")) is not None:
@@ -132,6 +134,9 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
                 icon="TIME",
                 depress=marked(context, result) is not None,
             )
+        history = list(figures.get("history", ()))
+        if len(history) > 1 and (body := _section(layout, "history", "Error over Sweeps", closed=True)) is not None:
+            draw_sweeps_plot(body, history)
         text = iface_("Time: {seconds:.1f} s").format(seconds=sum(figures["seconds"].values()))
         if (body := _section(layout, "time", text, closed=True)) is not None:
             draw_rows(body, [(iface_(name.title()), f"{value:.2f} s") for name, value in figures["seconds"].items()])
@@ -171,14 +176,14 @@ def draw_settings(layout, scene) -> None:
 
 
 def _section(layout, name: str, label: str, closed: bool = False):
-    """The layout of a part that can be folded, None while it is."""
+    """The layout of a collapsible section, None while it is collapsed."""
     header, body = layout.panel(f"skinning_conversion_{name}", default_closed=closed)
     header.label(text=label)
     return body
 
 
 def objects_text(read: Chosen) -> str:
-    """What the button will convert, by name."""
+    """The names of the objects that the button will convert."""
     names, results = (", ".join(ob.name for ob in objects) for objects in (read.sources, read.results))
     if results:
         return iface_("Converts {names}, the source of {results}").format(names=names, results=results)
@@ -188,83 +193,36 @@ def objects_text(read: Chosen) -> str:
 
 
 def _draw_estimate(layout, context, objects) -> None:
-    """How long the button's work will take, and whether the memory is enough for it."""
+    """Show how long the conversion will take and whether there is enough memory."""
     work = work_of_settings(context, objects, context.scene.skinning_conversion)
     expected, note = estimate(work), shapes_note(work)
     if note:
         draw_text(layout, context, note, "INFO")
     layout.label(text=sentence(expected.text()), icon="TIME")
     if not expected.fits:
-        text = iface_("{amount} of memory are free. Choose a shorter frame range or a larger step")
+        text = iface_("Only {amount} of memory are free. Choose a shorter frame range or a larger step")
         free = text.format(amount=amount_text(expected.free))
         draw_text(layout, context, free, "ERROR")
 
 
-def figure_rows(figures: dict, scene) -> list[tuple[str, str]]:
-    """The figures of a conversion as (name, value) texts."""
-    distance = length_text(scene, figures["largest_distance"], 3)
-    step = iface_(", step {step}").format(step=figures["frame_step"]) if figures["frame_step"] != 1 else ""
-    target = figures["settings"].get("target_error", 0.0)
-    missed = iface_("(target {target:g} missed)").format(target=target) if 0 < target < figures["e_rms"] else ""
-    rows = [
-        ("E_RMS", f"{figures['e_rms']:.3f}  {missed}".rstrip()),
-        ("Largest Error", f"{figures['max_error']:.3f}  ({distance})"),
-        ("Bones", f"{figures['bone_count']} {iface_(figures['settings']['bone_kind'].title())}"),
-        ("Vertices", f"{figures['vertex_count']:,}"),
-        ("Frames", f"{figures['frame_start']:g} – {figures['frame_end']:g}{step}"),
-    ]
-    shapes, keys = figures["settings"].get("residual_shapes", 0), figures.get("keys")
-    if shapes:
-        rows.append(("Residual Shapes", f"{shapes}"))
-    if "joint_count" in figures:
-        rows.append(("Joints", f"{figures['joint_count']}"))
-    if keys:
-        rows.append(("Keys", iface_("{after:,} of {before:,}").format(after=keys["after"], before=keys["before"])))
-    return rows
+def curve_rows(record: dict) -> list[tuple[str, float, str, bool]]:
+    """For each bone count that was tried: its name, the length of its bar from 0 to 1, its error as text, and whether
+    it was chosen."""
+    figures, taken = errors_of_bone_counts(record), ("curve", str(record["bone_count"]))
+    largest = max((figure.value["e_rms"] for figure in figures), default=0.0) or 1.0
+    return [(figure.label, figure.value["e_rms"] / largest, figure.text, figure.group == taken) for figure in figures]
 
 
-def part_rows(figures: dict) -> list[tuple[str, str]]:
-    """Name and E_RMS of each object of a conversion of several; empty where there was one."""
-    return [(part["source"], f"{part['e_rms']:.3f}") for part in figures.get("parts", ())]
-
-
-class CurveRow(NamedTuple):
-    """A bone count that was tried: its name, the length of its bar from 0 to 1, its error as text, whether it is the
-    one that was taken."""
-
-    name: str
-    length: float
-    text: str
-    taken: bool
-
-
-def curve_rows(figures: dict) -> list[CurveRow]:
-    """The curve of error over bones of a conversion, in order; empty where there was no target error."""
-    curve = figures.get("curve")
-    if not curve:
-        return []
-    largest = max(max(curve["e_rms"]), 1e-12)
-    return [
-        CurveRow(
-            (iface_("{count} bone") if count == 1 else iface_("{count} bones")).format(count=count),
-            error / largest,
-            f"{error:.3g}" if solved else iface_("about {error:.2g}").format(error=error),
-            count == figures["bone_count"],
-        )
-        for count, error, solved in zip(curve["bone_count"], curve["e_rms"], curve["solved"], strict=True)
-    ]
-
-
-def draw_curve(layout, rows: list[CurveRow]) -> None:
+def draw_curve(layout, rows: list[tuple[str, float, str, bool]]) -> None:
     column = layout.column(align=True)
-    for row in rows:
+    for name, length, text, taken in rows:
         split = column.split(factor=0.4)
-        split.label(text=row.name, icon="CHECKMARK" if row.taken else "BLANK1")
-        split.progress(factor=row.length, text=row.text)
+        split.label(text=name, icon="CHECKMARK" if taken else "BLANK1")
+        split.progress(factor=length, text=text)
 
 
 class SKINNING_UL_conversions(bpy.types.UIList):
-    """Of all objects of the file, those that stand for a conversion"""
+    """The objects of the file that represent a conversion"""
 
     bl_idname = "SKINNING_UL_conversions"
 
@@ -301,6 +259,7 @@ def conversion_cells(figures) -> tuple[str, str, str]:
 class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
     bl_label = "Conversions"
     bl_idname = "SKINNING_PT_conversions"
+    bl_parent_id = ANIMATION
 
     @classmethod
     def poll(cls, context):
@@ -337,7 +296,7 @@ class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
 
 
 def shown_of(result) -> str:
-    """Which of operators.SHOWN is what the view layer shows, "" where none is."""
+    """The entry of operators.SHOWN that matches the view layer, "" if none does."""
     sources, meshes = (any(ob.visible_get() for ob in objects) for objects in (result.sources, result.meshes))
     return {(True, True): "BOTH", (True, False): "SOURCE", (False, True): "RESULT"}.get((sources, meshes), "")
 
@@ -347,7 +306,7 @@ def _chosen(scene) -> int:
 
 
 def _choose(scene, index: int) -> None:
-    """Make the conversion's object the active one, as its row was clicked."""
+    """Make the object of the clicked row active."""
     if bpy.context.mode in {"OBJECT", "POSE"} and 0 <= index < len(bpy.data.objects):
         make_active(bpy.context, bpy.data.objects[index])
 
@@ -364,7 +323,7 @@ registry = [
 def register() -> None:
     bpy.types.Scene.skinning_conversion_index = IntProperty(
         name="Conversion",
-        description="The conversion whose object is the active one",
+        description="The conversion of the active object",
         get=_chosen,
         set=_choose,
         options={"SKIP_SAVE"},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Presets of a conversion's settings: Blender's own preset files, those of the extension and those the user has saved.
+"""Presets of a conversion's settings: Blender preset files from the extension and from the user.
 
-They are read here without being run.
+They are parsed, never executed.
 """
 
 import ast
@@ -18,13 +18,13 @@ from .settings import PresetSettings
 SUBDIR = "skinning/convert_animation"
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / SUBDIR
 _OWNER = "settings"
-# What ast raises of damaged text, of null bytes, and of what is nested too deep.
+# Raised by ast for damaged text, null bytes and too deep nesting.
 _NO_PYTHON = (SyntaxError, ValueError, MemoryError, RecursionError)
 DEFINES = (f"{_OWNER} = bpy.context.scene.skinning_conversion",)
 
 
 def preset_files() -> dict[str, Path]:
-    """The presets by the names that the menu shows; a user's own in place of one of the extension's."""
+    """The presets by their names in the menu; a user's preset replaces the extension's of the same name."""
     folders = [SHIPPED, *map(Path, user_folders())]
     files = sorted(path for folder in folders if folder.is_dir() for path in folder.glob("*.py"))
     files.sort(key=lambda path: path.parent != SHIPPED)
@@ -32,31 +32,32 @@ def preset_files() -> dict[str, Path]:
 
 
 def preset_name(path: Path) -> str:
-    """As menus show it."""
+    """The name of a preset file in menus."""
     return bpy.path.display_name(path.name, title_case=False)
 
 
 def user_folders() -> list[str]:
-    """Where presets are that the user, or a studio by its scripts folder, has saved."""
+    """The folders of presets saved by the user or, in its scripts folder, by a studio."""
     return bpy.utils.preset_paths(SUBDIR)
 
 
 def find_preset(name: str) -> Path:
-    """Upper and lower case, and blank or underscore, are the same. Raises BadSettings, which lists what there is."""
+    """Find a preset by name, ignoring case and treating a space as an underscore. Raises BadSettings, which lists all
+    presets."""
     files = preset_files()
     found = {_plain(known): path for known, path in files.items()}.get(_plain(name))
     if found is None:
-        raise BadSettings(f'There is no preset "{name}". There are: {", ".join(files)}')
+        raise BadSettings(f'There is no preset "{name}". The presets are: {", ".join(files)}')
     return found
 
 
 def read_preset(path: Path) -> dict:
     """The settings of a preset file: its assignments of plain values to ``settings``.
 
-    Raises BadSettings where it cannot be read, has no settings, or sets what a conversion does not have or accept.
+    Raises BadSettings if it cannot be read, has no settings, or sets something that a conversion does not accept.
     """
     try:
-        # As bytes, which may begin with the mark that some editors write.
+        # As bytes, which may begin with the byte order mark of some editors.
         tree = ast.parse(path.read_bytes())
     except FileNotFoundError as error:
         raise BadSettings(f"The preset {path} was deleted or renamed. Choose another one") from error
@@ -72,18 +73,18 @@ def read_preset(path: Path) -> dict:
         except (*_NO_PYTHON, TypeError) as error:
             raise _unreadable(path, f"line {node.value.lineno} is not a plain value") from error
     if not values:
-        raise BadSettings(f"The preset {path} has no settings of a conversion. Save it again, or delete it")
+        raise BadSettings(f"The preset {path} has no conversion settings. Save it again, or delete it")
     unknown = sorted(values.keys() - PresetSettings.declared.keys())
     if unknown:
-        raise BadSettings(f"The preset {path} sets {unknown[0]}, which is no setting of a conversion's presets")
+        raise BadSettings(f"The preset {path} sets {unknown[0]}, which is not a setting of conversion presets")
     return values
 
 
 def apply_preset(chosen, path: Path) -> list[str]:
     """Set ``chosen``, the scene's settings, to those of a preset file.
 
-    Returns what to say of numbers beyond a setting's range: the nearest is taken. Raises BadSettings where the file
-    cannot be read, or a value is none for its setting; then nothing is changed.
+    Numbers outside a setting's range are clamped; returns notes on them. Raises BadSettings, and changes nothing, if
+    the file cannot be read or a value does not suit its setting.
     """
     values = read_preset(path)
     before = {name: getattr(chosen, name) for name in values}

@@ -6,19 +6,19 @@ import numpy as np
 
 from ...blender import actions
 from ...blender.actions import value_path
+from ...blender.attributes import read_attribute
 
 KEY_PREFIX = "Residual"
 CURVE_GROUP = "Residual Shapes"
 
 
 def add_residual_keys(mesh_object, shapes: np.ndarray) -> tuple[str, ...]:
-    """Add a shape key for each of ``shapes`` (R, N, 3), offsets from the mesh as it is; returns their names.
+    """Add a shape key for each of ``shapes`` (R, N, 3), offsets from the present mesh; returns their names.
 
-    The armature modifier deforms what they make of the rest pose. Their values may go from −1 to 1.
+    The shape keys change the rest pose before the armature modifier deforms it. Their values range from −1 to 1.
     """
     mesh_object.shape_key_add(name="Basis", from_mix=False)
-    rest = np.empty(shapes.shape[1:], np.float32)
-    mesh_object.data.attributes["position"].data.foreach_get("vector", rest.ravel())
+    rest = read_attribute(mesh_object.data, "position")
     digits = len(str(len(shapes)))
     names = []
     for number, offsets in enumerate(shapes, start=1):
@@ -30,10 +30,10 @@ def add_residual_keys(mesh_object, shapes: np.ndarray) -> tuple[str, ...]:
 
 
 def assign_residual_action(mesh_objects, action, name: str) -> bpy.types.Action:
-    """Give the shape keys of all the objects, which play alike, one action for their values; returns it.
+    """Assign the shape keys of all the objects, which share their values, one action; returns it.
 
-    That is ``action``, the armature's, where actions have slots, so that bones and shapes are exported as one
-    animation; a new one called ``name`` where they have none.
+    If actions have slots, it is ``action``, the armature's, so that bones and shapes are exported as one animation;
+    otherwise a new action called ``name``.
     """
     first, *others = (ob.data.shape_keys for ob in mesh_objects)
     if hasattr(action, "slots"):
@@ -49,9 +49,9 @@ def assign_residual_action(mesh_objects, action, name: str) -> bpy.types.Action:
 
 
 def key_residual_values(mesh_object, names: tuple[str, ...], values: np.ndarray, times: np.ndarray) -> None:
-    """Key the shape keys ``names`` with ``values`` (F, R) at ``times`` (F,) in the action that they have.
+    """Key the shape keys ``names`` with ``values`` (F, R) at ``times`` (F,) in their action.
 
-    So are those of other objects that have the same action.
+    This also keys other objects with the same action.
     """
     container = actions.curve_container(mesh_object.data.shape_keys)
     for name, column in zip(names, values.T, strict=True):
@@ -59,7 +59,7 @@ def key_residual_values(mesh_object, names: tuple[str, ...], values: np.ndarray,
 
 
 def value_curves(mesh_object, names: tuple[str, ...]) -> list:
-    """The curves of the values of the shape keys ``names``."""
+    """The F-curves of the shape keys ``names``."""
     if not names:
         return []
     paths = {value_path(name) for name in names}

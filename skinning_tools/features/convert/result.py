@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes with a finished conversion: what lies in its place, what it was made from, its errors, and deleting it."""
+"""A finished conversion: the objects in the same place, its sources, its errors, and how to delete it."""
 
 from collections.abc import Iterable
 
@@ -16,22 +16,22 @@ from ...core.errors import BadScene
 
 
 def other_results(result: Result) -> list[Result]:
-    """The other conversions of its sources, which lie in the same place."""
+    """The other conversions of the same sources, which lie in the same place."""
     sources, meshes = set(result.sources), set(result.meshes)
     found = [result_of(ob) for ob in conversions()]
     return [other for other in found if sources & set(other.sources) and not meshes & set(other.meshes)]
 
 
 def in_its_place(result: Result) -> list[bpy.types.Object]:
-    """What lies where its meshes are, so that one shines through the other: its sources, and their other results."""
+    """The objects that overlap its meshes: its sources, and their other results."""
     made = (ob for other in other_results(result) for ob in objects_made(other))
     return [*result.sources, *(ob for ob in made if ob.type == "MESH")]
 
 
 def sources_to_convert(result: Result) -> list[bpy.types.Object]:
-    """The objects that the result was made from, the one that gave the armature its name first.
+    """The objects that the result was made from; the first one gave the armature its name.
 
-    Raises BadScene where one of them is gone or has another name by now.
+    Raises BadScene if one of them was deleted or renamed.
     """
     figures = (result.rig and figures_of(result.rig)) or result.figures
     carrier = result.mesh or result.rig
@@ -39,18 +39,18 @@ def sources_to_convert(result: Result) -> list[bpy.types.Object]:
     missing = [name for name, source in found.items() if source is None]
     if missing:
         raise BadScene(
-            f'The source "{missing[0]}" of this conversion was renamed or deleted. Give it its name again, or make the '
-            "mesh that moves the active object and convert that"
+            f'The source "{missing[0]}" of this conversion was renamed or deleted. Restore its name, or make the '
+            "animated mesh the active object and convert it"
         )
     return list(found.values())
 
 
 def objects_made(result: Result) -> list[bpy.types.Object]:
-    """The objects that the conversion has made, and that go with it."""
+    """The objects that the conversion made and that are deleted with it."""
     rig = result.rig
     if rig is None or REPORT_PROPERTY not in rig:
         return [ob for ob in result.meshes if REPORT_PROPERTY in ob]
-    # By what moves them, not by name: a duplicate of the rig has its own meshes.
+    # By their armature, not by name: a duplicate of the rig has its own meshes.
     return [
         *(ob for ob in bpy.data.objects if REPORT_PROPERTY in ob and ob.type == "MESH" and rig_of(ob) == rig),
         rig,
@@ -58,10 +58,10 @@ def objects_made(result: Result) -> list[bpy.types.Object]:
 
 
 def notes_on_deleting(results: Iterable[Result]) -> list[str]:
-    """What to say, before these are deleted, of each other conversion that was made from what goes."""
+    """Notes on other conversions whose sources would be deleted with these results."""
     results = list(results)
     gone = [ob for result in results for ob in objects_made(result)]
-    text = rpt_("{other} was made from {source}, which is deleted: it stays, and cannot be converted again")
+    text = rpt_("{other} was made from {source}, which is deleted: {other} stays but cannot be converted again")
     return [
         text.format(other=ob.name, source=", ".join(source.name for source in sources))
         for ob in conversions()
@@ -70,17 +70,17 @@ def notes_on_deleting(results: Iterable[Result]) -> list[str]:
 
 
 def check_deletable(result: Result) -> None:
-    """Raises BadScene where the result is linked from another file."""
+    """Raise BadScene if the result is linked from another file."""
     for ob in objects_made(result):
         if ob.library is not None or ob.override_library is not None:
             raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
 
 
 def delete_result(context, result: Result) -> list[str]:
-    """Remove all that the conversion has made and nothing else uses; returns the names of the objects.
+    """Remove what the conversion made and nothing else uses; returns the names of the objects.
 
-    Never a source. What its error colors have hidden is shown again. What the user has put into its collection, or has
-    given its data to, stays. Raises BadScene where the result is linked from another file.
+    Sources are never removed. Objects hidden by Show Error are shown again. Objects that the user put into the
+    collection, or that share its data, stay. Raises BadScene if the result is linked from another file.
     """
     check_deletable(result)
     objects = objects_made(result)
@@ -92,7 +92,7 @@ def delete_result(context, result: Result) -> list[str]:
     data = dict.fromkeys(ob.data for ob in objects)
     motions = dict.fromkeys(block.animation_data.action for ob in objects for block in _animated(ob))
     bpy.data.batch_remove(objects)
-    # Shape keys go with their mesh, and only then is their action free.
+    # Shape keys are removed with their mesh, and only then has their action no users.
     for blocks in (data, motions):
         bpy.data.batch_remove([block for block in blocks if block is not None and block.users == 0])
     ours = {result.figures.get("collection"), with_ending(result.figures["source"], "skinning")} - {None}
@@ -102,7 +102,7 @@ def delete_result(context, result: Result) -> list[str]:
 
 
 def frame_errors(figures: dict) -> tuple[list, list, list]:
-    """Frame numbers, their E_RMS and their largest errors; empty for figures of an earlier version."""
+    """Frame numbers with their E_RMS and largest errors; empty for figures of an earlier version."""
     errors, largest = figures.get("frame_e_rms", []), figures.get("frame_max_error", [])
     if len(errors) != len(largest):
         return [], [], []
@@ -111,16 +111,16 @@ def frame_errors(figures: dict) -> tuple[list, list, list]:
 
 
 def worst_frame(figures: dict) -> float | None:
-    """Where the largest distance in the world is; in files of older versions, that in the space of E_RMS."""
+    """The frame with the largest distance in world space; in files of older versions, in the space of E_RMS."""
     frames, _, largest = frame_errors(figures)
     return figures.get("worst_frame", frames[largest.index(max(largest))]) if largest else None
 
 
 def worst_vertex(result: Result) -> tuple[bpy.types.Object, int] | None:
-    """The skinned mesh and the vertex of it that is farthest from the source in the worst frame; None where the meshes
-    are not those that were measured any more."""
+    """The skinned mesh and its vertex that is farthest from the source in the worst frame; None if the meshes have
+    changed since they were measured."""
     figures = result.figures
-    # Counted over all objects, in the order that they were converted in.
+    # Vertices are numbered over all objects, in the order of the conversion.
     names = [part["object"] for part in figures.get("parts", ())] or [figures["object"]]
     known = {figures["object"]: result.mesh} | {mesh.name: mesh for mesh in result.meshes}
     meshes, index = [known.get(name) for name in names], figures.get("worst_vertex")
@@ -133,7 +133,7 @@ def worst_vertex(result: Result) -> tuple[bpy.types.Object, int] | None:
     return None
 
 
-def _animated(object) -> list:
-    """The object, and its shape keys, where they are animated."""
-    keys = object.data.shape_keys if object.type == "MESH" else None
-    return [block for block in (object, keys) if block is not None and block.animation_data is not None]
+def _animated(ob) -> list:
+    """The object and its shape keys, if animated."""
+    keys = ob.data.shape_keys if ob.type == "MESH" else None
+    return [block for block in (ob, keys) if block is not None and block.animation_data is not None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The motion of a written rig's bones: which channel of core.bone_channels is keyed on which property of which bone."""
+"""The motion of a written rig's bones: the bone and property that each channel of core.bone_channels keys."""
 
 import numpy as np
 
@@ -18,13 +18,13 @@ _PROPERTIES = {
 
 
 def rig_channels(armature_object, bones: RigBones, decomposition) -> BoneChannels:
-    """The channels of ``decomposition`` on the bones as they are."""
+    """The channels of ``decomposition`` for the bones at their stored rest matrices."""
     rest = rest_matrices(armature_object, bones.deform)
     return bone_channels(decomposition, rest, bones.tree(armature_object))
 
 
 def write_motion(armature_object, bones: RigBones, decomposition, times: np.ndarray) -> None:
-    """Key the bones at ``times`` (F,), linear in between."""
+    """Key the bones at ``times`` (F,) with linear interpolation."""
     channels = rig_channels(armature_object, bones, decomposition)
     moving = channels.moving()
     values = [(*keyed_on(bones, name), moving[name]) for name in moving]
@@ -37,7 +37,7 @@ def write_motion(armature_object, bones: RigBones, decomposition, times: np.ndar
 
 
 def keyed_on(bones: RigBones, channel: str) -> tuple[tuple[str, ...], str]:
-    """The bones, in order, and their property that a channel of core.bone_channels.BoneChannels is keyed on."""
+    """The bones, in order, and their property that a channel of core.bone_channels.BoneChannels keys."""
     if channel in ("joint_location", "joint_rotation"):
         owners = bones.controls
     elif bones.mechanism and channel != "child_rotation":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the user sees as "where I was": frame, selection, active object and mode."""
+"""Save and restore frame, selection, active object and mode."""
 
 import bpy
 
@@ -17,17 +17,17 @@ class SceneState:
         self.selected = {ob.name_full for ob in self.view_layer.objects if ob.select_get(view_layer=self.view_layer)}
 
     def restore(self) -> None:
-        """Touches only what differs: an unneeded frame change would evaluate the whole scene again."""
+        """Change only what differs: an unneeded frame change would evaluate the whole scene again."""
         if (self.scene.frame_current, self.scene.frame_subframe) != self.frame:
             self.scene.frame_set(self.frame[0], subframe=self.frame[1])
-        # Without an update the view layer still lists, as None, what was deleted meanwhile.
+        # Without an update the view layer lists deleted objects as None.
         self.view_layer.update()
         objects = self.view_layer.objects
         for ob in objects:
             wanted = ob.name_full in self.selected
             if ob.select_get(view_layer=self.view_layer) != wanted:
                 ob.select_set(wanted, view_layer=self.view_layer)
-        # By its name, as who was active may have been deleted meanwhile; the full one, as linked objects may share it.
+        # By name, as the active object may have been deleted; the full one, as linked objects may share the short one.
         active = next((ob for ob in objects if ob.name_full == self.active_name), None)
         if objects.active != active:
             objects.active = active

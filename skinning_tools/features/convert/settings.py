@@ -1,41 +1,37 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The settings of a conversion: declared, kept with the scene, and read back from the figures of a result."""
 
-import math
-
 import bpy
-from bpy.props import PointerProperty
 
-from ...core.errors import BadSettings
 from ...ui.settings import RANGE_NAMES, Settings, choice, count, influences, number, smoothness, switch
 
 BONE_KINDS = (
     (
         "AFFINE",
         "Affine",
-        "Bones that may shear: the closest result. Each is a chain of two bones, since one alone cannot shear",
+        "Bones that can shear: the closest result. Each is a chain of two bones, since a single bone cannot shear",
     ),
-    ("SCALED", "Scaled", "Bones that move, rotate and scale: for engines whose transforms cannot shear"),
-    ("RIGID", "Rigid", "Bones that move and rotate only: works everywhere, and needs more bones for the same error"),
+    ("SCALED", "Scaled", "Bones that move, rotate and scale: for game engines without shear"),
+    ("RIGID", "Rigid", "Bones that only move and rotate: works everywhere, but needs more bones for the same error"),
 )
 METHODS = (
     ("STANDARD", "Standard", "The closest result"),
-    ("KAVAN2010", "Kavan et al. 2010", "The published algorithm as it is written, to compare with. Affine bones only"),
+    ("KAVAN2010", "Kavan et al. 2010", "The algorithm exactly as published, for comparison. Affine bones only"),
 )
 KEEP, REPLACE, CONVERT = "KEEP", "REPLACE", "CONVERT"
 ON_RESULT = (
-    (KEEP, "Keep", "Convert the source of the result anew, beside the earlier result"),
-    (REPLACE, "Replace", "Convert the source of the result anew, and delete the earlier result"),
+    (KEEP, "Keep", "Convert the source of the result again and keep the earlier result"),
+    (REPLACE, "Replace", "Convert the source of the result again and delete the earlier result"),
     (
         CONVERT,
         "Convert It",
-        "Convert the result itself, as any other mesh: errors are those against it, not against its source",
+        "Convert the result itself like any other mesh: errors are measured against it, not against its source",
     ),
 )
 
 
 class SolverSettings(Settings):
-    """Those of core.decomposition.Settings. Their defaults are the contract's: scripts rely on them."""
+    """The settings of core.decomposition.Settings. The defaults are part of the contract: scripts rely on them."""
 
     bone_count = count(
         "Bones",
@@ -45,14 +41,14 @@ class SolverSettings(Settings):
         tip="Number of bones. Start with 20, and double it until the error is small enough",
         flag="--bones",
     )
-    bone_kind = choice("Bone Kind", BONE_KINDS, "AFFINE", tip="What the bones may do", flag="--kind")
+    bone_kind = choice("Bone Kind", BONE_KINDS, "AFFINE", tip="Transformations that the bones can have", flag="--kind")
     max_influences = influences()
     iterations = count(
         "Iterations",
         15,
         least=1,
         soft_most=200,
-        tip="Rounds of improving bones, rest pose and weights in turn. More take longer and come closer",
+        tip="Rounds of improving bones, rest pose and weights in turn. More rounds take longer and lower the error",
         flag="--iterations",
     )
     target_error = number(
@@ -60,15 +56,15 @@ class SolverSettings(Settings):
         0.0,
         least=0.0,
         soft_max=20.0,
-        tip="Error (E_RMS, per mille of the mesh's size) to reach with as few bones as possible, at most as many as "
-        "are given. 0 always uses that number. Residual shapes come on top",
+        tip="Error (E_RMS, per mille of the mesh's size) to reach with as few bones as possible, up to the number "
+        "of bones above. 0 always uses that number. Residual shapes are added to it",
         flag="--target-error",
         metavar="E",
     )
     optimize_rest_pose = switch(
         "Optimize Rest Pose",
         True,
-        tip="Let the rest pose differ from the first frame where that lowers the error",
+        tip="Let the rest pose differ from the first frame if that lowers the error",
         flag="--no-rest-pose",
         help="keep the first frame as the rest pose",
     )
@@ -77,7 +73,7 @@ class SolverSettings(Settings):
         0,
         least=0,
         soft_most=20,
-        tip="Number of keyed shape keys that correct what the bones leave over. Each takes as much memory as the mesh; "
+        tip="Number of keyed shape keys that correct the error of the bones. Each takes as much memory as the mesh; "
         "10 often halve the error",
         flag="--residual-shapes",
     )
@@ -85,27 +81,28 @@ class SolverSettings(Settings):
         "Method",
         METHODS,
         "STANDARD",
-        tip="How the bones are found",
+        tip="How bones are computed",
         flag="--method",
-        help="KAVAN2010 is the published algorithm as it is written, to compare with",
+        help="KAVAN2010 is the algorithm exactly as published, for comparison",
     )
     smoothness = smoothness()
 
 
 class PresetSettings(SolverSettings):
-    """What a preset says: all but what is of the shot, its frames and objects."""
+    """The settings that a preset stores: all except frames and objects, which belong to the shot."""
 
     root_bone = switch(
         "Root Bone",
         False,
-        tip="Put all bones under one at the object's origin, to move the result as a whole",
+        tip="Parent all bones to one at the object's origin, to move the result as a whole",
         flag="--root-bone",
     )
     joint_hierarchy = switch(
         "Joint Hierarchy",
         False,
-        tip="Parent bones to those that they turn about, so that the result can be posed by hand. It plays the same. "
-        "Bones that turn about no other stay free",
+        tip="Parent each bone to the bone that it turns about, so that you can pose the result by hand. The "
+        "animation stays. Bones that turn about no other bone have no parent. Of Rigid bones, only as many are made as "
+        "parts move on their own, at most the number of bones above",
         flag="--joint-hierarchy",
     )
     key_tolerance = number(
@@ -113,8 +110,8 @@ class PresetSettings(SolverSettings):
         0.0,
         least=0.0,
         soft_max=10.0,
-        tip="Leave out keyframes as long as no vertex moves by more than this, in per mille of the mesh's size as the "
-        "errors are. 0 keeps a key at every frame",
+        tip="Remove keyframes as long as no vertex moves by more than this, in per mille of the mesh's size like the "
+        "errors. 0 keeps a key at every frame",
         flag="--key-tolerance",
         metavar="T",
     )
@@ -122,33 +119,37 @@ class PresetSettings(SolverSettings):
 
 class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="convert"):
     selected_objects = switch(
-        "Selected Objects", False, tip="Convert all selected meshes to one armature, at the place of the active one"
+        "Selected Objects", False, tip="Convert all selected meshes to one armature at the location of the active mesh"
     )
     on_result = choice(
         "Earlier Result",
         ON_RESULT,
         KEEP,
-        tip="What to do with an earlier result that is chosen in place of the mesh it was made from",
+        tip="What to do if the mesh to convert is the result of an earlier conversion",
         flag="--on-result",
-        help="where --object names a result of an earlier conversion: KEEP it and convert its source anew, REPLACE it "
-        "by that, or CONVERT the result itself",
+        help="if --object names a result of an earlier conversion: KEEP it and convert its source again, REPLACE it "
+        "with a new conversion of its source, or CONVERT the result itself",
     )
 
+    @property
+    def prune(self) -> bool:
+        """Whether to make only as many bones as parts move: a skeleton, unless a target error decides their number."""
+        return self.joint_hierarchy and self.bone_kind == "RIGID" and not self.target_error
+
     def for_solver(self):
-        """The core.decomposition.Settings. Raises BadSettings where these or the others make no sense."""
+        """The core.decomposition.Settings. Raises BadSettings if a setting is invalid."""
         from ...core import decomposition
 
-        if not 0 <= self.key_tolerance < math.inf:
-            raise BadSettings(f"Key tolerance must be a number from 0 on, not {self.key_tolerance:g}")
-        return decomposition.Settings(**{name: getattr(self, name) for name in SolverSettings.declared})
+        solver = {name: getattr(self, name) for name in SolverSettings.declared}
+        return decomposition.Settings(**solver, prune=self.prune)
 
 
 class ConvertAgainSettings(Settings):
-    replace = switch("Replace", False, tip="Delete the earlier result once the new one is there")
+    replace = switch("Replace", False, tip="Delete the earlier result once the new one is finished")
 
 
 def settings_of(figures: dict) -> ConvertSettings:
-    """Those that ``figures`` were reached with. Earlier versions have not noted all of them."""
+    """The settings stored in ``figures``. Earlier versions did not store all of them."""
     noted = {name: value for name, value in figures["settings"].items() if name in SolverSettings.declared}
     values = {
         **noted,
@@ -165,9 +166,9 @@ def settings_of(figures: dict) -> ConvertSettings:
 
 
 def take_settings(scene, figures: dict) -> None:
-    """Set the scene's settings to those of a conversion; its range is set where it is not the scene's.
+    """Set the scene's settings to those of a conversion; the frame range too if it is not the scene's.
 
-    Raises BadSettings where no conversion can have had them; then nothing is changed.
+    Raises BadSettings, and changes nothing, if the stored settings are invalid.
     """
     settings = settings_of(figures)
     settings.for_solver()
@@ -186,11 +187,4 @@ class SkinningConversionSettings(bpy.types.PropertyGroup):
 
 
 registry = [SkinningConversionSettings]
-
-
-def register() -> None:
-    bpy.types.Scene.skinning_conversion = PointerProperty(type=SkinningConversionSettings)
-
-
-def unregister() -> None:
-    del bpy.types.Scene.skinning_conversion
+pointers = {"Scene.skinning_conversion": SkinningConversionSettings}

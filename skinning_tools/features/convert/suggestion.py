@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A number of bones to start with, for the animation of mesh objects."""
+"""A suggested number of bones for the animation of mesh objects."""
 
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -16,21 +16,21 @@ from ...blender.preconditions import object_label
 from .estimate import vertex_count
 
 _FRAMES = 16
-# Of a simulation, which cannot be looked at in a few frames: bones by the size of the mesh, within these.
+# For a simulation, which cannot be sampled in a few frames: bones by the size of the mesh, within this range.
 _FEWEST, _MOST = 20, 80
 
 
 class Suggestion(NamedTuple):
-    """reason: what it was told from, a part of a sentence."""
+    """reason: the basis of the suggestion, as part of a sentence."""
 
     bone_count: int
     reason: str
 
 
 def suggest_bones(context, objects, bone_kind: str, frame_start: int, frame_end: int) -> Suggestion:
-    """Looks at about sixteen frames of the range; where a simulation would have to be played for that, at the mesh.
+    """Suggest a number of bones from about sixteen frames of the range or, for a simulation, from the mesh's size.
 
-    The current frame stays, nothing is left behind. Raises SkinningError where an object cannot be read.
+    The scene is unchanged, including the current frame. Raises SkinningError if an object cannot be read.
     """
     from ...core.bone_suggestion import LEAST, suggest_bone_count
 

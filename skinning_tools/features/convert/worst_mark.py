@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The vertex that Go to Worst Frame marks in the views. It is remembered here alone: the file knows nothing of it."""
+"""The vertex that Go to Worst Frame marks in the views. It is kept in memory only, not in the file."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from .result import worst_frame, worst_vertex
 
 
 class Mark(NamedTuple):
-    """A vertex at a frame. uid: of its object, by which a later object of the same name is told from it."""
+    """A vertex at a frame. uid: of its object, to tell it from a later object of the same name."""
 
     name: str
     uid: int
@@ -23,7 +23,7 @@ _mark: Mark | None = None
 
 
 def set_mark(result: Result) -> Mark | None:
-    """Mark the result's worst vertex, at its worst frame; None, and nothing is marked, where it cannot be told."""
+    """Mark the result's worst vertex at its worst frame; None, and nothing is marked, if it is not known."""
     global _mark
     found = worst_vertex(result)
     _mark = Mark(found[0].name, found[0].session_uid, found[1], round(worst_frame(result.figures))) if found else None
@@ -36,7 +36,7 @@ def clear_mark() -> None:
 
 
 def marked(context, result: Result | None = None) -> tuple[bpy.types.Object, Mark] | None:
-    """The object and its mark where it can be seen: at the marked frame, and with ``result`` only if of that one."""
+    """The object and its mark at the marked frame, else None; with ``result``, only if it belongs to that result."""
     if _mark is None or context.scene.frame_current != _mark.frame:
         return None
     ob = bpy.data.objects.get(_mark.name)
@@ -47,28 +47,28 @@ def marked(context, result: Result | None = None) -> tuple[bpy.types.Object, Mar
     return ob, _mark
 
 
-def place_of(context, object, mark: Mark):
-    """Where the marked vertex is in the world, as the view layer was evaluated last."""
+def place_of(context, mesh_object, mark: Mark):
+    """The marked vertex in world space, as last evaluated by the view layer."""
     depsgraph = context.view_layer.depsgraph
-    evaluated = object.evaluated_get(depsgraph) if depsgraph is not None else object
+    evaluated = mesh_object.evaluated_get(depsgraph) if depsgraph is not None else mesh_object
     vertices = evaluated.data.vertices
-    # A modifier that was added since may have given the vertices other numbers.
-    if len(vertices) == len(object.data.vertices):
+    # A modifier added later may have renumbered the vertices.
+    if len(vertices) == len(mesh_object.data.vertices):
         return evaluated.matrix_world @ vertices[mark.vertex].co
-    return evaluated.matrix_world @ _skinned(object, mark.vertex, depsgraph)
+    return evaluated.matrix_world @ _skinned(mesh_object, mark.vertex, depsgraph)
 
 
-def _skinned(object, vertex: int, depsgraph) -> Vector:
-    """Where shape keys and armature alone put a vertex, in the object's space."""
-    place = _keyed(object.data, vertex)
-    rig = rig_of(object)
+def _skinned(mesh_object, vertex: int, depsgraph) -> Vector:
+    """A vertex deformed by shape keys and armature only, in object space."""
+    place = _keyed(mesh_object.data, vertex)
+    rig = rig_of(mesh_object)
     if rig is None:
         return place
     posed = rig.evaluated_get(depsgraph)
-    groups = {group.index: group.name for group in object.vertex_groups}
-    to_rig = posed.matrix_world.inverted_safe() @ object.evaluated_get(depsgraph).matrix_world
+    groups = {group.index: group.name for group in mesh_object.vertex_groups}
+    to_rig = posed.matrix_world.inverted_safe() @ mesh_object.evaluated_get(depsgraph).matrix_world
     moved, total = Vector((0.0, 0.0, 0.0)), 0.0
-    for element in object.data.vertices[vertex].groups:
+    for element in mesh_object.data.vertices[vertex].groups:
         pose_bone = posed.pose.bones.get(groups.get(element.group, ""))
         if pose_bone is not None and pose_bone.bone.use_deform:
             moved += element.weight * (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The values of an EigenSkin's shape keys as keyframes, for what plays morph targets but knows no drivers."""
+"""The values of an EigenSkin's shape keys as keyframes, for players of morph targets without drivers."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from ...blender.actions import value_path
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.character import character_of
-from ...blender.preconditions import object_label
+from ...blender.preconditions import check_not_tweaked, foreign, object_label, unmet
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadScene
 from .record import Record, own_drivers, own_keys, present_record, store_record
 
-# Of the curves, in their action.
+# The group of the curves in their action.
 CURVE_GROUP = "EigenSkin"
 
-# At the end of the paths of an earlier bake's curves, until the new ones are there.
+# A suffix for the paths of an earlier bake's curves, until the new ones are finished.
 _SET_ASIDE = ".earlier"
 
 
 @dataclass(frozen=True)
 class Baked:
-    """What was keyed."""
+    """A finished bake."""
 
     object_name: str
     shape_key_count: int
@@ -43,55 +43,54 @@ class Baked:
         return "; ".join([text, *self.notes])
 
 
-def check_bakeable(context, object) -> None:
-    """Raises BadScene with the reason why keyframes cannot be made. Cheap enough for a panel."""
-    object = character_of(context, object)
-    record = present_record(object)
-    key = object.data.shape_keys
+def check_bakeable(context, active) -> None:
+    """Raise BadScene with the reason if keyframes cannot be made. Cheap enough for a panel."""
+    mesh_object = character_of(context, active)
+    record = present_record(mesh_object)
+    key = mesh_object.data.shape_keys
     animation = key.animation_data if key is not None else None
     if animation is None:
         return
-    label = f"the shape keys of {object_label(object)}"
-    if animation.use_tweak_mode:
-        raise BadScene(f"A strip of {label} is being edited. Leave its Tweak Mode in the Nonlinear Animation editor")
+    label = f"the shape keys of {object_label(mesh_object)}"
+    check_not_tweaked(animation, label)
     action = animation.action
     if action is None:
         return
-    if action.library is not None or action.override_library is not None:
-        raise BadScene(f'The action "{action.name}" of {label} is linked. Make it local')
+    if foreign(action):
+        raise unmet("LINKED_ACTION", action=action.name, owner=label, work="nothing can be keyed in it")
     if hasattr(action, "slots") and animation.action_slot is None:
         raise BadScene(f'The action "{action.name}" of {label} has no slot for them. Choose one, or unlink the action')
     if record.baked:
         return
-    taken = {value_path(block.name) for block in own_keys(object.data, record)}
+    taken = {value_path(block.name) for block in own_keys(mesh_object.data, record)}
     found = next((curve.data_path for curve in actions.existing_curves(key) if curve.data_path in taken), None)
     if found is not None:
         raise BadScene(
-            f'The action "{action.name}" of {label} has keyframes of {found} already. Delete that channel: so far the '
-            "driver kept it from playing"
+            f'The action "{action.name}" of {label} already has keyframes of {found}. Delete that channel: until now, '
+            "the driver kept it from playing"
         )
 
 
-def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
+def bake_to_keyframes(context, active, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
     """Generator: key the corrections' shape keys at each frame and mute their drivers, until ``unbake``.
 
-    Yields (fraction, stage), returns Baked. Frames: the scene's range where None, the last one included. Keyframes of
+    Yields (fraction, stage), returns Baked. Frames: the scene's range if None, including the last one. Keyframes of
     an earlier bake are replaced. All or nothing. Raises BadScene, BadSettings.
     """
-    check_bakeable(context, object)
-    object = character_of(context, object)
+    check_bakeable(context, active)
+    mesh_object = character_of(context, active)
     numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
-    mesh = object.data
-    key, record = mesh.shape_keys, present_record(object)
+    mesh = mesh_object.data
+    key, record = mesh.shape_keys, present_record(mesh_object)
     names = [block.name for block in own_keys(mesh, record)]
     if not names:
-        raise BadScene(f"The corrections of {object_label(object)} have lost their shape keys. Build them again")
+        raise BadScene(f"The corrections of {object_label(mesh_object)} have lost their shape keys. Build them again")
     rows = [key.key_blocks.find(name) for name in names]
     values = np.empty((len(numbers), len(names)), np.float32)
     every = np.empty(len(key.key_blocks), np.float32)
-    # Not the drivers that an earlier bake has muted.
-    omissions = Omissions(context, [], numbers, [object])
-    with _drivers_at_work(object, record), temporary_scene(context.scene, [object]) as scene:
+    # Except for drivers muted by an earlier bake.
+    omissions = Omissions(context, [], numbers, [mesh_object])
+    with _drivers_at_work(mesh_object, record), temporary_scene(context.scene, [mesh_object]) as scene:
         for row, number in enumerate(numbers):
             depsgraph = evaluate_frame(scene, number)
             evaluated = key.evaluated_get(depsgraph)
@@ -103,23 +102,23 @@ def bake_to_keyframes(context, object, frame_start=None, frame_end=None, frame_s
     times = actions.key_times(context.scene, np.array(numbers, dtype=np.float64))
     try:
         with _earlier_set_aside(mesh, record):
-            _write(object, record, names, values, times)
+            _write(mesh_object, record, names, values, times)
     finally:
         store_record(mesh, record)
-    return Baked(object.name, len(names), len(numbers), key.animation_data.action, texts_of(omissions.finish()))
+    return Baked(mesh_object.name, len(names), len(numbers), key.animation_data.action, texts_of(omissions.finish()))
 
 
-def unbake(object) -> None:
-    """Delete the keyframes and let the drivers work again. Raises BadScene where there are no keyframes."""
-    record = present_record(object)
+def unbake(mesh_object) -> None:
+    """Delete the keyframes and unmute the drivers. Raises BadScene if there are no keyframes."""
+    record = present_record(mesh_object)
     if not record.baked:
-        raise BadScene(f"The corrections of {object_label(object)} are not baked to keyframes")
-    take_keyframes_away(object.data, record)
-    store_record(object.data, record)
+        raise BadScene(f"The corrections of {object_label(mesh_object)} are not baked to keyframes")
+    take_keyframes_away(mesh_object.data, record)
+    store_record(mesh_object.data, record)
 
 
 def take_keyframes_away(mesh, record: Record) -> None:
-    """Undo a bake, if there is one, and note that in ``record``."""
+    """Undo a bake, if there is one, and update ``record``."""
     key = mesh.shape_keys
     if not record.baked or key is None:
         return
@@ -142,8 +141,8 @@ def take_keyframes_away(mesh, record: Record) -> None:
 
 @contextmanager
 def _earlier_set_aside(mesh, record: Record):
-    """Inside, an earlier bake's keyframes make room for new ones. Afterwards they are gone; where it fails, the new
-    ones are, and all is as before."""
+    """Context in which an earlier bake's keyframes make room for new ones. They are removed at the end; after an
+    exception, the new ones are removed and the earlier ones restored."""
     key = mesh.shape_keys
     paths = {value_path(block.name) for block in own_keys(mesh, record)}
     earlier = [curve for curve in actions.existing_curves(key) if curve.data_path in paths] if record.baked else []
@@ -167,22 +166,22 @@ def _earlier_set_aside(mesh, record: Record):
         container.fcurves.remove(curve)
 
 
-def _write(object, record: Record, names, values: np.ndarray, times: np.ndarray) -> None:
-    key = object.data.shape_keys
+def _write(mesh_object, record: Record, names, values: np.ndarray, times: np.ndarray) -> None:
+    key = mesh_object.data.shape_keys
     if key.animation_data.action is None:
         record.made_action = True
-        actions.new_action(key, f"{object.name} corrections")
+        actions.new_action(key, f"{mesh_object.name} corrections")
     container = actions.curve_container(key)
     for name, column in zip(names, values.T, strict=True):
         actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)
-    _mute(own_drivers(object.data, record), True)
+    _mute(own_drivers(mesh_object.data, record), True)
     record.baked = True
 
 
 @contextmanager
-def _drivers_at_work(object, record: Record):
-    """Inside, the drivers are not muted."""
-    drivers = own_drivers(object.data, record)
+def _drivers_at_work(mesh_object, record: Record):
+    """Context in which the drivers are not muted."""
+    drivers = own_drivers(mesh_object.data, record)
     muted = [curve for curve in drivers if curve.mute]
     _mute(muted, False)
     try:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The drivers of an EigenSkin: what Blender computes from the bones' rotations, all of it in simple expressions.
+"""The drivers of an EigenSkin: simple expressions that Blender computes from the bones' rotations.
 
 Values between the bones and the shape keys are elements of array properties on the meshes' Key data-block, one array
-for each step: an angle for a joint that is a hinge; else its scaled distance from each of its observations, straight
-from the bone; for pairs of joints the tied basis; parts of sums that are too long for one expression. Other layouts
-are slower, or no faster (benchmarks/_eigenskin_drivers.py): single properties and other data-blocks make Blender wake
-its threads for each driver; quaternions kept in properties, and a property for each basis function of a hinge, are more
-drivers.
+for each step: an angle for a hinge joint; for other joints the exponent of the radial function of each observation,
+directly from the bone; for pairs of joints the tied basis; parts of sums that are too long for one expression. Other
+layouts are slower, or no faster (benchmarks/_eigenskin_drivers.py): with single properties and other data-blocks
+Blender wakes its threads for each driver; quaternions in properties, and a property for each basis function of a hinge,
+need more drivers.
+The quadratic parts of all basis functions of a joint are summed up beforehand: ten terms of a quaternion, three of an
+angle.
 
-Blender passes all values on in single precision. An angle, distances and what they add up to are therefore the right
-things to store, and where large weights would magnify their rounding, a second element holds the rest.
+Blender passes all values in single precision. Angles, exponents and their sums are therefore the right values to store;
+if large weights would magnify their rounding, a second element holds the remainder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,21 +27,23 @@ if TYPE_CHECKING:
     from ...core.eigenskin import EigenSkin, Support
 
 PREFIX = "skinning_eigenskin_"
-ANGLES, DISTANCES, TIED, SUMS = "angles", "distances", "tied", "sums"
+# What the drivers compute, as a text, for engines that compute it themselves; no driver reads it.
+MODEL = "model"
+ANGLES, EXPONENTS, TIED, SUMS = "angles", "exponents", "tied", "sums"
 
-# Blender cuts longer expressions off without a word.
+# Blender silently truncates longer expressions.
 LONGEST = 250
 
-# What the rounding of stored values may change of a shape key's value.
+# The most that rounding of stored values may change a shape key's value.
 _TOLERANCE = 2e-6
 _ROUNDING = 2.0**-24
 
-# A shape key's value, in steps small enough: what rounding leaves of joints at rest becomes nothing, and Blender skips
-# shape keys whose value is 0.
+# The step of a shape key's value: rounding errors of joints at rest become 0, and Blender skips shape keys whose value
+# is 0.
 VALUE_BEGINNING = "round(1e6*("
 _VALUE = VALUE_BEGINNING + "{0}))/1e6"
 
-# A sum as a whole number of steps, and what is left of it.
+# A sum as a whole number of steps, and the remainder.
 _WHOLE, _FRACTION = "trunc({step}*({{0}}))/{step}", "fmod({step}*({{0}}),1)/{step}"
 
 _LETTERS = "abcdfghijklmnopqrstuv"
@@ -68,7 +72,7 @@ Value = tuple[Input, ...]
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a sum, its sign first. {0}, {1} … in ``text`` stand for ``values``."""
+    """A part of a sum that begins with its sign. {0}, {1} … in ``text`` stand for ``values``."""
 
     text: str
     values: tuple[Value, ...]
@@ -76,14 +80,14 @@ class Term:
 
 @dataclass(frozen=True)
 class Expression:
-    """text with variables, inputs by their names."""
+    """An expression's text, and its inputs by variable name."""
 
     text: str
     inputs: dict[str, Input]
 
     @classmethod
     def of(cls, terms: Sequence[Term], wrapped: str = "{0}") -> "Expression":
-        """The sum of ``terms``, which ``wrapped`` is written around."""
+        """The sum of ``terms``, inserted into ``wrapped``."""
         inputs = dict.fromkeys(
             part
             for term in terms
@@ -100,8 +104,8 @@ class Expression:
 
 @dataclass(eq=False)
 class Network:
-    """sizes: of the array properties, in the order in which they depend on each other. elements: what drives each of
-    their elements. values: what drives each shape key, in the order of the components."""
+    """sizes: of the array properties, in order of dependency. elements: the expression for each of their elements.
+    values: the expression for each shape key, in the order of the components."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     elements: dict[Element, Expression] = field(default_factory=dict)
@@ -112,17 +116,17 @@ class Network:
         return len(self.elements) + len(self.values)
 
     def store(self, array: str, terms: Sequence[Term], largest: float, exactly: bool) -> Value:
-        """A new element of ``array`` with the sum of ``terms``, whose size is at most ``largest``; two where it is
-        wanted more exactly than in single precision."""
+        """A new element of ``array`` with the sum of ``terms``, whose absolute value is at most ``largest``; two
+        elements for more than single precision."""
         if not exactly:
             return (self._element(array, Expression.of(terms)),)
-        # So that the first element is exact: a whole number of steps with no more bits than it has.
+        # Makes the first element exact: a whole number of steps that fits its bits.
         step = _step(largest)
         return tuple(self._element(array, Expression.of(terms, form.format(step=step))) for form in (_WHOLE, _FRACTION))
 
     def value_of(self, terms: Sequence[Term], largest: float, level: int = 1) -> Expression:
-        """A shape key's value, the sum of ``terms``, by way of stored parts where it is too long. largest: the sum of
-        all their sizes."""
+        """A shape key's value, the sum of ``terms``, through stored parts if it is too long. largest: the sum of their
+        absolute values."""
         exactly = _ROUNDING * largest > _TOLERANCE
         wrapped, name_length = (_FRACTION.format(step=_step(largest)), 9) if exactly else ("{0}", 4)
         parts = _packed(terms, wrapped)
@@ -145,18 +149,16 @@ def plan(model: "EigenSkin") -> Network:
     """All drivers that give the shape keys the values of ``model``."""
     planner = _Planner(model)
     for support in model.supports:
-        sums = np.abs(support.basis_weights).sum(axis=0)
-        for weights, largest in zip(support.basis_weights.T, sums, strict=True):
-            terms = [
-                Term(f"{_rounded(weight)}*{text}", values)
-                for weight, (text, values) in zip(weights, planner.basis(support), strict=True)
-            ]
+        for weights in support.basis_weights.T:
+            weighted = planner.weighted_basis(support, weights)
+            terms = [Term(f"{_rounded(weight)}{text}", values) for weight, text, values in weighted]
+            largest = sum(abs(weight) for weight, _, _ in weighted)
             planner.network.values.append(planner.network.value_of(terms, max(largest, 1e-30)))
     return planner.network
 
 
-# A basis function: its text, and what {0}, {1} in it stand for.
-_Function = tuple[str, tuple[Value, ...]]
+# A weight, the text that multiplies it, and the values of {0}, {1} in that.
+_Weighted = tuple[float, str, tuple[Value, ...]]
 
 
 class _Planner:
@@ -164,29 +166,58 @@ class _Planner:
         self.model = model
         self.network = Network()
         self._angles: dict[int, Value] = {}
-        self._distances: dict[tuple[int, int], Value] = {}
+        self._exponents: dict[tuple[int, int], Value] = {}
         self._tied: dict[tuple[int, int], Value] = {}
 
-    def basis(self, support: "Support") -> list[_Function]:
-        """The basis functions of a support, in the order of its weights."""
+    def weighted_basis(self, support: "Support", weights: np.ndarray) -> list[_Weighted]:
+        """The terms of a value, the basis functions of its support times ``weights`` (M,)."""
         if support.centers is None:
             (joint,) = support.joints
-            return [self._feature(joint, center) for center in range(len(self.model.spaces[joint].centers))]
+            radial, quadratic = self.model.spaces[joint].shares
+            return [
+                *((weight, *self._radial(joint, center)) for center, weight in enumerate(radial * weights)),
+                *self._quadratics(joint, quadratic * weights),
+            ]
         first, second = support.joints
         return [
-            ("{0}*{1}", (self._tied_feature(first, one), self._tied_feature(second, other)))
-            for one, other in support.centers.tolist()
+            (weight, "*{0}*{1}", (self._tied_feature(first, one), self._tied_feature(second, other)))
+            for weight, (one, other) in zip(weights, support.centers.tolist(), strict=True)
         ]
 
-    def _feature(self, joint: int, center: int) -> _Function:
+    def _radial(self, joint: int, center: int) -> tuple[str, tuple[Value, ...]]:
+        """The radial part of a basis function."""
         space = self.model.spaces[joint]
         if space.axis is None:
-            return "exp(-{0})", (self._distance(joint, center),)
+            return "*exp({0})", (self._exponent(joint, center),)
         from ...core.eigenskin import hinge_angles
 
         angle = float(hinge_angles(space.centers[center : center + 1], space.axis)[0])
-        away = f"abs({{0}}{_rounded(-angle)})" if angle else "abs({0})"
-        return f"exp(-{away}/{space.radius:.10g})", (self._angle(joint),)
+        away = f"{{0}}{_exact(-angle)}" if angle else "{0}"
+        return f"*exp(pow({away},2)/{-(space.radius**2):.10g})", (self._angle(joint),)
+
+    def _quadratics(self, joint: int, weights: np.ndarray) -> list[_Weighted]:
+        """The quadratic parts of a joint's basis functions times ``weights`` (M,), summed up."""
+        space = self.model.spaces[joint]
+        if space.axis is None:
+            channels = [(Rotation(joint=self.model.joint_names[joint], channel=channel),) for channel in "WXYZ"]
+            form = np.einsum("m,mi,mj->ij", weights, space.centers, space.centers)
+            return [
+                (form[i, i], "*{0}*{0}", (channels[i],))
+                if i == j
+                else (2 * form[i, j], "*{0}*{1}", (channels[i], channels[j]))
+                for i in range(4)
+                for j in range(i, 4)
+            ]
+        from ...core.eigenskin import hinge_angles
+
+        # cos²(x / 2) = (1 + cos x) / 2
+        angles, angle = hinge_angles(space.centers, space.axis), (self._angle(joint),)
+        half = 0.5 * weights
+        return [
+            (half.sum(), "", ()),
+            (half @ np.cos(angles), "*cos({0})", angle),
+            (half @ np.sin(angles), "*sin({0})", angle),
+        ]
 
     def _angle(self, joint: int) -> Value:
         if joint not in self._angles:
@@ -197,42 +228,49 @@ class _Planner:
             text = f"2*atan2((1 if {{0}}>=0 else -1)*({along.text}),abs({{0}}))"
             middle = hinge_middle(space.centers, space.axis)
             if middle:
-                # As above zero as fmod needs it: within half a turn of the middle.
+                # Kept positive for fmod: within half a turn of the middle.
                 text = f"fmod({text}{_rounded(3 * np.pi - middle)},2*pi){_rounded(middle - np.pi)}"
             turned, largest = Term(text, along.values), np.pi + abs(middle)
-            # The largest of the sums' slopes.
+            # The largest of the sums' slopes; that of a radial function is below 1 / radius.
             slope = self._weights[joint] / space.radius
             exactly = largest * _ROUNDING * slope > _TOLERANCE
             self._angles[joint] = self.network.store(ANGLES, [turned], largest, exactly)
         return self._angles[joint]
 
-    def _distance(self, joint: int, center: int) -> Value:
-        if (joint, center) not in self._distances:
+    def _exponent(self, joint: int, center: int) -> Value:
+        """That of the radial function: −(spread / radius)², where spread² = 4 − 4 (q · p)²."""
+        if (joint, center) not in self._exponents:
             space = self.model.spaces[joint]
             product = _product(self.model.joint_names[joint], space.centers[center])
-            length = "sqrt({0}*{0}+{1}*{1}+{2}*{2}+{3}*{3})"
-            text = f"2*acos(min(1,abs({product.text})/{length}))/{space.radius:.10g}"
+            square = "({0}*{0}+{1}*{1}+{2}*{2}+{3}*{3})"
+            factor = 4 / space.radius**2
+            text = f"{factor:.10g}*(pow({product.text},2)/{square}-1)"
             # x exp(−x) is at most exp(−1).
             exactly = np.exp(-1) * _ROUNDING * self._weights[joint] > _TOLERANCE
-            self._distances[joint, center] = self.network.store(
-                DISTANCES, [Term(text, product.values)], np.pi / space.radius, exactly
+            self._exponents[joint, center] = self.network.store(
+                EXPONENTS, [Term(text, product.values)], factor, exactly
             )
-        return self._distances[joint, center]
+        return self._exponents[joint, center]
 
     def _tied_feature(self, joint: int, center: int) -> Value:
-        """Of the center after rest with that number; see core.eigenskin.pairs.tied_features."""
+        """The tied feature of a center, counted after rest; see core.eigenskin.pose_space.PoseSpace."""
         if (joint, center) not in self._tied:
             space = self.model.spaces[joint]
-            share = space.features(space.centers[:1])[0, center + 1]
-            (text, values), (rest, rest_values) = self._feature(joint, center + 1), self._feature(joint, 0)
-            terms = [Term(f"+{text}", values), Term(f"{_rounded(-share)}*{rest}", rest_values)]
+            weights = np.zeros(len(space.centers))
+            weights[[0, center + 1]] = -space.features(space.centers[:1])[0, center + 1], 1.0
+            radial, quadratic = space.shares
+            weighted = [
+                *((radial * weights[place], *self._radial(joint, place)) for place in (0, center + 1)),
+                *self._quadratics(joint, quadratic * weights),
+            ]
+            terms = [Term(f"{_rounded(weight)}{text}", values) for weight, text, values in weighted]
             exactly = 2 * _ROUNDING * self._pair_weights[joint] > _TOLERANCE
             self._tied[joint, center] = self.network.store(TIED, terms, 1.0, exactly)
         return self._tied[joint, center]
 
     @cached_property
     def _weights(self) -> dict[int, float]:
-        """By how much a joint's basis is magnified at most."""
+        """The largest factor on each joint's basis."""
         return self._largest_sums(self.model.supports)
 
     @cached_property
@@ -249,9 +287,9 @@ class _Planner:
 
 
 def free_properties(key, network: Network, taken=()) -> dict[str, str]:
-    """Names for the network's arrays that the Key data-block has not yet, and that are not ``taken``."""
+    """Unused names for the network's arrays and the ``MODEL`` on the Key data-block, except those in ``taken``."""
     names = {}
-    for array in network.sizes:
+    for array in (*network.sizes, MODEL):
         name, number = PREFIX + array, 1
         while name in key or name in taken:
             number += 1
@@ -268,9 +306,12 @@ def write_drivers(key, armature, network: Network, names: dict[str, str], value_
     """
     for array, size in network.sizes.items():
         key[names[array]] = [0.0] * size
-    for element, expression in network.elements.items():
+    # Array by array: Blender writes whole arrays, and keeps two drivers of an array from running at the same time only
+    # if no driver of another array is between them in the list.
+    arrays = list(network.sizes)
+    for element in sorted(network.elements, key=lambda element: (arrays.index(element.array), element.index)):
         curve = key.driver_add(property_path(names[element.array]), element.index)
-        _fill(curve, expression, key, armature, names)
+        _fill(curve, network.elements[element], key, armature, names)
     for path, expression in zip(value_paths, network.values, strict=True):
         _fill(key.driver_add(path), expression, key, armature, names)
 
@@ -281,7 +322,7 @@ def drivers_of(key) -> Iterator:
 
 
 def _fill(curve, expression: Expression, key, armature, names: dict[str, str]) -> None:
-    """Make a new driver compute ``expression``, without the curve or modifier that Blender gives it at first."""
+    """Make a new driver compute ``expression``, and remove the curve or modifier that Blender adds by default."""
     for modifier in list(curve.modifiers):
         curve.modifiers.remove(modifier)
     curve.keyframe_points.clear()
@@ -315,8 +356,9 @@ def _exact(number) -> str:
 
 
 def _rounded(number) -> str:
-    """With its sign; what is left off changes values by less than 1e-9 of the weights."""
-    return f"{float(number):+.10g}"
+    """The number with its sign, to ten digits, and as many decimals if it is large: large weights cancel each other."""
+    number = float(number)
+    return f"{number:+.{10 + max(0, int(np.ceil(np.log10(max(abs(number), 1.0)))))}g}"
 
 
 def _step(largest: float) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Examples of one side of a character made from those of the other."""
+"""Make examples of one side of a character from those of the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,17 +22,18 @@ from .examples import (
     store_example,
 )
 
-# Across X, as Blender mirrors poses.
+# The mirror plane is X = 0, as for poses in Blender.
 _FLIP = np.diag([-1.0, 1.0, 1.0])
 
-# Of the mesh's extent: how far bones may be from the mirror images of their counterparts.
+# The largest distance of a bone from the mirror image of its counterpart, as a share of the mesh's extent.
 _ASYMMETRY = 0.005
 
 
 @dataclass(frozen=True)
 class Mirrored:
-    """names: of the new examples; replaced: how many older ones had their poses; left_out: how many examples pose both
-    sides, or neither; alone: how many vertices have no counterpart, and so the shape of linear blending."""
+    """A finished mirroring. names: of the new examples. replaced: number of older examples with the same poses.
+    left_out: number of examples that pose both sides or neither. alone: number of vertices without a counterpart, which
+    have the shape of linear blending."""
 
     object_name: str
     names: tuple[str, ...]
@@ -52,18 +53,18 @@ class Mirrored:
         return text
 
 
-def mirror_examples(context, object, direction: str) -> Mirrored:
-    """Mirror the enabled examples that pose one side, told by the names of bones, across the mesh's local X.
+def mirror_examples(context, active, direction: str) -> Mirrored:
+    """Mirror the enabled examples that pose one side across the mesh's local X axis. The names of bones tell the side.
 
-    Examples of the other side with one of the new poses are replaced. All or nothing. Raises BadScene, BadExamples.
+    Examples of the other side with the same pose are replaced. All or nothing. Raises BadScene, BadExamples.
     """
     from ...core.eigenskin import is_turned, mirrored_examples
     from ...core.rotation_centers import mirror_pairs
 
-    object = check_addable(context, object)
-    skin, rig = read_rig(context, object)
+    mesh_object = check_addable(context, active)
+    skin, rig = read_rig(context, mesh_object)
     armature = skin.armature
-    examples = read_examples(object, rig, armature)
+    examples = read_examples(mesh_object, rig, armature)
     sides = np.array([side_of(name) for name in rig.joint_names])
     posed = is_turned(examples.rotations)
     left, right = (posed[:, sides == side].any(axis=1) for side in ("LEFT", "RIGHT"))
@@ -93,13 +94,13 @@ def mirror_examples(context, object, direction: str) -> Mirrored:
         partners,
     )
     names, replaced = _exchange(skin, rig, mirrored, chosen)
-    return Mirrored(object.name, names, replaced, int((left == right).sum()), int((partners < 0).sum()))
+    return Mirrored(mesh_object.name, names, replaced, int((left == right).sum()), int((partners < 0).sum()))
 
 
 def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str, ...], int]:
-    """Store the images of the enabled examples ``chosen`` and remove those that have their poses.
+    """Store the mirror images of the enabled examples ``chosen``, and remove older examples with the same poses.
 
-    Returns the names of the new ones, and how many are removed.
+    Returns the names of the new examples and the number of removed ones.
     """
     armature, examples = skin.armature, list(skin.armature.skinning_eigenskin.examples)
     items = [item for item in example_items(armature, skin.object) if item.enabled]
@@ -108,7 +109,7 @@ def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str,
         mirrored_name(name, rig, rotations) for name, rotations in zip(mirrored.names, mirrored.rotations, strict=True)
     ]
     replaced = same_poses(armature, skin.object, rig, mirrored.rotations)
-    # Who mirrors there and back finds the names as they were.
+    # Mirroring there and back keeps the names.
     older = {row: item.name for item in reversed(examples) if item.uid in replaced for row in replaced[item.uid]}
     names = [older.get(row, name) for row, name in enumerate(names)]
     with all_or_none(armature):
@@ -127,14 +128,14 @@ def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str,
 
 
 def side_of(name: str) -> str:
-    """ "LEFT" or "RIGHT" by the name of a bone, "" where it names no side."""
+    """The side that a bone's name has: "LEFT", "RIGHT", or "" for none."""
     flipped = bpy.utils.flip_name(name)
     changed = next((own for own, other in zip(name, flipped, strict=False) if own != other), "")
     return {"l": "LEFT", "r": "RIGHT"}.get(changed.lower(), "")
 
 
 def mirrored_name(name: str, rig, rotations: np.ndarray) -> str:
-    """What the mirror image of an example is called, whose rotations are (J, 4)."""
+    """The name of an example's mirror image with rotations (J, 4)."""
     if POSE_MARKER.search(name):
         turned = pose_name(rig, rotations)
         if POSE_MARKER.search(turned):
@@ -147,13 +148,13 @@ def mirrored_name(name: str, rig, rotations: np.ndarray) -> str:
 
 
 def _counterparts(names: Sequence[str]) -> np.ndarray:
-    """(J,) the place of each bone's counterpart: its own where its name has no side, −1 where there is none."""
+    """(J,) index of each bone's counterpart: its own index if its name has no side, −1 without a counterpart."""
     order = {name: index for index, name in enumerate(names)}
     return np.array([order.get(bpy.utils.flip_name(name), -1) for name in names], int)
 
 
 def _check_counterparts(skin: Skin, names: Sequence[str], posed: np.ndarray) -> None:
-    """Raises BadScene where one of the bones ``posed`` (J,) has no counterpart."""
+    """Raise BadScene if one of the bones ``posed`` (J,) has no counterpart."""
     for index in np.flatnonzero(posed & (_counterparts(names) < 0)):
         raise BadScene(
             f'The bone "{names[index]}" has no counterpart "{bpy.utils.flip_name(names[index])}" that moves '
@@ -162,7 +163,7 @@ def _check_counterparts(skin: Skin, names: Sequence[str], posed: np.ndarray) -> 
 
 
 def _check_symmetric(skin: Skin, names: Sequence[str]) -> None:
-    """Raises BadScene where a bone is not at rest where the mirror image of its counterpart is."""
+    """Raise BadScene if a bone's rest position is not the mirror image of its counterpart's."""
     counterparts = _counterparts(names)
     paired = np.flatnonzero(counterparts >= 0)
     to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)
@@ -179,7 +180,7 @@ def _check_symmetric(skin: Skin, names: Sequence[str]) -> None:
 
 def _rest_frames(skin: Skin, names: Sequence[str]) -> np.ndarray:
     """(J, 3, 3) the axes of bones at rest, in the mesh object's space, as columns."""
-    from ...core.deform import polar_decomposition
+    from ...core.rotations import polar_decomposition
 
     to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)[:3, :3]
     frames = np.array([np.array(skin.armature.data.bones[name].matrix_local)[:3, :3] for name in names])
@@ -187,7 +188,7 @@ def _rest_frames(skin: Skin, names: Sequence[str]) -> np.ndarray:
 
 
 def _mirrored_channels(skin: Skin, channels: dict[str, list[float]]) -> dict[str, list[float]]:
-    """What to set the other side's bones to; nothing where one has no counterpart in the armature."""
+    """The channels of the other side's bones; none if a bone has no counterpart in the armature."""
     names = list(channels)
     flipped = [bpy.utils.flip_name(name) for name in names]
     if not names or not all(name in skin.armature.data.bones for name in (*names, *flipped)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pose of an EigenSkin's example: how it is stored, what it is for bones that are new since, and showing it."""
+"""The pose of an example: reading it, completing it for bones that were added later, and posing the armature."""
 
 import json
 from dataclasses import dataclass
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mathutils import Matrix, Quaternion
 
+from ...blender.bodies import to_mesh
+from ...blender.helper_bones.records import HALF, find_helpers
+from ...blender.preconditions import armature_label, check_movable, check_posed, unmet
 from ...core import quaternions
 from ...core.errors import BadScene
 
@@ -17,8 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StoredPose:
-    """The pose of an example: rotations (J, 4) of its joints, matrices (P, 3, 4) of its bones in the mesh's space, and
-    what each bone that was not at rest had been set to, 16 numbers, row by row (empty where that is not known)."""
+    """The pose of an example: rotations (J, 4) of its joints, matrices (P, 3, 4) of its bones in the mesh's space.
+
+    channels: the basis matrix of each bone that was not at rest, 16 numbers, row by row; empty if unknown.
+    """
 
     joints: tuple[str, ...]
     rotations: np.ndarray
@@ -28,7 +33,7 @@ class StoredPose:
 
 
 def stored_pose(item) -> StoredPose:
-    """Raises BadExamples where the example's data is not there, or somebody has changed it to what is none."""
+    """The stored pose. Raises BadExamples if the data is missing or damaged."""
     from ...core.eigenskin import BadExamples
 
     if not is_stored(item):
@@ -54,7 +59,7 @@ def is_stored(item) -> bool:
 
 
 def check_posed_bones(item, pose: StoredPose, rig: "Rig", armature) -> None:
-    """Raises BadExamples where the example poses a bone that is gone."""
+    """Raise BadExamples if the example poses a bone that the armature no longer has."""
     from ...core.eigenskin import BadExamples, is_turned
 
     for name, turned in zip(pose.joints, is_turned(pose.rotations), strict=True):
@@ -62,16 +67,47 @@ def check_posed_bones(item, pose: StoredPose, rig: "Rig", armature) -> None:
             new = [other for other in rig.joint_names if other not in pose.joints]
             renamed = f' If "{new[0]}" is that bone, rename it back.' if new else " Rename the bone back."
             raise BadExamples(
-                f'The example "{item.name}" poses the bone "{name}", which the armature has no more.{renamed} '
+                f'The example "{item.name}" poses the bone "{name}", which the armature no longer has.{renamed} '
                 "Otherwise disable the example"
             )
 
 
-def for_bones(item, pose: StoredPose, joints, deforming, armature) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class HalfBone:
+    """A half-rotation helper: the bones on either side, and what ``core.eigenskin.half_matrices`` needs."""
+
+    start: str
+    end: str
+    place: np.ndarray
+    stretch: np.ndarray
+
+
+def half_bones(mesh_object, armature) -> dict[str, HalfBone]:
+    """The half-rotation helpers of an armature, by name."""
+    found = [helper for helper in find_helpers(armature, (HALF,)) if helper.start and helper.end]
+    ends = {helper.skin[0]: (helper.start, helper.end) for helper in found}
+    return {name: HalfBone(*pair, *joint_place(mesh_object, armature, pair[1])) for name, pair in ends.items()}
+
+
+def joint_place(mesh_object, armature, end: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where the joint of a bone is at rest, (3,) in the mesh object's space, and what leads from that space to the
+    armature's, but for its origin, (3, 3)."""
+    from_armature = to_mesh(mesh_object, armature)
+    place = from_armature[:3, :3] @ armature.data.bones[end].head_local + from_armature[:3, 3]
+    return place, np.linalg.inv(from_armature[:3, :3])
+
+
+def for_bones(
+    item, pose: StoredPose, joints, deforming, armature, halves: dict[str, HalfBone]
+) -> tuple[np.ndarray, np.ndarray]:
     """Rotations (J, 4) of ``joints`` and matrices (P, 3, 4) of ``deforming`` in an example's pose.
 
-    Those that it does not know are where their parents take them, and what they were set to. Raises BadExamples.
+    A bone that the example does not have follows its parent and its stored channels. Those of ``halves`` follow the
+    bones on either side, even where they are stored: a mirrored example may have been made without them. Raises
+    BadExamples.
     """
+    from ...core.eigenskin import half_matrices
+
     rotations = dict(zip(pose.joints, pose.rotations, strict=True))
     matrices = dict(zip(pose.bones, pose.matrices, strict=True))
     for name in joints:
@@ -79,8 +115,16 @@ def for_bones(item, pose: StoredPose, joints, deforming, armature) -> tuple[np.n
             basis = Matrix(_channel(pose, name).tolist())
             rotations[name] = quaternions.normalized(np.array(basis.to_quaternion(), dtype=np.float64))
     for name in deforming:
-        if name not in matrices:
+        if name not in matrices and name not in halves:
             matrices[name] = _matrix_by_parents(item, pose, armature, name)
+    for name, half in halves.items():
+        if name not in deforming:
+            continue
+        sides = [
+            matrices[side] if side in matrices else _matrix_by_parents(item, pose, armature, side)
+            for side in (half.start, half.end)
+        ]
+        matrices[name] = half_matrices(*sides, half.place, half.stretch)
     return np.array([rotations[name] for name in joints]), np.array([matrices[name] for name in deforming])
 
 
@@ -95,7 +139,7 @@ def _matrix_by_parents(item, pose: StoredPose, armature, name: str) -> np.ndarra
     if ancestor is None:
         raise BadExamples(
             f'The example "{item.name}" does not know the bone "{name}", which was added, renamed or given weights '
-            "since, nor a parent of it. Change that back, or add the example again"
+            "since, nor a parent of it. Undo that change, or add the example again"
         )
     to_mesh = np.array(item.mesh.matrix_world.inverted() @ armature.matrix_world, dtype=np.float64)
     matrix = np.vstack([pose.matrices[pose.bones.index(ancestor.name)], (0, 0, 0, 1)])
@@ -106,7 +150,7 @@ def _matrix_by_parents(item, pose: StoredPose, armature, name: str) -> np.ndarra
 
 
 def _channel(pose: StoredPose, name: str) -> np.ndarray:
-    """(4, 4) what a bone was set to."""
+    """(4, 4) the basis matrix of a bone, the identity if it was at rest."""
     return np.reshape(pose.channels.get(name, np.eye(4)), (4, 4))
 
 
@@ -116,24 +160,20 @@ def local_rotations(armature, names) -> np.ndarray:
     for index, name in enumerate(names):
         bone = armature.pose.bones.get(name)
         if bone is None:
-            raise BadScene(f'The armature "{armature.name}" has no bone "{name}" any more. Start again')
+            raise unmet("BONE_GONE", armature=armature, bone=name)
         local = armature.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
         rotations[index] = local.to_quaternion()
     return quaternions.normalized(rotations)
 
 
 def apply_pose(context, armature, item) -> list[str]:
-    """Pose the armature as the example has it; returns the joints that do not come to be so.
+    """Pose the armature as in the example, and return the names of joints that do not reach that pose.
 
-    Those are moved by something else: constraints, drivers, properties of the rig. Bones that the example does not
-    know go to rest. Raises BadScene, BadExamples.
+    Constraints, drivers or properties of the rig move these joints. Bones that the example does not have are put at
+    rest. Raises BadScene, BadExamples.
     """
-    if armature.library is not None:
-        raise BadScene(f'The armature "{armature.name}" is linked from another file, so it cannot be posed')
-    if armature.data.pose_position == "REST":
-        raise BadScene(
-            f'The armature "{armature.name}" shows its rest position. Choose Pose Position in its data properties'
-        )
+    check_movable(armature, armature_label(armature), "it cannot be posed")
+    check_posed(armature)
     pose = stored_pose(item)
     bases = _bases_of_channels(pose) or _bases_of_joints(armature, item.mesh, pose)
     for bone in armature.pose.bones:
@@ -142,13 +182,32 @@ def apply_pose(context, armature, item) -> list[str]:
     return _strayed(context, armature, pose)
 
 
+def turn_joint(context, armature, joint: str, rotation: np.ndarray) -> None:
+    """Put the armature at rest, but for one joint's rotation (4,). Raises BadScene if something else moves the bone."""
+    from ...core.eigenskin import is_turned
+
+    check_movable(armature, armature_label(armature), "it cannot be posed")
+    check_posed(armature)
+    for bone in armature.pose.bones:
+        bone.matrix_basis = Matrix.Identity(4)
+    armature.pose.bones[joint].matrix_basis = Quaternion(rotation).to_matrix().to_4x4()
+    context.view_layer.update()
+    evaluated = armature.evaluated_get(context.evaluated_depsgraph_get())
+    between = quaternions.product(quaternions.conjugate(rotation), local_rotations(evaluated, [joint])[0])
+    if is_turned(between):
+        raise BadScene(
+            f'The bone "{joint}" cannot be posed by itself: constraints, drivers or an action move it. Pose its '
+            "controls instead"
+        )
+
+
 def _bases_of_channels(pose: StoredPose) -> dict[str, Matrix]:
-    """What each bone that is not at rest was set to."""
+    """The basis matrices of the bones that are not at rest."""
     return {name: Matrix(np.reshape(values, (4, 4)).tolist()) for name, values in pose.channels.items()}
 
 
 def _bases_of_joints(armature, mesh, pose: StoredPose) -> dict[str, Matrix]:
-    """What to set the joints without constraints to, so that they turn and move as in the pose."""
+    """The basis matrices with which joints without constraints have the rotations and matrices of the pose."""
     rotations = {
         name: Quaternion(rotation).to_matrix().to_4x4()
         for name, rotation in zip(pose.joints, pose.rotations, strict=True)
@@ -176,7 +235,7 @@ def _bases_of_joints(armature, mesh, pose: StoredPose) -> dict[str, Matrix]:
 
 
 def _pose_matrices(armature, mesh, pose: StoredPose) -> dict[str, Matrix]:
-    """Of the deforming bones, in the armature's space."""
+    """The matrices of the deforming bones in the armature's space."""
     to_armature = armature.matrix_world.inverted() @ mesh.matrix_world
     back = to_armature.inverted()
     return {

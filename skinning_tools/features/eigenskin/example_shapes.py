@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The right shape of an EigenSkin's example: of the mesh itself, of another mesh, or of a shape key.
+"""The correct shape of an EigenSkin's example: of the mesh itself, of another mesh, or of a shape key.
 
 A mesh is read as its modifiers shape it, without shape keys: these stay on top of the corrections that are built from
 the examples, so they must not be part of them; and the corrections of an earlier build would teach a rig their own
@@ -19,25 +19,26 @@ from ...blender.center_records import native_modifier
 from ...blender.data_blocks import is_alive
 from ...blender.lengths import length_text
 from ...blender.object_checks import check_cache_files, check_object, check_sequence_file, sequences, visible_modifiers
-from ...blender.preconditions import check_mode, check_visible, object_label
+from ...blender.preconditions import check_mode, check_visible, object_label, unmet
 from ...blender.shapes import key_displacements, shape_key_block
 from ...blender.skin_reader import Skin, armature_modifier
 from ...core.animation import check_finite
 from ...core.errors import BadScene
 from .record import eigenskin_record, own_keys
 
-# A shape key's value that moves nothing.
+# A shape key with a smaller value moves nothing visibly.
 _OFF = 1e-4
 
-# Of the mesh's extent: another mesh of which half the vertices are farther from linear blending is somewhere else.
+# A share of the mesh's extent. If half the vertices of another mesh are farther from linear blending, that mesh is in
+# another place.
 _ELSEWHERE = 0.25
 
 
 def other_mesh(context, skin: Skin, depsgraph) -> bpy.types.Object:
-    """The other selected mesh, which has the right shape. Raises BadScene where there is none, or no single one."""
+    """The other selected mesh, which has the correct shape. Raises BadScene if there is none or more than one."""
     others = other_meshes(context.view_layer, skin.object)
     if not others:
-        raise BadScene(f"No other mesh is selected. Select the mesh with the right shape too, {skin.label} last")
+        raise BadScene(f"No other mesh is selected. Select the mesh with the correct shape first, then {skin.label}")
     if len(others) == 1:
         return others[0]
     count = len(skin.rest)
@@ -48,16 +49,16 @@ def other_mesh(context, skin: Skin, depsgraph) -> bpy.types.Object:
     how_many = "none" if not fitting else f"{len(fitting)} of them"
     raise BadScene(
         f"Several other meshes are selected, {names}, and {how_many} with the {count:,} vertices of {skin.label}. "
-        "Select only the one with the right shape"
+        "Select only the one with the correct shape"
     )
 
 
-def other_meshes(view_layer, object) -> list:
-    return [ob for ob in view_layer.objects.selected if ob.type == "MESH" and ob != object]
+def other_meshes(view_layer, mesh_object) -> list:
+    return [ob for ob in view_layer.objects.selected if ob.type == "MESH" and ob != mesh_object]
 
 
 def check_source(context, skin: Skin, source, depsgraph) -> None:
-    """Raises BadScene where the evaluated ``source`` cannot be the shape of the skin's mesh in the present pose."""
+    """Raise BadScene if the evaluated ``source`` cannot be the shape of the skin's mesh in the present pose."""
     if source != skin.object:
         check_object(context, source)
         return
@@ -65,14 +66,11 @@ def check_source(context, skin: Skin, source, depsgraph) -> None:
     modifier = armature_modifier(source)
     enabled = visible_modifiers(source)
     if modifier is not None and modifier not in enabled and native_modifier(source) not in enabled and not enabled:
-        raise BadScene(
-            f'The modifier "{modifier.name}" of {skin.label} is disabled in the viewport and nothing else shapes the '
-            "mesh, so it does not follow the pose. Enable the modifier"
-        )
+        raise unmet("MODIFIER_DISABLED", modifier=modifier.name, object=skin.object)
 
 
 def check_simulated(source, last: int) -> None:
-    """Raises BadScene where a simulation ends before the frame ``last``: Blender shows its last shape from then on."""
+    """Raise BadScene if a simulation ends before the frame ``last``. Blender would show its last shape from then on."""
     for cache in short_caches(source, last):
         raise BadScene(
             f'The simulation "{cache.name}" of object "{cache.object_name}" ends at frame {cache.end}, but poses up to '
@@ -81,7 +79,7 @@ def check_simulated(source, last: int) -> None:
 
 
 def check_frame(scene, view_layer, source, number: int) -> None:
-    """Raises BadScene where the source has no right shape at the current frame, ``number``."""
+    """Raise BadScene if the source has no valid shape at the current frame, ``number``."""
     check_mode(source)
     check_visible(scene, view_layer, source)
     check_cache_files(source)
@@ -90,7 +88,7 @@ def check_frame(scene, view_layer, source, number: int) -> None:
 
 
 def check_place(context, skin: Skin, source, matrices: np.ndarray, shape: np.ndarray, frame: int) -> None:
-    """Raises BadScene where another mesh is not where the pose puts the skin's."""
+    """Raise BadScene if another mesh is not at the place of the skin's mesh in this pose."""
     from ...core.deform import skin_frame
 
     if source == skin.object:
@@ -102,7 +100,7 @@ def check_place(context, skin: Skin, source, matrices: np.ndarray, shape: np.nda
         shown = length_text(context.scene, distance, 2)
         raise BadScene(
             f"The {object_label(source)} is about {shown} away from where the pose puts {skin.label} at frame {frame}. "
-            "Move it there, turned and scaled alike: where it is in the scene counts. Or pose the armature as it is"
+            "Move it there, with the same rotation and scale, or give the armature its pose"
         )
 
 
@@ -117,8 +115,8 @@ def shape_of_key(skin: Skin, matrices: np.ndarray, name: str, frame: int) -> np.
 
 @dataclass
 class Uncorrected:
-    """What ``uncorrected`` leaves out. corrected: the mesh has an EigenSkin; preserved: names of the Armature modifiers
-    that preserve volume again, as before it was built; keys: names of other shape keys that were on."""
+    """What ``uncorrected`` turns off. corrected: the mesh has an EigenSkin. preserved: names of the Armature modifiers
+    whose Preserve Volume is on again, as before the build. keys: names of other shape keys that were on."""
 
     corrected: bool = False
     preserved: tuple[str, ...] = ()
@@ -132,18 +130,20 @@ class Uncorrected:
             found.append(f"read without the corrections{with_volume}")
         if self.keys:
             found.append(
-                f"read without the shape keys {_quoted(list(self.keys))}, which stay on top of the corrections; "
-                "to teach one, choose Shape Key as the shape's source"
+                f"read without the shape keys {_quoted(list(self.keys))}, which add to the corrections; "
+                "to correct the mesh by one of them, choose Shape Key as the source of the shape"
             )
         return tuple(found)
 
 
 @contextmanager
-def uncorrected(context, object, source) -> Iterator[Uncorrected]:
-    """Show ``source`` without shape keys and with the volume preserved as before an EigenSkin was built, where it has
-    the mesh of ``object``; other meshes stay as they are. Afterwards all is as before, and evaluated."""
+def uncorrected(context, mesh_object, source) -> Iterator[Uncorrected]:
+    """Context in which ``source`` has no shape keys, and Preserve Volume as before the build of an EigenSkin.
+
+    Only a source with the mesh of ``mesh_object`` changes. At the end everything is restored and evaluated.
+    """
     result = Uncorrected()
-    if source.data != object.data:
+    if source.data != mesh_object.data:
         yield result
         return
     record = eigenskin_record(source)
@@ -164,7 +164,7 @@ def uncorrected(context, object, source) -> Iterator[Uncorrected]:
     try:
         note_keys(result, source, view_layer.depsgraph)
         if source.data.shape_keys is not None:
-            # Of all ways the one that animation, drivers and muting of the keys have no say in.
+            # Animation, drivers and muted shape keys do not affect this property.
             source.show_only_shape_key, source.active_shape_key_index = True, 0
         for modifier in turned:
             modifier.use_deform_preserve_volume = True
@@ -182,7 +182,7 @@ def uncorrected(context, object, source) -> Iterator[Uncorrected]:
 
 
 def note_keys(result: Uncorrected, source, depsgraph) -> None:
-    """Add to what is left out the shape keys of ``source``, but for an EigenSkin's, that are on in the depsgraph."""
+    """Add the shape keys of ``source`` that are on in the depsgraph, except those of an EigenSkin."""
     key = source.data.shape_keys
     if key is None:
         return

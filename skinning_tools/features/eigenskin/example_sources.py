@@ -17,7 +17,7 @@ from ...blender.bodies import stretch_of
 from ...blender.character import character_of
 from ...blender.lengths import length_text
 from ...blender.object_checks import check_cache_content
-from ...blender.preconditions import check_attributes_writable
+from ...blender.preconditions import check_attributes_writable, check_posed
 from ...blender.shapes import evaluated_shape
 from ...blender.skin_reader import Skin, armature_of
 from ...blender.wording import counted
@@ -46,16 +46,16 @@ from .examples import (
 )
 
 # As Pose Joints names its timeline markers.
-POSE_MARKER = re.compile(r" [XYZ] [+-]\d+°$")
+POSE_MARKER = re.compile(r" ([XYZ] [+-]\d+°|ball \d+)$")
 
-# Of the mesh's extent: a shape that is nowhere farther from linear blending has nothing to teach.
+# A share of the mesh's extent. A shape that is nowhere farther from linear blending corrects nothing.
 _NOTICEABLE = 1e-5
 
 
-def check_addable(context, object) -> bpy.types.Object:
-    """The mesh that is meant by ``object``. Raises BadScene with the reason why no example of it can be added. Cheap
-    enough for a panel."""
-    character = character_of(context, object)
+def check_addable(context, active) -> bpy.types.Object:
+    """The mesh for the active object. Raises BadScene with the reason if no example of it can be added. Cheap enough
+    for a panel."""
+    character = character_of(context, active)
     check_storable(armature_of(character))
     check_attributes_writable(character)
     return character
@@ -63,9 +63,9 @@ def check_addable(context, object) -> bpy.types.Object:
 
 @dataclass(frozen=True)
 class Added:
-    """Examples that were added. difference: the largest distance of a shape from plain linear blending, in the world;
-    plain: how many are nowhere noticeably from it; replaced: how many older ones had their poses; source: the name of
-    the other mesh that has the shapes, "" where it is the mesh itself."""
+    """Examples that were added. difference: the largest distance of a shape from plain linear blending, in world space.
+    plain: number of examples that do not differ noticeably from it. replaced: number of older examples with the same
+    poses. source: name of the other mesh with the shapes, "" for the mesh itself."""
 
     object_name: str
     names: tuple[str, ...]
@@ -76,7 +76,7 @@ class Added:
     source: str = ""
     notes: tuple[str, ...] = ()
 
-    def summary(self, scene) -> str:
+    def summary(self) -> str:
         """The result in one line."""
         count = len(self.names)
         what = f'example "{self.names[0]}"' if count == 1 else f"{count} examples"
@@ -84,9 +84,9 @@ class Added:
             what += f' with the shape{"s" if count > 1 else ""} of "{self.source}"'
         parts = [f"{self.object_name}: {what} added, {self.total} in all"]
         if self.plain == count:
-            parts.append("as plain linear blending has it, so it corrects nothing")
+            parts.append("the same as plain linear blending, so it corrects nothing")
         else:
-            distance = length_text(scene, self.difference, 3)
+            distance = length_text(bpy.context.scene, self.difference, 3)
             parts.append(f"up to {distance} from plain linear blending")
             if self.plain:
                 parts.append(f"{self.plain} of them not at all")
@@ -95,28 +95,32 @@ class Added:
         return "; ".join([", ".join(parts), *self.notes])
 
 
-def add_example(context, object, source: str = "EVALUATED", name: str = "", shape_key: str = "") -> Added:
-    """Store the current pose with its right shape, by ``source`` "EVALUATED", "MESH" or "SHAPE_KEY".
+def add_example(context, active, source: str = "EVALUATED", name: str = "", shape_key: str = "") -> Added:
+    """Store the current pose with its correct shape from ``source``: "EVALUATED", "MESH" or "SHAPE_KEY".
 
-    name: the example's; empty names it by what is posed. shape_key: empty stands for the active one.
+    name: of the example; if empty, the posed joint's. shape_key: its name; if empty, the active one.
     Raises BadScene, BadMesh, BadAnimation.
     """
-    object = check_addable(context, object)
-    skin, rig = read_rig(context, object)
+    mesh_object = check_addable(context, active)
+    skin, rig = read_rig(context, mesh_object)
     depsgraph = context.evaluated_depsgraph_get()
     rotations, matrices = current_pose(skin, rig, depsgraph)
     if not _moves(rotations):
-        raise BadScene(_at_rest(skin.armature))
-    frame, other, notes = context.scene.frame_current, object, ()
+        check_posed(skin.armature)
+        raise BadScene(
+            f'No joint of "{skin.armature.name}" is turned, and an example is a pose with its correct shape. Pose the '
+            "armature first"
+        )
+    frame, other, notes = context.scene.frame_current, mesh_object, ()
     channels = current_channels(skin, depsgraph)
     if source == "SHAPE_KEY":
         shape = shape_of_key(skin, matrices, shape_key, frame)
     else:
-        other = object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
+        other = mesh_object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
         check_source(context, skin, other, depsgraph)
         check_simulated(other, frame)
         omissions = Omissions(context, [other], [frame], [skin.armature], same_vertices=True)
-        with uncorrected(context, object, other) as left_out:
+        with uncorrected(context, mesh_object, other) as left_out:
             shape = evaluated_shape(skin, other, context.evaluated_depsgraph_get(), frame)
         notes = (*left_out.notes(), *texts_of(omissions.finish()))
         check_place(context, skin, other, matrices, shape, frame)
@@ -126,29 +130,29 @@ def add_example(context, object, source: str = "EVALUATED", name: str = "", shap
 
 def add_frames(
     context,
-    object,
+    active,
     frame_start: int | None = None,
     frame_end: int | None = None,
     frame_step: int = 1,
     use_markers: bool = True,
     source=None,
 ) -> background.Steps:
-    """Generator: store pose and shape of every frame of a range that poses a joint; returns Added, yields progress.
+    """Generator: store pose and shape of every frame of a range that poses a joint; yields (fraction, stage), returns
+    Added.
 
-    The shape is that of ``source``, by default of the other selected mesh, else of ``object`` with all its modifiers.
-    use_markers: only the frames that Pose Joints has marked, where there are any. The range: None stands for that of
-    the marks, else for the scene's. Of successive frames with one pose only the last counts: a simulation has settled
-    there.
-    All or nothing; the scene's frame is restored. Raises BadScene, BadSettings, BadMesh, BadAnimation.
+    The shape is that of ``source``, by default the other selected mesh, else ``active`` with all its modifiers.
+    use_markers: read only the frames marked by Pose Joints, if there are any. A range of None is that of the marks, or
+    the scene's. Of successive frames with the same pose only the last is stored, because a simulation has settled by
+    then. All or nothing; the scene's frame is restored. Raises BadScene, BadSettings, BadMesh, BadAnimation.
     """
     scene, view_layer = context.scene, context.view_layer
-    object = check_addable(context, object)
-    skin, rig = read_rig(context, object)
+    mesh_object = check_addable(context, active)
+    skin, rig = read_rig(context, mesh_object)
     marks = pose_marks(scene) if use_markers else {}
     numbers = _frame_numbers(scene, marks, frame_start, frame_end, frame_step)
     depsgraph = context.evaluated_depsgraph_get()
     if source is None:
-        source = other_mesh(context, skin, depsgraph) if other_meshes(view_layer, object) else object
+        source = other_mesh(context, skin, depsgraph) if other_meshes(view_layer, mesh_object) else mesh_object
     check_source(context, skin, source, depsgraph)
     check_cache_content(source, depsgraph)
     check_simulated(source, numbers[-1])
@@ -158,7 +162,7 @@ def add_frames(
     )
     omissions = Omissions(context, [source], numbers, [skin.armature], same_vertices=True)
     readings, resting, repeated, latest = [], 0, 0, None
-    with uncorrected(context, object, source) as left_out:
+    with uncorrected(context, mesh_object, source) as left_out:
         for number, fraction in _played(scene, view_layer, source, numbers):
             yield 0.95 * fraction, f"Reading frame {number}"
             if number not in numbers:
@@ -171,7 +175,7 @@ def add_frames(
                 continue
             shape = evaluated_shape(skin, source, depsgraph, number)
             check_place(context, skin, source, matrices, shape, number)
-            if source.data == object.data:
+            if source.data == mesh_object.data:
                 note_keys(left_out, source, depsgraph)
             if latest is not None and _is_same(latest, rotations):
                 readings.pop()
@@ -190,23 +194,23 @@ def add_frames(
         notes.append(f"{counted(resting, 'frame')} at rest left out")
     if repeated:
         notes.append(f"{counted(repeated, 'frame')} with the pose of the next one left out")
-    return _store(skin, rig, readings, "FRAMES" if source == object else "MESH", source, tuple(notes))
+    return _store(skin, rig, readings, "FRAMES" if source == mesh_object else "MESH", source, tuple(notes))
 
 
 def pose_marks(scene) -> dict[int, str]:
-    """The frames that Pose Joints has marked, with the markers' names."""
+    """The frames marked by Pose Joints, with the names of the markers."""
     markers = sorted(scene.timeline_markers, key=lambda marker: marker.frame)
     return {marker.frame: marker.name for marker in markers if POSE_MARKER.search(marker.name)}
 
 
 def default_range(scene, use_markers: bool) -> tuple[int, int]:
-    """First and last frame to read where no range is given."""
+    """The first and the last frame to read if no range is given."""
     marks = pose_marks(scene) if use_markers else {}
     return (min(marks), max(marks)) if marks else (scene.frame_start, scene.frame_end)
 
 
 def pose_name(rig, rotations: np.ndarray) -> str:
-    """What a pose is called: the joint that turns most, how far, and how many others do."""
+    """The name of a pose: the joint with the largest rotation, its angle, and the number of other posed joints."""
     from ...core.eigenskin import is_turned, rotation_angles
 
     angles = rotation_angles(rotations)
@@ -233,7 +237,7 @@ class _Reading:
 
 
 def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: tuple[str, ...] = ()) -> Added:
-    """Add the examples, all or none, in place of older ones that have their poses. source: whose shapes they are."""
+    """Add all of the examples or none, and remove older ones with the same poses. source: their object."""
     from ...core.deform import skin_frame
 
     group = skin.armature.skinning_eigenskin
@@ -264,7 +268,7 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: 
 
 
 def _stay_enabled(skin: Skin, older: dict[str, np.ndarray], count: int) -> list[bool]:
-    """Which of ``count`` new examples are enabled: all but those whose older ones, by uid, are all disabled."""
+    """Which of ``count`` new examples are enabled: all but those that replace only disabled ones, given by uid."""
     states = [set() for _ in range(count)]
     for item in skin.armature.skinning_eigenskin.examples:
         for row in older.get(item.uid, ()):
@@ -288,10 +292,8 @@ def _frame_numbers(scene, marks: dict[int, str], start, end, step: int) -> list[
 
 
 def _played(scene, view_layer, source, numbers: list[int]) -> Iterator[tuple[int, float]]:
-    """Set the scene to each of the frames, and where there is a simulation to all since its start; then restores it.
-
-    Yields the frame that the scene is at and the fraction done.
-    """
+    """Set the scene to each of the frames, or if there is a simulation, to all frames from its start; yields the
+    frame and the fraction done, and restores the scene's frame at the end."""
     start = simulation_start(scene, view_layer, source)
     steps = numbers
     if start is not None:
@@ -313,12 +315,3 @@ def _is_same(first: np.ndarray, second: np.ndarray) -> bool:
     from ...core import quaternions
 
     return not _moves(quaternions.product(quaternions.conjugate(first), second))
-
-
-def _at_rest(armature) -> str:
-    if armature.data.pose_position == "REST":
-        return f'The armature "{armature.name}" shows its rest position. Choose Pose Position in its data properties'
-    return (
-        f'No joint of "{armature.name}" is turned, and an example is a pose with its right shape. '
-        "Pose the armature first"
-    )

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Examples of an EigenSkin, poses with their right shapes: reading the rig and its pose, storing and reading examples.
+"""Examples of an EigenSkin, poses with their correct shapes: reading the rig and its pose, storing and reading
+examples.
 
 The armature lists its examples (``Object.skinning_eigenskin``). Their arrays are in a mesh data-block without faces,
-one per character, that no object shows: plain data that the file keeps whether the extension is there or not. For the
-example ``uid`` it has a point attribute of that name, the posed shape in the character's object space, where wanted
-another ``<uid> normal``, and a custom property of that name with the pose.
+one per character, that no object shows: plain data that the file keeps with or without the extension. For the example
+``uid`` it has a point attribute of that name with the posed shape in the character's object space, optionally another
+one ``<uid> normal``, and a custom property of that name with the pose.
 """
 
 import json
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
+from ...blender.attributes import read_attribute, remove_attributes, write_attribute
+from ...blender.helper_bones.records import is_of_joint
 from ...blender.preconditions import check_own_object, object_label, unmet
 from ...blender.skin_reader import Skin, armature_of, bone_matrices, bone_names, mesh_triangles, read_skin
 from ...core import quaternions
 from ...core.errors import BadScene
-from .example_pose import check_posed_bones, for_bones, is_stored, local_rotations, stored_pose
+from .example_pose import check_posed_bones, for_bones, half_bones, is_stored, local_rotations, stored_pose
 
 if TYPE_CHECKING:
     from ...core.eigenskin import Examples, Rig
@@ -29,74 +32,80 @@ STORAGE_ENDING = "examples"
 _NORMAL_ENDING = " normal"
 
 
-def read_rig(context, object) -> "tuple[Skin, Rig]":
+def read_rig(context, mesh_object) -> "tuple[Skin, Rig]":
     """The skinned mesh and its joints: the bones that deform it, and all their ancestors.
 
-    Raises BadScene as ``read_skin``, and for a mesh that shape keys cannot correct.
+    Raises BadScene like ``read_skin``, and for a mesh that shape keys cannot correct.
     """
-    skin = read_skin(context, object)
-    check_correctable(object)
+    skin = read_skin(context, mesh_object)
+    check_correctable(mesh_object)
     return skin, rig_of(skin)
 
 
 def rig_of(skin: Skin) -> "Rig":
-    """The joints of a mesh that was read."""
+    """The joints of a skin."""
     from ...core.eigenskin import Rig
 
     names = joint_names(skin.armature, skin.bone_names)
     order = {name: index for index, name in enumerate(names)}
     bones = skin.armature.data.bones
     parents = [order[bones[name].parent.name] if bones[name].parent else -1 for name in names]
+    joints = [
+        next(each.name for each in _with_ancestors(bones[name]) if each.name in order) for name in skin.bone_names
+    ]
     return Rig(
         skin.rest,
         skin.bones,
         skin.weights,
         names,
         np.array(parents, int),
-        np.array([order[name] for name in skin.bone_names], int),
+        np.array([order[name] for name in joints], int),
     )
 
 
 def joint_names(armature, deforming) -> tuple[str, ...]:
-    """The bones named in ``deforming`` and all their ancestors, each after its parent."""
-    wanted = set(deforming)
-    for name in deforming:
-        wanted.update(bone.name for bone in armature.data.bones[name].parent_recursive)
-    return tuple(bone.name for bone in armature.data.bones if bone.name in wanted)
+    """The bones in ``deforming`` and all their ancestors, each after its parent, but for helpers of joints: what they
+    do follows from the other bones."""
+    wanted = {bone.name for name in deforming for bone in _with_ancestors(armature.data.bones[name])}
+    return tuple(bone.name for bone in armature.data.bones if bone.name in wanted and not is_of_joint(bone))
+
+
+def _with_ancestors(bone) -> list[bpy.types.Bone]:
+    return [bone, *bone.parent_recursive]
 
 
 def check_storable(armature) -> None:
-    """Raises BadScene where the file would not keep examples on the armature."""
+    """Raise BadScene if the file would not keep examples on the armature."""
     check_own_object(armature, "no examples can be stored with it")
 
 
-def check_correctable(object) -> None:
-    """Raises BadScene where shape keys cannot correct the mesh."""
-    label = object_label(object)
-    keys = object.data.shape_keys
+def check_correctable(mesh_object) -> None:
+    """Raise BadScene if shape keys cannot correct the mesh."""
+    label = object_label(mesh_object)
+    keys = mesh_object.data.shape_keys
     if keys is not None and not keys.use_relative:
         raise BadScene(
-            f"The shape keys of {label} are absolute, so that they cannot be added to each other. "
+            f"The shape keys of {label} are absolute, so they cannot be added to each other. "
             "Enable Relative in the mesh's shape keys"
         )
-    if np.linalg.matrix_rank(np.array(object.matrix_world)) < 4:
-        raise unmet("NO_SCALE", object=label)
+    if np.linalg.matrix_rank(np.array(mesh_object.matrix_world)) < 4:
+        raise unmet("NO_SCALE", object=mesh_object)
 
 
 def current_pose(skin: Skin, rig: "Rig", depsgraph) -> tuple[np.ndarray, np.ndarray]:
-    """The pose as the depsgraph is now: rotations (J, 4) of the joints and matrices (P, 3, 4) of the deforming bones.
+    """The depsgraph's present pose: rotations (J, 4) of the joints and matrices (P, 3, 4) of the deforming bones.
 
-    A rotation is that of the pose bone in its local space, constraints included, w x y z: what a driver variable of
-    the type Transform Channel reads there. Raises BadScene where a bone is gone.
+    A rotation is that of the pose bone in its local space, constraints included, w x y z, as read by a driver variable
+    of the type Transform Channel. Raises BadScene if a bone is missing.
     """
     matrices = bone_matrices(skin, depsgraph)
     return local_rotations(skin.armature.evaluated_get(depsgraph), rig.joint_names), matrices
 
 
 def current_channels(skin: Skin, depsgraph) -> dict[str, list[float]]:
-    """What the user, an action or drivers have set each bone to (16 numbers, row by row), of those not at rest.
+    """The channels of all bones not at rest (16 numbers, row by row), from the user, an action or drivers.
 
-    Controls among them: what poses the armature again.
+    Includes control bones, so that the channels can pose the armature again.
     """
     armature = skin.armature.evaluated_get(depsgraph)
     rest = np.eye(4)
@@ -117,17 +126,16 @@ def store_example(
 ):
     """Add an example to the armature's list, make it the active one and return its item.
 
-    rotations (J, 4) and matrices (P, 3, 4) as from ``current_pose``, shape (N, 3) and normals (N, 3) posed, in the
-    mesh object's space, channels as from ``current_channels``. The name is made unique in the list. Blender may move
-    the items when there is one more: do not keep them.
+    rotations (J, 4) and matrices (P, 3, 4) from ``current_pose``, shape (N, 3) and normals (N, 3) posed, in the mesh
+    object's space, channels from ``current_channels``. The name is made unique in the list. Do not keep items: Blender
+    may move them when one is added.
     """
     group = skin.armature.skinning_eigenskin
     storage = _storage(skin)
     uid = uuid.uuid4().hex[:16]
     for ending, vectors in (("", shape), (_NORMAL_ENDING, normals)):
         if vectors is not None:
-            attribute = storage.attributes.new(uid + ending, "FLOAT_VECTOR", "POINT")
-            attribute.data.foreach_set("vector", np.ascontiguousarray(vectors, np.float32).ravel())
+            write_attribute(storage, uid + ending, "FLOAT_VECTOR", vectors)
     storage[uid] = {
         "joints": json.dumps(joint_names(skin.armature, skin.bone_names)),
         "rotations": np.asarray(rotations, dtype=np.float64).ravel().tolist(),
@@ -145,7 +153,7 @@ def store_example(
 
 @contextmanager
 def all_or_none(armature) -> Iterator[None]:
-    """Where the body fails, the examples that it has added are removed."""
+    """Context that removes the examples added in it after an exception."""
     examples = armature.skinning_eigenskin.examples
     before = len(examples)
     try:
@@ -157,7 +165,7 @@ def all_or_none(armature) -> Iterator[None]:
 
 
 def remove_example(armature, index: int) -> None:
-    """Remove an example from the armature's list, and its arrays where no copy of the armature uses them."""
+    """Remove an example from the armature's list, and its arrays unless a copy of the armature uses them."""
     group = armature.skinning_eigenskin
     item = group.examples[index]
     storage, uid = item.storage, item.uid
@@ -165,25 +173,23 @@ def remove_example(armature, index: int) -> None:
     group.active_index = max(0, min(group.active_index - (group.active_index > index), len(group.examples) - 1))
     if storage is None or storage.library is not None or _is_used(storage, uid):
         return
-    for name in (uid, uid + _NORMAL_ENDING):
-        if name in storage.attributes:
-            storage.attributes.remove(storage.attributes[name])
+    remove_attributes(storage, (uid, uid + _NORMAL_ENDING))
     storage.pop(uid, None)
     if not any(hasattr(value, "keys") and "rotations" in value for value in storage.values()):
         bpy.data.meshes.remove(storage)
 
 
-def example_items(armature, object) -> list:
-    """The items of the armature's examples that are of the mesh ``object``."""
-    return [item for item in armature.skinning_eigenskin.examples if item.mesh == object]
+def example_items(armature, mesh_object) -> list:
+    """The items of the armature's examples for the mesh ``mesh_object``."""
+    return [item for item in armature.skinning_eigenskin.examples if item.mesh == mesh_object]
 
 
-def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> dict[str, np.ndarray]:
-    """The mesh's examples that have one of the poses ``rotations`` (F, J, 4): by their uid, which of these."""
+def same_poses(armature, mesh_object, rig: "Rig", rotations: np.ndarray) -> dict[str, np.ndarray]:
+    """The mesh's examples with one of the poses ``rotations`` (F, J, 4): indices into these, by uid."""
     from ...core.eigenskin import is_turned
 
     found = {}
-    for item in example_items(armature, object):
+    for item in example_items(armature, mesh_object):
         if not is_stored(item):
             continue
         pose = stored_pose(item)
@@ -197,9 +203,9 @@ def same_poses(armature, object, rig: "Rig", rotations: np.ndarray) -> dict[str,
 
 
 def replace_examples(armature, uids, names) -> tuple[str, ...]:
-    """Remove the examples ``uids`` and call the last ones of the list ``names``, as far as these are free now.
+    """Remove the examples ``uids`` and rename the last ones of the list to ``names``, if these are free now.
 
-    Returns the names that they got.
+    Returns their new names.
     """
     examples = armature.skinning_eigenskin.examples
     for index in reversed(range(len(examples))):
@@ -211,49 +217,51 @@ def replace_examples(armature, uids, names) -> tuple[str, ...]:
     return tuple(item.name for item in made)
 
 
-def read_examples(object, rig: "Rig", armature=None, normals: bool = False) -> "Examples":
-    """The enabled examples of ``object``, for the joints and bones that ``rig`` has now.
+def read_examples(mesh_object, rig: "Rig", armature=None, normals: bool = False) -> "Examples":
+    """The enabled examples of ``mesh_object``, for the joints and bones that ``rig`` has now.
 
-    A bone that has got its weights since follows its parent, turned as it was set to where that is known. normals: with
-    those of the shapes, computed from their triangles where none were stored.
-    Raises BadExamples where an example is of another mesh, of other bones, or damaged.
+    A bone with newer weights follows its parent, with its stored rotation if known. normals: also read those of the
+    shapes, computed from their triangles if none were stored.
+    Raises BadExamples if an example belongs to another mesh or other bones, or is damaged.
     """
     from ...core.deform import vertex_normals
     from ...core.eigenskin import Examples
 
-    armature = armature or armature_of(object)
-    items = [item for item in example_items(armature, object) if item.enabled]
-    deforming = [rig.joint_names[joint] for joint in rig.joint_of_bone]
+    armature = armature or armature_of(mesh_object)
+    items = [item for item in example_items(armature, mesh_object) if item.enabled]
+    deforming, halves = bone_names(mesh_object, armature), half_bones(mesh_object, armature)
     count = len(items)
     rotations = np.empty((count, len(rig.joint_names), 4))
     matrices = np.empty((count, len(deforming), 3, 4))
     shapes = np.empty((count, *rig.rest.shape), np.float32)
     directions = np.empty_like(shapes) if normals else None
-    triangles = mesh_triangles(object.data) if normals else None
+    triangles = mesh_triangles(mesh_object.data) if normals else None
     for row, item in enumerate(items):
         pose = stored_pose(item)
         check_posed_bones(item, pose, rig, armature)
-        rotations[row], matrices[row] = for_bones(item, pose, rig.joint_names, deforming, armature)
-        _read_vectors(item, object, item.uid, shapes[row])
+        rotations[row], matrices[row] = for_bones(item, pose, rig.joint_names, deforming, armature, halves)
+        _read_vectors(item, mesh_object, item.uid, shapes[row])
         if not normals:
             continue
         if item.uid + _NORMAL_ENDING in item.storage.attributes:
-            _read_vectors(item, object, item.uid + _NORMAL_ENDING, directions[row])
+            _read_vectors(item, mesh_object, item.uid + _NORMAL_ENDING, directions[row])
         else:
             directions[row] = vertex_normals(shapes[row], triangles)
     return Examples(tuple(item.name for item in items), rotations, matrices, shapes, directions)
 
 
-def new_bones(object, armature=None) -> tuple[str, ...]:
-    """The deforming bones that an enabled example of ``object`` does not know, so that they follow their parents."""
-    armature = armature or armature_of(object)
-    items = [item for item in example_items(armature, object) if item.enabled and is_stored(item)]
+def new_bones(mesh_object, armature=None) -> tuple[str, ...]:
+    """The deforming bones that an enabled example of the object does not have, so that they follow their parents."""
+    armature = armature or armature_of(mesh_object)
+    items = [item for item in example_items(armature, mesh_object) if item.enabled and is_stored(item)]
     known = [stored_pose(item).bones for item in items]
-    return tuple(name for name in bone_names(object, armature) if any(name not in bones for bones in known))
+    halves = half_bones(mesh_object, armature)
+    names = (name for name in bone_names(mesh_object, armature) if name not in halves)
+    return tuple(name for name in names if any(name not in bones for bones in known))
 
 
 def _storage(skin: Skin) -> bpy.types.Mesh:
-    """The data-block for examples of the skin's mesh as it is now: that of the others, or a new one."""
+    """The data-block for examples of the skin's present mesh: the existing one, or a new one."""
     vertex_count = len(skin.rest)
     for item in example_items(skin.armature, skin.object):
         if item.storage is not None and len(item.storage.vertices) == vertex_count and item.storage.library is None:
@@ -263,16 +271,16 @@ def _storage(skin: Skin) -> bpy.types.Mesh:
     return storage
 
 
-def _read_vectors(item, object, name: str, result: np.ndarray) -> None:
+def _read_vectors(item, mesh_object, name: str, result: np.ndarray) -> None:
     from ...core.eigenskin import BadExamples
 
-    data = item.storage.attributes[name].data
-    if len(data) != len(result):
+    vectors = read_attribute(item.storage, name)
+    if len(vectors) != len(result):
         raise BadExamples(
-            f'The example "{item.name}" has {len(data):,} vertices, but the {object_label(object)} has '
+            f'The example "{item.name}" has {len(vectors):,} vertices, but the {object_label(mesh_object)} has '
             f"{len(result):,}. Disable or remove the example, or undo the change of the mesh"
         )
-    data.foreach_get("vector", result.ravel())
+    result[...] = vectors
 
 
 def _is_used(storage, uid: str) -> bool:
@@ -286,7 +294,7 @@ def _is_used(storage, uid: str) -> bool:
 
 
 def unique_name(name: str, taken: set[str]) -> str:
-    """``name`` itself, or with the first free number after it."""
+    """``name`` itself, or ``name`` with the first free number after it."""
     if name not in taken:
         return name
     number = 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Posing joints through their range, one at a time, for a simulation or a sculptor to fill in the right shapes."""
+"""Pose joints through their range, one at a time, so that a simulation or a sculptor can add the correct shapes."""
 
 import math
 from collections.abc import Iterator
@@ -7,12 +7,19 @@ from dataclasses import dataclass
 
 import bpy
 import numpy as np
-from mathutils import Matrix
+from mathutils import Euler, Matrix, Quaternion
 
 from ...blender import actions
 from ...blender.animation.simulations import ShortCache, short_caches_behind
 from ...blender.data_blocks import joined_name
-from ...blender.preconditions import check_armature_mode
+from ...blender.preconditions import (
+    armature_label,
+    check_armature_mode,
+    check_bones,
+    check_movable,
+    check_not_tweaked,
+    unmet,
+)
 from ...blender.records import read_record, write_record
 from ...blender.wording import counted
 from ...core.errors import BadScene
@@ -30,7 +37,7 @@ _ROTATION_PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_
 
 @dataclass(frozen=True)
 class PosedJoints:
-    """What was keyed. kept_action: the armature's action until then, "" for none; short: simulations that stand still
+    """What was keyed. kept_action: name of the armature's former action, "" for none. short: simulations that end
     before the last pose."""
 
     armature_name: str
@@ -60,7 +67,7 @@ class PosedJoints:
 
 @dataclass(frozen=True)
 class _Markers:
-    """The markers that belong to an action: names, one a line, and frames."""
+    """The markers made with an action. names: separated by line breaks."""
 
     names: str
     frames: tuple[int, ...]
@@ -68,20 +75,20 @@ class _Markers:
 
 @dataclass(frozen=True)
 class _Turn:
-    """A joint at a frame: degrees of freedom other than ``axis`` are at rest. pose: whether it is one to mark."""
+    """A joint at a frame. vector: its rotation vector in radians. label: the pose's name for its marker, "" on the way
+    between poses."""
 
     frame: int
-    axis: int
-    angle: float
-    pose: bool
+    vector: tuple[float, float, float]
+    label: str
 
 
 def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
-    """Key the bones through their range on a new action, one joint at a time and the others at rest, and mark the poses
-    on the timeline.
+    """Key the bones through their range in a new action, one joint at a time with the others at rest, and mark the
+    poses on the timeline.
 
-    The armature's former action stays in the file with a fake user; one that this function made is replaced, with its
-    markers. Raises BadScene, BadSettings.
+    The armature's former action stays in the file with a fake user. An action made by this function is replaced,
+    together with its markers. Raises BadScene, BadSettings.
     """
     given.check()
     _check(armature, bone_names)
@@ -102,7 +109,12 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
         frames = np.array([turn.frame for turn in found], dtype=np.float64)
         path, values = _rotation_values(armature.pose.bones[name], found)
         actions.write_channels(container, path, values, actions.key_times(scene, frames), name)
-    markers = [(_marker_name(name, turn), turn.frame) for name, found in turns.items() for turn in found if turn.pose]
+    markers = [
+        (joined_name(name, f" {turn.label}"), turn.frame)
+        for name, found in turns.items()
+        for turn in found
+        if turn.label
+    ]
     for name, place in markers:
         scene.timeline_markers.new(name, frame=place)
     names, places = zip(*markers, strict=True)
@@ -112,18 +124,18 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
 
 
 def planned_poses(armature, bone_names, given: PoseRange) -> tuple[int, int]:
-    """How many poses ``pose_joints`` would make of these bones, and the last frame that it would key.
+    """The number of poses that ``pose_joints`` would key for these bones, and the last frame.
 
     Raises BadScene, BadSettings.
     """
     given.check()
     _check(armature, bone_names)
     turns = _planned(armature, bone_names, given)
-    return sum(turn.pose for found in turns.values() for turn in found), _last_frame(turns) or given.frame_start
+    return sum(bool(turn.label) for found in turns.values() for turn in found), _last_frame(turns) or given.frame_start
 
 
 def _planned(armature, bone_names, given: PoseRange) -> dict[str, list[_Turn]]:
-    """Each bone's turns, one bone after the other; none where it cannot turn."""
+    """The turns of each bone, one bone after the other. A bone that cannot turn has none."""
     turns, frame = {}, given.frame_start
     for name in bone_names:
         turns[name] = list(_turns(armature.pose.bones[name], given, frame))
@@ -132,29 +144,21 @@ def _planned(armature, bone_names, given: PoseRange) -> dict[str, list[_Turn]]:
 
 
 def _last_frame(turns: dict[str, list[_Turn]]) -> int | None:
-    """None where nothing turns."""
+    """The last keyed frame, or None if no bone turns."""
     return max((found[-1].frame for found in turns.values() if found), default=None)
 
 
 def _check(armature, bone_names) -> None:
-    if armature.library is not None:
-        raise BadScene(
-            f'The armature "{armature.name}" is linked from another file, so it cannot be animated. '
-            "Make a library override, or make it local"
-        )
+    check_movable(armature, armature_label(armature), "it cannot be animated")
     check_armature_mode(armature)
-    animation = armature.animation_data
-    if animation is not None and animation.use_tweak_mode:
-        raise BadScene(f'A strip of "{armature.name}" is being edited. Leave Tweak Mode in the nonlinear animation')
+    check_not_tweaked(armature.animation_data, armature_label(armature))
     if not bone_names:
-        raise BadScene(f'No bone of "{armature.name}" is selected. Select the bones to pose in Pose Mode')
-    missing = [name for name in bone_names if name not in armature.pose.bones]
-    if missing:
-        raise BadScene(f'The armature "{armature.name}" has no bone "{missing[0]}"')
+        raise unmet("NO_BONE_SELECTED", armature=armature, remedy="Select the bones to pose in Pose Mode")
+    check_bones(armature, bone_names)
 
 
 def pose_angles(low: float, high: float, steps: int) -> list[float]:
-    """Angles from low to high without rest: each side of rest in even steps, or where rest is outside, the range."""
+    """Angles from low to high, without rest: even steps on each side of rest, or over the range if it excludes rest."""
     if low > _NEARLY_REST or high < -_NEARLY_REST:
         return np.linspace(low, high, steps).tolist() if steps > 1 else [max(low, high, key=abs)]
     shares = np.arange(1, steps + 1) / steps
@@ -163,9 +167,10 @@ def pose_angles(low: float, high: float, steps: int) -> list[float]:
 
 
 def angle_range(bone, axis: int, given: PoseRange) -> tuple[float, float]:
-    """Radians from and to which a pose bone is to turn about one of its axes.
+    """The smallest and the largest angle, radians, of a pose bone about one of its axes.
 
-    Its own limits, where these are wanted and there are any: of a constraint Limit Rotation, else of IK.
+    With ``use_limits`` these are the bone's own limits, if it has any: a Limit Rotation constraint's, or else IK
+    limits.
     """
     letter = _AXES[axis].lower()
     if given.use_limits:
@@ -177,47 +182,86 @@ def angle_range(bone, axis: int, given: PoseRange) -> tuple[float, float]:
             return 0.0, 0.0
         if getattr(bone, f"use_ik_limit_{letter}"):
             return getattr(bone, f"ik_min_{letter}"), getattr(bone, f"ik_max_{letter}")
-    return given.angle_min, given.angle_max
+    return -given.angle_max if given.sampling == "BALL" else given.angle_min, given.angle_max
 
 
 def _turns(bone, given: PoseRange, start: int) -> Iterator[_Turn]:
-    """The joint's way about each axis, from rest through its poses back to rest."""
+    """The joint's way from rest through its poses back to rest: once for each axis, or once over the ball."""
     frame = start
-    for axis in range(3):
-        if not given.axes[axis] or bone.lock_rotation[axis]:
-            continue
-        poses = pose_angles(*angle_range(bone, axis, given), given.steps)
-        if not poses:
-            continue
+    for poses, pace in _ways(bone, given):
         if frame == start:
-            yield _Turn(frame, axis, 0.0, False)
-        # No faster on the way to the first pose than from pose to pose, or a simulation would be thrown.
-        pace = max(map(abs, poses)) / given.steps
-        angle = 0.0
-        for target in [*poses, 0.0]:
-            parts = max(1, math.ceil(abs(target - angle) / pace - 1e-6))
+            yield _Turn(frame, (0.0, 0.0, 0.0), "")
+        here = np.zeros(3)
+        for label, there in [*poses, ("", np.zeros(3))]:
+            parts = max(1, math.ceil(np.linalg.norm(there - here) / pace - 1e-6))
             for part in range(1, parts + 1):
                 frame += given.frames_per_pose
-                last = part == parts and target != 0.0
                 share = part / parts
-                yield _Turn(frame, axis, (1 - share) * angle + share * target, last and not given.hold_frames)
-            if target != 0.0 and given.hold_frames:
+                reached = label if part == parts and not given.hold_frames else ""
+                yield _Turn(frame, tuple((1 - share) * here + share * there), reached)
+            if label and given.hold_frames:
                 frame += given.hold_frames
-                yield _Turn(frame, axis, target, True)
-            angle = target
+                yield _Turn(frame, tuple(there), label)
+            here = there
+
+
+def _ways(bone, given: PoseRange) -> Iterator[tuple[list[tuple[str, np.ndarray]], float]]:
+    """The poses to go through between rest and rest, labels and rotation vectors (3,), and how far to go from frame to
+    frame that is keyed: no farther on the way to the first pose than from pose to pose, or a simulation would be
+    thrown."""
+    axes = [axis for axis in range(3) if given.axes[axis] and not bone.lock_rotation[axis]]
+    if given.sampling == "BALL":
+        turns = _ball_turns(bone, axes, given)
+        if len(turns):
+            poses = [(f"ball {number}", turn) for number, turn in enumerate(turns, start=1)]
+            yield poses, np.linalg.norm(turns, axis=1).max() / given.steps
+            return
+    for axis in axes:
+        angles = pose_angles(*angle_range(bone, axis, given), given.steps)
+        if angles:
+            poses = [(f"{_AXES[axis]} {round(math.degrees(angle)):+d}°", angle * np.eye(3)[axis]) for angle in angles]
+            yield poses, max(map(abs, angles)) / given.steps
+
+
+def _ball_turns(bone, axes, given: PoseRange) -> np.ndarray:
+    """(M, 3) rotation vectors over the range of a pose bone; none where it turns about fewer than two axes."""
+    from ...core.eigenskin import shell_turns
+
+    lowest, highest = np.zeros(3), np.zeros(3)
+    for axis in axes:
+        low, high = angle_range(bone, axis, given)
+        lowest[axis], highest[axis] = min(low, 0.0), max(high, 0.0)
+    reach = np.maximum(-lowest, highest)
+    if np.count_nonzero(reach > _NEARLY_REST) < 2:
+        return np.zeros((0, 3))
+    return shell_turns(given.count, lowest, highest)
 
 
 def _rotation_values(bone, turns: list[_Turn]) -> tuple[str, np.ndarray]:
     """The property that turns a pose bone, and its values (F, D)."""
-    axes, angles = np.eye(3)[[turn.axis for turn in turns]], np.array([turn.angle for turn in turns])[:, None]
+    path = bone.path_from_id(_rotation_property(bone))
+    vectors = np.array([turn.vector for turn in turns])
+    angles = np.linalg.norm(vectors, axis=1, keepdims=True)
+    axes = vectors / np.maximum(angles, 1e-12)
     if bone.rotation_mode == "QUATERNION":
-        values = np.concatenate([np.cos(angles / 2), np.sin(angles / 2) * axes], axis=1)
-    elif bone.rotation_mode == "AXIS_ANGLE":
-        values = np.concatenate([angles, axes], axis=1)
-    else:
-        # About a single axis the order does not matter.
-        values = angles * axes
-    return bone.path_from_id(_rotation_property(bone)), values
+        return path, np.concatenate([np.cos(angles / 2), np.sin(angles / 2) * axes], axis=1)
+    if bone.rotation_mode == "AXIS_ANGLE":
+        # Blender interpolates angle and axis: the axis stays through rest, and does not flip.
+        for row in range(1, len(axes)):
+            if not angles[row]:
+                axes[row] = axes[row - 1]
+            elif axes[row] @ axes[row - 1] < 0:
+                axes[row], angles[row] = -axes[row], -angles[row]
+        return path, np.concatenate([angles, axes], axis=1)
+    values, previous = [], Euler((0, 0, 0), bone.rotation_mode)
+    for vector, angle, axis in zip(vectors, angles, axes, strict=True):
+        # About a single axis the order does not matter, and the angle may be more than half a turn.
+        if np.count_nonzero(vector) <= 1:
+            previous = Euler(vector, bone.rotation_mode)
+        else:
+            previous = Quaternion(axis, float(angle[0])).to_euler(bone.rotation_mode, previous)
+        values.append(tuple(previous))
+    return path, np.array(values)
 
 
 def _rotation_property(bone) -> str:
@@ -225,7 +269,7 @@ def _rotation_property(bone) -> str:
 
 
 def _key_rest(container, bone, times: np.ndarray, turns: bool) -> None:
-    """Put a pose bone at rest, and key there what was not, as another action, or none, would leave it so."""
+    """Put a pose bone at rest, and key the channels that were not at rest: without keys, they would stay posed."""
     posed = {name: tuple(getattr(bone, name)) for name in ("location", _rotation_property(bone), "scale")}
     bone.matrix_basis = Matrix.Identity(4)
     for name, values in posed.items():
@@ -235,7 +279,7 @@ def _key_rest(container, bone, times: np.ndarray, turns: bool) -> None:
 
 
 def _put_aside(scene, armature) -> str:
-    """Take the armature's action off it; the name of the action, or "" where there is none to keep."""
+    """Unlink the armature's action, and return its name, or "" if no action is kept."""
     animation = armature.animation_data
     action = animation.action if animation else None
     if action is None:
@@ -253,7 +297,3 @@ def _put_aside(scene, armature) -> str:
         return action.name
     bpy.data.actions.remove(action)
     return ""
-
-
-def _marker_name(bone_name: str, turn: _Turn) -> str:
-    return joined_name(bone_name, f" {_AXES[turn.axis]} {round(math.degrees(turn.angle)):+d}°")

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The examples of an EigenSkin, Pose Joints, the build, and what is done with the corrections afterwards."""
+"""The examples of an EigenSkin, Pose Joints, the build, and operators on the finished corrections."""
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
+from bpy_extras.io_utils import ExportHelper
 
 from ...blender import error_display
 from ...blender.bone_selection import named_bones
 from ...blender.character import armature_at, character_of, target_mesh
 from ...blender.job_checks import active_object
-from ...blender.preconditions import check_mode
+from ...blender.preconditions import check_mode, unmet
 from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
-from ...ui.boundary import Checked, Immediate
-from ...ui.jobs import AtOnce, SkinningJob, WithSettings
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
 from ...ui.settings import RANGE_NAMES
-from . import bake, build, example_mirror, example_pose, example_sources, joint_poses, writer
+from . import bake, build, engine_table, estimate, example_mirror, example_pose, example_sources, joint_poses, writer
 from .examples import check_storable, remove_example
 from .record import check_present
 from .settings import (
     KIND_ITEMS,
     BakeSettings,
     BuildSettings,
+    EstimateSettings,
     ExampleSettings,
     FrameSettings,
     MirrorSettings,
@@ -30,26 +32,30 @@ from .settings import (
 
 SOURCES = tuple(item for item in KIND_ITEMS if item[0] != "FRAMES")
 HEAT_MAPS = (
-    ("BEFORE", "Before", "Largest distance of each vertex from the examples by plain linear blending"),
+    ("BEFORE", "Before", "Largest distance of each vertex from the examples with plain linear blending"),
     ("AFTER", "After", "Largest distance of each vertex from the examples with the corrections"),
     ("OFF", "Off", "Show the mesh's materials again"),
 )
 
 
-class SKINNING_OT_eigenskin_add_example(Immediate, bpy.types.Operator):
-    """Store the present pose together with its right shape"""
+class SKINNING_OT_eigenskin_add_example(Checked, AtOnce, bpy.types.Operator):
+    """Store the present pose together with its correct shape"""
 
     bl_idname = "skinning.eigenskin_add_example"
     bl_label = "Add Example"
 
     source: EnumProperty(
-        name="Shape", description="Where the right shape is", items=SOURCES, default="EVALUATED", options={"SKIP_SAVE"}
+        name="Shape",
+        description="Source of the correct shape",
+        items=SOURCES,
+        default="EVALUATED",
+        options={"SKIP_SAVE"},
     )
     name: StringProperty(
-        name="Name", description="The example's name. Empty names it by the joint that is posed", options={"SKIP_SAVE"}
+        name="Name", description="The example's name. If empty, the name of the posed joint", options={"SKIP_SAVE"}
     )
     shape_key: StringProperty(
-        name="Shape Key", description="The shape key to take. Empty stands for the active one", options={"SKIP_SAVE"}
+        name="Shape Key", description="The shape key to use. If empty, the active shape key", options={"SKIP_SAVE"}
     )
 
     require = staticmethod(example_sources.check_addable)
@@ -59,18 +65,18 @@ class SKINNING_OT_eigenskin_add_example(Immediate, bpy.types.Operator):
         layout.use_property_split = True
         layout.prop(self, "source")
         layout.prop(self, "name")
-        object = target_mesh(context)
-        keys = object.data.shape_keys if object is not None else None
+        mesh_object = target_mesh(context)
+        keys = mesh_object.data.shape_keys if mesh_object is not None else None
         if self.source == "SHAPE_KEY" and keys is not None:
             layout.prop_search(self, "shape_key", keys, "key_blocks")
 
-    def act(self, context, object):
-        added = example_sources.add_example(context, object, self.source, self.name, self.shape_key)
-        return added.summary(context.scene)
+    def act(self, context, active):
+        added = example_sources.add_example(context, active, self.source, self.name, self.shape_key)
+        return added.summary()
 
 
 class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator):
-    """Store pose and shape of every frame that poses a joint. The shape is another selected mesh's, or its own"""
+    """Store pose and shape of every frame that poses a joint. The shape is from another selected mesh, or its own"""
 
     bl_idname = "skinning.eigenskin_add_frames"
     bl_label = "Add Examples from Frames"
@@ -80,7 +86,7 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
     work = staticmethod(example_sources.add_frames)
 
     def prepare(self, context):
-        """As for any job, but the range of the marked poses takes the place of the scene's."""
+        """Prepare as for any job, but with the range of the marked poses instead of the scene's."""
         armature = armature_at(active_object(context))
         of_scene = armature.skinning_eigenskin.use_scene_range
         self.settings.fill(self, context.scene, armature, but=RANGE_NAMES if of_scene else ())
@@ -89,21 +95,18 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
             if not self.properties.is_property_set(name):
                 setattr(self, name, value)
 
-    def finish(self, context, result):
-        return result.summary(context.scene)
 
-
-class _TakesExample(WithSettings, Immediate):
-    """Mix-in of what works on an example of the active armature."""
+class _TakesExample(Checked, AtOnce):
+    """Mix-in for operators on an example of the active armature."""
 
     @staticmethod
-    def require(context, object):
-        """The armature that is active or deforms the active mesh. Raises BadScene where it has no examples."""
-        armature = armature_at(object)
+    def require(context, active):
+        """The armature that is active or deforms the active mesh. Raises BadScene if it has no examples."""
+        armature = armature_at(active)
         if armature is None:
-            raise BadScene("Select an armature, or a mesh that it deforms")
+            raise unmet("NO_ARMATURE")
         if not armature.skinning_eigenskin.examples:
-            raise BadScene(f'The armature "{armature.name}" has no examples. Add poses with their right shapes first')
+            raise BadScene(f'The armature "{armature.name}" has no examples. Add poses with their correct shapes first')
         return armature
 
     def example_index(self, armature) -> int:
@@ -118,15 +121,15 @@ class _TakesExample(WithSettings, Immediate):
 
 
 class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
-    """Remove an example from the list, with its shape"""
+    """Remove an example and its shape from the list"""
 
     bl_idname = "skinning.eigenskin_remove_example"
     bl_label = "Remove Example"
 
     settings = RemovalSettings
 
-    def act(self, context, object):
-        armature = self.require(context, object)
+    def act(self, context, active):
+        armature = self.require(context, active)
         check_storable(armature)
         examples = armature.skinning_eigenskin.examples
         if self.remove_all:
@@ -141,15 +144,15 @@ class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
 
 
 class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
-    """Pose the armature as the example was stored with"""
+    """Pose the armature as stored in the example"""
 
     bl_idname = "skinning.eigenskin_apply_pose"
     bl_label = "Show Pose"
 
     settings = ExampleSettings
 
-    def act(self, context, object):
-        armature = self.require(context, object)
+    def act(self, context, active):
+        armature = self.require(context, active)
         item = armature.skinning_eigenskin.examples[self.example_index(armature)]
         strayed = example_pose.apply_pose(context, armature, item)
         if not strayed:
@@ -163,8 +166,8 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
         return ""
 
 
-class SKINNING_OT_eigenskin_mirror(AtOnce, bpy.types.Operator):
-    """Make examples of one side of the body from those of the other. Older ones of the same poses are replaced"""
+class SKINNING_OT_eigenskin_mirror(Checked, AtOnce, bpy.types.Operator):
+    """Make examples of one side of the body from those of the other. Replaces earlier examples of the same poses"""
 
     bl_idname = "skinning.eigenskin_mirror"
     bl_label = "Mirror Examples"
@@ -174,8 +177,8 @@ class SKINNING_OT_eigenskin_mirror(AtOnce, bpy.types.Operator):
     work = staticmethod(example_mirror.mirror_examples)
 
 
-class SKINNING_OT_eigenskin_pose_joints(WithSettings, Immediate, bpy.types.Operator):
-    """Key each selected bone through its range, one at a time, for a simulation or a sculptor to fill in the shapes"""
+class SKINNING_OT_eigenskin_pose_joints(Checked, AtOnce, bpy.types.Operator):
+    """Key each selected bone through its range, one at a time, so that a simulation or a sculptor can add the shapes"""
 
     bl_idname = "skinning.eigenskin_pose_joints"
     bl_label = "Pose Joints"
@@ -184,14 +187,14 @@ class SKINNING_OT_eigenskin_pose_joints(WithSettings, Immediate, bpy.types.Opera
 
     bone_names: StringProperty(
         name="Bones",
-        description="Names of the bones, separated by commas. Empty stands for the selected ones",
+        description="Names of the bones, separated by commas. If empty, the selected bones",
         options={"SKIP_SAVE", "HIDDEN"},
     )
 
     @staticmethod
-    def require(context, object):
-        if armature_at(object) is None:
-            raise BadScene("There is no active armature. Select the bones to pose in Pose Mode")
+    def require(context, active):
+        if armature_at(active) is None:
+            raise unmet("NO_ARMATURE")
 
     def invoke(self, context, event):
         return context.window_manager.invoke_props_dialog(self)
@@ -200,32 +203,63 @@ class SKINNING_OT_eigenskin_pose_joints(WithSettings, Immediate, bpy.types.Opera
         layout = self.layout
         layout.use_property_split = True
         layout.row(heading="Axes").prop(self, "axes", text="", toggle=True)
+        layout.prop(self, "sampling")
         column = layout.column(align=True)
-        column.prop(self, "angle_min")
-        column.prop(self, "angle_max")
+        if self.sampling == "BALL":
+            column.prop(self, "count")
+            column.prop(self, "angle_max", text="Largest Angle")
+        else:
+            column.prop(self, "angle_min")
+            column.prop(self, "angle_max")
         for name in ("use_limits", "steps", "frames_per_pose", "hold_frames", "frame_start"):
             layout.prop(self, name)
         layout.label(text=self.outcome(context), icon="INFO")
 
     def outcome(self, context) -> str:
-        """What the present settings make, for the dialog: where each pose ends up on the timeline is hard to guess."""
+        """The number of poses and the last frame for the present settings, shown in the dialog."""
         try:
             count, last = joint_poses.planned_poses(*self._chosen(active_object(context)))
         except SkinningError as error:
             return str(error)
         return f"{counted(count, 'pose')}, the last frame is {last}"
 
-    def act(self, context, object):
-        return joint_poses.pose_joints(context, *self._chosen(object)).summary()
+    def act(self, context, active):
+        return joint_poses.pose_joints(context, *self._chosen(active)).summary()
 
-    def _chosen(self, object) -> tuple:
-        """The armature, the names of its bones, and how to turn them."""
-        armature = armature_at(object)
+    def _chosen(self, active) -> tuple:
+        """The armature, the names of its bones, and their range."""
+        armature = armature_at(active)
         return armature, named_bones(armature, self.bone_names), PoseRange(**self.settings.of_operator(self))
 
 
+class SKINNING_OT_eigenskin_estimate(Checked, SkinningJob, bpy.types.Operator):
+    """Predict each example from the others: the error to expect between them, before anything is built"""
+
+    bl_idname = "skinning.eigenskin_estimate"
+    bl_label = "Estimate Error"
+
+    settings = EstimateSettings
+    require = staticmethod(estimate.check_estimable)
+    work = staticmethod(estimate.estimate)
+
+    def prepare(self, context):
+        self.settings.fill(self, context.scene, armature_at(active_object(context)))
+
+
+class SKINNING_OT_eigenskin_pose_next(Checked, AtOnce, bpy.types.Operator):
+    """Pose the armature where the next example tells most, as found by Estimate Error"""
+
+    bl_idname = "skinning.eigenskin_pose_next"
+    bl_label = "Pose Next Example"
+
+    require = staticmethod(example_sources.check_addable)
+
+    def act(self, context, active):
+        return estimate.pose_next(context, active)
+
+
 class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
-    """Make shape keys, driven by the pose, that correct the mesh as the examples show. Those of the last build go"""
+    """Make shape keys, driven by the pose, that correct the mesh to match the examples. Replaces the previous build"""
 
     bl_idname = "skinning.build_eigenskin"
     bl_label = "Build EigenSkin"
@@ -237,56 +271,54 @@ class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
     def prepare(self, context):
         self.settings.fill(self, context.scene, armature_at(active_object(context)))
 
-    def finish(self, context, result):
-        return result.summary(context.scene)
 
-
-class _OnCorrectedMesh(Immediate):
-    """Mix-in of what works on a mesh that has corrections. Subclasses define ``change(context, object)``, which takes
-    that mesh and returns what to tell, if anything."""
+class _OnCorrectedMesh(Checked, AtOnce):
+    """Mix-in for operators on a mesh with corrections. Subclasses define ``change(context, mesh_object)``, which
+    returns a message or None."""
 
     @staticmethod
-    def require(context, object):
-        if object is not None and object.type == "ARMATURE":
-            object = character_of(context, object)
-        check_present(object)
-        check_mode(object)
+    def require(context, mesh_object):
+        if mesh_object is not None and mesh_object.type == "ARMATURE":
+            mesh_object = character_of(context, mesh_object)
+        check_present(mesh_object)
+        check_mode(mesh_object)
 
-    def act(self, context, object):
-        object = target_mesh(context)
-        text = self.change(context, object)
-        return f"{object.name}: {text}" if text else ""
+    def act(self, context, active):
+        mesh_object = target_mesh(context)
+        text = self.change(context, mesh_object)
+        return f"{mesh_object.name}: {text}" if text else ""
 
 
 class SKINNING_OT_remove_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
-    """Remove the corrections with all that they added to the mesh. The examples stay"""
+    """Remove the corrections with everything that they added to the mesh and its armature. The examples stay"""
 
     bl_idname = "skinning.remove_eigenskin"
     bl_label = "Remove EigenSkin"
 
-    def change(self, context, object):
-        if error_display.shows_colors(object):
+    def change(self, context, mesh_object):
+        if error_display.shows_colors(mesh_object):
             error_display.show_colors(context, False)
-        build.remove(object)
-        return "corrections removed, examples kept"
+        bones = build.remove(context, mesh_object)
+        more = f", {counted(bones, 'half-rotation bone')} removed" if bones else ""
+        return f"corrections removed{more}, examples kept"
 
 
 class SKINNING_OT_mute_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
-    """Switch the corrections off without removing them, and on again"""
+    """Turn the corrections off without removing them, or on again"""
 
     bl_idname = "skinning.mute_eigenskin"
     bl_label = "Mute EigenSkin"
 
-    mute: BoolProperty(name="Mute", description="Off if set, on if not", default=True, options={"SKIP_SAVE"})
+    mute: BoolProperty(name="Mute", description="Turn the corrections off", default=True, options={"SKIP_SAVE"})
 
-    def change(self, context, object):
-        writer.mute_eigenskin(object, self.mute)
+    def change(self, context, mesh_object):
+        writer.mute_eigenskin(mesh_object, self.mute)
         return f"corrections {'muted' if self.mute else 'on'}"
 
 
 class SKINNING_OT_bake_eigenskin(Checked, SkinningJob, bpy.types.Operator):
-    """Key the corrections' values at each frame, for exporters and engines that know no drivers, which are muted.
-    glTF: Animation Mode Active Actions puts them into one clip with the bones"""
+    """Key the corrections' values at each frame and mute the drivers, for exporters and engines without drivers.
+    glTF: Animation Mode Active Actions puts the keyframes into one clip with the bones"""
 
     bl_idname = "skinning.bake_eigenskin"
     bl_label = "Bake EigenSkin to Keyframes"
@@ -302,25 +334,47 @@ class SKINNING_OT_unbake_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
     bl_idname = "skinning.unbake_eigenskin"
     bl_label = "Remove EigenSkin Keyframes"
 
-    def change(self, context, object):
-        bake.unbake(object)
-        return "the drivers play the corrections again"
+    def change(self, context, mesh_object):
+        bake.unbake(mesh_object)
+        return "the drivers control the corrections again"
+
+
+class SKINNING_OT_save_eigenskin_table(_OnCorrectedMesh, ExportHelper, bpy.types.Operator):
+    """Save the corrections as tables for an engine's shaders, and prepare the mesh for the glTF exporter"""
+
+    bl_idname = "skinning.save_eigenskin_table"
+    bl_label = "Save EigenSkin Table"
+
+    filename_ext = ".bin"
+    filter_glob: StringProperty(default="*.bin", options={"HIDDEN"})
+    y_up: BoolProperty(
+        name="+Y Up",
+        description="Convert the corrections to glTF's axes, like the exporter's option of the same name",
+        default=True,
+    )
+
+    def invoke(self, context, event):
+        return ExportHelper.invoke(self, context, event)
+
+    def act(self, context, active):
+        return engine_table.save_table(context, target_mesh(context), self.filepath, self.y_up).summary()
 
 
 class SKINNING_OT_show_eigenskin_error(_OnCorrectedMesh, bpy.types.Operator):
-    """Show in color how far each vertex is from the examples: blue for none, red for the most before correction"""
+    """Show in color how far each vertex is from the examples, from blue for none to red for the most before \
+correction"""
 
     bl_idname = "skinning.show_eigenskin_error"
     bl_label = "Show EigenSkin Error"
 
     shown: EnumProperty(name="Shown", items=HEAT_MAPS, default="AFTER", options={"SKIP_SAVE"})
 
-    def change(self, context, object):
+    def change(self, context, mesh_object):
         if self.shown == "OFF":
-            error_display.remove_error_colors(object)
+            error_display.remove_error_colors(mesh_object)
             error_display.show_colors(context, False)
             return ""
-        scale = build.show_heat_map(object, self.shown)
+        scale = build.show_heat_map(mesh_object, self.shown)
         error_display.show_colors(context, True)
         return scale.meaning(context)
 
@@ -332,10 +386,13 @@ registry = [
     SKINNING_OT_eigenskin_apply_pose,
     SKINNING_OT_eigenskin_mirror,
     SKINNING_OT_eigenskin_pose_joints,
+    SKINNING_OT_eigenskin_estimate,
+    SKINNING_OT_eigenskin_pose_next,
     SKINNING_OT_build_eigenskin,
     SKINNING_OT_remove_eigenskin,
     SKINNING_OT_mute_eigenskin,
     SKINNING_OT_bake_eigenskin,
     SKINNING_OT_unbake_eigenskin,
+    SKINNING_OT_save_eigenskin_table,
     SKINNING_OT_show_eigenskin_error,
 ]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panels of EigenSkin: the examples, the build, and the corrections with what each support captures."""
+"""The panels of EigenSkin: the examples, the build, and the corrections with the share captured by each support."""
 
 import bpy
 
 from ...blender import background, error_display
 from ...blender.character import character_of, target_mesh
+from ...blender.figures import rows_of_panel
 from ...blender.job_checks import reason_not_to_work
 from ...blender.lengths import length_text
 from ...blender.look_ups import is_in_some_scene
@@ -20,22 +21,24 @@ from ...ui.drawing import (
     idle_column,
     split_layout,
 )
+from ...ui.groups import DEFORMATION
 from .build import check_buildable, length_of_unit, notes_on_modifiers
+from .estimate import last_estimate
 from .record import eigenskin_record
 
-# Supports with their own plot; more would fill the sidebar.
+# Number of supports with a plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
 
 
 class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
-    # Of the mesh that is worked on; the panel finds it once a redraw, as a rig may deform one of many objects.
+    # The mesh to work on; the panel finds it once per redraw, since finding the mesh of a rig may be slow.
     shown_mesh_uid = 0
 
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         row = layout.row(align=True)
         row.use_property_split = False
         lost = item.mesh is None or not is_in_some_scene(item.mesh)
-        # Those of the armature's other meshes are pale.
+        # Examples of the armature's other meshes are grayed out.
         row.active = lost or item.mesh.session_uid == self.shown_mesh_uid
         row.prop(item, "enabled", text="")
         kind = item.bl_rna.properties["kind"].enum_items[item.kind]
@@ -50,12 +53,15 @@ class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
 class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
     bl_label = "EigenSkin"
     bl_idname = "SKINNING_PT_eigenskin"
+    bl_parent_id = DEFORMATION
     bl_options = {"DEFAULT_CLOSED"}
     failures = (
         "Add Example",
         "Add Examples from Frames",
         "Mirror Examples",
         "Pose Joints",
+        "Estimate Error",
+        "Pose Next Example",
         "Build EigenSkin",
         "Bake EigenSkin to Keyframes",
         "Remove EigenSkin Keyframes",
@@ -65,20 +71,21 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
     def draw(self, context):
         layout = split_layout(self)
         draw_mesh(idle_column(layout), context)
-        object = target_mesh(context)
-        armature = armature_of(object) if object is not None and object.type == "MESH" else None
+        mesh_object = target_mesh(context)
+        armature = armature_of(mesh_object) if mesh_object is not None and mesh_object.type == "MESH" else None
         if armature is None:
             reason = reason_not_to_work(context, character_of)
             draw_text(layout, context, reason or "Select a mesh that an armature deforms, or its armature", "INFO")
             return
         job = background.running_job()
         column = idle_column(layout)
-        _draw_examples(column, context, armature, object)
+        _draw_examples(column, context, armature, mesh_object)
+        _draw_estimate(column, armature, mesh_object)
         _draw_settings(column, armature.skinning_eigenskin)
         if job is not None:
             draw_job(layout, job)
             return
-        record = eigenskin_record(object)
+        record = eigenskin_record(mesh_object)
         button = layout.row()
         button.scale_y = 1.5
         button.operator(
@@ -97,17 +104,17 @@ class SKINNING_PT_eigenskin_result(SidebarPanel, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context):
-        object = target_mesh(context)
-        return object is not None and object.type == "MESH" and eigenskin_record(object) is not None
+        mesh_object = target_mesh(context)
+        return mesh_object is not None and mesh_object.type == "MESH" and eigenskin_record(mesh_object) is not None
 
     def draw(self, context):
         layout = self.layout
-        object = target_mesh(context)
-        record = eigenskin_record(object)
-        armature = armature_of(object)
+        mesh_object = target_mesh(context)
+        record = eigenskin_record(mesh_object)
+        armature = armature_of(mesh_object)
         group = armature.skinning_eigenskin if armature is not None else None
-        _draw_figures(layout, context, object, record, group)
-        for note in notes_on_modifiers(object):
+        _draw_figures(layout, context, mesh_object, record, group)
+        for note in notes_on_modifiers(mesh_object):
             draw_text(layout, context, note, "INFO")
         row = layout.row(align=True)
         row.operator(
@@ -118,13 +125,14 @@ class SKINNING_PT_eigenskin_result(SidebarPanel, bpy.types.Panel):
             layout.operator("skinning.unbake_eigenskin", text="Remove Keyframes", icon="KEY_DEHLT")
         else:
             layout.operator("skinning.bake_eigenskin", text="Bake to Keyframes", icon="KEY_HLT")
-        _draw_heat_map(layout, object)
+        layout.operator("skinning.save_eigenskin_table", icon="EXPORT")
+        _draw_heat_map(layout, mesh_object)
         _draw_supports(layout, record)
 
 
-def _draw_examples(layout, context, armature, object) -> None:
+def _draw_examples(layout, context, armature, mesh_object) -> None:
     group = armature.skinning_eigenskin
-    SKINNING_UL_eigenskin_examples.shown_mesh_uid = object.session_uid
+    SKINNING_UL_eigenskin_examples.shown_mesh_uid = mesh_object.session_uid
     row = layout.row()
     row.template_list(
         "SKINNING_UL_eigenskin_examples", "", group, "examples", group, "active_index", rows=4, sort_lock=True
@@ -144,7 +152,7 @@ def _draw_examples(layout, context, armature, object) -> None:
         body.prop(group, "use_markers")
         draw_frame_range(body, context.scene, group)
     shown = group.examples[group.active_index] if 0 <= group.active_index < len(group.examples) else None
-    if shown is not None and shown.mesh == object:
+    if shown is not None and shown.mesh == mesh_object:
         _draw_example(layout, context, shown)
 
 
@@ -162,8 +170,18 @@ def _draw_example(layout, context, item) -> None:
     )
 
 
+def _draw_estimate(layout, armature, mesh_object) -> None:
+    """The error to expect between the examples, and the next pose."""
+    found = last_estimate(armature, mesh_object)
+    row = layout.row(align=True)
+    row.operator("skinning.eigenskin_estimate", icon="VIEWZOOM")
+    if found is not None:
+        row.operator("skinning.eigenskin_pose_next", icon="POSE_HLT")
+        draw_rows(layout, rows_of_panel(found.figures()))
+
+
 def _worst_text(context, item, unit: float | None) -> str:
-    """unit: None where lengths cannot be told."""
+    """The worst vertex and its distance. unit: None if lengths are unknown."""
     vertex = str(item.worst_vertex)
     return vertex if unit is None else f"{vertex}  ({length_text(context.scene, item.worst_distance * unit)})"
 
@@ -172,6 +190,7 @@ def _draw_settings(layout, group) -> None:
     column = layout.column()
     column.prop(group, "components")
     column.prop(group, "support_threshold")
+    column.prop(group, "half_rotation")
     header, body = layout.panel("skinning_eigenskin_advanced", default_closed=True)
     header.label(text="Advanced")
     if body is not None:
@@ -179,24 +198,24 @@ def _draw_settings(layout, group) -> None:
             body.prop(group, name)
 
 
-def _draw_figures(layout, context, object, record, group) -> None:
+def _draw_figures(layout, context, mesh_object, record, group) -> None:
     keys = sum(support.count for support in record.supports)
     rows = [("Shape Keys", f"{keys} on {len(record.supports)} supports")]
-    items = [item for item in group.examples if item.mesh == object and item.error_before] if group else []
+    items = [item for item in group.examples if item.mesh == mesh_object and item.error_before] if group else []
     if items:
         before = sum(item.error_before**2 for item in items) ** 0.5
         after = sum(item.error_after**2 for item in items) ** 0.5
         worst = max(items, key=lambda item: item.worst_distance)
         rows += [
             ("Error Left", f"{after / before:.1%}"),
-            ("Worst Vertex", _worst_text(context, worst, length_of_unit(object))),
+            ("Worst Vertex", _worst_text(context, worst, length_of_unit(mesh_object))),
             ("In Example", worst.name),
         ]
     draw_rows(layout, rows)
 
 
-def _draw_heat_map(layout, object) -> None:
-    shown = error_display.shows_colors(object)
+def _draw_heat_map(layout, mesh_object) -> None:
+    shown = error_display.shows_colors(mesh_object)
     row = layout.row(align=True)
     for mode, label in (("BEFORE", "Error Before"), ("AFTER", "Error After")):
         row.operator("skinning.show_eigenskin_error", text=label).shown = mode
@@ -205,7 +224,7 @@ def _draw_heat_map(layout, object) -> None:
 
 
 def _draw_supports(layout, record) -> None:
-    """The share of the displacements' squares that each further component captures: kept ones filled in."""
+    """Draw the share of the squared displacements that each further component captures: kept ones filled in."""
     header, body = layout.panel("skinning_eigenskin_supports")
     header.label(text="Captured by Components")
     if body is None:

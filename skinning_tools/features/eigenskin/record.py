@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a mesh knows of its EigenSkin: a custom property that lists all that was made, so that it can be taken away."""
+"""The record of an EigenSkin: a custom property of the mesh that lists everything made, so that it can be removed."""
 
-import hashlib
 from dataclasses import dataclass, fields
 from itertools import accumulate
 
 import numpy as np
 
 from ...blender.actions import property_path, value_path
-from ...blender.preconditions import check_own_mesh, object_label
-from ...blender.records import EIGENSKIN, has_eigenskin, record_of, write_record
+from ...blender.preconditions import check_own_mesh, check_type, object_label
+from ...blender.records import EIGENSKIN, has_checksum, has_eigenskin, record_of, stored_values, write_record
 from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import read_weights
 from ...core.errors import BadScene
@@ -20,9 +19,9 @@ from .drivers import PREFIX, VALUE_BEGINNING, drivers_of
 class SupportRecord:
     """What was made for a support.
 
-    joints, keys, attributes: names of its joints, shape keys and normal corrections. group: the vertex group with its
-    mask; fingerprint: of it as it was when this was noted; painted: it is the artist's. singular_values: of all
-    components that there are, but for the last where they are many; total_square: the sum of the squares of all.
+    joints, keys, attributes: names of its joints, shape keys and normal corrections. group: name of the vertex group
+    with its mask. fingerprint: checksum of that mask when it was written. painted: the artist has painted the group.
+    singular_values: the largest ones of all possible components. total_square: the sum of the squares of all.
     """
 
     name: str
@@ -49,11 +48,14 @@ class SupportRecord:
 
 @dataclass
 class _Head:
-    """properties: custom properties of the Key data-block. made_basis, made_animation: the Basis key, and the Key's
-    animation data, were not there before. preserve_volume: names of Armature modifiers in which it was turned off, one
-    for each of volume_objects, which have them. baked: the keys' values are keyframes at present; made_action: in an
-    action that was not there before. world_units: the distances from the examples were measured in the world, as
-    earlier versions did not."""
+    """The part of a record that is stored beside its supports.
+
+    properties: custom properties of the Key data-block. made_basis, made_animation: the build made the Basis key and
+    the Key's animation data. preserve_volume: names of Armature modifiers whose Preserve Volume was turned off, one for
+    each of volume_objects, the names of their objects. baked: the shape keys have keyframes. made_action: the bake made
+    the action of these. world_units: distances from the examples are in world space; earlier versions measured in
+    object space. half_rotations: numbers of the half-rotation bones under the corrections.
+    """
 
     vertex_count: int
     properties: tuple[str, ...] = ()
@@ -64,12 +66,13 @@ class _Head:
     baked: bool = False
     made_action: bool = False
     world_units: bool = False
+    half_rotations: tuple[int, ...] = ()
 
 
 @dataclass
 class Record(_Head):
-    """All that was made on a mesh. kept: supports that are no more, whose painted groups were kept. muted: whether its
-    shape keys are, at the time of reading."""
+    """Everything that was made on a mesh. kept: former supports whose painted groups were kept. muted: all shape keys
+    were muted when the record was read."""
 
     supports: tuple[SupportRecord, ...] = ()
     kept: tuple[SupportRecord, ...] = ()
@@ -87,15 +90,14 @@ class Record(_Head):
         self.preserve_volume = tuple(name for _, name in pairs)
 
 
-def eigenskin_record(object) -> Record | None:
-    """What was made on the object's mesh; None where there is no EigenSkin. Cheap enough for a panel."""
-    if object is None or object.type != "MESH":
+def eigenskin_record(mesh_object) -> Record | None:
+    """The record of the object's mesh, or None without an EigenSkin. Cheap enough for a panel."""
+    if mesh_object is None or mesh_object.type != "MESH":
         return None
-    mesh = object.data
-    stored = mesh.get(EIGENSKIN)
-    if not hasattr(stored, "to_dict"):
+    mesh = mesh_object.data
+    values = stored_values(mesh, EIGENSKIN)
+    if values is None:
         return None
-    values = stored.to_dict()
     head, supports, kept = record_of(values, _Head), _supports(values, "support"), _supports(values, "kept")
     if head is None or supports is None or kept is None:
         return None
@@ -105,7 +107,7 @@ def eigenskin_record(object) -> Record | None:
 
 
 def store_record(mesh, record: Record) -> None:
-    """Keep ``record`` with the mesh."""
+    """Store ``record`` on the mesh."""
     write_record(mesh, EIGENSKIN, _Head(**{field.name: getattr(record, field.name) for field in fields(_Head)}))
     for kind, supports in (("support", record.supports), ("kept", record.kept)):
         for index, support in enumerate(supports):
@@ -113,7 +115,7 @@ def store_record(mesh, record: Record) -> None:
 
 
 def _supports(values: dict, kind: str) -> tuple[SupportRecord, ...] | None:
-    """None where one is damaged."""
+    """The supports of one kind, or None if one is damaged."""
     found = []
     while f"{kind}_{len(found)}" in values:
         stored = values[f"{kind}_{len(found)}"]
@@ -121,31 +123,30 @@ def _supports(values: dict, kind: str) -> tuple[SupportRecord, ...] | None:
     return None if None in found else tuple(found)
 
 
-def check_present(object) -> None:
-    """Raises BadScene where there is no EigenSkin on the object's mesh, or it cannot be changed. It need not be
-    readable, see ``present_record``."""
-    if object is None:
-        raise BadScene("There is no active object. Select a mesh with EigenSkin corrections")
-    label = object_label(object)
-    if not has_eigenskin(object):
+def check_present(mesh_object) -> None:
+    """Raise BadScene if the object's mesh has no EigenSkin, or it cannot be changed. Does not read the record, see
+    ``present_record``."""
+    check_type(mesh_object, "Select a mesh with EigenSkin corrections")
+    label = object_label(mesh_object)
+    if not has_eigenskin(mesh_object):
         raise BadScene(f"The {label} has no EigenSkin corrections. Build them first")
-    check_own_mesh(object, "its corrections cannot be changed")
+    check_own_mesh(mesh_object, "its corrections cannot be changed")
 
 
-def present_record(object) -> Record:
+def present_record(mesh_object) -> Record:
     """The record of corrections that can be changed. Raises BadScene, see ``check_present``."""
-    check_present(object)
-    record = eigenskin_record(object)
+    check_present(mesh_object)
+    record = eigenskin_record(mesh_object)
     if record is None:
         raise BadScene(
-            f'The custom property "{EIGENSKIN}" of the mesh of {object_label(object)} was changed by hand, so its '
-            "corrections are no longer known. Delete it, and the shape keys of the corrections"
+            f'The custom property "{EIGENSKIN}" of the mesh of {object_label(mesh_object)} was changed by hand, so its '
+            "corrections can no longer be listed. Delete it, and the shape keys of the corrections"
         )
     return record
 
 
 def own_keys(mesh, record: Record) -> list:
-    """The shape keys that were made and are still there, renamed ones too: their drivers tell."""
+    """The shape keys that were made and still exist. Their drivers identify renamed ones."""
     key = mesh.shape_keys
     if key is None:
         return []
@@ -155,7 +156,7 @@ def own_keys(mesh, record: Record) -> list:
 
 
 def own_drivers(mesh, record: Record) -> list:
-    """The driver curves that were made and are still there."""
+    """The driver curves that were made and still exist."""
     key = mesh.shape_keys
     if key is None:
         return []
@@ -166,14 +167,14 @@ def own_drivers(mesh, record: Record) -> list:
 
 
 def unknown_keys(mesh) -> list[str]:
-    """Names of shape keys that an EigenSkin drives, where the mesh has no record."""
+    """Names of shape keys that an EigenSkin drives although the mesh has no record of it."""
     driven = {curve.data_path for curve in _unknown_drivers(mesh)}
     return [block.name for block in mesh.shape_keys.key_blocks if value_path(block.name) in driven] if driven else []
 
 
 def remove_dead_drivers(mesh) -> None:
-    """Remove those of an EigenSkin whose shape keys are gone: some Blender versions keep them, and a new shape key of
-    that name would obey them."""
+    """Remove drivers of an EigenSkin whose shape keys no longer exist. Some Blender versions keep them, and they would
+    drive a new shape key of that name."""
     key = mesh.shape_keys
     alive = {value_path(block.name) for block in key.key_blocks} if key is not None else set()
     for curve in [curve for curve in _unknown_drivers(mesh) if curve.data_path not in alive]:
@@ -186,51 +187,52 @@ def _unknown_drivers(mesh) -> list:
     return [curve for curve in drivers_of(key) if _is_made(curve.driver, key, sources)] if key is not None else []
 
 
-def painted_masks(object) -> dict[str, np.ndarray]:
-    """The masks (N,) that the artist has painted, by the support's name: of groups that are not as they were written.
+def painted_masks(mesh_object) -> dict[str, np.ndarray]:
+    """The masks (N,) of groups that the artist has changed, by the support's name.
 
-    Painted once, a group stays the artist's until it is deleted. Where the mesh has got other vertices since, groups
-    that were not painted before count as unchanged.
+    A painted group stays painted until it is deleted. If the number of vertices has changed, groups that were not
+    painted before count as unchanged.
     """
-    record = eigenskin_record(object)
+    record = eigenskin_record(mesh_object)
     if record is None:
         return {}
-    find_renamed_groups(object, record)
-    same_mesh = record.vertex_count == len(object.data.vertices)
+    find_renamed_groups(mesh_object, record)
+    same_mesh = record.vertex_count == len(mesh_object.data.vertices)
     known = {
         support.name: support
         for support in (*record.kept, *record.supports)
-        if support.group in object.vertex_groups and (same_mesh or support.painted)
+        if support.group in mesh_object.vertex_groups and (same_mesh or support.painted)
     }
-    masks = group_masks(object, [support.group for support in known.values()])
+    masks = group_masks(mesh_object, [support.group for support in known.values()])
     return {
         name: mask.astype(np.float64)
         for (name, support), mask in zip(known.items(), masks, strict=True)
-        if support.painted or fingerprint(mask) != support.fingerprint
+        if support.painted or not has_checksum(support.fingerprint, mask)
     }
 
 
-def find_renamed_groups(object, record: Record) -> None:
-    """Note in ``record`` the present names of groups that were renamed, and are otherwise as they were.
+def find_renamed_groups(mesh_object, record: Record) -> None:
+    """Update ``record`` with the present names of groups that were renamed and not changed otherwise.
 
-    Never a bone's group: the artist may have made a mask of it.
+    Groups with the names of bones are not considered: the artist may have used a mask as weights.
     """
     supports = (*record.kept, *record.supports)
-    lost = [support for support in supports if support.group not in object.vertex_groups]
+    lost = [support for support in supports if support.group not in mesh_object.vertex_groups]
     if not lost:
         return
-    armature = armature_of(object)
+    armature = armature_of(mesh_object)
     bones = {bone.name for bone in armature.data.bones} if armature is not None else set()
-    candidates = list(set(object.vertex_groups.keys()) - bones - {support.group for support in supports})
-    masks = group_masks(object, candidates)
-    names = {fingerprint(mask): name for name, mask in zip(candidates, masks, strict=True) if mask.any()}
+    candidates = list(set(mesh_object.vertex_groups.keys()) - bones - {support.group for support in supports})
+    masks = group_masks(mesh_object, candidates)
+    painted = {name: mask for name, mask in zip(candidates, masks, strict=True) if mask.any()}
     for support in lost:
-        support.group = names.get(support.fingerprint, support.group)
+        same = (name for name, mask in painted.items() if has_checksum(support.fingerprint, mask))
+        support.group = next(same, support.group)
 
 
-def group_masks(object, names) -> np.ndarray:
+def group_masks(mesh_object, names) -> np.ndarray:
     """(S, N) float32: the weights in the vertex groups ``names``."""
-    bones, weights = read_weights(object, names)
+    bones, weights = read_weights(mesh_object, names)
     masks = np.zeros((len(names), len(bones)), np.float32)
     if names:
         for slot in range(bones.shape[1]):
@@ -238,13 +240,8 @@ def group_masks(object, names) -> np.ndarray:
     return masks
 
 
-def fingerprint(mask: np.ndarray) -> str:
-    """Of a mask (N,) as a vertex group holds it."""
-    return hashlib.sha1(np.ascontiguousarray(mask, np.float32), usedforsecurity=False).hexdigest()
-
-
 def _is_made(driver, key, sources: tuple[str, ...]) -> bool:
-    """Whether a driver computes what a shape key is given from the properties whose paths begin with ``sources``."""
+    """Whether a driver computes a shape key's value from properties whose paths begin with ``sources``."""
     targets = (target for variable in driver.variables for target in variable.targets)
     return driver.expression.startswith(VALUE_BEGINNING) and any(
         target.id == key and target.data_path.startswith(sources) for target in targets

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Taking an EigenSkin's data off a mesh, and what of it the artist keeps."""
+"""Remove an EigenSkin's data from a mesh, and keep the artist's own settings."""
 
-import numpy as np
-
+from ...blender.attributes import has_attribute, remove_attributes, write_attribute
 from ...blender.data_blocks import clear_shape_keys
 from ...blender.look_ups import users_of
+from ...blender.skin_reader import rest_positions
 from .bake import take_keyframes_away
 from .record import Record, own_drivers, own_keys
 
-# What the artist may have set on a shape key, carried over to the one of the same name.
+# Properties that the artist may have set on a shape key, copied to the new one of the same name.
 _KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")
+
+# For the glTF exporter, which keeps names that begin with an underscore: each vertex's texels, see ``engine_table``.
+RUNS_ATTRIBUTE = "_EIGENSKIN"
 
 
 class Shown:
-    """Which shape key and which vertex group the objects with the mesh have active, by their names."""
+    """The active shape key and vertex group of each object with the mesh, by name."""
 
-    def __init__(self, object):
+    def __init__(self, mesh_object):
         self._active = [
             (
                 ob,
@@ -24,7 +27,7 @@ class Shown:
                 ob.vertex_groups.active_index,
                 ob.vertex_groups.active.name if ob.vertex_groups.active else "",
             )
-            for ob in users_of(object.data)
+            for ob in users_of(mesh_object.data)
         ]
 
     def restore(self) -> None:
@@ -36,7 +39,7 @@ class Shown:
 
 
 class KeptOfKeys:
-    """What the artist has set on shape keys that are replaced, and which other keys are relative to them."""
+    """The artist's settings on shape keys that are replaced, and the other keys relative to them."""
 
     def __init__(self, mesh, replaced):
         names = {block.name for block in replaced}
@@ -58,9 +61,9 @@ class KeptOfKeys:
                 blocks[name].relative_key = blocks[relative]
 
 
-def take_away(object, record: Record, spared_groups=()) -> None:
-    """Remove what ``record`` lists, but for some groups; what is gone already does not matter."""
-    mesh = object.data
+def take_away(mesh_object, record: Record, spared_groups=()) -> None:
+    """Remove what ``record`` lists, if it still exists, except ``spared_groups``."""
+    mesh = mesh_object.data
     take_keyframes_away(mesh, record)
     blocks = own_keys(mesh, record)
     for curve in own_drivers(mesh, record):
@@ -68,24 +71,24 @@ def take_away(object, record: Record, spared_groups=()) -> None:
     for name in record.properties if mesh.shape_keys is not None else ():
         mesh.shape_keys.pop(name, None)
     for block in blocks:
-        object.shape_key_remove(block)
+        mesh_object.shape_key_remove(block)
     for name in {entry.group for entry in (*record.kept, *record.supports)} - set(spared_groups):
-        if name in object.vertex_groups:
-            object.vertex_groups.remove(object.vertex_groups[name])
-    for name in [name for entry in record.supports for name in entry.attributes]:
-        if name in mesh.attributes:
-            mesh.attributes.remove(mesh.attributes[name])
+        if name in mesh_object.vertex_groups:
+            mesh_object.vertex_groups.remove(mesh_object.vertex_groups[name])
+    remove_attributes(mesh, (name for entry in record.supports for name in entry.attributes))
+    if has_attribute(mesh, RUNS_ATTRIBUTE, "FLOAT2"):
+        remove_attributes(mesh, (RUNS_ATTRIBUTE,))
     users = {ob.name: ob for ob in users_of(mesh)}
     for user, name in record.turned_off:
         modifier = users[user].modifiers.get(name) if user in users else None
         if modifier is not None and modifier.type == "ARMATURE":
             modifier.use_deform_preserve_volume = True
-    _take_frame_away(object, record)
+    _take_frame_away(mesh_object, record)
 
 
-def _take_frame_away(object, record: Record) -> None:
-    """Remove what was made to hold shape keys and drivers, where it holds nothing else."""
-    key = object.data.shape_keys
+def _take_frame_away(mesh_object, record: Record) -> None:
+    """Remove the data made to hold shape keys and drivers, if it holds nothing else."""
+    key = mesh_object.data.shape_keys
     if key is None:
         return
     animation = key.animation_data
@@ -93,7 +96,6 @@ def _take_frame_away(object, record: Record) -> None:
     if record.made_animation and unused:
         key.animation_data_clear()
     if record.made_basis and len(key.key_blocks) == 1 and key.animation_data is None:
-        positions = np.empty(3 * len(object.data.vertices), np.float32)
-        key.reference_key.points.foreach_get("co", positions)
-        clear_shape_keys(object)
-        object.data.attributes["position"].data.foreach_set("vector", positions)
+        positions = rest_positions(mesh_object.data)
+        clear_shape_keys(mesh_object)
+        write_attribute(mesh_object.data, "position", "FLOAT_VECTOR", positions)

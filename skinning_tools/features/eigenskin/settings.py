@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an armature keeps of its EigenSkin: the list of examples, and how the corrections are built from them."""
+"""The EigenSkin data kept with an armature: the list of examples, and the settings of the build."""
 
 import math
 
@@ -18,10 +18,14 @@ from ...core.errors import BadSettings
 from ...ui.settings import Setting, Settings, angle, choice, count, name, number, switch
 
 KIND_ITEMS = (
-    ("EVALUATED", "This Mesh", "The mesh as all its modifiers show it", "MOD_ARMATURE", 0),
-    ("MESH", "Other Mesh", "Another selected mesh with the same vertices, where it is in the scene", "MESH_DATA", 1),
-    ("SHAPE_KEY", "Shape Key", "A shape key of the mesh, moved by the bones as they are", "SHAPEKEY_DATA", 2),
+    ("EVALUATED", "This Mesh", "The mesh with all its modifiers", "MOD_ARMATURE", 0),
+    ("MESH", "Other Mesh", "Another selected mesh with the same vertices, at its place in the scene", "MESH_DATA", 1),
+    ("SHAPE_KEY", "Shape Key", "A shape key of the mesh, deformed by the present pose", "SHAPEKEY_DATA", 2),
     ("FRAMES", "Frame", "A frame of an animation or a simulation", "TIME", 3),
+)
+SAMPLINGS = (
+    ("AXES", "Axes", "Poses about one axis after the other"),
+    ("BALL", "Ball", "Poses about all kinds of axes, for a joint that turns in all directions"),
 )
 DIRECTIONS = (
     ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
@@ -32,12 +36,12 @@ DIRECTIONS = (
 class BuildSettings(Settings, stored="skinning_eigenskin"):
     components = count(
         "Components",
-        3,
-        least=1,
+        0,
+        least=0,
         soft_most=10,
-        tip="Shape keys for each joint. More come closer to the examples",
+        tip="Number of shape keys for each joint. 0: three for a hinge, ten for a joint that turns in all directions",
         flag="--components",
-        help="shape keys for each joint",
+        help="shape keys for each joint (default: three for a hinge, ten for a joint that turns in all directions)",
     )
     support_threshold = number(
         "Threshold",
@@ -46,18 +50,18 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         soft_max=0.5,
         precision=3,
         step=1,
-        tip="A joint corrects the vertices that are displaced by more than this share of its largest displacement. "
-        "Smaller corrects more of the mesh",
+        tip="A joint corrects the vertices that are displaced by more than this fraction of its largest displacement. "
+        "Smaller values correct more of the mesh",
         flag="--support-threshold",
         metavar="S",
-        help="share of a joint's largest displacement from which on vertices are corrected",
+        help="fraction of a joint's largest displacement above which vertices are corrected",
     )
     max_per_vertex = count(
         "Max per Vertex",
-        10,
+        30,
         least=1,
         soft_most=50,
-        tip="Most shape keys that may move one vertex. Joints that do little there give way",
+        tip="Most shape keys that may move one vertex. Joints with little effect there are left out",
         flag="--max-per-vertex",
         help="most shape keys that may move one vertex",
     )
@@ -66,52 +70,66 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         0.0,
         least=0.0,
         soft_max=math.pi,
-        tip="Angle over which an example's influence fades. 0 chooses it for each joint",
+        tip="Angle over which an example's influence fades. 0: 115°, which suits smooth shapes; folds need less",
         flag="--radius",
-        help="of the interpolation (default: automatic)",
+        help="of the interpolation (default: 115°)",
     )
     budget = count(
         "Budget",
         0,
         least=0,
         soft_most=200,
-        tip="Shape keys in all, given to the joints that need them most. 0 gives each joint Components",
+        tip="Total number of shape keys, given to the joints that need them most. 0 gives each joint Components",
         flag="--budget",
-        help="shape keys in all, to the joints that need them most (default: --components for each joint)",
+        help="total number of shape keys, given to the joints that need them most (default: --components for each "
+        "joint)",
     )
     joint_pairs = count(
         "Joint Pairs",
         0,
         least=0,
         soft_most=20,
-        tip="Most pairs of joints, such as shoulder and clavicle, that get corrections for acting together",
+        tip="Most pairs of joints, such as shoulder and clavicle, that get corrections for their combined poses",
         flag="--joint-pairs",
+    )
+    half_rotation = switch(
+        "Half-Rotation Bones",
+        False,
+        tip="Add a bone under the corrections of each joint that takes half of its rotation, with weights of this mesh "
+        "from both sides. Less is left to correct, so that fewer shape keys do",
+        flag="--half-rotation",
+        help="add a bone to each joint that takes half of its rotation, with weights from both sides; fewer shape keys "
+        "do then",
     )
     normals = switch(
         "Normals",
         False,
-        tip="Store corrections of the normals too, as attributes for engines that play shape keys",
+        tip="Also store corrections of the normals, as attributes for engines that play shape keys",
         flag="--normals",
     )
+
+
+class EstimateSettings(Settings, stored="skinning_eigenskin"):
+    radius = BuildSettings.radius
 
 
 class FrameSettings(Settings, stored="skinning_eigenskin", frames="read"):
     use_markers = switch(
         "Only Marked Poses",
         True,
-        tip="Read only the frames that Pose Joints has marked, where there are any",
+        tip="Read only the frames marked by Pose Joints, if there are any",
         flag="--all-frames",
-        help="read all frames of the range, not only those that Pose Joints has marked, where there are any",
+        help="read all frames of the range, not only those marked by Pose Joints",
     )
 
 
 class CommandSettings(BuildSettings, frames="read"):
-    """Of the subcommand, which reads the examples as well."""
+    """The settings of the subcommand, which also reads the examples."""
 
     examples_from = name(
         "Examples From",
         tip="First read examples from this object, frame by frame: another mesh with the same vertices, or the mesh "
-        "itself with all its modifiers (default: use the examples that the file has)",
+        "itself with all its modifiers (default: use the examples in the file)",
         flag="--examples-from",
         optional=True,
     )
@@ -119,11 +137,11 @@ class CommandSettings(BuildSettings, frames="read"):
 
 
 class BakeSettings(Settings, frames="key"):
-    """The scene's range where nothing else is said."""
+    """The frames to key; by default the scene's range."""
 
 
 class ExampleSettings(Settings):
-    index = count("Index", -1, soft_most=None, tip="Place in the list, -1 for the active example")
+    index = count("Index", -1, soft_most=None, tip="Index in the list, -1 for the active example")
 
 
 class RemovalSettings(ExampleSettings):
@@ -133,61 +151,73 @@ class RemovalSettings(ExampleSettings):
 class MirrorSettings(Settings):
     remembered = True
 
-    direction = choice("Direction", DIRECTIONS, "LEFT_TO_RIGHT", tip="From which side to which, by the names of bones")
+    direction = choice("Direction", DIRECTIONS, "LEFT_TO_RIGHT", tip="Direction of mirroring, by the names of bones")
 
 
 class PoseRange(Settings):
-    """How far joints turn and how fast."""
+    """The range and timing of the joints' poses."""
 
     remembered = True
 
     axes = Setting(
         "BoolVector",
         "Axes",
-        "Axes of the bone's own space to turn about. Axes whose rotation is locked are left out",
+        "Local axes of the bone to turn about. Axes with locked rotation are skipped",
         (True, False, False),
         more={"size": 3, "subtype": "XYZ"},
     )
+    sampling = choice("Sampling", SAMPLINGS, "AXES", tip="Rotations to pose")
     angle_min = angle("From", -math.pi / 2, tip="Smallest angle")
-    angle_max = angle("To", math.pi / 2, tip="Largest angle")
+    angle_max = angle("To", math.pi / 2, tip="Largest angle. With Ball, in each direction")
     use_limits = switch(
         "Use Limits",
         False,
-        tip="Where a bone has a Limit Rotation constraint or limits for IK, turn it so far instead",
+        tip="Use the angles of a bone's Limit Rotation constraint or IK limits instead, if it has them",
     )
-    steps = count("Steps", 3, least=1, soft_most=10, tip="Poses from rest to each end of the range")
-    frames_per_pose = count("Frames per Pose", 10, least=1, soft_most=100, tip="Frames from one pose to the next")
+    steps = count("Steps", 3, least=1, soft_most=10, tip="Number of poses from rest to each end of the range")
+    frames_per_pose = count(
+        "Frames per Pose", 10, least=1, soft_most=100, tip="Number of frames from one pose to the next"
+    )
     hold_frames = count(
-        "Hold", 0, least=0, soft_most=100, tip="Frames that each pose is held, so that a simulation settles"
+        "Hold", 0, least=0, soft_most=100, tip="Number of frames to hold each pose, so that a simulation settles"
     )
     frame_start = count("Frame Start", 1, soft_most=None, tip="First frame, in the rest pose")
+    count = count(
+        "Poses",
+        24,
+        least=2,
+        soft_most=60,
+        tip="With Ball, number of poses of each joint that turns about more than one axis",
+    )
 
     def check(self) -> None:
-        """Raises BadSettings."""
+        """Raise BadSettings if a setting is invalid."""
         if not any(self.axes):
-            raise BadSettings("No axis is chosen. Choose the axes about which the bones are to turn")
-        if self.angle_max < self.angle_min:
+            raise BadSettings("No axis is chosen. Choose the axes about which the bones turn")
+        if self.sampling == "BALL":
+            if not 0 < self.angle_max < math.pi:
+                raise BadSettings(
+                    f"A ball joint can turn by less than 180° from rest, not by {math.degrees(self.angle_max):g}°. "
+                    "Choose another largest angle"
+                )
+        elif self.angle_max < self.angle_min:
             raise BadSettings(
-                f"The range is inside out: from {math.degrees(self.angle_min):g}° to {math.degrees(self.angle_max):g}°"
+                f"The lowest angle, {math.degrees(self.angle_min):g}°, is above the highest, "
+                f"{math.degrees(self.angle_max):g}°. Choose a lower one"
             )
-        for label, value in (("Steps", self.steps), ("Frames per Pose", self.frames_per_pose)):
-            if value < 1:
-                raise BadSettings(f"{label} must be at least 1, not {value}")
-        if self.hold_frames < 0:
-            raise BadSettings(f"The frames to hold a pose must not be negative, not {self.hold_frames}")
 
 
 class SkinningEigenskinExample(bpy.types.PropertyGroup):
-    """A pose with its right shape. The arrays are in the mesh ``storage``, see features.eigenskin.examples."""
+    """A pose with its correct shape. The arrays are in the mesh ``storage``, see features.eigenskin.examples."""
 
     __annotations__ = {
-        "uid": StringProperty(name="Identifier", description="What its data is stored under"),
-        "mesh": PointerProperty(name="Mesh", description="The mesh that the shape is of", type=bpy.types.Object),
-        "storage": PointerProperty(name="Storage", description="Holds the shape", type=bpy.types.Mesh),
-        "kind": EnumProperty(name="Kind", description="Where the shape came from", items=KIND_ITEMS),
-        "frame": IntProperty(name="Frame", description="The frame that the example was read at"),
+        "uid": StringProperty(name="Identifier", description="Identifier of the stored data"),
+        "mesh": PointerProperty(name="Mesh", description="The mesh of the shape", type=bpy.types.Object),
+        "storage": PointerProperty(name="Storage", description="Data-block that stores the shape", type=bpy.types.Mesh),
+        "kind": EnumProperty(name="Kind", description="Source of the shape", items=KIND_ITEMS),
+        "frame": IntProperty(name="Frame", description="The frame at which the example was read"),
         "enabled": BoolProperty(
-            name="Enabled", description="Use the example when the corrections are built", default=True
+            name="Enabled", description="Use the example for building the corrections", default=True
         ),
         "error_before": FloatProperty(
             name="Error Before",
@@ -203,13 +233,13 @@ class SkinningEigenskinExample(bpy.types.PropertyGroup):
             name="Worst Vertex", description="The vertex that is farthest from the shape", default=-1
         ),
         "worst_distance": FloatProperty(
-            name="Worst Distance", description="How far the worst vertex is from the shape", subtype="DISTANCE"
+            name="Worst Distance", description="Distance of the worst vertex from the shape", subtype="DISTANCE"
         ),
     }
 
 
 class SkinningEigenskin(bpy.types.PropertyGroup):
-    """The examples of an armature, and how its corrections are built."""
+    """The examples of an armature, and the settings of its corrections."""
 
     __annotations__ = {
         **BuildSettings.group_annotations(),
@@ -220,11 +250,4 @@ class SkinningEigenskin(bpy.types.PropertyGroup):
 
 
 registry = [SkinningEigenskinExample, SkinningEigenskin]
-
-
-def register() -> None:
-    bpy.types.Object.skinning_eigenskin = PointerProperty(type=SkinningEigenskin)
-
-
-def unregister() -> None:
-    del bpy.types.Object.skinning_eigenskin
+pointers = {"Object.skinning_eigenskin": SkinningEigenskin}

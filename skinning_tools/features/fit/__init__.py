@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fit Weights to Pose: weights that bring vertices to where the artist wants them."""
+"""Fit Weights to Pose: weights that bring vertices to target positions in a pose."""
 
 from ...ui.feature import Feature
 from . import operators, panel, reachable_view, settings

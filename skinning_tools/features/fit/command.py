@@ -4,39 +4,37 @@
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError
-from ...ui.command_line.outcome import Row
+from ...ui.settings import choice
 from .fit import fit
 from .settings import CANDIDATES, FitSettings
 
-# Selected bones are a matter of the window: here they are named.
-_CANDIDATES = [item for item in CANDIDATES if item[0] != "SELECTED"]
+# Only the window has selected bones: here they are named.
+_CANDIDATES = choice(
+    "Bones",
+    [item for item in CANDIDATES if item[0] != "SELECTED"],
+    "OWN",
+    tip="Bones that may get weights: each vertex's own bones, adjoining bones, or all bones",
+    flag="--candidates",
+)
 
 
 def _add_object(command) -> None:
-    """The object, and the options that exclude each other or stand for several values."""
+    """Add the object, and the options that exclude each other or may be repeated."""
     arguments.add_skinned_object(command)
     source = command.add_mutually_exclusive_group()
-    source.add_argument(
-        "--target", metavar="NAME", help="an object with the same vertices, which is where the mesh should be"
-    )
-    source.add_argument("--shape-key", metavar="NAME", help="a shape key of the mesh, moved by the bones")
-    source.add_argument("--copies", action="store_true", help="the posed copies that the file has (the default)")
+    source.add_argument("--target", metavar="NAME", help="an object with the same vertices at the target positions")
+    source.add_argument("--shape-key", metavar="NAME", help="a shape key of the mesh, deformed by the bones")
+    source.add_argument("--copies", action="store_true", help="the posed copies in the file (the default)")
     command.add_argument(
         "--frame",
         type=arguments.frame_number,
         action="append",
         default=[],
         metavar="F",
-        help="a frame whose pose counts; several may be given (default: the file's current frame)",
+        help="a frame to read the pose from; may be repeated (default: the file's current frame)",
     )
     bones = command.add_mutually_exclusive_group()
-    arguments.add_enumeration(
-        bones,
-        "--candidates",
-        _CANDIDATES,
-        "OWN",
-        "bones that may get weights: each vertex's own, those adjoining, all (default: %(default)s)",
-    )
+    _CANDIDATES.add_option(bones)
     bones.add_argument(
         "--bones", type=arguments.name_list, default=(), metavar="BONE,BONE", help="the bones that may get weights"
     )
@@ -46,7 +44,7 @@ def _add_object(command) -> None:
 def _more(options) -> dict:
     source = "OBJECT" if options.target else "SHAPE_KEY" if options.shape_key else "COPIES"
     if options.frame and source == "COPIES":
-        raise UsageError("Posed copies have poses of their own: --frame goes with --target or --shape-key")
+        raise UsageError("Posed copies store their own poses: --frame requires --target or --shape-key")
     return {
         "source": source,
         "target": options.target or "",
@@ -57,27 +55,14 @@ def _more(options) -> dict:
     }
 
 
-def _rows(result) -> list[Row]:
-    return [
-        Row("Object", result.object_name),
-        Row("Poses", result.poses),
-        Row("Vertices fitted", result.count),
-        Row("Out of reach", result.missed),
-        Row("Mean distance left", result.mean, f"{result.mean:.6g}"),
-        Row("Largest distance left", result.largest, f"{result.largest:.6g}, vertex {result.worst}"),
-        Row("Worst vertex", result.worst),
-    ]
-
-
 COMMANDS = (
     Command(
         "fit-weights-to-pose",
-        "weights that bring a mesh closest to a shape in a pose",
-        "Fit the weights of a mesh so that its bones bring it as close as they can to a shape key or to another object "
+        "fit weights that bring a mesh closest to a shape in a pose",
+        "Fit the weights of a mesh so that its bones bring it as close as possible to a shape key or to another object "
         "in the present pose or in several frames, and save the file.",
         settings=FitSettings,
         work=fit,
-        rows=_rows,
         add_object=_add_object,
         more=_more,
     ),

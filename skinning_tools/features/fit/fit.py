@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights from where an artist wants vertices to be in a pose: what is asked for, the fit, and what came of it.
+"""Fit weights to the target positions of vertices in a pose: the inputs, the fit and its result.
 
-Lengths are the scene's, whatever scale the objects have: the fit works in the space of ``bodies.stretch_of``.
+Lengths are in scene units, whatever the scale of the objects: the fit works in the space of ``bodies.stretch_of``.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...blender import background
+from ...blender.attributes import write_attribute
 from ...blender.bodies import named_parents, stretch_of
 from ...blender.bone_selection import selected_bones
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from ...blender.figures import Figure, Result
 from ...blender.fit_poses import SAME_PLACE, check_fittable, check_shown, differ
 from ...blender.lengths import length_text
 from ...blender.object_checks import check_object
-from ...blender.preconditions import object_label
+from ...blender.preconditions import check_bone_deforms, object_label, unmet
 from ...blender.shapes import shape_key_block
 from ...blender.skin_reader import armature_of
 from ...blender.wording import listed, vertices_text
@@ -25,21 +27,21 @@ from .posed_copies import copies_of, fit_target
 from .settings import CANDIDATES, FitSettings
 from .sources import Wanted, read_wanted, target_object
 
-# Of each fitted vertex, how far from its place it is; 0 at the others. In the scene's units.
+# The distance of each fitted vertex from its target, in scene units; 0 for the others.
 ERROR_ATTRIBUTE = "skinning_fit_error"
 
-# A vertex that is no farther away was not moved: of the mesh's diagonal, or where world positions are compared, of the
-# distance from the world's origin, as positions come in single precision.
+# A vertex up to this far away was not moved: relative to the mesh's diagonal or, for world positions, to the distance
+# from the world's origin, as positions are in single precision.
 _ROUNDING = 2e-6
 
-# Of the mesh's diagonal: a vertex that ends farther from its place has not reached it.
+# Relative to the mesh's diagonal: a vertex that ends farther from its target has not reached it.
 _REACHED = 1e-4
 
 
 @dataclass(frozen=True)
-class FitResult:
-    """count: vertices that were to get new weights; poses: in how many poses; mean, largest: distance left, in the
-    scene's units, at vertex ``worst``; missed: how many do not reach their place."""
+class FitResult(Result):
+    """count: number of fitted vertices; poses: number of poses; mean, largest: remaining distance in scene units, the
+    largest at vertex ``worst``; missed: number of vertices that do not reach their targets."""
 
     object_name: str
     count: int
@@ -50,28 +52,33 @@ class FitResult:
     missed: int
     notes: tuple[str, ...]
 
-    def summary(self, scene) -> str:
-        """The result in one line."""
-        mean, largest = (length_text(scene, value) for value in (self.mean, self.largest))
-        in_poses = f" to {self.poses} poses" if self.poses > 1 else ""
-        parts = [f"{self.object_name}: weights of {vertices_text(self.count)} fitted{in_poses}"]
-        parts.append(f"{mean} left on average, {largest} at most (vertex {self.worst})")
-        if self.missed:
-            verb = "cannot reach their places" if self.missed > 1 else "cannot reach its place"
-            parts.append(f"{self.missed:,} of {self.count:,} {verb} with these bones")
-        return "; ".join([*parts, *self.notes])
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Object", self.object_name),
+            Figure("Poses", self.poses),
+            Figure("Vertices fitted", self.count),
+            Figure(
+                "Out of reach",
+                self.missed,
+                line=f"{self.missed:,} of {self.count:,} cannot reach their targets with these bones",
+                if_any=True,
+            ),
+            Figure("Mean distance left", self.mean, "{:.6g}", length=True),
+            Figure("Largest distance left", self.largest, f"{{:.6g}}, vertex {self.worst}", length=True),
+            Figure("Worst vertex", self.worst, line=f"worst vertex {self.worst}"),
+        ]
 
 
-def check_ready(context, object, settings: FitSettings) -> None:
-    """Raises SkinningError with the reason why nothing can be fitted with ``object`` active. Cheap: for panels."""
-    original = fit_target(context, object)
+def check_ready(context, active, settings: FitSettings) -> None:
+    """Raise SkinningError with the reason if nothing can be fitted for the active object. Cheap enough for a panel."""
+    original = fit_target(context, active)
     check_fittable(context, original)
     copies = copies_of(original, context.scene)
     if settings.source == "COPIES":
         if not copies:
             raise BadScene(
                 f"There is no posed copy of {object_label(original)} yet. Pose the armature, press Start, and move "
-                "vertices of the copy to where they should be"
+                "vertices of the copy to their target positions"
             )
         return
     if not copies:
@@ -82,18 +89,17 @@ def check_ready(context, object, settings: FitSettings) -> None:
         shape_key_block(original, settings.shape_key)
 
 
-def fit(context, object, bones: tuple[str, ...] = (), frames: tuple[int, ...] = (), **given) -> background.Steps:
-    """Generator: fit the weights of the mesh that is meant where ``object`` is active; returns a FitResult.
+def fit(context, active, bones: tuple[str, ...] = (), frames: tuple[int, ...] = (), **given) -> background.Steps:
+    """Generator: fit the weights of the mesh that belongs to the active object; returns a FitResult.
 
-    bones: names, in place of the setting ``candidates``; frames: poses for the sources OBJECT and SHAPE_KEY, all alike,
-    in place of the present one. Raises SkinningError, and then has changed nothing.
+    bones: names that override the setting ``candidates``; frames: poses for the sources OBJECT and SHAPE_KEY, with
+    equal weight, instead of the present one. Raises SkinningError, and then changes nothing.
     """
     from ...core.binding.fit import fit_weights
 
     settings = FitSettings(**given)
-    settings.check()
-    check_ready(context, object, settings)
-    original = fit_target(context, object)
+    check_ready(context, active, settings)
+    original = fit_target(context, active)
     armature = armature_of(original)
     copies = copies_of(original, context.scene) if settings.source == "COPIES" else []
     yield 0.0, "Reading the mesh"
@@ -105,7 +111,7 @@ def fit(context, object, bones: tuple[str, ...] = (), frames: tuple[int, ...] = 
         chosen, left_alone = chosen[before.bound[chosen]], chosen[~before.bound[chosen]]
         if not len(chosen):
             raise BadScene(
-                f"No bone moves {vertices_text(len(left_alone))} that are to be fitted in {object_label(original)}. "
+                f"No bone moves the {vertices_text(len(left_alone))} to fit in {object_label(original)}. "
                 f"Choose other bones than {CANDIDATES[0][1]}"
             )
     else:
@@ -151,12 +157,13 @@ def fit(context, object, bones: tuple[str, ...] = (), frames: tuple[int, ...] = 
 
 
 def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copies) -> np.ndarray:
-    """Indices of the vertices to fit. Raises BadScene where there are none."""
+    """Indices of the vertices to fit. Raises BadScene if there are none."""
     if settings.vertices == "SELECTED":
         chosen = np.any([each.selected for each in wanted], axis=0)
         if not chosen.any():
             where = "the posed copies" if copies else object_label(original)
-            raise BadScene(f"No vertex of {where} is selected. Select those to fit in Edit Mode, or choose Moved")
+            remedy = "Select those to fit in Edit Mode, or choose Moved"
+            raise unmet("NO_VERTEX_SELECTED", object=where, remedy=remedy)
         return np.flatnonzero(chosen)
     stretch = stretch_of(original)
     extent = np.linalg.norm(np.ptp(wanted[0].pose.rest @ stretch.T, axis=0))
@@ -173,35 +180,32 @@ def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copi
         what = f"No vertex of {names} was moved by more than"
         advice = "Move some in Edit Mode or Sculpt Mode"
     else:
-        what, advice = "No vertex has to go farther than", "The weights give what is asked for already"
+        what, advice = "No vertex has to move by more than", "The weights already reach the targets"
     raise BadScene(f"{what} {least}. {advice}")
 
 
 def _candidates(
     original, before: BoneWeights, chosen: np.ndarray, which: str, bones: tuple[str, ...]
 ) -> np.ndarray | None:
-    """Indices of the bones that may get weights; None leaves each vertex to its own. Raises BadScene."""
+    """Indices of the bones that may get weights; None for each vertex's own bones. Raises BadScene."""
     armature = armature_of(original)
     if bones:
-        unknown = [name for name in bones if name not in before.names]
-        if unknown:
-            raise BadScene(f'The armature "{armature.name}" has no deforming bone "{unknown[0]}"')
+        for name in bones:
+            check_bone_deforms(armature, name)
         return np.unique([before.names.index(name) for name in bones])
     moving = np.unique(before.bones[chosen][before.weights[chosen] > 0])
     found = candidate_bones(armature, before.names, moving, which)
     if found is not None and not len(found):
-        raise BadScene(
-            f'No bone of "{armature.name}" that deforms is selected. Select bones in Pose Mode, or choose other Bones '
-            "to fit"
-        )
+        remedy = "Select bones that deform in Pose Mode, or choose other Bones to fit"
+        raise unmet("NO_BONE_SELECTED", armature=armature, remedy=remedy)
     return found
 
 
 def candidate_bones(armature, names, moving: np.ndarray, which: str) -> np.ndarray | None:
-    """Indices into the deforming bones ``names`` of those that may get weights; None for each vertex's own.
+    """Indices into the deforming bones ``names`` of the bones that may get weights; None for each vertex's own bones.
 
-    moving: the bones that move the vertices. NEAR adds those next to them: their nearest deforming ancestors, and the
-    bones that these are of.
+    moving: the bones that move the vertices. NEAR adds the bones next to them: their nearest deforming ancestors, and
+    the bones whose nearest deforming ancestors they are.
     """
     if which == "OWN":
         return None
@@ -216,13 +220,13 @@ def candidate_bones(armature, names, moving: np.ndarray, which: str) -> np.ndarr
 
 
 def _check_poses(original, wanted: list[Wanted], chosen: np.ndarray) -> None:
-    """Raises BadScene where the chosen vertices come to the armature from different places in the poses."""
+    """Raise BadScene if the chosen vertices have different positions before the armature in the poses."""
     rest = [each.pose.rest[chosen] for each in wanted]
     size = np.linalg.norm(np.ptp(wanted[0].pose.rest, axis=0))
     if max(np.abs(each - rest[0]).max() for each in rest) > SAME_PLACE * size:
         raise BadScene(
             f"Shape keys or modifiers above the armature shape {object_label(original)} differently in the "
-            f"{len(wanted)} poses, so that they cannot be fitted together. Fit them one by one, or disable those"
+            f"{len(wanted)} poses, so they cannot be fitted together. Fit them one by one, or disable those"
         )
 
 
@@ -236,45 +240,45 @@ def _in_scene_units(wanted: list[Wanted], chosen: np.ndarray, stretch) -> tuple[
 
 
 def _check_free(original, before: BoneWeights, rows, candidates) -> None:
-    """Raises BadScene where locked groups leave nothing to fit."""
+    """Raise BadScene if locked groups leave nothing to fit."""
     bones, weights = rows
     open_bones = ~before.locked[bones] & (weights > 0) if candidates is None else ~before.locked[candidates]
     if not open_bones.any():
         raise BadScene(
-            f"All vertex groups of {object_label(original)} that could be fitted are locked. Unlock some in the mesh's "
+            f"All vertex groups to fit of {object_label(original)} are locked. Unlock some in the mesh's "
             "vertex groups, or choose other Bones"
         )
 
 
 def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidates) -> None:
-    """Raises BadScene where the bones put every vertex in one place: then weights do nothing."""
+    """Raise BadScene if all bones move each vertex to the same place: then weights have no effect."""
     bones, weights = rows
     if candidates is None and (np.count_nonzero(weights, axis=1) < 2).all():
         raise BadScene(
-            f"{vertices_text(len(bones))} of {object_label(original)} to fit: one bone each moves them, which leaves "
-            f"no choice. Choose other bones than {CANDIDATES[0][1]}"
+            f"The {vertices_text(len(bones))} of {object_label(original)} to fit: only one bone moves each of them, "
+            f"so there is nothing to fit. Choose other bones than {CANDIDATES[0][1]}"
         )
     bones = np.unique(bones[weights > 0]) if candidates is None else candidates
     if not any(differ(frame[bones], rest) for frame in matrices):
         names = listed(f'"{before.names[bone]}"' for bone in bones)
         raise BadScene(
             f"The bones that may be fitted, {names}, put the vertices of {object_label(original)} in the same "
-            "place in this pose, so that weights among them change nothing. Choose other Bones, or another pose"
+            "place in this pose, so their weights have no effect. Choose other Bones, or another pose"
         )
 
 
 def _after_writing(context, original, wanted: list[Wanted], settings: FitSettings, left_alone) -> tuple[str, ...]:
-    """What else has to change with the weights, and what the user ought to know."""
+    """Apply the changes that go with the new weights; returns notes for the user."""
     notes = []
     for name in {each.key for each in wanted} - {""}:
         block = original.data.shape_keys.key_blocks[name]
         if not block.mute and abs(block.value) > 0:
             block.mute = True
-            notes.append(f'shape key "{name}" muted, as the weights do its work now')
+            notes.append(f'shape key "{name}" muted, since the weights now replace it')
     if len(left_alone):
-        notes.append(f"{vertices_text(len(left_alone))} without weights left alone")
+        notes.append(f"{vertices_text(len(left_alone))} without weights unchanged")
     if original.data.users > 1:
-        notes.append(f"the mesh is shared by {original.data.users} users, all of which have the new weights")
+        notes.append(f"the mesh has {original.data.users} users, which all have the new weights")
     return tuple(notes)
 
 
@@ -291,5 +295,4 @@ def _store_errors(original, chosen: np.ndarray, residuals: np.ndarray) -> None:
     mesh = original.data
     errors = np.zeros(len(mesh.vertices), np.float32)
     errors[chosen] = residuals.max(axis=0)
-    attribute = mesh.attributes.get(ERROR_ATTRIBUTE) or mesh.attributes.new(ERROR_ATTRIBUTE, "FLOAT", "POINT")
-    attribute.data.foreach_set("value", errors)
+    write_attribute(mesh, ERROR_ATTRIBUTE, "FLOAT", errors)

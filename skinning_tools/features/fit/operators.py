@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fit weights to a pose: posed copies to move vertices of, the fit itself, and what it has left."""
+"""Fit weights to a pose: posed copies whose vertices the user moves, the fit, and its error."""
 
 import bpy
 from bpy.props import BoolProperty, StringProperty
@@ -7,69 +7,69 @@ from bpy.props import BoolProperty, StringProperty
 from ...blender import dependencies, error_display
 from ...blender.preconditions import check_mode
 from ...core.errors import BadScene
-from ...ui.boundary import Checked, Immediate, reported
-from ...ui.jobs import SkinningJob
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
 from . import fit, posed_copies
 from .posed_copies import copies_of, fit_target, is_copy
 from .settings import FitSettings
 
 
-class SKINNING_OT_start_weight_fit(Immediate, bpy.types.Operator):
-    """Make a copy of the mesh as it is posed, in its place, to move vertices of to where weights shall bring them.
-    Another pose may get another copy: all count alike"""
+class SKINNING_OT_start_weight_fit(Checked, AtOnce, bpy.types.Operator):
+    """Make a copy of the posed mesh in the same place, whose vertices you move to where the weights should bring them.
+    You can make a copy for each of several poses: all have equal weight"""
 
     bl_idname = "skinning.start_weight_fit"
     bl_label = "Start Weight Fit"
 
     require = staticmethod(posed_copies.check_startable)
 
-    def act(self, context, object):
+    def act(self, context, active):
         dependencies.require_dependencies()
-        copy = posed_copies.start(context, object)
+        copy = posed_copies.start(context, active)
         return f'Move vertices of "{copy.name}" in Edit or Sculpt Mode, then press Fit Weights'
 
 
-class SKINNING_OT_show_fit_copy(Immediate, bpy.types.Operator):
-    """Go to this posed copy and hide the others"""
+class SKINNING_OT_show_fit_copy(Checked, AtOnce, bpy.types.Operator):
+    """Make this posed copy active and hide the others"""
 
     bl_idname = "skinning.show_fit_copy"
     bl_label = "Show Posed Copy"
 
-    name: StringProperty(name="Name", description="Of the copy", options={"SKIP_SAVE"})
+    name: StringProperty(name="Name", description="Name of the copy", options={"SKIP_SAVE"})
 
     @staticmethod
-    def require(context, object):
-        if not copies_of(fit_target(context, object), context.scene):
+    def require(context, active):
+        if not copies_of(fit_target(context, active), context.scene):
             raise BadScene("There is no posed copy of this mesh")
 
-    def act(self, context, object):
-        original = fit_target(context, object)
+    def act(self, context, active):
+        original = fit_target(context, active)
         copy = context.view_layer.objects.get(self.name)
         if copy not in copies_of(original, context.scene):
             raise BadScene(f'"{original.name}" has no posed copy "{self.name}" in this view layer')
-        if object.mode != "OBJECT":
+        if active.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         posed_copies.show(context, original, copy)
 
 
-class SKINNING_OT_cancel_weight_fit(Immediate, bpy.types.Operator):
+class SKINNING_OT_cancel_weight_fit(Checked, AtOnce, bpy.types.Operator):
     """Remove the posed copies without changing any weight, and show the mesh again"""
 
     bl_idname = "skinning.cancel_weight_fit"
     bl_label = "Cancel Weight Fit"
 
     @staticmethod
-    def require(context, object):
-        if not _copies(context, object):
+    def require(context, active):
+        if not _copies(context, active):
             raise BadScene("There is no posed copy of this mesh")
 
-    def act(self, context, object):
-        posed_copies.remove(context, _copies(context, object))
-        return "Weights left as they were"
+    def act(self, context, active):
+        posed_copies.remove(context, _copies(context, active))
+        return "The weights were not changed"
 
 
 class SKINNING_OT_fit_weights_to_pose(Checked, SkinningJob, bpy.types.Operator):
-    """Solve for the weights that bring vertices closest to where they are wanted in a pose (Mohr et al. 2003)"""
+    """Solve for the weights that bring vertices closest to their targets in a pose (Mohr et al. 2003)"""
 
     bl_idname = "skinning.fit_weights_to_pose"
     bl_label = "Fit Weights to Pose"
@@ -78,12 +78,9 @@ class SKINNING_OT_fit_weights_to_pose(Checked, SkinningJob, bpy.types.Operator):
     require = staticmethod(fit_target)
     work = staticmethod(fit.fit)
 
-    def finish(self, context, result):
-        return result.summary(context.scene)
 
-
-class SKINNING_OT_show_fit_error(Immediate, bpy.types.Operator):
-    """Show in color how far each vertex of the last fit is from its place: blue for none, red for most"""
+class SKINNING_OT_show_fit_error(Checked, AtOnce, bpy.types.Operator):
+    """Show in color how far each vertex of the last fit is from its target, from blue for none to red for the most"""
 
     bl_idname = "skinning.show_fit_error"
     bl_label = "Show Fit Error"
@@ -91,14 +88,14 @@ class SKINNING_OT_show_fit_error(Immediate, bpy.types.Operator):
     show: BoolProperty(name="Show", description="Off removes the colors", default=True, options={"SKIP_SAVE"})
 
     @staticmethod
-    def require(context, object):
-        original = fit_target(context, object)
+    def require(context, active):
+        original = fit_target(context, active)
         check_mode(original)
         if fit.ERROR_ATTRIBUTE not in original.data.attributes:
-            raise BadScene(f'No weights of "{original.name}" were fitted yet')
+            raise BadScene(f'The weights of "{original.name}" have not been fitted yet')
 
-    def act(self, context, object):
-        original = fit_target(context, object)
+    def act(self, context, active):
+        original = fit_target(context, active)
         line = ""
         if self.show:
             scale = error_display.add_error_colors(original, fit.ERROR_ATTRIBUTE)
@@ -109,33 +106,30 @@ class SKINNING_OT_show_fit_error(Immediate, bpy.types.Operator):
         return line
 
 
-class SKINNING_OT_show_reachable(bpy.types.Operator):
-    """Draw where the selected vertex can get to by weights alone: where each of its bones would put it, and the \
+class SKINNING_OT_show_reachable(AtOnce, bpy.types.Operator):
+    """Draw where weights alone can move the selected vertex: where each of its bones would put it, and the \
 region in between. Changes nothing in the scene"""
 
     bl_idname = "skinning.show_reachable"
     bl_label = "Show Reachable Region"
     bl_options = {"REGISTER"}
 
-    show: BoolProperty(name="Show", description="Draw it, or not any more", default=True, options={"SKIP_SAVE"})
+    show: BoolProperty(name="Show", description="Show or hide the region", default=True, options={"SKIP_SAVE"})
 
-    def execute(self, context):
-        with reported(self):
-            reachable = context.window_manager.skinning_reachable
-            if self.show:
-                dependencies.require_dependencies()
-                reachable.start()
-            else:
-                reachable.stop()
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, active) -> None:
+        reachable = context.window_manager.skinning_reachable
+        if self.show:
+            dependencies.require_dependencies()
+            reachable.start()
+        else:
+            reachable.stop()
 
 
-def _copies(context, object) -> list:
-    """Those that a cancelled fit removes: all of the mesh that is meant, or the active one, whose mesh is gone."""
-    if is_copy(object) and posed_copies.original_of(object) is None:
-        return [object]
-    return copies_of(fit_target(context, object), context.scene)
+def _copies(context, active) -> list:
+    """The copies that canceling a fit removes: all of the mesh, or only the active one if its mesh is gone."""
+    if is_copy(active) and posed_copies.original_of(active) is None:
+        return [active]
+    return copies_of(fit_target(context, active), context.scene)
 
 
 registry = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panel of Fit Weights to Pose: posed copies, what may change, the fit, and the reachable region."""
+"""The panel of Fit Weights to Pose: posed copies, settings, the fit, and the reachable region."""
 
 from functools import partial
 
@@ -11,6 +11,7 @@ from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.skin_reader import armature_of
 from ...core.errors import SkinningError
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_mesh, draw_text, idle_column, split_layout
+from ...ui.groups import WEIGHTS
 from .fit import ERROR_ATTRIBUTE, check_ready
 from .posed_copies import check_startable, copies_of, fit_target, is_copy
 from .reachable_region import shown_mesh
@@ -20,6 +21,7 @@ from .settings import FitSettings
 class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
     bl_label = "Fit Weights to Pose"
     bl_idname = "SKINNING_PT_fit_weights"
+    bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Start Weight Fit", "Fit Weights to Pose", "Show Posed Copy", "Show Fit Error", "Cancel Weight Fit")
 
@@ -58,7 +60,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
 
 
 def _original(context):
-    """The mesh object that is meant, or None."""
+    """The mesh object to fit, or None."""
     try:
         original = fit_target(context, active_object(context))
     except SkinningError:
@@ -120,7 +122,7 @@ def _draw_reachable(layout, context) -> None:
     if reachable.failure:
         draw_text(layout, context, reachable.failure, "ERROR")
     elif reachable.shown and active_vertex(shown_mesh(context)) is None:
-        draw_text(layout, context, "Select one vertex to see where it can get to", "INFO")
+        draw_text(layout, context, "Select one vertex to see where it can move", "INFO")
 
 
 def _draw_error(layout, original) -> None:

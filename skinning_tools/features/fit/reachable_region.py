@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the selected vertex can get to by weights alone, in the world."""
+"""The region in world space that weights alone let the selected vertex reach."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...blender.active_vertex import active_vertex, stored_vertex
-from ...blender.bodies import colors_of_bones, deforming_bones
+from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import locked_bones
 from ...blender.character import armature_at
 from ...blender.fit_poses import bare_skin
@@ -16,17 +16,17 @@ from .fit import candidate_bones
 from .posed_copies import INDEX_ATTRIBUTE, REST_ATTRIBUTE, copies_in, is_copy, original_of, stored_bones
 from .settings import FitSettings
 
-# The closest combination of points in space never needs more of them.
+# The closest convex combination of points in space never needs more points than this.
 _ENOUGH_INFLUENCES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Of one vertex, in the world.
+    """The reachable region of one vertex, in world space.
 
-    bones: names, their colors (M, 3), and predictions (M, 3) where each alone would put it, as far as locked groups let
-    it; corners (C, 3) and edges (E, 2) of the region in between; place (3,) where the vertex is; landing (3,): the
-    closest place that it can reach, None where it is not being moved.
+    bones: names, with colors (M, 3) and predictions (M, 3), where each bone alone would put the vertex within what
+    locked groups allow; corners (C, 3) and edges (E, 2) of the region in between; place (3,): the vertex's position;
+    landing (3,): the closest place that it can reach, None unless it is being moved.
     """
 
     bones: tuple[str, ...]
@@ -39,27 +39,27 @@ class Region:
 
 
 def shown_mesh(context):
-    """The object whose vertex is meant: the active one; where that is an armature, a posed copy of a mesh that it
-    deforms, or else such a mesh, that can be seen. None where there is none. Raises nothing."""
-    object = context.view_layer.objects.active
-    if object is None or object.type != "ARMATURE":
-        return object
-    copies = [ob for ob in copies_in(context.scene) if armature_at(original_of(ob)) == object and ob.visible_get()]
-    meshes = [ob for ob in meshes_of(object, context.view_layer) if not is_copy(ob) and ob.visible_get()]
+    """The object with the vertex: the active one or, for an armature, a visible posed copy of a mesh that it deforms,
+    or else a visible mesh. None if there is none. Raises nothing."""
+    active = context.view_layer.objects.active
+    if active is None or active.type != "ARMATURE":
+        return active
+    copies = [ob for ob in copies_in(context.scene) if armature_at(original_of(ob)) == active and ob.visible_get()]
+    meshes = [ob for ob in meshes_of(active, context.view_layer) if not is_copy(ob) and ob.visible_get()]
     return next(iter(copies or meshes), None)
 
 
 def read_region(context, settings: FitSettings) -> Region | None:
-    """The region of the vertex that is meant, None where there is none. Raises BadScene where a bone has no matrix."""
-    object = shown_mesh(context)
-    if object is None or object.type != "MESH":
+    """The region of the selected vertex, None if there is none. Raises BadScene if a bone has no matrix."""
+    mesh_object = shown_mesh(context)
+    if mesh_object is None or mesh_object.type != "MESH":
         return None
-    found = _of_copy(object) if is_copy(object) else _of_mesh(context, object)
-    return _region(*found, settings) if found is not None else None
+    found = _of_copy(mesh_object) if is_copy(mesh_object) else _of_mesh(context, mesh_object)
+    return _region(settings, *found) if found is not None else None
 
 
 def _of_copy(copy):
-    """As ``_region`` takes it, from the pose that a copy was made in."""
+    """The arguments for ``_region``, from the stored pose of a copy."""
     original = original_of(copy)
     vertex = active_vertex(copy, (REST_ATTRIBUTE,), (INDEX_ATTRIBUTE,))
     if original is None or armature_of(original) is None or vertex is None or not (vertex.vectors and vertex.numbers):
@@ -78,26 +78,26 @@ def _of_copy(copy):
     return original, names, matrices, vertex.vectors[REST_ATTRIBUTE], groups, to_world, place
 
 
-def _of_mesh(context, object):
-    """As ``_region`` takes it, in the present pose."""
-    armature = armature_of(object)
-    vertex = active_vertex(object) if armature is not None else None
+def _of_mesh(context, mesh_object):
+    """The arguments for ``_region``, from the present pose."""
+    armature = armature_of(mesh_object)
+    vertex = active_vertex(mesh_object) if armature is not None else None
     if vertex is None:
         return None
     depsgraph = context.evaluated_depsgraph_get()
     names = deforming_bones(armature)
-    matrices = bone_matrices(bare_skin(object, armature, names), depsgraph)
-    to_world = np.array(object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
-    return object, names, matrices, vertex.position, vertex.groups, to_world, None
+    matrices = bone_matrices(bare_skin(mesh_object, armature, names), depsgraph)
+    to_world = np.array(mesh_object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+    return mesh_object, names, matrices, vertex.position, vertex.groups, to_world, None
 
 
-# What the latest region was found from, and the region: most redraws only turn the view.
+# The latest region and its inputs: most redraws only turn the view.
 _latest: list = [None, None]
 
 
-def _region(original, names, matrices, rest, groups, to_world, place, settings: FitSettings) -> Region | None:
+def _region(settings: FitSettings, original, names, matrices, rest, groups, to_world, place) -> Region | None:
     """matrices (P, 3, 4) of the bones ``names`` and rest (3,) in the space that ``to_world`` (4, 4) is from; groups:
-    weights by name; place (3,): where the vertex is in the world, None for where its weights put it."""
+    weights by name; place (3,): the vertex's position in the world, None to compute it from its weights."""
     from ...core.deform.influences import LEAST_TOTAL_WEIGHT
 
     armature = armature_of(original)
@@ -111,14 +111,14 @@ def _region(original, names, matrices, rest, groups, to_world, place, settings: 
     arrays = (matrices, rest, to_world, () if place is None else place, weights, locked, candidates)
     key = (names, settings.max_influences, *(np.asarray(array).tobytes() for array in arrays))
     if key != _latest[0]:
-        colors = colors_of_bones(armature, names)
-        _latest[:] = key, _found(names, colors, matrices, rest, weights, locked, candidates, to_world, place, settings)
+        _latest[:] = key, _found(names, matrices, rest, weights, locked, candidates, to_world, place, settings)
     return _latest[1]
 
 
-def _found(names, colors, matrices, rest, weights, locked, candidates, to_world, place, settings) -> Region | None:
+def _found(names, matrices, rest, weights, locked, candidates, to_world, place, settings) -> Region | None:
     """``_region`` from arrays."""
     from ...core.binding.fit import bone_predictions, fit_weights, reachable_hull
+    from ...core.binding.weight_view import bone_colors
 
     own = np.flatnonzero(weights)
     free_bones = candidates[~locked[candidates]]
@@ -145,5 +145,7 @@ def _found(names, colors, matrices, rest, weights, locked, candidates, to_world,
             max_influences=settings.max_influences or max(_ENOUGH_INFLUENCES, len(own)),
             locked=locked,
         ).positions[0, 0]
-    bones = tuple(names[bone] for bone in free_bones)
-    return Region(bones, colors[free_bones], predictions, corners, edges, place, landing)
+    shown = tuple(names[bone] for bone in free_bones)
+    # Any two of them show side by side.
+    colors = bone_colors(shown, np.ones((len(shown), len(shown))))
+    return Region(shown, colors, predictions, corners, edges, place, landing)

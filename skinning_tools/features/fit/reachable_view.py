@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The region that the selected vertex can reach, drawn over the 3D views. While it is off, nothing draws.
+"""Draw the region that the selected vertex can reach over the 3D views. While it is off, no handler is registered.
 
-Nothing of Blender's is held from one redraw to the next: all is read anew, so that undo, redo and whatever the user
-deletes need no care.
+No reference to Blender's data is kept between redraws: everything is read again, so undo, redo and deletions need no
+special care.
 """
 
 import logging
@@ -24,7 +24,7 @@ from .settings import FitSettings
 
 logger = logging.getLogger(__name__)
 
-# With more bones, the region alone is drawn.
+# With more bones, only the region is drawn.
 MOST_NAMES = 16
 TEXT_SIZE, LINE_HEIGHT = 12, 16
 POINT_RADIUS, PLACE_RADIUS, SWATCH_RADIUS = 5.0, 4.0, 3.0
@@ -33,7 +33,7 @@ HULL_COLOR = (1.0, 0.8, 0.2, 1.0)
 PLACE_COLOR = (1.0, 1.0, 1.0, 1.0)
 MISSED_COLOR = (1.0, 0.25, 0.2, 1.0)
 OUTLINE_COLOR = (0.0, 0.0, 0.0, 0.7)
-# Pixels between the place of a vertex and where it lands, from which on the way is drawn.
+# The way from a vertex to its landing is drawn from this many pixels on.
 _NOTICEABLE = 2.0
 
 _handles: list = []
@@ -41,7 +41,7 @@ _failure = ""
 
 
 def start() -> None:
-    """Draw from the next redraw on."""
+    """Start drawing with the next redraw."""
     global _failure
     _failure = ""
     if not _handles:
@@ -50,7 +50,7 @@ def start() -> None:
 
 
 def stop(reason: str = "") -> None:
-    """End drawing and take away what draws."""
+    """End drawing and remove the handlers."""
     global _failure
     _failure = reason
     while _handles:
@@ -61,7 +61,7 @@ def stop(reason: str = "") -> None:
 
 
 class SkinningReachable(bpy.types.PropertyGroup):
-    """The drawing as operators and panels reach it"""
+    """Access to the drawing for operators and panels"""
 
     def start(self) -> None:
         start()
@@ -71,12 +71,12 @@ class SkinningReachable(bpy.types.PropertyGroup):
 
     @property
     def shown(self) -> bool:
-        """Whether the region is drawn, of whatever vertex is selected."""
+        """Whether the region of the selected vertex is drawn."""
         return bool(_handles)
 
     @property
     def failure(self) -> str:
-        """Why drawing has ended by itself, or an empty text."""
+        """Why drawing was stopped by an error, or an empty text."""
         return _failure
 
 
@@ -91,7 +91,7 @@ def _end() -> None:
 
 
 def _draw() -> None:
-    """What cannot be drawn ends, not here but when Blender is done with drawing."""
+    """Draw; after an error, drawing is turned off once Blender has finished drawing."""
     global _failure
     if bpy.app.timers.is_registered(_end):
         return
@@ -114,7 +114,7 @@ def _draw() -> None:
 
 def draw(context, region: Region) -> None:
     """Draw in the pixels of the context's region, over everything."""
-    # It needs scipy, and this module is there without.
+    # It needs scipy, which this module must load without.
     scale = context.preferences.system.ui_scale
     view = View.of(context.region_data)
     size = (context.region.width, context.region.height)
@@ -124,7 +124,7 @@ def draw(context, region: Region) -> None:
         points = on_screen(region.predictions, view, size)
         named = len(region.bones) <= MOST_NAMES
         if named:
-            # What is drawn in pixels is shown as it is, without color management.
+            # Pixel drawing has no color management.
             colors = [(*Color(color.tolist()).from_scene_linear_to_srgb(), 1.0) for color in region.colors]
             for point, color in zip(points, colors, strict=True):
                 _disc(point, POINT_RADIUS * scale, color, scale)
@@ -132,7 +132,7 @@ def draw(context, region: Region) -> None:
         if named:
             _write_names(region.bones, colors, points, scale)
     finally:
-        # What follows in the viewport expects this.
+        # The rest of the viewport drawing expects this.
         gpu.state.blend_set("NONE")
 
 
@@ -155,7 +155,7 @@ def _draw_hull(region: Region, view, size, scale) -> None:
 
 
 def _draw_place(region: Region, view, size, scale) -> None:
-    """Where the vertex is, and the way to where it lands, if that is elsewhere."""
+    """Draw the vertex, and the way to its landing if that differs."""
     if region.landing is None:
         _disc(on_screen(region.place[None], view, size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
         return
@@ -169,7 +169,7 @@ def _draw_place(region: Region, view, size, scale) -> None:
 
 
 def _lines(ends: np.ndarray, color, width: float, size) -> None:
-    """ends (2 n, 2) pixels."""
+    """Draw lines between ``ends`` (2 n, 2), in pixels."""
     if not len(ends) or not np.isfinite(ends).all():
         return
     shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
@@ -192,7 +192,7 @@ def _disc(point: np.ndarray, radius: float, color, scale: float) -> None:
 
 
 def _write_names(names, colors, points: np.ndarray, scale: float) -> None:
-    """Each with a dot of its point's color before it: where points are close, names stand farther away."""
+    """Write each name after a dot of its point's color, farther from the point if points are close."""
     blf.size(0, TEXT_SIZE * scale)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 0.9)
@@ -208,7 +208,7 @@ def _write_names(names, colors, points: np.ndarray, scale: float) -> None:
 
 
 def label_places(points: np.ndarray, scale: float) -> np.ndarray:
-    """(N, 2) where to write beside ``points`` (N, 2), each a line below those that are near it."""
+    """(N, 2) where to write beside ``points`` (N, 2), each one line below the labels near it."""
     places = points + np.array([10.0, -4.0]) * scale
     height, width = LINE_HEIGHT * scale, 10 * LINE_HEIGHT * scale
     for number, index in enumerate(order := np.argsort(-places[:, 1], kind="stable")):
@@ -219,6 +219,7 @@ def label_places(points: np.ndarray, scale: float) -> np.ndarray:
 
 
 registry = [SkinningReachable]
+pointers = {"WindowManager.skinning_reachable": SkinningReachable}
 
 
 def _handlers():
@@ -226,11 +227,9 @@ def _handlers():
 
 
 def register() -> None:
-    bpy.types.WindowManager.skinning_reachable = bpy.props.PointerProperty(type=SkinningReachable)
     add_handlers(_handlers())
 
 
 def unregister() -> None:
     stop()
     remove_handlers(_handlers())
-    del bpy.types.WindowManager.skinning_reachable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the vertices of a mesh are wanted in a pose: by posed copies, another object, or a shape key."""
+"""The target positions of a mesh's vertices in a pose: from posed copies, another object, or a shape key."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.bone_weights import BoneWeights
 from ...blender.fit_poses import MeshPose, bare_skin, check_bent, read_pose
 from ...blender.object_checks import check_object
+from ...blender.preconditions import find_object
 from ...blender.shapes import evaluated_shape, key_displacements, shape_key_block
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
@@ -21,8 +22,8 @@ from .settings import FitSettings
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """A pose, and where the vertices (N, 3) are to be in it, in the mesh object's space. selected (N,): those that are
-    where the shape comes from; key: the shape key that it is."""
+    """A pose, and the target positions (N, 3) of the vertices in it, in the mesh object's space. selected (N,): the
+    vertices selected in the source of the shape; key: the shape key, if that is the source."""
 
     pose: MeshPose
     targets: np.ndarray
@@ -33,15 +34,15 @@ class Wanted:
 def read_wanted(
     context, original, before: BoneWeights, settings: FitSettings, frames: tuple[int, ...], copies
 ) -> tuple[list[Wanted], tuple[str, ...]]:
-    """The pose, or all of several, and what is wanted in it; and notes for the user. frames: none for the present one.
+    """The pose or poses with their target positions, and notes for the user. frames: empty for the present pose.
 
-    Raises BadScene, BadMesh; the frame stays.
+    The current frame stays. Raises BadScene, BadMesh.
     """
     if settings.source == "COPIES":
         for copy in copies:
             posed_copies.check_bones(copy, original, before.names)
         found = [Wanted(*posed_copies.read_copy(copy, original)) for copy in copies]
-        # The order in which the bones were then.
+        # The order of the bones at that time.
         return [replace(wanted, pose=_reordered(wanted.pose, before.names)) for wanted in found], ()
     scene = context.scene
     targets = [target_object(context, settings)] if settings.source == "OBJECT" else []
@@ -71,7 +72,7 @@ def _of_object(context, original, settings: FitSettings) -> Wanted:
 
 
 def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> Wanted:
-    """The pose without the key, and the place of each vertex where the bones move it with the key."""
+    """The pose without the key, and the positions to which the bones move the vertices with the key."""
     from ...core.deform import skin_frame
 
     block = shape_key_block(original, settings.shape_key)
@@ -94,14 +95,11 @@ def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> Wa
 def target_object(context, settings: FitSettings):
     """The object that the source OBJECT names. Raises BadScene."""
     if not settings.target:
-        raise BadScene("No object is chosen whose vertices are where they should be. Choose one as Object")
-    target = context.scene.objects.get(settings.target)
-    if target is None:
-        raise BadScene(f'There is no object "{settings.target}" in the scene "{context.scene.name}"')
-    return target
+        raise BadScene("No object with the target positions is chosen. Choose one as Object")
+    return find_object(context.scene, settings.target)
 
 
 def _reordered(pose: MeshPose, names) -> MeshPose:
-    """The same with the bones in the order ``names``."""
+    """The same pose with the bones in the order ``names``."""
     place = {name: index for index, name in enumerate(pose.bones)}
     return replace(pose, bones=tuple(names), matrices=pose.matrices[[place[name] for name in names]])

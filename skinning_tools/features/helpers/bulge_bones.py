@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bulge bones in an armature: where they are, what drives them, and whose weights they take.
+"""Bulge bones of an armature: their places, drivers and weights.
 
-A driver moves or scales the bulge by an angle of another bone relative to its parent, as the pose has it after its
-constraints. The angle is computed from the bone's quaternion, which no rotation mode and no limit of Euler angles
-changes, in an expression that Blender evaluates without Python. ROTATION_DIFF would measure two bones against each
-other, but not against their rest pose. Amount, angles and the slider are properties of the pose bone, to be adjusted
-and keyed.
+A driver moves or scales the bulge by an angle of another bone relative to its parent, in the pose after constraints.
+The angle is computed from the bone's quaternion, which is independent of rotation mode and Euler limits, in an
+expression that Blender evaluates without Python. ROTATION_DIFF measures two bones against each other, not against
+their rest pose. Amount, angles and the slider are properties of the pose bone, which users can adjust and key.
 """
 
 import math
@@ -17,39 +16,36 @@ from mathutils import Matrix, Vector
 
 from ...blender import actions, background
 from ...blender.armatures import NewBone
-from ...blender.bodies import armature_to_mesh, read_body, stretch_of
-from ...blender.preconditions import armature_label, unmet
+from ...blender.bodies import read_body, stretch_of, to_mesh
+from ...blender.figures import Figure
+from ...blender.helper_bones.bones import free_names, make_helper_bones, taken_names
+from ...blender.helper_bones.records import (
+    BULGE,
+    SKIN,
+    BoneRecord,
+    check_no_helper,
+    find_helpers,
+    mark_made_animation,
+    next_number,
+)
+from ...blender.helper_bones.removal import Removed, remove_helpers, removed_on_failure
+from ...blender.helper_bones.shared_weights import SharedWeights
+from ...blender.preconditions import armature_label, check_bone_deforms, check_bones, unmet
 from ...blender.weight_tools import check_meshes, check_unlocked
-from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...core.progress import checkpoint
 from .bulge_places import along_bone, carried_skin, on_axis, perpendicular, search_place, unit
 from .bulge_presets import PRESETS
-from .removal import Removed, remove_helpers, removed_on_failure
-from .rig import (
-    BULGE,
-    SKIN,
-    Added,
-    BoneRecord,
-    add_helper_bones,
-    bone_record,
-    bones_to_clear,
-    end_bone,
-    find_helpers,
-    free_names,
-    helped_armature,
-    mark_made_animation,
-    next_number,
-)
+from .joints import bones_to_clear, end_bone, helped_armature
 from .settings import BulgeSettings
-from .weights import RECORD, SharedWeights, meshes_to_share, shares_taken
+from .shared_weights import Added, meshes_to_share, shares_taken
 
 AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
 
-# A bulge bone's length as a share of its radius. In the driver it stands for the radius, as Apply Scale changes it.
+# A bulge bone's length relative to its radius. The driver uses the length, since Apply Scale updates it.
 _LENGTH = 0.5
 
-# Angles in radians of the unit quaternion w, x, y, z: out of the bone's direction, Y, and about an axis.
+# Angles in radians of the unit quaternion w, x, y, z: away from the bone's direction, Y, and about an axis.
 _ANGLES = {
     "BEND": "2*atan2(sqrt(x*x+z*z),sqrt(w*w+y*y))",
     "TWIST": "2*atan2(y if w>=0 else -y,abs(w))",
@@ -58,10 +54,10 @@ _ANGLES = {
 }
 
 _DESCRIPTIONS = {
-    AMOUNT: ("How far the skin moves, as a share of the bulge's radius", -1.0, 1.0),
+    AMOUNT: ("How far the skin moves, relative to the bulge's radius", -1.0, 1.0),
     START: ("Angle at which the bulge begins", -math.pi, math.pi),
-    END: ("Angle at which the bulge is full", -math.pi, math.pi),
-    SLIDER: ("How much of the bulge there is", 0.0, 1.0),
+    END: ("Angle at which the bulge is complete", -math.pi, math.pi),
+    SLIDER: ("Strength of the bulge", 0.0, 1.0),
 }
 
 
@@ -71,17 +67,16 @@ class AddedBulges(Added):
 
     drivers: dict[str, str]
 
-    def summary(self) -> str:
-        """The result in one line."""
-        bones = ", ".join(
-            f'"{name}" by {driver or "the slider " + SLIDER.capitalize()}' for name, driver in self.drivers.items()
-        )
-        return self.line(f"{counted(len(self.drivers), 'bulge bone')} ({bones})")
+    def added(self) -> list[Figure]:
+        return [
+            Figure(f"Bone {name}", driver, "by {}" if driver else "by its slider", group=("bones", name))
+            for name, driver in self.drivers.items()
+        ]
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """A bulge: all lengths in the armature's space. center (3,) on the skin, outward: unit vector (3,); head (3,)."""
+    """A bulge, with lengths in the armature's space. center (3,) on the skin; outward: unit vector (3,); head (3,)."""
 
     name: str
     number: int
@@ -94,58 +89,58 @@ class _Plan:
     amount: float
 
 
-def add_bulges(context, object, **given) -> background.Steps[AddedBulges]:
-    """Generator: add a bulge bone, as the BulgeSettings ``given`` say, to the armature, or the one that deforms
-    ``object``; with ``mirror`` one on the other side, too.
+def add_bulges(context, active, **given) -> background.Steps[AddedBulges]:
+    """Generator: add a bulge bone, by the BulgeSettings ``given``, to the armature ``active`` or the one that deforms
+    it; with ``mirror`` also one on the other side.
 
-    All meshes that the armature deforms share their weights with it where it reaches. All or nothing. Raises BadScene,
+    All meshes that the armature deforms share their weights with it within its reach. All or nothing. Raises BadScene,
     BadSettings, BadMesh, BadWeights.
     """
-    armature, given = helped_armature(context, object), BulgeSettings(**given)
-    active = armature.data.bones.active
-    carrier = given.bone or (active.name if active is not None else "")
-    given.check()
-    pairs = _pairs(armature, carrier, given)
+    armature, settings = helped_armature(context, active), BulgeSettings(**given)
+    active_bone = armature.data.bones.active
+    carrier = settings.bone or (active_bone.name if active_bone is not None else "")
+    settings.check()
+    pairs = _pairs(armature, carrier, settings)
     meshes = meshes_to_share(armature)
     yield 0.0, "Looking for the skin"
-    plans = _plans(context, armature, meshes, pairs, given)
+    plans, omitted = _plans(context, armature, meshes, pairs, settings)
     shared, bodies = [], {}
     for ob in meshes:
         shared.append(SharedWeights(ob, armature))
-        bodies[ob] = read_body(ob), stretch_of(ob) @ armature_to_mesh(ob, armature)[:3]
+        bodies[ob] = read_body(ob), stretch_of(ob) @ to_mesh(ob, armature)[:3]
         yield 0.2, "Reading weights"
 
     def work(progress):
         for done, each in enumerate(shared):
             for plan in plans:
                 checkpoint(progress, done / len(shared), "Sharing weights")
-                _share(each, *bodies[each.object], plan, given.along_surface)
+                _share(each, *bodies[each.mesh_object], plan, settings.along_surface)
 
     yield from background.run_in_worker(work)
     touched = [each for each in shared if each.changes]
     for plan in plans:
         if not any(plan.number in each.changes for each in touched):
             raise BadScene(
-                f'The bone "{plan.carrier}" has no weights within the radius of the bulge, so nothing would move. '
+                f'The bone "{plan.carrier}" has no weights within the radius of the bulge, so it would move nothing. '
                 "Choose another bone or center, or a larger radius"
             )
-    check_meshes([each.object for each in touched], "its weights cannot be shared with a bulge bone")
-    check_unlocked([each.object for each in touched], [plan.carrier for plan in plans])
+    check_meshes([each.mesh_object for each in touched], "its weights cannot be shared with a bulge bone")
+    check_unlocked([each.mesh_object for each in touched], [plan.carrier for plan in plans])
     with removed_on_failure(context, armature, [plan.number for plan in plans]):
-        add_helper_bones(context, armature, [_spec(armature, plan) for plan in plans])
+        make_helper_bones(context, armature, [_spec(armature, plan) for plan in plans])
         for plan in plans:
-            _drive(armature, plan, given)
+            _drive(armature, plan, settings)
         for each in touched:
             each.write()
-    return AddedBulges(**shares_taken(armature, touched), drivers={plan.name: plan.driver for plan in plans})
+    return AddedBulges(**shares_taken(armature, touched, omitted), drivers={plan.name: plan.driver for plan in plans})
 
 
-def remove_bulges(context, object, bones: str = "", all_bones: bool = False, mirror: bool = False) -> Removed:
-    """Remove the bulge bones that are among the ``bones``, or carried by one, or all; weights go back.
+def remove_bulges(context, active, bones: str = "", all_bones: bool = False, mirror: bool = False) -> Removed:
+    """Remove all bulge bones, or those among the ``bones`` or their children, and restore the weights.
 
     Raises BadScene.
     """
-    armature = helped_armature(context, object)
+    armature = helped_armature(context, active)
     names = bones_to_clear(armature, bones, all_bones, mirror)
     helpers = find_helpers(armature, (BULGE,))
     if not helpers:
@@ -154,39 +149,36 @@ def remove_bulges(context, object, bones: str = "", all_bones: bool = False, mir
         wanted = set(names)
         helpers = [helper for helper in helpers if wanted & {helper.start, *helper.bones}]
         if not helpers:
-            raise BadScene("None of the bones has a bulge. Select the bones that carry them, or remove all")
+            raise BadScene("None of the bones has a bulge. Select the bones that carry bulges, or remove all")
     return remove_helpers(context, armature, helpers)
 
 
 def slider_names(armature, name: str) -> list[str]:
-    """The properties of a bulge bone that the panel shows."""
+    """The properties of a bulge bone for the panel."""
     return [key for key in (SLIDER, AMOUNT, START, END) if key in armature.pose.bones[name]]
 
 
-def _pairs(armature, carrier: str, given: BulgeSettings) -> list[tuple[str, str]]:
+def _pairs(armature, carrier: str, settings: BulgeSettings) -> list[tuple[str, str]]:
     """(carrier, driver bone) of each bulge; the driver may be "". Raises BadScene."""
     bones = armature.data.bones
     if not carrier:
-        raise BadScene(f'No bone of "{armature.name}" is active. Select the bone that is to carry the bulge')
-    for name in (carrier, given.driver_bone):
-        if name and name not in bones:
-            raise BadScene(f'The armature "{armature.name}" has no bone "{name}"')
-    if not bones[carrier].use_deform:
-        raise BadScene(f'The bone "{carrier}" does not deform. Choose one that does')
-    for name in (carrier, given.driver_bone):
-        if name and bone_record(bones[name]) is not None:
-            raise BadScene(f'The bone "{name}" is a link, twist or bulge bone itself. Choose a bone of the skeleton')
-    preset = PRESETS[given.preset]
-    driver = given.driver_bone
+        raise BadScene(f'No bone of "{armature.name}" is active. Select the bone to carry the bulge')
+    named = [name for name in (carrier, settings.driver_bone) if name]
+    check_bones(armature, named)
+    check_bone_deforms(armature, carrier)
+    for name in named:
+        check_no_helper(armature, name)
+    preset = PRESETS[settings.preset]
+    driver = settings.driver_bone
     if preset.driven and not preset.toward:
         driver = driver or end_bone(armature, carrier)
     if preset.driven and not driver:
         raise BadScene(
-            f'No bone tells when "{carrier}" bulges. Name the Driver Bone: for a chest the upper arm, for a biceps '
-            "the forearm"
+            f'No driver bone is known for the bulge on "{carrier}". Name the Driver Bone: for a chest the upper arm, '
+            "for a biceps the forearm"
         )
     pairs = [(carrier, driver)]
-    if given.mirror:
+    if settings.mirror:
         other = tuple(bpy.utils.flip_name(name) for name in pairs[0])
         if other == pairs[0]:
             raise BadScene(f'The names of "{carrier}" and its driver have no side, such as ".L", to mirror')
@@ -197,39 +189,40 @@ def _pairs(armature, carrier: str, given: BulgeSettings) -> list[tuple[str, str]
     return pairs
 
 
-def _plans(context, armature, meshes, pairs, given: BulgeSettings) -> list[_Plan]:
-    preset = PRESETS[given.preset]
+def _plans(context, armature, meshes, pairs, settings: BulgeSettings) -> tuple[list[_Plan], tuple[str, ...]]:
+    """The bulges, and notes on what Blender left out of the pose that places them."""
+    preset = PRESETS[settings.preset]
     scale = np.linalg.norm(np.array(armature.matrix_world, dtype=np.float64)[:3, :3], axis=0).mean()
     if scale == 0:
         raise unmet("NO_SCALE", object=armature_label(armature))
-    number = next_number(armature, meshes, RECORD)
+    number, taken = next_number(armature, meshes), taken_names(armature, meshes)
     plans: list[_Plan] = []
     bones = armature.data.bones
     for place, (carrier, driver) in enumerate(pairs):
         bone = bones[carrier]
         if place == 0:
-            start, outward = search_place(context, armature, carrier, driver, given)
+            start, outward, omitted = search_place(context, armature, carrier, driver, settings)
         else:
-            # Bones of the other side may have other rolls.
+            # Bones of the other side may have a different roll.
             start, outward = start * [-1, 1, 1], outward * [-1, 1, 1]
         skin = carried_skin(armature, meshes, carrier)
-        if given.center == "CURSOR":
+        if settings.center == "CURSOR":
             center = np.array(skin.find_nearest(Vector(start))[0], dtype=np.float64)
             across = perpendicular(bone, center - np.array(bone.head_local, dtype=np.float64))
             outward = unit(across) if np.linalg.norm(across) > 1e-6 * bone.length else outward
         else:
             hit = skin.ray_cast(Vector(start), Vector(outward))[0]
             center = np.array(hit if hit is not None else skin.find_nearest(Vector(start))[0], dtype=np.float64)
-        # Rigs cut limbs into bones as they like: a chest's size is better told by where the arm is.
+        # Rigs divide limbs differently: the arm's position is a better measure of the chest's size.
         measured = (bones[driver].head_local - along_bone(bone, preset.place)).length if preset.toward else bone.length
-        radius = given.radius / scale or preset.radius * measured
-        inside = given.motion == "SCALE"
+        radius = settings.radius / scale or preset.radius * measured
+        inside = settings.motion == "SCALE"
         head = np.array(on_axis(bone, center) if inside else center - 0.5 * radius * outward)
         named_by = next((bone for bone in (carrier, driver) if bpy.utils.flip_name(bone) != bone), carrier)
-        (name,) = free_names(armature, meshes, named_by, "bulge", 1, [plan.name for plan in plans])
-        amount = given.amount or preset.amount
+        (name,) = free_names(taken, named_by, "bulge", 1)
+        amount = settings.amount or preset.amount
         plans.append(_Plan(name, number + place, carrier, driver, center, outward, head, radius, amount))
-    return plans
+    return plans, omitted
 
 
 def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_surface: bool) -> None:
@@ -245,9 +238,9 @@ def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_su
         return
     region = soft_region(body, center, radius, along_surface=along_surface)
     if along_surface:
-        # A mesh that only lies beside the bulge, such as a sleeve, has the center moved to its own nearest point.
+        # For a mesh that only lies beside the bulge, such as a sleeve, the center moves to its nearest point.
         region = np.minimum(region, soft_region(body, center, radius, along_surface=False))
-    # That the carrier is not locked is said of all meshes at once.
+    # A locked carrier is reported for all meshes at once.
     locked = each.locked & (np.arange(len(each.locked)) != carrier)
     rows = add_soft_bone(
         each.bones,
@@ -262,7 +255,7 @@ def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_su
 
 
 def _spec(armature, plan: _Plan) -> tuple[NewBone, BoneRecord]:
-    """The bone: its Y axis points outward, its Z axis along its carrier as far as that can be."""
+    """The bone: its Y axis points outward, its Z axis along its carrier as far as possible."""
     carrier = armature.data.bones[plan.carrier]
     along = np.array(carrier.tail_local - carrier.head_local, dtype=np.float64)
     along = along - plan.outward * (plan.outward @ along)
@@ -273,13 +266,13 @@ def _spec(armature, plan: _Plan) -> tuple[NewBone, BoneRecord]:
     return NewBone(plan.name, plan.carrier, matrix, _LENGTH * plan.radius, True), record
 
 
-def _drive(armature, plan: _Plan, given: BulgeSettings) -> None:
+def _drive(armature, plan: _Plan, settings: BulgeSettings) -> None:
     """Give a bulge bone its properties and drivers."""
     bone = armature.pose.bones[plan.name]
     values = {AMOUNT: plan.amount}
     if plan.driver:
-        values |= {START: given.angle_start, END: given.angle_end}
-        share = f"smoothstep({START},{END},{_ANGLES[given.measure]})"
+        values |= {START: settings.angle_start, END: settings.angle_end}
+        share = f"smoothstep({START},{END},{_ANGLES[settings.measure]})"
     else:
         values |= {SLIDER: 0.0}
         share = SLIDER
@@ -294,23 +287,25 @@ def _drive(armature, plan: _Plan, given: BulgeSettings) -> None:
             soft_max=most,
             subtype="ANGLE" if angle else "FACTOR" if key == SLIDER else "NONE",
         )
-        # So that an animator who overrides the linked character can key the slider.
+        # Lets an animator key the slider in a library override.
         bone.property_overridable_library_set(f'["{key}"]', True)
     if armature.animation_data is None:
         mark_made_animation(armature, plan.name)
-    if given.motion == "MOVE":
+    if settings.motion == "MOVE":
         curves = [(bone.driver_add("location", 1), f"{1 / _LENGTH:g}*length*{AMOUNT}*{share}")]
     else:
         curves = [(bone.driver_add("scale", axis), f"1+{AMOUNT}*{share}") for axis in range(3)]
     for curve, expression in curves:
         for modifier in list(curve.modifiers):
             curve.modifiers.remove(modifier)
-        paths = {key: f'["{key}"]' for key in values} | ({"length": ".bone.length"} if given.motion == "MOVE" else {})
+        paths = {key: f'["{key}"]' for key in values}
+        if settings.motion == "MOVE":
+            paths["length"] = ".bone.length"
         _fill(curve.driver, armature, plan, paths, expression)
 
 
 def _fill(driver, armature, plan: _Plan, paths: dict[str, str], expression: str) -> None:
-    """paths: of the variables' properties, from the pose bone on."""
+    """Set up a driver. paths: of the variables' properties, relative to the pose bone."""
     driver.type = "SCRIPTED"
     for name, path in paths.items():
         variable = driver.variables.new()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where bulges are: places on the skin beside a bone, and which way is outward there."""
+"""The places of bulges on the skin beside a bone, and the outward direction there."""
 
 import math
 
@@ -7,80 +7,103 @@ import numpy as np
 from mathutils import Matrix, Vector
 from mathutils.bvhtree import BVHTree
 
-from ...blender.bodies import armature_to_mesh
+from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.bodies import to_mesh
+from ...blender.preconditions import unmet
 from ...blender.skin_reader import mesh_triangles, rest_positions
 from ...blender.vertex_groups import read_weights
-from ...core.errors import BadScene
+from ...core.segments import offsets_from_segments
 from .bulge_presets import PRESETS
 from .settings import BulgeSettings
 
-# A bend that is smaller does not tell where the inside of a joint is.
+# A smaller bend does not show the inside of a joint.
 _STRAIGHT = math.radians(3)
 
 
-def search_place(context, armature, carrier: str, driver: str, given: BulgeSettings) -> tuple[np.ndarray, np.ndarray]:
-    """A point in the armature's space from which the skin is looked for, and the unit vector outward there."""
-    preset = PRESETS[given.preset]
+def search_place(context, armature, carrier: str, driver: str, settings: BulgeSettings):
+    """The start point of the search for the skin, in the armature's space, the unit vector outward there, and notes on
+    what Blender left out of the pose if that decides."""
+    preset = PRESETS[settings.preset]
     bone = armature.data.bones[carrier]
+    omitted: tuple[str, ...] = ()
     if preset.side == "INSIDE":
-        outward = _inside(context, armature, bone, driver)
+        outward, omitted = _inside(context, armature, bone, driver)
     else:
         outward = _front(armature) * (1 if preset.side == "FRONT" else -1)
         across = perpendicular(bone, outward)
-        # A bone that points forward has no front beside it.
+        # A bone that points forward has no front side.
         outward = unit(across) if np.linalg.norm(across) > 0.1 else outward
-    if given.around:
-        turn = Matrix.Rotation(given.around, 3, bone.tail_local - bone.head_local)
+    if settings.around:
+        turn = Matrix.Rotation(settings.around, 3, bone.tail_local - bone.head_local)
         outward = np.array(turn @ Vector(outward), dtype=np.float64)
-    if given.center == "CURSOR":
-        return _cursor(context, armature, bone), outward
+    if settings.center == "CURSOR":
+        place, omitted = _cursor(context, armature, bone)
+        return place, outward, omitted
     start = along_bone(bone, preset.place)
     if preset.toward:
         start = start.lerp(armature.data.bones[driver].head_local, preset.toward)
-    return np.array(start, dtype=np.float64), outward
+    return np.array(start, dtype=np.float64), outward, omitted
 
 
-def _inside(context, armature, bone, driver: str) -> np.ndarray:
-    """Unit vector across a bone to where its driver bone bends: at rest, else as posed now; else the bone's Z."""
+def _inside(context, armature, bone, driver: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Unit vector across a bone toward the bend of its driver bone: at rest, else in the present pose, else the bone's
+    Z; and notes on what was left out of the pose."""
+    omitted: tuple[str, ...] = ()
     if driver:
-        evaluated = armature.evaluated_get(context.evaluated_depsgraph_get())
-        carried = evaluated.pose.bones[bone.name].matrix @ bone.matrix_local.inverted_safe()
         other = armature.data.bones[driver]
-        posed = carried.inverted_safe() @ evaluated.pose.bones[driver].matrix
-        for direction in (other.tail_local - other.head_local, posed.to_3x3() @ Vector((0, 1, 0))):
-            if direction.length == 0:
-                continue
-            across = perpendicular(bone, np.array(direction.normalized(), dtype=np.float64))
-            if np.linalg.norm(across) > math.sin(_STRAIGHT):
-                return unit(across)
-    return np.array(bone.matrix_local.col[2][:3], dtype=np.float64)
+        bend = _bend(bone, other.tail_local - other.head_local)
+        if bend is None:
+            bones, omitted = _present_pose(context, armature)
+            posed = _carried(bones, bone).inverted_safe() @ bones[driver].matrix
+            bend = _bend(bone, posed.to_3x3() @ Vector((0, 1, 0)))
+        if bend is not None:
+            return bend, omitted
+    return np.array(bone.matrix_local.col[2][:3], dtype=np.float64), omitted
+
+
+def _bend(bone, direction: Vector) -> np.ndarray | None:
+    """Unit vector across a bone toward ``direction``; None if that is along the bone."""
+    across = perpendicular(bone, np.array(direction.normalized(), dtype=np.float64))
+    return unit(across) if np.linalg.norm(across) > math.sin(_STRAIGHT) else None
+
+
+def _present_pose(context, armature):
+    """The pose bones in the present pose, and notes on what Blender left out of it."""
+    omissions = Omissions(context, [], [context.scene.frame_current], [armature])
+    omitted = texts_of(omissions.finish())
+    return armature.evaluated_get(context.evaluated_depsgraph_get()).pose.bones, omitted
+
+
+def _carried(pose_bones, bone) -> Matrix:
+    """The transform of a bone from rest to the present pose."""
+    return pose_bones[bone.name].matrix @ bone.matrix_local.inverted_safe()
 
 
 def _front(armature) -> np.ndarray:
-    """Where a character faces, in the armature's space: −Y where its own Z is up in the scene, else, as in files whose
-    Y is up, Z."""
+    """The direction in which a character faces, in the armature's space: −Y if its Z is up in the scene, else Z, as in
+    files with Y up."""
     up = np.array(armature.matrix_world, dtype=np.float64)[2, :3]
     return np.array([0.0, 0.0, 1.0]) if abs(up[1]) > abs(up[2]) else np.array([0.0, -1.0, 0.0])
 
 
-def _cursor(context, armature, bone) -> np.ndarray:
-    """The 3D cursor in the armature's space, taken back to rest with the bone that carries what is there."""
-    evaluated = armature.evaluated_get(context.evaluated_depsgraph_get())
-    carried = evaluated.pose.bones[bone.name].matrix @ bone.matrix_local.inverted_safe()
-    place = (armature.matrix_world @ carried).inverted_safe() @ context.scene.cursor.location
-    return np.array(place, dtype=np.float64)
+def _cursor(context, armature, bone) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The 3D cursor in the armature's space, moved back to rest with the bone that carries it, and notes on what was
+    left out of the pose."""
+    bones, omitted = _present_pose(context, armature)
+    place = (armature.matrix_world @ _carried(bones, bone)).inverted_safe() @ context.scene.cursor.location
+    return np.array(place, dtype=np.float64), omitted
 
 
 def carried_skin(armature, meshes, carrier: str) -> BVHTree:
-    """The faces that the bone moves, at rest in the armature's space, of the mesh that it moves most of.
+    """The faces that the bone moves, at rest in the armature's space, of the mesh on which it moves most vertices.
 
-    Raises BadScene where it moves none.
+    Raises BadScene if it moves none.
     """
     weighted = [(read_weights(ob, [carrier])[1].sum(axis=1), ob) for ob in meshes]
     weights, ob = max(weighted, key=lambda pair: pair[0].sum())
     if not weights.any():
-        raise BadScene(f'The bone "{carrier}" of "{armature.name}" has no weights on any mesh. Bind one first')
-    to_armature = np.linalg.inv(armature_to_mesh(ob, armature))
+        raise unmet("BONE_WITHOUT_WEIGHTS", armature=armature, bone=carrier)
+    to_armature = np.linalg.inv(to_mesh(ob, armature))
     points = rest_positions(ob.data) @ to_armature[:3, :3].T + to_armature[:3, 3]
     triangles = mesh_triangles(ob.data)
     triangles = triangles[(weights[triangles] > 0.25 * weights.max()).all(axis=1)]
@@ -97,11 +120,9 @@ def along_bone(bone, place: float) -> Vector:
 
 
 def on_axis(bone, point: np.ndarray) -> np.ndarray:
-    """The bone's point nearest to a point."""
+    """The point on the bone nearest to ``point``."""
     head, tail = np.array(bone.head_local, dtype=np.float64), np.array(bone.tail_local, dtype=np.float64)
-    axis = tail - head
-    place = np.clip((point - head) @ axis / max(axis @ axis, 1e-12), 0.0, 1.0)
-    return head + place * axis
+    return point - offsets_from_segments(point, head, tail - head)
 
 
 def perpendicular(bone, vector: np.ndarray) -> np.ndarray:

@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far joints turn: by the limits of their bones, or else by the armature's animation."""
-
-from dataclasses import dataclass
+"""The range of joints: from the limits of their bones, or else from the armature's animation."""
 
 import numpy as np
 
+from ...blender import background
+from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.helper_bones.link_rig import Joint
+from ...blender.helper_bones.records import TWIST, find_helpers
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
-from .rig import LINKS, TWIST, find_helpers
 
-# Frames at most at which a joint's range is looked for.
+# Largest number of frames to sample for a joint's range.
 _MOST_FRAMES = 500
 
 
-@dataclass(frozen=True)
-class Joint:
-    """start: the parent of a bend, or the bone that is to twist; end: the child, or the bone at its end."""
-
-    kind: str
-    start: str
-    end: str
-
-    @property
-    def label(self) -> str:
-        return self.end if self.kind == LINKS else self.start
-
-
 def limited_turn(armature, joint: Joint) -> float | None:
-    """The largest turn that the limits of a joint's end bone allow: those of a Limit Rotation constraint, else of IK.
-    None where it has neither."""
+    """The largest turn within the limits of a joint's end bone, of a Limit Rotation constraint or else of IK; None
+    without limits."""
     from ...core.binding.links import turn_of_limits
 
     bone = armature.pose.bones[joint.end]
@@ -41,7 +29,7 @@ def limited_turn(armature, joint: Joint) -> float | None:
 
 
 def _constraint_limits(constraint) -> list[tuple[float, float]] | None:
-    """(least, most) by axis."""
+    """The limits (least, most) by axis."""
     if constraint.type != "LIMIT_ROTATION" or not constraint.enabled or constraint.influence == 0:
         return None
     if constraint.owner_space != "LOCAL" or not any(getattr(constraint, f"use_limit_{axis}") for axis in "xyz"):
@@ -65,11 +53,13 @@ def _ik_limits(bone) -> list[tuple[float, float]] | None:
     return ranges
 
 
-def animated_turns(context, armature, joints: list[Joint]):
-    """Generator: the largest turn from rest of each joint over the armature's animation; {} where it has none."""
+def animated_turns(context, armature, joints: list[Joint]) -> background.Steps[tuple[dict[Joint, float], tuple]]:
+    """Generator: the largest turn from rest of each joint over the armature's animation, {} without one; and notes on
+    what Blender left out."""
     frames = _frames(context.scene, armature)
-    if not len(frames):
-        return {}
+    if not frames:
+        return {}, ()
+    omissions = Omissions(context, [], frames, [armature])
     names = list(dict.fromkeys(name for joint in joints for name in (joint.start, joint.end)))
     poses = []
     with temporary_scene(context.scene, [armature]) as scene:
@@ -77,25 +67,28 @@ def animated_turns(context, armature, joints: list[Joint]):
         armature.hide_viewport = False
         try:
             for done, frame in enumerate(frames):
-                evaluated = armature.evaluated_get(evaluate_frame(scene, float(frame)))
+                depsgraph = evaluate_frame(scene, frame)
+                evaluated = armature.evaluated_get(depsgraph)
                 poses.append([np.array(evaluated.pose.bones[name].matrix) for name in names])
                 yield 0.1 + 0.4 * done / len(frames), "Looking for the joints' range"
+            omissions.look_at_drivers(depsgraph)
         finally:
             armature.hide_viewport = hidden
     rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
     moved = np.array(poses, dtype=np.float64) @ np.linalg.inv(rest)
     order = {name: index for index, name in enumerate(names)}
-    return {
+    turns = {
         joint: _turn_between(joint, moved[:, order[joint.start]], moved[:, order[joint.end]], rest[order[joint.start]])
         for joint in joints
     }
+    return turns, texts_of(omissions.finish())
 
 
 def _turn_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.ndarray) -> float:
     """The largest angle between two bones' matrices (F, 4, 4) from rest to pose."""
     from ...core import quaternions
     from ...core.binding.links import largest_turn, swing_and_twist
-    from ...core.deform.polar import polar_decomposition
+    from ...core.rotations import polar_decomposition
 
     usable = np.isfinite(start).all(axis=(1, 2)) & np.isfinite(end).all(axis=(1, 2))
     turns = [polar_decomposition(matrices[usable, :3, :3])[0] for matrices in (start, end)]
@@ -103,7 +96,7 @@ def _turn_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.nda
     return largest_turn(swing_and_twist(relative, rest[:3, 1])[1] if joint.kind == TWIST else relative)
 
 
-def _frames(scene, armature) -> np.ndarray:
+def _frames(scene, armature) -> list[int]:
     """Frames at which an armature that is animated is looked at: its action's, else the scene's; none where nothing
     moves it."""
     animation = armature.animation_data
@@ -112,9 +105,9 @@ def _frames(scene, armature) -> np.ndarray:
     elif (animation is not None and (animation.nla_tracks or animation.drivers)) or _is_constrained(armature):
         first, last = scene.frame_start, scene.frame_end
     else:
-        return np.zeros(0)
+        return []
     number = int(last) - int(first) + 1
-    return np.unique(np.linspace(int(first), int(last), max(min(number, _MOST_FRAMES), 1)).round())
+    return np.unique(np.linspace(int(first), int(last), max(min(number, _MOST_FRAMES), 1)).round()).astype(int).tolist()
 
 
 def _is_constrained(armature) -> bool:

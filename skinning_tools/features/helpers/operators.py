@@ -7,21 +7,21 @@ from ...blender.job_checks import active_object
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from . import bone_links, bulge_bones
-from .rig import helped_armature
+from .joints import helped_armature
 from .settings import OF_PRESET, BulgeRemovalSettings, BulgeSettings, LinkRemovalSettings, LinkSettings
 
 
 class _OnArmature(Checked):
-    """Mix-in of all operators here."""
+    """Mix-in for all operators in this module."""
 
     require = staticmethod(helped_armature)
 
 
 class _Adds(_OnArmature, SkinningJob):
-    """Mix-in of those that add bones, as the armature's settings say."""
+    """Mix-in for operators that add bones by the armature's settings."""
 
     def own(self) -> tuple[str, ...]:
-        """Settings that the panel shows for something else than what the caller has asked for."""
+        """The panel settings that do not apply to what the caller asked for."""
         return ()
 
     def prepare(self, context):
@@ -29,8 +29,8 @@ class _Adds(_OnArmature, SkinningJob):
 
 
 class SKINNING_OT_add_bone_links(_Adds, bpy.types.Operator):
-    """Add bones at joints that share their turn, so that the skin keeps its volume. They follow by constraints \
-and take weights of all meshes that the armature deforms"""
+    """Add bones at joints that share their turn, so that the skin keeps its volume. Constraints move them, \
+and they get weights on all meshes that the armature deforms"""
 
     bl_idname = "skinning.add_bone_links"
     bl_label = "Add Bone Links"
@@ -43,7 +43,7 @@ and take weights of all meshes that the armature deforms"""
 
 
 class SKINNING_OT_remove_bone_links(_OnArmature, AtOnce, bpy.types.Operator):
-    """Remove links and twist bones with all that they added, and give their weights back"""
+    """Remove links and twist bones with everything added for them, and restore the weights"""
 
     bl_idname = "skinning.remove_bone_links"
     bl_label = "Remove Bone Links"
@@ -66,7 +66,7 @@ class SKINNING_OT_add_bulge_bone(_Adds, bpy.types.Operator):
 
 
 class SKINNING_OT_remove_bulge_bone(_OnArmature, AtOnce, bpy.types.Operator):
-    """Remove bulge bones with all that they added, and give their weights back"""
+    """Remove bulge bones with everything added for them, and restore the weights"""
 
     bl_idname = "skinning.remove_bulge_bone"
     bl_label = "Remove Bulge Bone"

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panels of joint helpers: those that there are, and what adds bone links, twist bones and bulge bones."""
+"""The panels of joint helpers: the present ones, and buttons that add bone links, twist bones and bulge bones."""
 
 import bpy
 
 from ...blender import background
 from ...blender.bone_selection import selected_bones
+from ...blender.helper_bones.records import BULGE, LINKS, TWIST, find_helpers
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.wording import counted
-from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_text, split_layout
+from ...ui.drawing import SidebarPanel, draw_button, draw_failure, draw_job, draw_text, split_layout
+from ...ui.groups import DEFORMATION
 from .bulge_bones import slider_names
 from .bulge_presets import PRESETS
-from .rig import BULGE, LINKS, find_helpers, helped_armature
+from .joints import helped_armature
 
 # More would fill the sidebar.
 _SHOWN = 24
@@ -20,6 +22,7 @@ _SHOWN_NAMES = 3
 class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
     bl_label = "Bone Links and Bulges"
     bl_idname = "SKINNING_PT_joint_helpers"
+    bl_parent_id = DEFORMATION
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Add Bone Links", "Remove Bone Links", "Add Bulge Bone", "Remove Bulge Bone")
 
@@ -35,7 +38,7 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
             return
         draw_failure(layout, context, SKINNING_PT_joint_helpers)
         armature = helped_armature(context, active_object(context))
-        helpers = find_helpers(armature)
+        helpers = find_helpers(armature, (LINKS, TWIST, BULGE))
         if not helpers:
             draw_text(layout, context, "The armature has no bone links, twist bones or bulge bones yet", "INFO")
         for helper in helpers[:_SHOWN]:
@@ -45,7 +48,7 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
 
 
 class _Part(SidebarPanel):
-    """Mix-in of the panels inside."""
+    """Mix-in for the subpanels."""
 
     bl_parent_id = "SKINNING_PT_joint_helpers"
 
@@ -74,16 +77,14 @@ class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
         if settings.kind == LINKS:
             layout.prop(settings, "reach")
         layout.prop(settings, "mirror")
-        button = layout.row()
-        button.scale_y = 1.5
         text = "Add Bone Links" if settings.kind == LINKS else "Add Twist Bones"
-        button.operator("skinning.add_bone_links", text=text, icon="CONSTRAINT_BONE")
+        draw_button(layout, context, "skinning.add_bone_links", text, "CONSTRAINT_BONE")
 
 
 class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
     bl_label = "Bulge Bones"
     bl_idname = "SKINNING_PT_bulge_bones"
-    # Both open are longer than a window is high.
+    # With both panels open, the sidebar is longer than the window.
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
@@ -108,9 +109,7 @@ class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
         if settings.center == "BONE":
             layout.prop(settings, "around")
         layout.prop(settings, "mirror")
-        button = layout.row()
-        button.scale_y = 1.5
-        button.operator("skinning.add_bulge_bone", icon="BONE_DATA")
+        draw_button(layout, context, "skinning.add_bulge_bone", "Add Bulge Bone", "BONE_DATA")
 
 
 def _draw_helper(layout, armature, helper) -> None:
@@ -126,7 +125,7 @@ def _draw_helper(layout, armature, helper) -> None:
             sliders.prop(bone, f'["{name}"]', text=_LABELS[name])
         return
     links = counted(len(helper.skin), "link" if helper.kind == LINKS else "twist bone")
-    row.label(text=f"{helper.joint}: {links}", icon="CONSTRAINT_BONE" if helper.kind == LINKS else "MOD_SCREW")
+    row.label(text=f"{helper.label}: {links}", icon="CONSTRAINT_BONE" if helper.kind == LINKS else "MOD_SCREW")
     row.operator("skinning.remove_bone_links", text="", icon="X", emboss=False).joints = helper.skin[0]
 
 

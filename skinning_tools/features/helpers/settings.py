@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How bone links and bulge bones are added to an armature, which keeps it, and removed."""
+"""Settings of adding and removing bone links and bulge bones, kept with the armature."""
 
 import math
 
 import bpy
-from bpy.props import PointerProperty
 
 from ...core.errors import BadSettings
 from ...ui.settings import HARD, Settings, angle, choice, count, name, number, switch
@@ -20,13 +19,13 @@ _MOTIONS = (
     ("SCALE", "Scale", "The bone grows from the middle of the limb"),
 )
 _MEASURES = (
-    ("BEND", "Bend", "How far the bone is swung out of its rest direction, whatever its twist"),
-    ("TWIST", "Twist", "How far it is turned about itself"),
-    ("X", "X", "How far it is turned about its own X axis"),
-    ("Z", "Z", "How far it is turned about its own Z axis"),
+    ("BEND", "Bend", "How far the bone swings from its rest direction, regardless of twist"),
+    ("TWIST", "Twist", "How far the bone turns about its own length"),
+    ("X", "X", "How far the bone turns about its own X axis"),
+    ("Z", "Z", "How far the bone turns about its own Z axis"),
 )
 _CENTERS = (
-    ("BONE", "Bone", "On the skin beside the bone, where the preset has the muscle"),
+    ("BONE", "Bone", "On the skin beside the bone, at the preset's muscle"),
     ("CURSOR", "3D Cursor", "On the skin next to the 3D cursor"),
 )
 
@@ -35,111 +34,102 @@ _MOST_AT_A_JOINT = 100
 
 _joints = name(
     "Joints",
-    tip="Child bones of the joints, or bones that twist, separated by commas. Empty stands for the selected ones",
+    tip="Child bones of the joints, or bones that twist, separated by commas. If empty, the selected bones",
     flag="--joints",
     metavar="BONE,BONE",
-    help="child bones of the joints; of twist bones, the bones that twist",
+    help="child bones of the joints; for twist bones, the bones that twist",
     optional=True,
     kept=False,
 )
-_mirror = switch("Mirror", False, tip="Do the same on the other side, by the bones' names", flag="--mirror")
-_mirror_removal = switch("Mirror", False, tip="Remove those of the other side, too", flag="--mirror")
+_mirror = switch("Mirror", False, tip="Also add bones on the other side, by the bones' names", flag="--mirror")
+_mirror_removal = switch("Mirror", False, tip="Also remove the bones on the other side", flag="--mirror")
 
 
 class LinkSettings(Settings, stored="skinning_joint_helpers", one_of=("joints", "all_joints")):
     joints = _joints
-    kind = choice("Kind", KINDS, "LINKS", tip="What to add", flag="--kind")
+    kind = choice("Kind", KINDS, "LINKS", tip="Kind of bones to add", flag="--kind")
     threshold = angle(
         "Threshold",
         math.pi / 3,
         least=math.radians(1),
-        soft_max=math.pi,
+        most=math.pi,
         tip="Joints that turn by no more than this need no links",
         flag="--threshold",
     )
-    most = count("Most Bones", 3, least=1, soft_most=8, tip="Most bones at one joint", flag="--most")
+    most = count(
+        "Most Bones", 3, least=1, most=_MOST_AT_A_JOINT, soft_most=8, tip="Most bones at one joint", flag="--most"
+    )
     count = count(
         "Count",
         0,
         least=0,
+        most=_MOST_AT_A_JOINT,
         soft_most=8,
-        tip="Bones at each joint. 0 takes as many as the joint's limits, or the animation, ask for",
+        tip="Number of bones at each joint. 0 chooses it by the joint's limits or the animation",
         flag="--count",
-        help="so many at each joint (default: as its range asks for)",
+        help="number of bones at each joint (default: by its range)",
     )
     reach = number(
         "Reach",
         0.0,
         least=0.0,
         subtype="DISTANCE",
-        tip="Blend the weights anew up to this distance from the joint. 0 keeps the blend that is there",
+        tip="Blend the weights again up to this distance from the joint. 0 keeps the present blend",
         flag="--reach",
         metavar="DISTANCE",
-        help="blend the weights anew up to here from the joint (default: keep the blend that is there)",
+        help="blend the weights again up to this distance from the joint (default: keep the present blend)",
     )
     all_joints = switch(
         "All Joints",
         False,
-        tip="Not the selected joints, but all that turn by more than the threshold",
+        tip="Use all joints that turn by more than the threshold instead of the selected joints",
         flag="--all-joints",
         help="all joints that turn by more than the threshold",
     )
     mirror = _mirror
 
-    def check(self) -> None:
-        """Raises BadSettings."""
-        if not 0 < self.threshold <= math.pi:
-            raise BadSettings(f"The threshold must be above 0° and at most 180°, not {math.degrees(self.threshold):g}°")
-        for label, value, least in (("Most Bones", self.most, 1), ("Count", self.count, 0)):
-            if not least <= value <= _MOST_AT_A_JOINT:
-                raise BadSettings(f"{label} must be from {least} to {_MOST_AT_A_JOINT}, not {value}")
-        if not (self.reach >= 0 and math.isfinite(self.reach)):
-            raise BadSettings(f"The reach must not be negative, not {self.reach:g}")
-
 
 class LinkRemovalSettings(Settings, one_of=("joints", "all_joints")):
     joints = _joints
-    all_joints = switch(
-        "All Joints", False, tip="Remove all that there are", flag="--all-joints", help="all that there are"
-    )
+    all_joints = switch("All Joints", False, tip="Remove all of them", flag="--all-joints")
     mirror = _mirror_removal
 
 
 class BulgeSettings(Settings, stored="skinning_joint_helpers"):
-    """``OF_PRESET``, where they are not given, are the preset's."""
+    """Settings in ``OF_PRESET`` that are not given come from the preset."""
 
     bone = name(
         "Bone",
-        tip="The bone that carries the bulge, such as the upper arm. Empty stands for the active one",
+        tip="The bone that carries the bulge, such as the upper arm. If empty, the active bone",
         flag="--bone",
         help="the bone that carries the bulge",
         required=True,
         kept=False,
     )
-    preset = choice("Preset", _PRESETS, "BICEPS", tip="Which muscle", flag="--preset")
+    preset = choice("Preset", _PRESETS, "BICEPS", tip="Muscle to start from", flag="--preset")
     driver_bone = name(
         "Driver Bone",
-        tip="The bone whose angle makes the bulge. Empty stands for the child at the bone's end where the preset is "
-        "driven by a joint, and otherwise for a slider",
+        tip="The bone whose angle drives the bulge. If empty, the child at the bone's end if the preset is "
+        "driven by a joint, otherwise a slider",
         flag="--driver-bone",
-        help="the bone whose angle counts (default: the preset's)",
+        help="the bone whose angle drives the bulge (default: the preset's)",
     )
     motion = choice(
         "Motion",
         _MOTIONS,
         "MOVE",
-        tip="What the bulge does",
+        tip="How the bulge changes",
         flag="--motion",
-        help="what the bulge does (default: the preset's)",
+        help="how the bulge changes (default: the preset's)",
         optional=True,
     )
     measure = choice(
         "Angle",
         _MEASURES,
         "BEND",
-        tip="What is measured",
+        tip="Angle of the driver bone to measure",
         flag="--measure",
-        help="what angle of the driver bone counts (default: the preset's)",
+        help="angle of the driver bone to measure (default: the preset's)",
         optional=True,
     )
     angle_start = angle(
@@ -148,16 +138,16 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
         tip="Angle at which the bulge begins",
         flag="--from",
         dest="angle_start",
-        help="where it begins (default: the preset's)",
+        help="angle at which the bulge begins (default: the preset's)",
         optional=True,
     )
     angle_end = angle(
         "To",
         PRESETS["BICEPS"].angle_end,
-        tip="Angle at which it is full",
+        tip="Angle at which the bulge is complete",
         flag="--to",
         dest="angle_end",
-        help="where it is full (default: the preset's)",
+        help="angle at which the bulge is complete (default: the preset's)",
         optional=True,
     )
     amount = number(
@@ -165,29 +155,29 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
         0.0,
         soft_min=-1.0,
         soft_max=1.0,
-        tip="How far the skin moves, as a share of the radius. 0 takes the preset's",
+        tip="How far the skin moves, relative to the radius. 0 uses the preset's value",
         flag="--amount",
         metavar="SHARE",
-        help="how far the skin moves, as a share of the radius (default: the preset's)",
+        help="how far the skin moves, relative to the radius (default: the preset's)",
     )
     radius = number(
         "Radius",
         0.0,
         least=0.0,
         subtype="DISTANCE",
-        tip="How far from its center the bulge reaches. 0 takes it from the bone's length",
+        tip="How far the bulge reaches from its center. 0 chooses it by the bone's length",
         flag="--radius",
         metavar="DISTANCE",
-        help="how far it reaches (default: by the bone's length)",
+        help="how far the bulge reaches from its center (default: by the bone's length)",
     )
     center = choice("Center", _CENTERS, "BONE", tip="Where the bulge is")
     around = angle("Around", 0.0, tip="Turn the center about the bone by this angle", flag="--around")
     along_surface = switch(
         "Along Surface",
         True,
-        tip="Measure the radius over the skin, so that the other side of a limb stays out",
+        tip="Measure the radius along the skin, so that the other side of a limb is excluded",
         flag="--through-space",
-        help="measure the radius straight, not over the skin",
+        help="measure the radius in a straight line, not along the skin",
     )
     mirror = _mirror
 
@@ -196,41 +186,37 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
         super().__init__(**{each: getattr(preset, each) for each in OF_PRESET} | given)
 
     def check(self) -> None:
-        """Raises BadSettings."""
+        """Raise BadSettings if a setting is invalid."""
         if abs(self.angle_end - self.angle_start) < 1e-4:
             raise BadSettings("The bulge begins and ends at the same angle. Set From and To apart")
-        if not (self.radius >= 0 and math.isfinite(self.radius)):
-            raise BadSettings(f"The radius must not be negative, not {self.radius:g}")
 
 
 class BulgeRemovalSettings(Settings, one_of=("bones", "all_bones")):
     bones = name(
         "Bones",
-        tip="Bulge bones, or bones that carry them, separated by commas. Empty stands for the selected ones",
+        tip="Bulge bones, or bones that carry them, separated by commas. If empty, the selected bones",
         flag="--bones",
         metavar="BONE,BONE",
         help="bulge bones, or the bones that carry them",
         optional=True,
     )
-    all_bones = switch(
-        "All Bones", False, tip="Remove all that there are", flag="--all-bones", help="all that there are"
-    )
+    all_bones = switch("All Bones", False, tip="Remove all of them", flag="--all-bones")
     mirror = _mirror_removal
 
 
-# What a preset decides where the caller does not.
+# Settings that the preset decides unless the caller does.
 OF_PRESET = tuple(each for each, setting in BulgeSettings.declared.items() if setting.optional)
 
 
 def _use_preset(self, context) -> None:
-    """Show what the preset stands for; amount and radius stay automatic."""
+    """Show the preset's values; amount and radius stay automatic."""
     for each in OF_PRESET:
         setattr(self, each, getattr(PRESETS[self.preset], each))
     self.amount = self.radius = 0.0
 
 
 class SkinningJointHelpers(bpy.types.PropertyGroup):
-    """How links and bulge bones of an armature are added from the panel."""
+    """Settings of the panel's buttons for an armature."""
 
     __annotations__ = (
         LinkSettings.group_annotations()
@@ -240,11 +226,4 @@ class SkinningJointHelpers(bpy.types.PropertyGroup):
 
 
 registry = [SkinningJointHelpers]
-
-
-def register() -> None:
-    bpy.types.Object.skinning_joint_helpers = PointerProperty(type=SkinningJointHelpers)
-
-
-def unregister() -> None:
-    del bpy.types.Object.skinning_joint_helpers
+pointers = {"Object.skinning_joint_helpers": SkinningJointHelpers}

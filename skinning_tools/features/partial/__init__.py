@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Partial solves: weights, motion or helper bones for a rig that is there."""
+"""Solve for an existing rig: its weights, its motion or helper bones."""
 
 from ...ui.feature import Feature
 from . import operators, panel, settings
 from .command import COMMANDS
 
 FEATURE = Feature(
-    group="Partial solves",
+    group="Solve for an existing rig",
     guide="partial_solves.md",
     settings=(settings,),
     operators=(operators,),

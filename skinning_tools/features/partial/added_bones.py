@@ -3,58 +3,25 @@
 
 import numpy as np
 
-from ...blender.armatures import BONE_COLORS, NewBone, add_bones, remove_if_empty
+from ...blender.armatures import NewBone
+from ...blender.data_blocks import free_name
+from ...blender.helper_bones.bones import make_helper_bones, taken_names
+from ...blender.helper_bones.records import PARENT, SKIN, SOLVED, BoneRecord
 
-HELPERS, MECHANISM = "Helper Bones", "Mechanism"
 HELPER_PREFIX, MECHANISM_PREFIX = "HLP-", "MCH-"
 
-# On the bones themselves, so that they are found whatever they are called by now; and what it says of each.
-_KEY = "skinning_added_bone"
-_HELPER, _PARENT = "HELPER", "PARENT"
-
-_LONGEST_NAME = 63
 _SAME_PLACE = 1e-5
 
 
 def add_new_bones(context, armature, specs: list[NewBone]) -> None:
-    """Make the bones, in the order given. All that is there stays as it is, to the last bit, but for the parents of
-    adopted bones."""
-    if not specs:
-        return
-    add_bones(context, armature, specs)
-    for spec in specs:
-        name = HELPERS if spec.deforms else MECHANISM
-        collection = armature.data.collections_all.get(name) or armature.data.collections.new(name)
-        if not len(collection.bones) and name == MECHANISM:
-            # They lie inside those that deform.
-            collection.is_visible = False
-        bone = armature.data.bones[spec.name]
-        collection.assign(bone)
-        bone.color.palette = BONE_COLORS["Deform" if spec.deforms else "Mechanism"]
-        bone[_KEY] = _HELPER if spec.deforms else _PARENT
-        armature.pose.bones[spec.name].rotation_mode = "QUATERNION"
-
-
-def added_helpers(armature) -> list[str]:
-    """The bones that Add Helper Bones has made in an armature object, in its order. Cheap enough for a panel."""
-    return [bone.name for bone in armature.data.bones if bone.get(_KEY) == _HELPER]
-
-
-def added_parents(armature, names) -> list[str]:
-    """The parents that were made for the bones ``names`` alone, to let them shear."""
-    parents = (armature.data.bones[name].parent for name in names)
-    return list(dict.fromkeys(bone.name for bone in parents if bone is not None and bone.get(_KEY) == _PARENT))
-
-
-def remove_empty_collections(armature, names) -> None:
-    """Remove those of the bone collections ``names`` that were made for added bones and have nothing in them."""
-    for name in {HELPERS, MECHANISM} & set(names):
-        remove_if_empty(armature.data, armature.data.collections_all.get(name))
+    """Add the bones in the given order: deforming helpers, and parents."""
+    records = [BoneRecord(SOLVED, 0, SKIN if spec.deforms else PARENT) for spec in specs]
+    make_helper_bones(context, armature, list(zip(specs, records, strict=True)))
 
 
 def chain_parents(armature, names) -> dict[str, str]:
-    """For those of the bones that have one, the parent with which they can shear: at the same place, not deforming,
-    theirs alone."""
+    """Map bones to the parent that lets them shear, if they have one: at the same place, not deforming, with one
+    child."""
     found = {}
     for name in names:
         bone = armature.data.bones[name]
@@ -69,9 +36,9 @@ def chain_parents(armature, names) -> dict[str, str]:
 
 
 def missing_chains(armature, names) -> list[NewBone]:
-    """The parents that the bones lack to be able to shear."""
+    """The missing parents that would let the bones shear."""
     have = chain_parents(armature, names)
-    taken = {bone.name for bone in armature.data.bones}
+    taken = taken_names(armature, [])
     specs = []
     for name in names:
         if name in have:
@@ -84,21 +51,10 @@ def missing_chains(armature, names) -> list[NewBone]:
 
 
 def moved_otherwise(armature, names) -> list[str]:
-    """Those of the bones whose location would be along other axes if they had a new parent at their place."""
+    """The bones whose location channels would change axes under a new parent at their place."""
     bones = (armature.data.bones[name] for name in names)
     return [
         bone.name
         for bone in bones
         if not (bone.use_local_location and (bone.use_inherit_rotation or bone.parent is None))
     ]
-
-
-def free_name(taken: set[str], wanted: str) -> str:
-    """``wanted``, shortened and numbered where that is needed; added to ``taken``."""
-    base = wanted.encode()[: _LONGEST_NAME - 4].decode(errors="ignore")
-    name, number = base, 0
-    while name in taken:
-        number += 1
-        name = f"{base}.{number:03}"
-    taken.add(name)
-    return name

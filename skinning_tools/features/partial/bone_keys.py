@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Poses of an armature's bones as keyframes of their own channels, whatever their parents do."""
+"""Keyframes for given poses of an armature's bones, independent of the motion of their parents."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from mathutils import Matrix, Quaternion
@@ -11,17 +12,17 @@ from ...core import affine_chain
 
 _TRANSFORM_PATHS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
 _ROTATION_PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
-# Linear parts that differ by less from a rotation are one: matrices are in single precision.
+# Linear parts closer than this to a rotation count as one: matrices are in single precision.
 _NO_SCALE = 2e-5
-# Of a bone's matrix: shear beyond this is said.
+# Relative to a bone's matrix: shear above this is reported.
 _NO_SHEAR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class WantedPoses:
-    """bones: names; matrices (F, P, 4, 4): their poses in the armature's space. jointed (P,) bool: whose heads are to
-    be where their parents take them, whatever the matrices say. chains: for a bone with a parent at the same place that
-    is its own alone, the name of that, which is keyed in its stead; both are where ``shears``."""
+    """bones: names. matrices (F, P, 4, 4): their poses in the armature's space. jointed (P,) bool: the bones whose
+    heads follow their parents, whatever the matrices say. chains: for a bone that is the only child of a parent at the
+    same place, the name of that parent, which is keyed instead; both are keyed if the bone ``shears``."""
 
     bones: tuple[str, ...]
     matrices: np.ndarray
@@ -40,22 +41,23 @@ def write_poses(
 ) -> tuple[dict[str, np.ndarray], float]:
     """Key the bones of ``wanted`` in ``container`` (see ``actions.curve_container``) at ``times``.
 
-    motion: the RigMotion of all bones as they are: those that are not keyed keep their channels, and move with their
-    parents. extents (P, 3): how far what each bone moves reaches along its axes, for chains.
-    Returns the poses (F, 4, 4) of the bones with keys, by name, that these make, and the largest shear, as a share,
-    that bones without a chain could not be keyed with.
+    motion: the present RigMotion of all bones: bones without new keys keep their channels and move with their parents.
+    extents (P, 3): how far each bone's vertices reach along its axes, for chains.
+    Returns the poses (F, 4, 4) that the keys give the keyed bones, by name, and the largest shear, as a fraction, that
+    bones without a chain lost.
     """
     bones = armature.data.bones
     keyed = {name: index for index, name in enumerate(wanted.bones)}
     upper = {parent: name for name, parent in wanted.chains.items()}
-    poses: dict[str, np.ndarray] = {}
+    # Arrays (F, 4, 4); None if a chain has no parent.
+    poses: dict[str, Any] = {}
     place, sheared = motion.place, 0.0
     changed: set[str] = set()
     for bone in _parents_first(bones):
         name = bone.name
         parent = poses.get(bone.parent.name) if bone.parent is not None else None
         if name in upper:
-            # A chain's parent is posed with its child, but has to be there for it.
+            # A chain's parent is posed with its child, but must come before it.
             changed.add(name)
             index = keyed[upper[name]]
             if wanted.shears:
@@ -92,7 +94,7 @@ def _parents_first(bones):
 
 
 def _key_bone(armature, container, bone, wanted: WantedPoses, index: int, parent, times):
-    """Key one bone; its poses (F, 4, 4) with these keys, and the shear that is lost."""
+    """Key one bone; returns its poses (F, 4, 4) with these keys, and the lost shear."""
     basis = _local(bone, wanted.matrices[:, index], parent)
     if wanted.jointed[index]:
         basis[:, :3, 3] = 0.0
@@ -119,7 +121,8 @@ def _key_rest(armature, container, name: str, times) -> None:
 
 
 def _key_chain(armature, container, bone, wanted: WantedPoses, index: int, parent, times, extents):
-    """Key a chain of two bones, of which ``bone`` is the parent, to the affine poses of its child; its own poses."""
+    """Key a chain of two bones, of which ``bone`` is the parent, to the affine poses of its child; returns its own
+    poses."""
     basis = _local(bone, wanted.matrices[:, index], parent)
     if wanted.jointed[index]:
         basis[:, :3, 3] = 0.0
@@ -145,8 +148,8 @@ def _rest(bone) -> np.ndarray:
 
 
 def _frame_of(bone, parent) -> np.ndarray | None:
-    """(F, 4, 4), or (4, 4) for all frames: what a bone's own channels are relative to, its parent's poses being
-    ``parent`` (or None); None where they are not relative to any one matrix."""
+    """(F, 4, 4), or (4, 4) for all frames: the matrix that a bone's channels are relative to, with its parent's poses
+    ``parent`` (or None); None if there is no single such matrix."""
     if not bone.use_local_location:
         return None
     if parent is None:
@@ -157,7 +160,7 @@ def _frame_of(bone, parent) -> np.ndarray | None:
 
 
 def _local(bone, poses: np.ndarray, parent) -> np.ndarray:
-    """The bone's own channels (F, 4, 4) for its ``poses`` (F, 4, 4), its parent's being ``parent`` (or None)."""
+    """The bone's channels (F, 4, 4) for its ``poses`` (F, 4, 4), with its parent's poses ``parent`` (or None)."""
     frame = _frame_of(bone, parent)
     return _converted(bone, poses, parent, invert=True) if frame is None else np.linalg.inv(frame) @ poses
 
@@ -169,8 +172,8 @@ def _composed(bone, basis: np.ndarray, parent) -> np.ndarray:
 
 
 def _converted(bone, matrices: np.ndarray, parent, *, invert: bool) -> np.ndarray:
-    """By Blender itself, frame by frame, where a bone does not inherit all of its parent."""
-    parents = [{}] * len(matrices)
+    """Convert by Blender, frame by frame, for a bone that does not inherit everything from its parent."""
+    parents: list[dict[str, Any]] = [{}] * len(matrices)
     if parent is not None:
         above = bone.parent.matrix_local
         parents = [{"parent_matrix": Matrix(each.tolist()), "parent_matrix_local": above} for each in parent]
@@ -190,7 +193,7 @@ def _write(armature, container, name: str, location, rotation, scale, times) -> 
 
 
 def rotation_values(mode: str, rotation: np.ndarray) -> tuple[str, np.ndarray]:
-    """The property that turns a pose bone in its rotation ``mode``, and its values (F, D) for continuous quaternions
+    """The rotation property of a pose bone in its rotation ``mode``, and its values (F, D) for continuous quaternions
     ``rotation`` (F, 4)."""
     path = _ROTATION_PATHS.get(mode, "rotation_euler")
     if mode == "QUATERNION":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Add Helper Bones: bones beside a rig's own, which stay as they are."""
+"""Add Helper Bones: extra bones for a rig, whose own bones do not change."""
 
 import time
 
@@ -9,16 +9,20 @@ from ...blender import actions, background
 from ...blender.armatures import NewBone, check_armature
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
-from ...blender.preconditions import object_label
+from ...blender.data_blocks import free_name
+from ...blender.helper_bones.bones import taken_names
+from ...blender.helper_bones.shared_again import weights_beside
+from ...blender.preconditions import check_unchanged, object_label
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
-from ...blender.weight_tools import check_unchanged, forget_figures
+from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene
-from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX, free_name
+from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX
 from .bone_keys import WantedPoses
 from .keyable_bones import check_keyable
 from .notes import bare_notes, target_notes
-from .parts import Parts, parts_of, plain_copy
+from .parts import Parts, parts_of
+from .readings import plain_copy
 from .settings import HelperSettings
 from .steps import (
     Reading,
@@ -28,31 +32,30 @@ from .steps import (
     locked_by_group,
     matrices_in_armature_space,
     new_motion,
-    part_of,
     read_parts,
 )
 
-# Of the sizes of a bone's pose, the smallest by the largest: flatter ones carry no helpers.
+# The smallest scale of a bone's pose divided by the largest: flatter bones carry no helpers.
 _FLATTEST = 0.1
 
 
-def add_helper_bones(context, object, **given) -> background.Steps:
-    """Generator: helper bones that bring the mesh closer to the target than the rig's own do, by the HelperSettings
-    ``given``; returns a PartialResult, yields (fraction, stage).
+def add_helper_bones(context, active, **given) -> background.Steps:
+    """Generator: add helper bones that bring the mesh closer to the target, by the HelperSettings ``given``; returns a
+    PartialResult, yields (fraction, stage).
 
-    The rig's own bones and their action stay as they are: helpers hang on those of them that share most vertices with
-    them, and are keyed in a copy of the action. Raises SkinningError, and then has changed nothing.
+    The rig's own bones and their action do not change: the parent of a helper is the bone that shares most vertices
+    with it, and helpers are keyed in a copy of the action. Raises SkinningError, and then changes nothing.
     """
     from ...core.decomposition.helper_bones import add_helper_bones as solve
 
-    begin, given = time.perf_counter(), HelperSettings(**given)
-    parts = parts_of(context, object, given.armature, given.target, weighted=True)
+    begin, settings = time.perf_counter(), HelperSettings(**given)
+    parts = parts_of(context, active, settings.armature, settings.target, weighted=True)
     check_armature(parts.armature)
     check_keyable(parts.armature, ())
-    if given.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
+    if settings.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
         check_even_scale(parts.mesh)
-    locked = locked_by_group(parts.mesh, given.locked_vertices)
-    reading = yield from read_parts(context, parts, given, deforming_bones(parts.armature))
+    locked = locked_by_group(parts.mesh, settings.locked_vertices)
+    reading = yield from read_parts(context, parts, settings, deforming_bones(parts.armature))
     before = reading.weights
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
     solving = background.run_in_worker(
@@ -62,27 +65,27 @@ def add_helper_bones(context, object, **given) -> background.Steps:
             matrices,
             before.bones,
             before.weights,
-            given.bone_count,
-            bone_kind=given.bone_kind,
-            max_influences=given.max_influences,
-            own_weights=given.own_weights,
+            settings.bone_count,
+            bone_kind=settings.bone_kind,
+            max_influences=settings.max_influences,
+            own_weights=settings.own_weights,
             locked_bones=before.locked,
             locked_vertices=locked,
             progress=progress,
         )
     )
-    helpers = yield from part_of(solving, 0.4, 0.7, "Solving for helper bones")
+    helpers = yield from background.part_of(solving, 0.4, 0.7, "Solving for helper bones")
     if not helpers.e_rms < helpers.e_rms_before:
         raise _no_help(parts)
     own_count = len(before.names)
-    place = np.zeros(own_count + given.bone_count, np.int64)
+    place = np.zeros(own_count + settings.bone_count, np.int64)
     kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=len(place))[own_count:])
     place[:own_count] = np.arange(own_count)
     place[own_count + kept] = own_count + np.arange(len(kept))
     bones, transforms = place[helpers.bones], helpers.transforms[:, kept]
-    placement = _placement(reading, rest, helpers, bones, kept, given.bone_kind)
+    placement = _placement(reading, rest, helpers, bones, kept, settings.bone_kind)
     steady = _steady_bones(reading.motion, before.names)
-    specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, given.bone_kind)
+    specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, settings.bone_kind)
     names = tuple(spec.name for spec in specs if spec.deforms)
     rest_matrices = np.tile(np.eye(4), (len(kept), 1, 1))
     rest_matrices[:, :3, :3], rest_matrices[:, :3, 3] = placement.axes, placement.heads
@@ -92,7 +95,7 @@ def add_helper_bones(context, object, **given) -> background.Steps:
         matrices_in_armature_space(transforms, reading.motion) @ rest_matrices,
         np.zeros(len(names), bool),
         chains,
-        given.bone_kind == "AFFINE",
+        settings.bone_kind == "AFFINE",
     )
     after = _with_helpers(before, names)
     rows = np.flatnonzero(helpers.changed)
@@ -110,8 +113,8 @@ def add_helper_bones(context, object, **given) -> background.Steps:
     forget_figures(parts.mesh)
     parts.mesh.data.update()
     notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
-    if len(kept) < given.bone_count:
-        notes.append(f"{given.bone_count - len(kept)} more would not help")
+    if len(kept) < settings.bone_count:
+        notes.append(f"{settings.bone_count - len(kept)} more would not lower the error")
     done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '
     done += f"{vertices_text(len(rows))} with new weights"
     return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes)
@@ -119,8 +122,8 @@ def add_helper_bones(context, object, **given) -> background.Steps:
 
 def _no_help(parts: Parts) -> BadScene:
     return BadScene(
-        f'No helper bone brings {object_label(parts.mesh)} closer to its target: "{parts.armature.name}" follows it '
-        "as closely as it can"
+        f'No helper bone brings {object_label(parts.mesh)} closer to its target: "{parts.armature.name}" already '
+        "follows it as closely as possible"
     )
 
 
@@ -135,8 +138,8 @@ def _with_helpers(before: BoneWeights, names) -> BoneWeights:
 
 
 def _placement(reading: Reading, rest: np.ndarray, helpers, bones: np.ndarray, kept: np.ndarray, bone_kind: str):
-    """Where the ``kept`` of ``helpers`` (a core HelperBones) lie in the armature's space; bones (N, K): the rig's own,
-    then these."""
+    """The rest placement, in the armature's space, of the ``kept`` among ``helpers`` (a core HelperBones); bones (N,
+    K): the rig's own, then these."""
     from ...core.bone_placement import place_bones
 
     to_armature, own_count = reading.motion.to_armature[0], len(reading.weights.names)
@@ -152,25 +155,16 @@ def _turned_axes(to_armature: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
 
 def _steady_bones(motion, names) -> np.ndarray:
-    """(P,) bool: the bones that other bones may hang on: what they flatten or mirror could not be undone below."""
+    """(P,) bool: the bones that may be parents: children cannot undo a parent that flattens or mirrors."""
     linear = motion.pose[:, [motion.place[name] for name in names], :3, :3]
     sizes = np.linalg.svd(linear, compute_uv=False)
     upright = np.linalg.det(linear) > 0
     return (upright & (sizes[..., 2] > _FLATTEST * sizes[..., 0])).all(axis=0)
 
 
-def weights_beside(bones, weights, count: int, bone: int) -> np.ndarray:
-    """(count,): how much each of the first ``count`` of the bones of the rows ``bones`` and ``weights`` (N, K) shares
-    vertices with another ``bone``."""
-    share = np.where(bones == bone, weights, 0.0).sum(axis=1)
-    beside = np.where(bones < count, weights, 0.0) * share[:, None]
-    return np.bincount(np.minimum(bones, count - 1).ravel(), beside.ravel(), count)
-
-
 def _helper_specs(parts: Parts, own_names, steady, bones, weights, placement, bone_kind: str):
-    """The bones to add, a parent before each that may shear; and which they are."""
-    own_count, taken = len(own_names), {bone.name for bone in parts.armature.data.bones}
-    taken |= set(parts.mesh.vertex_groups.keys())
+    """The bones to add, with a parent before each bone that may shear, and the helpers' names."""
+    own_count, taken = len(own_names), taken_names(parts.armature, [parts.mesh])
     digits = max(2, len(str(len(placement.heads))))
     specs, chains = [], {}
     for helper in range(len(placement.heads)):
@@ -181,7 +175,7 @@ def _helper_specs(parts: Parts, own_names, steady, bones, weights, placement, bo
         matrix[:3, :3], matrix[:3, 3] = placement.axes[helper], placement.heads[helper]
         length = float(placement.lengths[helper])
         name = free_name(taken, f"{HELPER_PREFIX}{parent.removeprefix(HELPER_PREFIX)}_{helper + 1:0{digits}}")
-        # What parents scale would shear helpers that cannot; those that can are exact as they are.
+        # A parent's scale would shear helpers that cannot shear themselves; the others can compensate.
         inherit = "FULL" if bone_kind == "AFFINE" else "NONE"
         if bone_kind == "AFFINE":
             upper = free_name(taken, f"{MECHANISM_PREFIX}{name}")

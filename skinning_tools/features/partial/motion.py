@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solve Motion: keyframes for bones whose weights are there already."""
+"""Solve Motion: keyframes for bones that have weights."""
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +14,13 @@ from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.wording import counted
 from ...core.errors import BadScene, BadWeights
+from ...core.rotations import right_handed
 from .added_bones import chain_parents, missing_chains, moved_otherwise
 from .bone_keys import WantedPoses
 from .keyable_bones import check_followed, check_keyable
 from .notes import bare_notes
-from .parts import Parts, parts_of, plain_copy
+from .parts import Parts, parts_of
+from .readings import plain_copy
 from .settings import MotionSettings
 from .steps import (
     Reading,
@@ -26,26 +29,28 @@ from .steps import (
     finished,
     matrices_in_armature_space,
     new_motion,
-    part_of,
     read_parts,
 )
 
-# Of the size of a matrix: changes up to this are rounding.
+if TYPE_CHECKING:
+    from ...core.decomposition.partial_transforms import Joints
+
+# Relative to a matrix: changes up to this are rounding.
 _STILL = 1e-5
 
 
-def solve_transforms(context, object, **given) -> background.Steps:
-    """Generator: keyframes with which the bones that have weights bring the mesh closest to the target, by the
-    MotionSettings ``given``; returns a PartialResult, yields (fraction, stage).
+def solve_transforms(context, active, **given) -> background.Steps:
+    """Generator: key the bones that have weights to bring the mesh closest to the target, by the MotionSettings
+    ``given``; returns a PartialResult, yields (fraction, stage).
 
-    They are in a new action, which also has all curves of the old one but those of these bones' channels; the old one
-    stays in the file. Bones without weights keep their own motion. Connected bones, and with ``rotation_only`` all that
-    have a parent, stay at their joints. Raises SkinningError, and then has changed nothing.
+    The keyframes are in a new action, which also has the old action's curves for other channels; the old one stays in
+    the file. Bones without weights keep their motion. Connected bones, and with ``rotation_only`` all bones with a
+    parent, stay at their joints. Raises SkinningError, and then changes nothing.
     """
     from ...core.decomposition.partial_transforms import solve_transforms as solve
 
-    begin, given = time.perf_counter(), MotionSettings(**given)
-    parts = parts_of(context, object, given.armature, given.target, weighted=True, writes_weights=False)
+    begin, settings = time.perf_counter(), MotionSettings(**given)
+    parts = parts_of(context, active, settings.armature, settings.target, weighted=True, writes_weights=False)
     _check_target(parts)
     weights = read_bone_weights(parts.mesh, parts.armature)
     used = np.flatnonzero(np.bincount(weights.bones[weights.weights > 0], minlength=len(weights.names)))
@@ -56,16 +61,16 @@ def solve_transforms(context, object, **given) -> background.Steps:
         )
     names = [weights.names[index] for index in used]
     chains = chain_parents(parts.armature, names)
-    missing = missing_chains(parts.armature, names) if given.bone_kind == "AFFINE" else []
+    missing = missing_chains(parts.armature, names) if settings.bone_kind == "AFFINE" else []
     if missing:
         check_armature(parts.armature)
     check_keyable(parts.armature, [*names, *chains.values()])
-    if given.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
+    if settings.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
         check_even_scale(parts.mesh)
-    reading = yield from read_parts(context, parts, given, names, weights)
+    reading = yield from read_parts(context, parts, settings, names, weights)
     place = np.zeros(len(weights.names), np.int32)
     place[used] = np.arange(len(used))
-    problem = _joint_problem(parts, reading, names, chains, given.rotation_only)
+    problem = _joint_problem(parts, reading, names, chains, settings.rotation_only)
     rest, bones = rest_positions(parts.mesh.data), place[weights.bones]
     rows = np.where(weights.weights > 0, bones, 0)
     solving = background.run_in_worker(
@@ -75,7 +80,7 @@ def solve_transforms(context, object, **given) -> background.Steps:
             rows,
             weights.weights,
             len(problem.names),
-            given.bone_kind,
+            settings.bone_kind,
             bone_axes=problem.axes,
             unscaled=problem.unscaled,
             joints=problem.joints,
@@ -84,14 +89,14 @@ def solve_transforms(context, object, **given) -> background.Steps:
             progress=progress,
         )
     )
-    transforms = (yield from part_of(solving, 0.4, 0.7, "Solving the motion"))[:, : len(names)]
+    transforms = (yield from background.part_of(solving, 0.4, 0.7, "Solving the motion"))[:, : len(names)]
     chains |= {spec.adopts: spec.name for spec in missing}
     wanted = WantedPoses(
         tuple(names),
         _in_armature_space(transforms, reading.motion, parts.armature, names),
         problem.held[: len(names)],
         chains,
-        given.bone_kind == "AFFINE",
+        settings.bone_kind == "AFFINE",
     )
     times = actions.key_times(context.scene, reading.animation.frame_numbers)
     turned = moved_otherwise(parts.armature, [spec.adopts for spec in missing])
@@ -99,13 +104,13 @@ def solve_transforms(context, object, **given) -> background.Steps:
     with new_motion(context, parts, missing, wanted, reading, times, extents, "solved") as (copy, action, made):
         poses, sheared = made
         checking = check_followed(context, copy, poses, reading.animation.frame_numbers, parts.armature.name)
-        yield from part_of(checking, 0.7, 0.75, "Checking the keys")
+        yield from background.part_of(checking, 0.7, 0.75, "Checking the keys")
         with plain_copy(parts) as probe:
             meter_before = yield from error_of(probe, parts, reading, 0.75, 0.85)
         with plain_copy(parts, copy) as probe:
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         apply_motion(context, parts.armature, missing, action)
-    unscaled = problem.unscaled[: len(names)] if given.bone_kind == "SCALED" else np.zeros(0)
+    unscaled = problem.unscaled[: len(names)] if settings.bone_kind == "SCALED" else np.zeros(0)
     notes = [
         *reading.notes,
         *bare_notes(parts.mesh, weights),
@@ -114,35 +119,35 @@ def solve_transforms(context, object, **given) -> background.Steps:
     done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
     left_behind = _left_behind(parts, reading, problem)
     if left_behind:
-        notes.append(f"{left_behind}, which bones that stay at their joints cannot follow")
-    ways = _ways(parts, problem, len(names), given, bool(left_behind))
+        notes.append(f"{left_behind}, which bones at their joints cannot follow")
+    ways = _ways(parts, problem, len(names), settings, bool(left_behind))
     return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes, ways)
 
 
 def _check_target(parts: Parts) -> None:
-    """Raises BadScene where the new keys would move the target, too."""
+    """Raise BadScene if the new keys would also move the target."""
     target, armature = parts.target, parts.armature
     if target != parts.mesh and (
         armature_of(target) == armature
         or any(modifier.type == "ARMATURE" and modifier.object == armature for modifier in target.modifiers)
     ):
         raise BadScene(
-            f'The target {object_label(target)} is deformed by "{armature.name}" itself, whose new keys would move it, '
-            "too. Give the target an armature of its own: select both, and duplicate them"
+            f'The target {object_label(target)} is deformed by "{armature.name}" itself, whose new keys would move it '
+            "too. Give the target its own armature: select both and duplicate them"
         )
 
 
 def _left_behind(parts: Parts, reading: Reading, problem: "_JointProblem") -> str:
-    """Where the mesh object moves in its armature's space and bones stay at their joints, that it does."""
+    """A note if the mesh object moves in its armature's space while bones stay at their joints, else ""."""
     matrices = reading.motion.to_armature
     moves = np.abs(matrices - matrices[0]).max() > _STILL * np.abs(matrices[0]).max()
     if not (moves and problem.held.any()):
         return ""
-    return f'{object_label(parts.mesh)} moves as a whole against "{parts.armature.name}"'
+    return f'{object_label(parts.mesh)} moves as a whole relative to "{parts.armature.name}"'
 
 
-def _ways(parts: Parts, problem: "_JointProblem", count: int, given: MotionSettings, left_behind: bool) -> list[str]:
-    """What brings the mesh closer where the error has grown, ``count`` bones being solved for."""
+def _ways(parts: Parts, problem: "_JointProblem", count: int, settings: MotionSettings, left_behind: bool) -> list[str]:
+    """Advice to lower the error if it has grown; ``count``: the number of bones solved for."""
     held, ways = problem.held[:count], []
     if left_behind:
         ways.append(f'parent {object_label(parts.mesh)} to "{parts.armature.name}"')
@@ -150,41 +155,43 @@ def _ways(parts: Parts, problem: "_JointProblem", count: int, given: MotionSetti
         ways.append(f'move "{problem.names[count]}", which has no weights and carries the others, with the target')
     if held.any():
         ways.append(
-            "solve without Rotation Only" if given.rotation_only else "disconnect its bones in Edit Mode (Alt P)"
+            "solve without Rotation Only" if settings.rotation_only else "disconnect its bones in Edit Mode (Alt P)"
         )
-    if given.bone_kind == "RIGID" and not given.rotation_only:
+    if settings.bone_kind == "RIGID" and not settings.rotation_only:
         ways.append("solve with another Bone Kind")
     return ways
 
 
 def _notes(unscaled: int, sheared: bool, turned: list[str]) -> list[str]:
-    """What the user ought to know of ``unscaled`` bones that might have been scaled, of shear that was lost, and of
-    the bones ``turned`` that got new parents."""
+    """Notes on ``unscaled`` bones that could have been scaled, on lost shear, and on the bones ``turned`` that got new
+    parents."""
     notes = []
     if unscaled:
         notes.append(
-            f"{counted(unscaled, 'bone')} not scaled, as that would shear the bones below: set Inherit Scale of those "
-            "to None where this is wanted"
+            f"{counted(unscaled, 'bone')} not scaled, as that would shear their children: to scale them, set Inherit "
+            "Scale of the children to None"
         )
     if sheared:
-        notes.append("parents that scale shear bones below, which these cannot undo: set Inherit Scale to None there")
+        notes.append(
+            "scaled parents shear their children, which cannot undo it: set Inherit Scale of the children to None"
+        )
     if turned:
         notes.append(
             f'{counted(len(turned), "bone")} (the first: "{turned[0]}") did not inherit rotation, or had Local '
-            "Location off, and hangs from a new parent now: where other actions key its location, they play otherwise"
+            "Location off, and has a new parent now: other actions that key its location play differently"
         )
     return notes
 
 
 @dataclass(frozen=True, eq=False)
 class _JointProblem:
-    """names: the bones that are solved for, then those given, ``fixed`` (P,) with the motion ``given`` (F, P, 3, 4).
-    axes (P, 3, 3), joints: see the core's solve_transforms; held (P,): bones whose heads stay at their joints;
-    unscaled (P,): bones whose scale would shear other bones that are solved for."""
+    """names: the bones to solve for, then the given ones, ``fixed`` (P,) with the motion ``given`` (F, P, 3, 4).
+    axes (P, 3, 3), joints: see the core's solve_transforms. held (P,): bones whose heads stay at their joints.
+    unscaled (P,): bones whose scale would shear other solved bones."""
 
     names: tuple[str, ...]
     axes: np.ndarray
-    joints: object
+    joints: "Joints"
     given: np.ndarray
     fixed: np.ndarray
     held: np.ndarray
@@ -206,7 +213,7 @@ def _joint_problem(parts: Parts, reading: Reading, names, chains, rotation_only:
         if not stays:
             parents.append(-1)
             continue
-        # The nearest ancestor that is solved for takes the joint along, and where there is none the parent itself.
+        # The joint moves with the nearest solved ancestor or, without one, with the parent.
         above = [ancestor.name for ancestor in bone.parent_recursive]
         solved = next((upper.get(each, each) for each in above if upper.get(each, each) in order), None)
         if solved is None:
@@ -221,9 +228,9 @@ def _joint_problem(parts: Parts, reading: Reading, names, chains, rotation_only:
     heads = heads @ to_mesh[:3, :3].T + to_mesh[:3, 3]
     axes = to_mesh[:3, :3] @ np.array([bones[name].matrix_local.to_3x3() for name in all_names], dtype=np.float64)
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
-    # Which way an axis points does not matter for what stretches along it, but where the mesh is mirrored against the
-    # armature they would not be those of any rotation.
-    axes[:, :, 2] *= np.sign(np.linalg.det(axes))[:, None]
+    # The direction of an axis does not matter for stretching, but axes mirrored by the mesh's transform would not form
+    # a rotation.
+    axes = right_handed(axes)
     given = np.tile(np.eye(3, 4), (len(motion.matrices), len(all_names), 1, 1))
     for index in range(len(names), len(all_names)):
         pose = motion.pose[:, motion.place[all_names[index]]]
@@ -242,7 +249,7 @@ def _joint_problem(parts: Parts, reading: Reading, names, chains, rotation_only:
 
 
 def _shears_others(bone, solved, name: str) -> bool:
-    """Whether what a bone scales is inherited by another one that is ``solved`` for."""
+    """Whether another ``solved`` bone inherits the bone's scale."""
     waiting = list(bone.children)
     while waiting:
         child = waiting.pop()
@@ -255,7 +262,7 @@ def _shears_others(bone, solved, name: str) -> bool:
 
 
 def _in_armature_space(transforms: np.ndarray, motion, armature, names) -> np.ndarray:
-    """Poses (F, P, 4, 4) of bones, in the armature's space, that do ``transforms`` (F, P, 3, 4) to the mesh at rest."""
+    """Poses (F, P, 4, 4) of bones, in the armature's space, that apply ``transforms`` (F, P, 3, 4) to the rest mesh."""
     rest = np.array([armature.data.bones[name].matrix_local for name in names], dtype=np.float64)
     return matrices_in_armature_space(transforms, motion) @ rest
 

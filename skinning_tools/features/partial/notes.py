@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the user ought to know of a partial solve that went through."""
+"""Notes for the user after a successful solve."""
 
 from itertools import pairwise
 
@@ -12,19 +12,19 @@ from ...blender.skin_reader import rest_positions, uses_envelopes
 from ...blender.wording import counted, vertices_text
 from .parts import Parts
 
-# Of the size of what moves: less is rounding. And the steps of a standstill that is too short to tell of.
+# Motion below this fraction of the size is rounding; a standstill of fewer steps than this is not reported.
 _STILL, _LONGEST_REST = 1e-5, 2
-# Of the target's size: farther from where the bones take the mesh in all frames, it has been put aside.
+# Relative to the target's size: a target farther than this from the deformed mesh in all frames lies beside it.
 _ASIDE = 0.15
 
 
 def scene_notes(context, parts: Parts, numbers: np.ndarray) -> tuple[str, ...]:
-    """What the user ought to know of the scene before the frames are solved for."""
+    """Notes on the scene, before the solve."""
     return (*_range_notes(context, parts.armature, numbers), *_besides_notes(parts))
 
 
 def _range_notes(context, armature, numbers: np.ndarray) -> list[str]:
-    """Where the armature's action does not reach over all the frames."""
+    """A note if the armature's action does not cover all the frames."""
     ranges = np.array([curve.range() for curve in actions.existing_curves(armature)])
     if not len(ranges) or not len(numbers):
         return []
@@ -39,24 +39,24 @@ def _stretch(context) -> float:
 
 
 def _besides_notes(parts: Parts) -> list[str]:
-    """Where more than the bones as they are solved for shapes the mesh."""
+    """Notes on what deforms the mesh besides the solved bones."""
     notes, keys = [], parts.mesh.data.shape_keys
     if keys is not None and not parts.own:
         animated = keys.animation_data is not None
         blocks = [block for block in keys.key_blocks if block != keys.reference_key and not block.mute]
         if any(animated or block.value for block in blocks):
             notes.append(
-                f"the shape keys of {object_label(parts.mesh)} deform it besides, which the bones know nothing of and "
-                "the errors leave out: mute them where they are not meant to"
+                f"the shape keys of {object_label(parts.mesh)} deform it too, which neither the bones nor "
+                "the errors include: mute them if you do not want them"
             )
     bendy = sum(bone.use_deform and bone.bbone_segments > 1 for bone in parts.armature.data.bones)
     if bendy:
-        notes.append(f"{counted(bendy, 'bendy bone')} solved for as straight: one segment each would come closer")
+        notes.append(f"{counted(bendy, 'bendy bone')} treated as straight: bones with one segment would come closer")
     return notes
 
 
 def bare_notes(mesh, weights: BoneWeights) -> list[str]:
-    """What the user ought to know where vertices have no weights."""
+    """A note if vertices have no weights."""
     missed = int(np.count_nonzero(~weights.bound))
     if not missed:
         return []
@@ -64,35 +64,34 @@ def bare_notes(mesh, weights: BoneWeights) -> list[str]:
     first = int(np.argmin(weights.bound))
     which = f"{vertices_text(missed)} (the first: {first}) {verb}"
     if uses_envelopes(mesh):
-        return [f"{which} no weights and only envelopes of bones to move them"]
-    return [f"{which} no weights and no bone to move them"]
+        return [f"{which} no weights, so only bone envelopes move them"]
+    return [f"{which} no weights, so no bone moves them"]
 
 
 def target_notes(parts: Parts, reading) -> list[str]:
-    """What the user ought to know of a target that armature and mesh can hardly follow. reading: the
-    steps.Reading."""
+    """Notes on a target that armature and mesh cannot follow well. reading: the steps.Reading."""
     return [*_standstill_notes(parts, reading), *_aside_notes(parts, reading)]
 
 
 def _aside_notes(parts: Parts, reading) -> list[str]:
-    """Where the target is another object beside the mesh, as if to look at both: no weights take the mesh there."""
+    """A note if the target is another object beside the mesh, as for viewing both: no weights reach it there."""
     if parts.own:
         return []
     frames, matrices = reading.animation.frames, reading.motion.matrices
     middle = rest_positions(parts.mesh.data).mean(axis=0)
-    # Where most bones take the middle; limbs may turn it far away.
+    # Where most bones move the center; limbs may turn it far away.
     taken = np.median(matrices[..., :3] @ middle + matrices[..., 3], axis=1)
     distance = np.linalg.norm(frames.mean(axis=1) - taken, axis=1).min()
     if distance <= _ASIDE * np.linalg.norm(np.ptp(frames[0], axis=0)):
         return []
     return [
-        f"{object_label(parts.target)} is beside {object_label(parts.mesh)}, and was followed there: where that is not "
-        "meant, put it in the same place and solve again"
+        f"{object_label(parts.target)} is beside {object_label(parts.mesh)}, and was followed there: if you do not "
+        "want that, move it to the same place and solve again"
     ]
 
 
 def _standstill_notes(parts: Parts, reading) -> list[str]:
-    """Where the target stands still at an end of the frames and the armature does not: then one of them may be shorter
+    """Notes if the target stands still at an end of the frames and the armature does not: one animation may be shorter
     than the other."""
     frames, matrices = reading.animation.frames, reading.motion.matrices
     numbers, moves = reading.animation.frame_numbers, _steps(frames)
@@ -109,6 +108,6 @@ def _standstill_notes(parts: Parts, reading) -> list[str]:
 
 
 def _steps(frames: np.ndarray) -> np.ndarray:
-    """(F − 1,) bool: whether anything of ``frames`` (F, ...) moves from one to the next, but for rounding."""
+    """(F − 1,) bool: whether anything in ``frames`` (F, ...) moves to the next frame by more than rounding."""
     size = np.ptp(frames[0], axis=0).max()
     return np.array([np.abs(after - before).max() > _STILL * size for before, after in pairwise(frames)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operators of partial solves: weights, motion, and helper bones, which are also removed."""
+"""The operators that solve for an existing rig: weights, motion, and helper bones and their removal."""
 
 import bpy
 
@@ -10,10 +10,10 @@ from .settings import HelperSettings, MotionSettings, RemovalSettings, WeightSet
 
 
 class _Named(Checked):
-    """Mix-in: what to work on may be named, which is not known before it runs. What it stands for is checked then."""
+    """Mix-in for operators with named objects: the names are known, and checked, only when the operator runs."""
 
     @staticmethod
-    def require(context, object):
+    def require(context, active):
         """Nothing."""
 
 
@@ -28,8 +28,8 @@ class SKINNING_OT_solve_weights(_Named, SkinningJob, bpy.types.Operator):
 
 
 class SKINNING_OT_solve_transforms(_Named, SkinningJob, bpy.types.Operator):
-    """Solve for the keyframes with which the bones, by the mesh's weights, come closest to its target's animation.
-    They make a new action; the old one stays in the file"""
+    """Solve for the keyframes with which the mesh, deformed by its weights, comes closest to its target's animation.
+    They go into a new action; the old one stays in the file"""
 
     bl_idname = "skinning.solve_transforms"
     bl_label = "Solve Motion"
@@ -39,8 +39,8 @@ class SKINNING_OT_solve_transforms(_Named, SkinningJob, bpy.types.Operator):
 
 
 class SKINNING_OT_add_helper_bones(_Named, SkinningJob, bpy.types.Operator):
-    """Add bones to the armature that bring the mesh closer to its target's animation. Those that are there, \
-and their keyframes, stay as they are"""
+    """Add bones to the armature that bring the mesh closer to its target's animation. Existing bones \
+and their keyframes do not change"""
 
     bl_idname = "skinning.add_helper_bones"
     bl_label = "Add Helper Bones"
@@ -50,7 +50,7 @@ and their keyframes, stay as they are"""
 
 
 class SKINNING_OT_remove_helper_bones(_Named, AtOnce, bpy.types.Operator):
-    """Remove the helper bones that were added to the armature, with their keyframes and what names them. Their \
+    """Remove the helper bones that were added to the armature, with their keyframes and references to them. Their \
 weights go to the other bones of the same vertices"""
 
     bl_idname = "skinning.remove_helper_bones"

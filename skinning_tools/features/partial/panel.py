@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panel of partial solves: weights, motion or helper bones for a rig of which the rest is given."""
+"""The panel "Solve for an Existing Rig": weights, motion or helper bones."""
+
+from functools import partial
 
 import bpy
 
 from ...blender import background
 from ...blender.character import target_mesh
+from ...blender.figures import rows_of_panel
+from ...blender.helper_bones.records import SOLVED, find_helpers
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.records import read_record
 from ...blender.wording import counted, sentence
 from ...core.errors import SkinningError
 from ...ui.drawing import (
     SidebarPanel,
+    draw_button,
     draw_failure,
     draw_frame_range,
     draw_job,
@@ -20,13 +25,13 @@ from ...ui.drawing import (
     idle_column,
     split_layout,
 )
-from .added_bones import added_helpers
+from ...ui.groups import ANIMATION
 from .helper_removal import rig_with_helpers
 from .parts import armature_meant, parts_of, reason_not_to_solve
 from .settings import HelperSettings, MotionSettings, WeightSettings
 from .steps import FIGURES_PROPERTY, PartialFigures
 
-# By the names of their settings: these, the operator with its text and icon, and what the solve needs of the mesh.
+# By the name of the settings: the settings, the operator with its text and icon, and what the mesh must have.
 _SOLVES = {
     "weights": (WeightSettings, "solve_weights", "Solve Weights", "MOD_VERTEX_WEIGHT", {"weighted": False}),
     "transforms": (
@@ -41,8 +46,9 @@ _SOLVES = {
 
 
 class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
-    bl_label = "Partial Solves"
+    bl_label = "Solve for an Existing Rig"
     bl_idname = "SKINNING_PT_partial_solves"
+    bl_parent_id = ANIMATION
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Solve Weights", "Solve Motion", "Add Helper Bones", "Remove Helper Bones")
 
@@ -73,8 +79,8 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
 
 
 def meant_text(context) -> str:
-    """Which objects a solve would work on, where the selection says it and not the panel's fields; "" where they do, or
-    where it could not start."""
+    """The objects that a solve would work on, if the selection decides; "" if the panel's fields decide, or if it could
+    not start."""
     settings = context.scene.skinning_partial
     if settings.armature and settings.target:
         return ""
@@ -82,12 +88,12 @@ def meant_text(context) -> str:
         parts = parts_of(context, active_object(context), settings.armature, settings.target, weighted=False)
     except SkinningError:
         return ""
-    target = f"the animation that {parts.mesh.name} itself has" if parts.own else parts.target.name
-    return f"{parts.mesh.name}, moved by the bones of {parts.armature.name}, is fitted to {target}"
+    target = f"the animation of {parts.mesh.name} itself" if parts.own else parts.target.name
+    return f"Fits {parts.mesh.name}, deformed by {parts.armature.name}, to {target}"
 
 
 def _draw_solve(layout, context, name: str, mesh, job):
-    """The settings and the button of a solve, by the name of its settings; the layout, None where it is closed."""
+    """Draw the settings and the button of a solve, by the name of its settings; returns the layout, None if closed."""
     declared, operator, text, icon, needs = _SOLVES[name]
     header, body = layout.panel(f"skinning_partial_{name}", default_closed=name != "weights")
     header.label(text=text.removeprefix("Add "))
@@ -101,35 +107,26 @@ def _draw_solve(layout, context, name: str, mesh, job):
         elif place == declared.stored:
             column.prop(settings, each)
     reason = "" if job is not None else reason_not_to_solve(context, **needs)
-    _draw_button(body, context, f"skinning.{operator}", text, icon, job, reason)
+    body = body.column()
+    body.enabled = job is None
+    draw_button(body, context, f"skinning.{operator}", text, icon, reason)
     return body
 
 
 def _draw_removal(layout, context, job) -> None:
-    """The button that takes helper bones away, where the armature has some."""
+    """Draw the button that removes helper bones, if the armature has any."""
     name = context.scene.skinning_partial.armature
     try:
         armature = armature_meant(context, active_object(context), name)
     except SkinningError:
         return
-    count = len(added_helpers(armature))
+    count = len(find_helpers(armature, (SOLVED,)))
     if not count:
         return
-    reason = "" if job is not None else reason_not_to_work(context, lambda *each: rig_with_helpers(*each, name))
+    reason = "" if job is not None else reason_not_to_work(context, partial(rig_with_helpers, name=name))
     layout.label(text=f"{armature.name}: {counted(count, 'helper bone')}", icon="BONE_DATA")
     text = "Remove Helper Bones"
-    _draw_button(layout, context, "skinning.remove_helper_bones", text, "X", job, reason).armature = armature.name
-
-
-def _draw_button(layout, context, operator: str, text: str, icon: str, job, reason: str):
-    """The button, with the reason below why it cannot be pressed; returns the operator's properties."""
-    button = layout.row()
-    button.scale_y = 1.5
-    button.enabled = job is None and not reason
-    properties = button.operator(operator, text=text, icon=icon)
-    if reason:
-        draw_text(layout, context, reason, "INFO")
-    return properties
+    draw_button(layout, context, "skinning.remove_helper_bones", text, "X", reason).armature = armature.name
 
 
 def _draw_figures(layout, context, figures: PartialFigures) -> None:
@@ -140,17 +137,7 @@ def _draw_figures(layout, context, figures: PartialFigures) -> None:
     header.label(text=f"Last Solve: {figures.title}")
     if body is None:
         return
-    before = [("Before", f"{figures.e_rms_before:.3f}")] if figures.e_rms_before >= 0 else []
-    draw_rows(
-        body,
-        [
-            ("E_RMS", f"{figures.e_rms:.3f}"),
-            *before,
-            ("Largest Error", f"{figures.max_error:.3f}"),
-            ("Target", figures.target),
-            ("Frames", f"{figures.frame_start:g} – {figures.frame_end:g}"),
-        ],
-    )
+    draw_rows(body, rows_of_panel(figures.figures()))
 
 
 registry = [SKINNING_PT_partial_solves]

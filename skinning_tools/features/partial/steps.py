@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What partial solves share: what they read, the new motion of an armature, and what they leave and say."""
+"""Steps that the solves for an existing rig share: reading, writing new motion, and the figures."""
 
 import re
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -11,35 +10,37 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
-from ...blender.animation.frame_range import frame_range
+from ...blender.animation.frame_range import moving_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.data_blocks import is_alive
-from ...blender.preconditions import object_label
+from ...blender.figures import Figure, Result
+from ...blender.preconditions import check_vertex_group, object_label
 from ...blender.records import write_record
 from ...blender.vertex_groups import read_weights
-from ...core.errors import BadSettings
+from ...core.animation import Animation
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses, transform_paths, write_poses
 from .notes import scene_notes
-from .parts import Parts, check_range, measured, plain_copy, read_motion, read_target
+from .parts import Parts
+from .readings import RigMotion, measured, plain_copy, read_motion, read_target
 from .settings import PartialSettings
 
-# The figures of the last partial solve, a custom property of the mesh object.
+# The figures of the last solve, a custom property of the mesh object.
 FIGURES_PROPERTY = "skinning_partial_solve"
 
-# Of an E_RMS, and a share of it: less does not show in its figures.
+# Differences of an E_RMS, absolute and relative, that its figures do not show.
 _NO_DIFFERENCE = 1e-3
 
-# What solves before have put behind an action's name.
+# Endings that earlier solves appended to an action's name.
 _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 
 
 @dataclass(frozen=True)
 class PartialFigures:
-    """Of the last solve, for the panel. title: what was done; e_rms_before: −1 where there was nothing before;
-    frame_start, frame_end: those that were read; warning: "" where the mesh is not farther from its target now;
-    omissions: what Blender has left out of what was read."""
+    """The last solve, for the panel. title: the kind of solve; e_rms_before: −1 if unknown; frame_start, frame_end: the
+    range read; warning: "" unless the mesh is farther from its target now; omissions: what Blender left out of what
+    was read."""
 
     title: str
     target: str
@@ -52,58 +53,64 @@ class PartialFigures:
     warning: str
     omissions: tuple[str, ...]
 
+    def figures(self) -> list[Figure]:
+        before = Figure("E_RMS before", self.e_rms_before, "{:.4f}")
+        return [
+            Figure("Armature", self.armature, line=""),
+            Figure("Target", self.target, line=""),
+            Figure("Frames", [self.frame_start, self.frame_end], "{:g} to {:g}", line=""),
+            *([before] if self.e_rms_before >= 0 else []),
+            Figure("E_RMS", self.e_rms, "{:.4f}"),
+            Figure("Largest error", self.max_error, "{:.4f}"),
+        ]
+
 
 @dataclass(frozen=True)
-class PartialResult:
-    """A finished solve: what was done, in words; its figures; remarks: what the user ought to know besides."""
+class PartialResult(Result):
+    """A finished solve. done: what was done, as text; record: its figures; remarks: further notes for the user."""
 
     object_name: str
     done: str
-    figures: PartialFigures
+    record: PartialFigures
     seconds: float
     remarks: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """All that the user ought to know."""
-        return (*filter(None, [self.figures.warning]), *self.remarks)
+        """All notes for the user."""
+        return (*filter(None, [self.record.warning]), *self.remarks)
 
-    def summary(self) -> str:
-        """The result in one line."""
-        figures = self.figures
-        before = f" (before: {figures.e_rms_before:.3g})" if figures.e_rms_before >= 0 else ""
-        warning = f"{figures.warning}; " if figures.warning else ""
-        parts = [
-            f"{self.object_name}: {warning}{self.done}, E_RMS {figures.e_rms:.3g}{before}, largest error "
-            f"{figures.max_error:.3g}, {self.seconds:.1f} s"
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Object", self.object_name),
+            Figure("Done", self.done, line="; ".join(filter(None, [self.record.warning, self.done]))),
+            *self.record.figures(),
         ]
-        return "; ".join([*parts, *self.remarks])
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """animation: of the target, in the mesh object's space; motion: the RigMotion; weights: those that there are;
-    omissions: what Blender has left out, notes: that and what else the user ought to know."""
+    """animation: of the target, in the mesh object's space; motion: the RigMotion; weights: the present ones;
+    omissions: what Blender left out; notes: the omissions and further notes for the user."""
 
-    animation: object
-    motion: object
+    animation: Animation
+    motion: RigMotion
     weights: BoneWeights
     omissions: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def read_parts(context, parts: Parts, given: PartialSettings, names, weights=None) -> background.Steps:
-    """Generator: everything that a solve needs of the scene."""
-    frames = given.frame_start, given.frame_end, given.frame_step
-    check_range(context, *frames, object_label(parts.target))
-    numbers = frame_range(context.scene, *frames)
-    # Before the mesh's own Armature modifier is off for a while.
+def read_parts(context, parts: Parts, settings: PartialSettings, names, weights=None) -> background.Steps:
+    """Generator: read everything that a solve needs from the scene."""
+    frames = settings.frame_start, settings.frame_end, settings.frame_step
+    numbers = moving_range(context.scene, *frames, object_label(parts.target))
+    # Before the mesh's own Armature modifier is turned off temporarily.
     omissions = Omissions(context, [parts.target], numbers, [parts.armature], same_vertices=True)
     reading = read_target(context, parts, frames, omissions)
-    animation = yield from part_of(reading, 0.0, 0.25, "Reading the target")
+    animation = yield from background.part_of(reading, 0.0, 0.25, "Reading the target")
     with plain_copy(parts) as probe:
         moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers, omissions)
-        motion = yield from part_of(moving, 0.25, 0.4, "Reading the armature")
+        motion = yield from background.part_of(moving, 0.25, 0.4, "Reading the armature")
     weights = weights or read_bone_weights(parts.mesh, parts.armature)
     left_out = texts_of(omissions.finish())
     notes = (*left_out, *scene_notes(context, parts, animation.frame_numbers))
@@ -111,38 +118,23 @@ def read_parts(context, parts: Parts, given: PartialSettings, names, weights=Non
 
 
 def locked_by_group(mesh, group: str) -> np.ndarray:
-    """(N,) bool: the vertices of the vertex group ``group``, none where it is empty. Raises BadSettings."""
+    """(N,) bool: the vertices in the vertex group ``group``; none if ``group`` is "". Raises BadSettings."""
     if not group:
         return np.zeros(len(mesh.data.vertices), bool)
-    if group not in mesh.vertex_groups:
-        raise BadSettings(f'The {object_label(mesh)} has no vertex group "{group}". Choose another')
-    return read_weights(mesh, [group])[1].any(axis=1)
+    check_vertex_group(mesh, group)
+    return np.asarray(read_weights(mesh, [group])[1].any(axis=1))
 
 
 def error_of(probe, parts: Parts, reading: Reading, start, end, *, armature=None, wanted: bool = True):
-    """Generator: the ErrorMeter of ``probe`` against the target; None where it is not ``wanted``."""
+    """Generator: the ErrorMeter of ``probe`` against the target; None unless ``wanted``."""
     if not wanted:
         return None
     measuring = measured(probe, armature or parts.armature, reading.animation)
-    return (yield from part_of(measuring, start, end, "Measuring"))
-
-
-def part_of(steps, start: float, end: float, text: str) -> background.Steps:
-    """Generator: ``steps``, bare fractions or (fraction, stage), as the part from ``start`` to ``end`` of the whole."""
-    try:
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as stop:
-                return stop.value
-            fraction = step[0] if isinstance(step, tuple) else step
-            yield start + (end - start) * min(max(fraction, 0.0), 1.0), text
-    finally:
-        steps.close()
+    return (yield from background.part_of(measuring, start, end, "Measuring"))
 
 
 def finished(parts: Parts, title, done, reading, meter_before, meter, begin, notes, ways=()) -> PartialResult:
-    """The result, its figures noted on the mesh object. ways: what brings the mesh closer where the error has grown."""
+    """The result; stores its figures on the mesh object. ways: advice for the case that the error has grown."""
     numbers = reading.animation.frame_numbers
     e_rms, before = float(meter.e_rms), -1.0 if meter_before is None else float(meter_before.e_rms)
     farther = meter_before is not None and e_rms - before > _NO_DIFFERENCE * max(before, 1.0)
@@ -163,7 +155,8 @@ def finished(parts: Parts, title, done, reading, meter_before, meter, begin, not
 
 
 def matrices_in_armature_space(transforms: np.ndarray, motion) -> np.ndarray:
-    """``transforms`` (F, P, 3, 4) of the mesh object's space in the armature's: (F, P, 4, 4). motion: a RigMotion."""
+    """Convert ``transforms`` (F, P, 3, 4) from the mesh object's space to the armature's, (F, P, 4, 4), by a
+    RigMotion."""
     full = np.zeros((*transforms.shape[:2], 4, 4))
     full[..., :3, :] = transforms
     full[..., 3, 3] = 1.0
@@ -173,8 +166,8 @@ def matrices_in_armature_space(transforms: np.ndarray, motion) -> np.ndarray:
 
 @contextmanager
 def new_motion(context, parts: Parts, added, wanted: WantedPoses, reading, times, extents, ending: str):
-    """A copy of the armature, in no scene and removed at the end, that has the bones ``added`` and moves as ``wanted``;
-    its new action, which is removed where the body does not end well; and what ``write_poses`` returns."""
+    """A copy of the armature, in no scene and removed at the end, with the bones ``added`` and the ``wanted`` motion;
+    its new action, which is removed if the body raises; and the result of ``write_poses``."""
     armature = parts.armature
     with ExitStack() as undo:
         copy = armature.copy()
@@ -187,21 +180,13 @@ def new_motion(context, parts: Parts, added, wanted: WantedPoses, reading, times
         name = f"{_ENDINGS.sub('', old.name) if old is not None else armature.name}_{ending}"
         action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
         action = action or actions.new_action(copy, name)
-        failed = undo.enter_context(_removed_on_failure(action))
-        made = write_poses(copy, actions.curve_container(copy), wanted, reading.motion, times, extents)
-        yield copy, action, made
-        failed.clear()
-
-
-@contextmanager
-def _removed_on_failure(action) -> Iterator[list]:
-    waiting = [action]
-    try:
-        yield waiting
-    finally:
-        for block in waiting:
-            if is_alive(block):
-                bpy.data.actions.remove(block)
+        try:
+            made = write_poses(copy, actions.curve_container(copy), wanted, reading.motion, times, extents)
+            yield copy, action, made
+        except BaseException:
+            if is_alive(action):
+                bpy.data.actions.remove(action)
+            raise
 
 
 def _remove_armature(copy, keep_data: bool) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solve Weights: weights for bones that move already."""
+"""Solve Weights: weights for animated bones."""
 
 import time
 
@@ -9,35 +9,32 @@ from ...blender import background
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.fit_poses import differ
-from ...blender.preconditions import object_label
+from ...blender.preconditions import check_unchanged, object_label
 from ...blender.skin_reader import armature_of, rest_positions
-from ...blender.weight_tools import check_unchanged, forget_figures
+from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
-from ...core.errors import BadScene, BadSettings, BadWeights
+from ...core.errors import BadScene, BadWeights
 from .notes import target_notes
-from .parts import Parts, parts_of, plain_copy
+from .parts import Parts, parts_of
+from .readings import plain_copy
 from .settings import WeightSettings
-from .steps import Reading, error_of, finished, locked_by_group, part_of, read_parts
+from .steps import Reading, error_of, finished, locked_by_group, read_parts
 
 
-def solve_weights(context, object, **given) -> background.Steps:
-    """Generator: weights with which the armature's present motion brings the mesh closest to the target, by the
-    WeightSettings ``given``; returns a PartialResult, yields (fraction, stage).
+def solve_weights(context, active, **given) -> background.Steps:
+    """Generator: solve for the weights with which the armature's present motion brings the mesh closest to the target,
+    by the WeightSettings ``given``; returns a PartialResult, yields (fraction, stage).
 
-    Locked vertex groups stay as they are, and so do all weights of the vertices in the group ``locked_vertices``.
-    Raises SkinningError, and then has changed nothing.
+    Locked vertex groups do not change, nor do the weights of vertices in the group ``locked_vertices``.
+    Raises SkinningError, and then changes nothing.
     """
     from ...core.decomposition.partial import Given
     from ...core.decomposition.partial import solve_weights as solve
 
-    begin, given = time.perf_counter(), WeightSettings(**given)
-    parts = parts_of(context, object, given.armature, given.target, weighted=False)
-    if given.max_influences < 1:
-        raise BadSettings(f"Max influences must be at least 1, not {given.max_influences}")
-    if not 0 <= given.smoothness <= 1:
-        raise BadSettings(f"Smoothness must be from 0 to 1, not {given.smoothness:g}")
-    locked = locked_by_group(parts.mesh, given.locked_vertices)
-    reading = yield from read_parts(context, parts, given, deforming_bones(parts.armature))
+    begin, settings = time.perf_counter(), WeightSettings(**given)
+    parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
+    locked = locked_by_group(parts.mesh, settings.locked_vertices)
+    reading = yield from read_parts(context, parts, settings, deforming_bones(parts.armature))
     _check_motion(parts, reading)
     before, notes = reading.weights, [*reading.notes, *target_notes(parts, reading)]
     if before.locked.all() or locked.all():
@@ -53,14 +50,14 @@ def solve_weights(context, object, **given) -> background.Steps:
             reading.animation,
             rest,
             matrices,
-            given.max_influences,
+            settings.max_influences,
             progress,
-            smoothness=given.smoothness,
+            smoothness=settings.smoothness,
             given=fixed,
             edges=edges,
         )
     )
-    bones, weights = yield from part_of(solving, 0.4, 0.7, "Solving the weights")
+    bones, weights = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
     free = np.flatnonzero(~locked & weights.any(axis=1))
     with plain_copy(parts) as probe:
         meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85, wanted=before.bound.any())
@@ -75,25 +72,25 @@ def solve_weights(context, object, **given) -> background.Steps:
     most = int(np.count_nonzero(weights, axis=1).max(initial=1))
     done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
     done += f"up to {counted(most, 'influence')}"
-    ways = _ways(before, given)
+    ways = _ways(before, settings)
     return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways)
 
 
-def _ways(before: BoneWeights, given: WeightSettings) -> list[str]:
-    """What brings the mesh closer where the error has grown."""
-    ways = ["solve with less Smoothness"] if given.smoothness > 0 else []
-    if np.count_nonzero(before.weights, axis=1).max(initial=0) > given.max_influences:
+def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:
+    """Advice to lower the error if it has grown."""
+    ways = ["solve with less Smoothness"] if settings.smoothness > 0 else []
+    if np.count_nonzero(before.weights, axis=1).max(initial=0) > settings.max_influences:
         ways.append("with more Influences" if ways else "solve with more Influences")
     return ways
 
 
 def _attached(parts: Parts) -> list[str]:
-    """Let the armature move the mesh where nothing does yet and the mesh has no animation of its own to go on with."""
+    """Add an Armature modifier if the mesh has none and no animation of its own; returns a note."""
     mesh = parts.mesh
     if armature_of(mesh) is not None and armature_of(mesh) != parts.armature:
         return [f'"{parts.armature.name}" does not deform it yet: choose it in the Armature modifier']
     if parts.own:
-        return ["its own animation still plays: remove that, or bind a copy, to see what the bones do"]
+        return ["its own animation still plays: to see what the bones do, remove it or bind a copy"]
     if armature_of(mesh) is None:
         modifier = mesh.modifiers.new("Armature", "ARMATURE")
         modifier.object = parts.armature
@@ -108,12 +105,12 @@ def _edges(mesh) -> np.ndarray:
 
 
 def _check_motion(parts: Parts, reading: Reading) -> None:
-    """Raises BadScene where the bones move all alike: then weights do nothing."""
+    """Raise BadScene if all bones move alike: then weights have no effect."""
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
     if matrices.shape[1] > 1 and not any(differ(frame, rest) for frame in matrices):
         numbers = reading.animation.frame_numbers
         raise BadScene(
-            f'The armature "{parts.armature.name}" moves all its bones alike from frame {numbers[0]:g} to '
-            f"{numbers[-1]:g}, so that weights change nothing. Choose an armature that is animated there, or other "
+            f'All bones of the armature "{parts.armature.name}" move alike from frame {numbers[0]:g} to '
+            f"{numbers[-1]:g}, so weights have no effect. Choose an armature that is animated there, or other "
             "frames"
         )

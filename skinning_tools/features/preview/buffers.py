@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the shaders read: vertices of a skin, bones of a frame, uniforms of a view."""
+"""The shaders' inputs: vertices of a skin, bones of a frame, uniforms of a view."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,8 @@ import gpu
 import numpy as np
 
 from ...core import quaternions
-from ...core.deform import METHODS, polar_decomposition, strongest_influences
+from ...core.deform import METHODS, strongest_influences
+from ...core.rotations import polar_decomposition
 from .shaders import BONES_PER_ROW, MOST_GROUPS, centers_inputs, surface_inputs
 
 MOST_INFLUENCES = 4 * MOST_GROUPS
@@ -16,12 +17,12 @@ MOST_INFLUENCES = 4 * MOST_GROUPS
 
 @dataclass(frozen=True, eq=False)
 class VertexData:
-    """The arrays of a skin as the vertex shader takes them.
+    """The arrays of a skin for the vertex shader.
 
-    origin (3,): the middle of the mesh, about which the others are given, so that single precision suffices wherever
+    origin (3,): the middle of the mesh, to which the others are relative, so that single precision suffices wherever
     the mesh lies. rest, normals, centers (N, 3) float32, bones (N, K) uint32, weights (N, K) float32 with K a multiple
-    of four; triangles (T, 3); centered (C,): the vertices that have a center of their own. crowded: how many vertices
-    had more influences than a vertex shader takes (MOST_INFLUENCES) and kept the strongest.
+    of four; triangles (T, 3); centered (C,): the vertices with a center of rotation. crowded: the number of vertices
+    with more influences than a vertex shader accepts (MOST_INFLUENCES), which keep the strongest.
     """
 
     origin: np.ndarray
@@ -36,7 +37,7 @@ class VertexData:
 
     @classmethod
     def of(cls, rest, normals, triangles, bones, weights, centers=None, valid=None) -> "VertexData":
-        """From arrays as in core; ``normals`` (N, 3) at rest. A vertex without a center is its own."""
+        """Make it from core's arrays; ``normals`` (N, 3) at rest. A vertex without a center is its own center."""
         origin = 0.5 * (rest.min(axis=0) + rest.max(axis=0))
         crowded = int(np.count_nonzero(np.count_nonzero(weights, axis=1) > MOST_INFLUENCES))
         bones, weights = packed(bones, weights)
@@ -56,11 +57,11 @@ class VertexData:
 
     @property
     def groups(self) -> int:
-        """Of four influences."""
+        """The number of groups of four influences."""
         return self.bones.shape[1] // 4
 
     def attributes(self, chosen=slice(None)) -> dict[str, np.ndarray]:
-        """By the names of the shaders' inputs."""
+        """The arrays by the names of the shaders' inputs."""
         arrays = {"rest": self.rest, "normal": self.normals, "center": self.centers}
         for group in range(self.groups):
             four = slice(4 * group, 4 * group + 4)
@@ -76,10 +77,10 @@ class VertexData:
 
     @cached_property
     def center_batches(self) -> tuple[gpu.types.GPUBatch, gpu.types.GPUBatch]:
-        """Points at the centers, lines to their vertices; not to be asked for where no vertex has a center."""
+        """Points at the centers, and lines to their vertices; requires that a vertex has a center."""
         attributes = self.attributes(np.repeat(self.centered, 2))
         del attributes["normal"]
-        attributes["at_center"] = np.tile(np.float32([1, 0]), len(self.centered))
+        attributes["at_center"] = np.tile(np.array([1, 0], np.float32), len(self.centered))
         vertices = vertex_buffer(centers_inputs(self.groups), attributes)
         ends = np.arange(0, 2 * len(self.centered), 2, dtype=np.int32)
         points = gpu.types.GPUBatch(type="POINTS", buf=vertices, elem=gpu.types.GPUIndexBuf(type="POINTS", seq=ends))
@@ -128,7 +129,7 @@ def bone_texels(matrices: np.ndarray, origin: np.ndarray) -> np.ndarray:
 
 
 def bone_texture(matrices: np.ndarray, origin: np.ndarray) -> gpu.types.GPUTexture:
-    """All that is sent to the GPU for a new pose."""
+    """The only data sent to the GPU for a new pose."""
     texels = bone_texels(matrices, origin)
     rows, width, _ = texels.shape
     data = gpu.types.Buffer("FLOAT", texels.size, texels.ravel())
@@ -148,7 +149,7 @@ def surface_uniforms(
     """The uniform block of one column.
 
     to_world, view, projection (4, 4) float64. compared: a second method, to color by the distance between the two.
-    options: of the surface (in front of all else, flat faces, distance of the color scale's end, perspective); of the
+    options: of the surface (in front of everything, flat faces, distance at the color scale's end, perspective); of the
     centers (–, –, point size in pixels, –).
     """
     to_world = to_world @ translation(origin)
@@ -158,7 +159,7 @@ def surface_uniforms(
     own = METHODS.index(method)
     other = own if compared is None else METHODS.index(compared)
     block = np.empty(76, np.float32)
-    # GLSL keeps matrices column by column.
+    # GLSL stores matrices by columns.
     for place, matrix in enumerate((projection @ to_view, to_view, normal_to_view, to_world)):
         block[16 * place : 16 * place + 16] = matrix.T.ravel()
     block[64:68], block[68:72], block[72:] = color, options, (own, other, compared is not None, 0)

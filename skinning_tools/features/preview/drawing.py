@@ -15,17 +15,17 @@ COLORS = {"LBS": (0.75, 0.33, 0.10), "DQS": (0.10, 0.42, 0.75), "CRS": (0.20, 0.
 CENTER_COLOR = (1.0, 0.85, 0.05, 1.0)
 MOST_POINT_PIXELS, LEAST_POINT_PIXELS = 5.0, 2.0
 
-# With so many centers points get smaller.
+# From this number of centers on, points get smaller.
 _MANY_CENTERS = 2000
 
-# The range of the color scale is given in per cent of the diagonal of the mesh at rest.
+# The range of the color scale is in percent of the diagonal of the mesh at rest.
 PER_CENT = 0.01
 
 
 @dataclass(frozen=True)
 class Look:
     """methods: one column each. compared: the method to show the distance to, or None for a color per method;
-    color_range: the distance, in per cent of the diagonal, where the scale ends. spacing: of the columns, in widths."""
+    color_range: the distance, in percent of the diagonal, at the scale's end. spacing: of the columns, in widths."""
 
     methods: tuple[str, ...]
     compared: str | None = None
@@ -49,11 +49,11 @@ def draw(data: VertexData, matrices: np.ndarray, to_world: np.ndarray, view: Vie
         for method, to_column in zip(look.methods, columns, strict=True):
             _draw_surface(data, texture, to_column, view, look, method, length)
         if look.show_centers and len(data.centered):
-            # Only one method turns about them.
+            # Only one method uses the centers.
             column = look.methods.index("CRS") if "CRS" in look.methods else 0
             _draw_centers(data, texture, columns[column], view, look.methods[column])
     finally:
-        # What follows in the viewport expects these.
+        # The rest of the viewport drawing expects these.
         gpu.state.color_mask_set(True, True, True, True)
         gpu.state.program_point_size_set(False)
         gpu.state.blend_set("NONE")
@@ -65,27 +65,27 @@ def column_matrices(data: VertexData, to_world: np.ndarray, view: View, look: Lo
     """Mesh to world (4, 4) of each column, from left to right in the view, with the mesh itself in their middle."""
     right = view.view[0, :3] / np.linalg.norm(view.view[0, :3])
     box = rest_box(data, to_world)
-    # What is tall and thin may bend sideways.
+    # A tall and thin mesh may bend sideways.
     width = max(np.ptp(box @ right), 0.5 * np.ptp(box, axis=0).max())
     steps = look.offset + look.spacing * (np.arange(len(look.methods)) - 0.5 * (len(look.methods) - 1))
     return [translation(step * width * right) @ to_world for step in steps]
 
 
 def rest_box(data: VertexData, to_world: np.ndarray) -> np.ndarray:
-    """(8, 3) the corners of the mesh's box at rest, in the world: it stays while the pose changes."""
+    """(8, 3) the corners of the mesh's rest bounding box in the world, which does not change with the pose."""
     low, high = data.rest.min(axis=0) + data.origin, data.rest.max(axis=0) + data.origin
     corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
     return corners @ to_world[:3, :3].T + to_world[:3, 3]
 
 
 def scale_end(data: VertexData, to_world: np.ndarray, look: Look) -> float:
-    """The distance in the world where the color scale ends."""
+    """The world distance at the end of the color scale."""
     size = np.linalg.norm(to_world[:3, :3] @ np.ptp(data.rest, axis=0))
     return max(PER_CENT * look.color_range * float(size), 1e-12)
 
 
 def point_pixels(count: int) -> float:
-    """The size of each of so many points: together they cover no more than those of a coarse mesh."""
+    """The size of each of ``count`` points: together they cover no more area than those of a coarse mesh."""
     return max(LEAST_POINT_PIXELS, MOST_POINT_PIXELS * min(1.0, (_MANY_CENTERS / max(count, 1)) ** 0.5))
 
 
@@ -105,7 +105,7 @@ def _draw_surface(data, texture, to_world, view, look, method, length) -> None:
     shader.uniform_sampler("bone_texture", texture)
     batch = data.surface_batch
     if look.opacity < 1:
-        # Depth first: of a surface in front of itself only the nearest layer is to shine through.
+        # Depth first: only the nearest layer of the surface may shine through.
         gpu.state.color_mask_set(False, False, False, False)
         batch.draw(shader)
         gpu.state.color_mask_set(True, True, True, True)

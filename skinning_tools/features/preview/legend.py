@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is written over the preview: the method under each column, and the scale of its colors."""
+"""The labels over the preview: the method under each column, and the scale of its colors."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from .settings import LABELS
 
 
 def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
-    """Draw in the pixels of the region."""
+    """Draw in pixel space of the region."""
     with legible(context) as scale:
         _draw_labels(context.region, data, to_world, view, look, scale)
     if look.compared is not None:
@@ -24,7 +24,7 @@ def _draw_labels(region, data, to_world, view, look, scale) -> None:
         corners = rest_box(data, to_column)
         clip = np.column_stack([corners, np.ones(len(corners))]) @ to_clip.T
         if (clip[:, 3] <= 0).any():
-            # Partly behind the eye: there is no place below it.
+            # Partly behind the viewpoint: there is no place below it.
             continue
         places = (clip[:, :2] / clip[:, 3:] + 1) * (0.5 * region.width, 0.5 * region.height)
         middle, lowest = places[:, 0].mean(), places[:, 1].min()

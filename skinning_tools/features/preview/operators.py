@@ -2,59 +2,53 @@
 """Preview Skinning: start the preview, change its method, end it."""
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty
+from bpy.props import EnumProperty
 
 from ...blender import dependencies
 from ...blender.character import mesh_meant
 from ...blender.job_checks import active_object
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
-from ...ui.boundary import reported
+from ...ui.jobs import AtOnce
+from ...ui.settings import SOFT
 from . import session
-from .settings import METHOD_ITEMS
+from .settings import METHOD_ITEMS, PreviewSettings
 
 MODES = (*METHOD_ITEMS, ("OFF", "Off", "End the preview"))
+_SIDE_BY_SIDE = PreviewSettings.side_by_side
 
 
-class SKINNING_OT_preview(bpy.types.Operator):
-    """Draw the active mesh over the 3D views as another skinning method deforms it. Changes nothing in the scene"""
+class SKINNING_OT_preview(AtOnce, bpy.types.Operator):
+    """Draw the active mesh over the 3D views with another skinning method. Changes nothing in the scene"""
 
     bl_idname = "skinning.preview"
     bl_label = "Preview Skinning"
     bl_options = {"REGISTER"}
 
     mode: EnumProperty(name="Mode", items=MODES, default="LBS", options={"SKIP_SAVE"})
-    side_by_side: BoolProperty(
-        name="Side by Side",
-        description="Show all methods next to each other, around the mesh. As it is where not given",
-        default=False,
-        options={"SKIP_SAVE"},
-    )
+    side_by_side: _SIDE_BY_SIDE.as_property(SOFT, description=f"{_SIDE_BY_SIDE.tip}. Unchanged if not given")
 
-    def execute(self, context):
-        with reported(self):
-            if self.mode == "OFF":
-                session.stop()
-                return {"FINISHED"}
-            dependencies.require_dependencies()
-            session.start(context, previewed_object(context), self.mode)
-            if self.properties.is_property_set("side_by_side"):
-                context.window_manager.skinning_preview.side_by_side = self.side_by_side
-            self.report({"INFO"}, session.running().summary())
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, active) -> str | None:
+        if self.mode == "OFF":
+            session.stop()
+            return None
+        dependencies.require_dependencies()
+        session.start(context, previewed_object(context), self.mode)
+        if self.properties.is_property_set("side_by_side"):
+            context.window_manager.skinning_preview.side_by_side = self.side_by_side
+        return session.running().summary()
 
 
 def previewed_object(context):
-    """The mesh that is meant; where that cannot be told, the one that is shown. Raises BadScene."""
+    """The mesh for the active object, else the previewed mesh. Raises BadScene."""
     active, shown = active_object(context), session.running()
     try:
         return mesh_meant(context, active)
     except BadScene:
-        object = shown.target() if shown is not None else None
-        if object is None or armature_of(object) != active:
+        mesh_object = shown.target() if shown is not None else None
+        if mesh_object is None or armature_of(mesh_object) != active:
             raise
-        return object
+        return mesh_object
 
 
 registry = [SKINNING_OT_preview]

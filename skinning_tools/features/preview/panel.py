@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panel of the preview: method, what its colors tell, and what the preview misses."""
+"""The panel of the preview: method, colors, and what the preview does not show."""
 
 import bpy
 
@@ -7,6 +7,7 @@ from ...blender.character import on_mesh_meant, target_mesh
 from ...blender.job_checks import reason_not_to_work
 from ...blender.skin_reader import check_turning
 from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
+from ...ui.groups import DEFORMATION
 from ..centers.bake_state import shown_bake_state
 from ..centers.baking import MISSING, STALE
 from . import session
@@ -17,6 +18,9 @@ BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
 class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
     bl_label = "Preview"
     bl_idname = "SKINNING_PT_preview"
+    bl_parent_id = DEFORMATION
+    # Its button switches off what is shown, whatever is selected.
+    always = True
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
@@ -31,7 +35,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
             depress = shown is not None and shown.mode == mode
             row.operator("skinning.preview", text=label, depress=depress).mode = mode
         if shown is not None:
-            layout.operator("skinning.preview", text="Switch Off", icon="X").mode = "OFF"
+            layout.operator("skinning.preview", text="Turn Off", icon="X").mode = "OFF"
         elif session.failure() or reason:
             draw_text(layout, context, session.failure() or reason, "INFO")
         self._draw_bake(context, shown)
@@ -39,7 +43,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
             draw_settings(layout, settings, shown)
 
     def _draw_bake(self, context, shown) -> None:
-        """The way to the centers, where the preview has none or old ones."""
+        """Draw the button that bakes the centers, if the preview has none or outdated ones."""
         mesh = shown.target() if shown is not None else target_mesh(context)
         if mesh is None or mesh.type != "MESH" or mesh.data.is_editmode or not mesh.vertex_groups:
             return
@@ -50,7 +54,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
             draw_text(self.layout, context, "The centers of rotation are older than the mesh or its weights", "ERROR")
         if state in (MISSING, STALE):
             row = self.layout.row()
-            # What is previewed, whatever is active: while posing, the armature is.
+            # The previewed mesh, whatever is active: while posing, it is the armature.
             row.context_pointer_set("active_object", mesh)
             row.operator("skinning.bake_rotation_centers", text="Bake Centers")
 
@@ -75,7 +79,7 @@ def draw_settings(layout, settings, shown) -> None:
     row.enabled = shown.has_centers
     row.prop(settings, "show_centers")
     if shown.data.crowded:
-        layout.label(text=f"{shown.data.crowded:,} vertices show their strongest bones only", icon="INFO")
+        layout.label(text=f"{shown.data.crowded:,} vertices show only their strongest bones", icon="INFO")
 
 
 registry = [SKINNING_PT_preview]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The preview that runs, if any, and the handlers by which it lives.
+"""The running preview, if any, and its handlers.
 
-While none runs, nothing is registered but what ends it with the file: a handler that takes itself off Blender's list
-makes Blender pass over the next, which may be another add-on's.
+While none runs, only the handler that ends it with the file is registered: a handler that removes itself from
+Blender's list makes Blender skip the next one, which may be another add-on's.
 """
 
 import logging
@@ -15,7 +15,7 @@ from ...core.errors import SkinningError
 
 logger = logging.getLogger(__name__)
 
-_FAULT = "The preview has ended through a fault of its own"
+_FAULT = "The preview has ended because of a bug in Skinning Tools"
 
 # Of type skin_view.SkinView, whose module needs scipy: it is imported when a preview starts.
 _running = None
@@ -24,24 +24,24 @@ _failure = ""
 
 
 def running():
-    """The skin_view.SkinView that is shown, or None."""
+    """The running skin_view.SkinView, or None."""
     return _running
 
 
 def failure() -> str:
-    """Why the last preview ended by itself, empty where it did not."""
+    """Why the last preview was ended by an error, "" if it was not."""
     return _failure
 
 
-def start(context, object, mode: str) -> None:
-    """Show ``mode`` of ``object`` instead of what was shown before, which stays where this raises SkinningError."""
+def start(context, mesh_object, mode: str) -> None:
+    """Show ``mode`` of the object instead of the previous preview, which stays if this raises SkinningError."""
     global _running, _failure
-    if _running is not None and object is not None and _running.target() == object and not _running.stale:
+    if _running is not None and mesh_object is not None and _running.target() == mesh_object and not _running.stale:
         _running.set_mode(mode)
     else:
         from .skin_view import SkinView
 
-        view = SkinView(context, object, mode)
+        view = SkinView(context, mesh_object, mode)
         stop()
         _running = view
         _register()
@@ -50,7 +50,7 @@ def start(context, object, mode: str) -> None:
 
 
 def stop(reason: str = "") -> None:
-    """End the preview, if one runs, and take everything it has registered away."""
+    """End the preview, if one runs, and unregister its handlers."""
     global _running, _failure
     _failure = reason
     if _running is None:
@@ -88,9 +88,9 @@ def _while_running():
 
 
 def _after_update(scene, depsgraph) -> None:
-    """Something was edited: posing and playback do not concern the mesh, weights and shape do."""
+    """After an edit: changes of weights or shape require reading the mesh again, posing and playback do not."""
     edited = depsgraph.id_type_updated("MESH") or depsgraph.id_type_updated("ARMATURE")
-    if _running.stale or (edited and _running.is_changed_by(depsgraph)):
+    if _running is not None and (_running.stale or (edited and _running.is_changed_by(depsgraph))):
         _read_again_soon()
 
 
@@ -104,7 +104,9 @@ def _before_load(*_) -> None:
 
 
 def _read_again_soon() -> None:
-    """Not at once and not while drawing: the strokes of a brush report a change many times a second."""
+    """Read the mesh again after a delay, since brush strokes report changes many times a second."""
+    if _running is None:
+        return
     _running.stale = True
     if not bpy.app.timers.is_registered(_refresh):
         bpy.app.timers.register(_refresh, first_interval=_running.seconds_to_next_reading)
@@ -112,6 +114,8 @@ def _read_again_soon() -> None:
 
 def _refresh() -> None:
     """Timer."""
+    if _running is None:
+        return
     try:
         _running.refresh()
     except Exception as error:  # noqa: BLE001 - its traceback is logged
@@ -128,9 +132,9 @@ def _draw_pixels() -> None:
 
 
 def _draw(stage: str) -> None:
-    """A preview that cannot be drawn ends, not here but when Blender is done with drawing."""
+    """Draw; after an error, the preview ends once Blender has finished drawing."""
     global _failure
-    if bpy.app.timers.is_registered(_end):
+    if _running is None or bpy.app.timers.is_registered(_end):
         return
     try:
         getattr(_running, stage)(bpy.context)
@@ -143,7 +147,7 @@ def _draw(stage: str) -> None:
 
 
 def _told(error: Exception) -> str:
-    """What the user is told; the traceback of a fault goes to the terminal."""
+    """The message for the user; the traceback of a bug goes to the terminal."""
     if isinstance(error, SkinningError):
         return str(error)
     logger.error(_FAULT, exc_info=error)

@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The preview's settings, on the window manager: that is neither undone nor what a file is about, as is right for
-something that only looks."""
+"""The preview's settings, on the window manager, which undo and files do not affect: they only concern the display."""
 
 from dataclasses import replace
 
 import bpy
-from bpy.props import PointerProperty
 
 from ...blender.areas import redraw_views
 from ...ui.settings import HARD, Settings, choice, factor, number, switch
 
 METHOD_ITEMS = (
-    ("LBS", "Linear Blend", "Blended matrices, as the Armature modifier does"),
-    ("DQS", "Dual Quaternion", "Blended dual quaternions, as the Armature modifier does with Preserve Volume"),
+    ("LBS", "Linear Blend", "Blended matrices, as in the Armature modifier"),
+    ("DQS", "Dual Quaternion", "Blended dual quaternions, as in the Armature modifier with Preserve Volume"),
     ("CRS", "Centers of Rotation", "Blended rotations about the baked centers"),
 )
 LABELS = {method: label for method, label, _ in METHOD_ITEMS}
 
 COLOR_ITEMS = (
     ("METHOD", "Method", "A color for each method"),
-    ("DISTANCE", "Distance", "How far each vertex is from where another method has it"),
+    ("DISTANCE", "Distance", "Distance of each vertex from its place with another method"),
 )
 
 
@@ -37,9 +35,9 @@ class PreviewSettings(Settings):
         0.0,
         soft_min=-5.0,
         soft_max=5.0,
-        tip="Distance of what is shown from the mesh itself, to the right, in widths of the mesh at rest",
+        tip="Distance of the preview from the mesh itself, to the right, in widths of the mesh at rest",
     )
-    colors = choice("Color", COLOR_ITEMS, "METHOD", tip="What the color of the preview tells")
+    colors = choice("Color", COLOR_ITEMS, "METHOD", tip="What the colors of the preview show")
     compared = choice("Distance To", METHOD_ITEMS, "LBS", tip="The method to compare with")
     color_range = number(
         "Range",
@@ -50,7 +48,7 @@ class PreviewSettings(Settings):
         soft_max=25.0,
         subtype="PERCENTAGE",
         precision=2,
-        tip="Distance that is shown in red, in percent of the diagonal of the mesh at rest",
+        tip="Distance shown in red, in percent of the diagonal of the mesh at rest",
     )
     opacity = factor("Opacity", 1.0, most=1.0, tip="Lower it to see bones through the preview")
     in_front = switch(
@@ -66,7 +64,7 @@ def _redraw(settings, context) -> None:
 
 
 class SkinningPreviewSettings(bpy.types.PropertyGroup):
-    """What the window manager remembers."""
+    """The settings kept on the window manager."""
 
     __annotations__ = {
         name: replace(setting, more=setting.more | {"update": _redraw}).as_property(HARD)
@@ -75,11 +73,4 @@ class SkinningPreviewSettings(bpy.types.PropertyGroup):
 
 
 registry = [SkinningPreviewSettings]
-
-
-def register() -> None:
-    bpy.types.WindowManager.skinning_preview = PointerProperty(type=SkinningPreviewSettings)
-
-
-def unregister() -> None:
-    del bpy.types.WindowManager.skinning_preview
+pointers = {"WindowManager.skinning_preview": SkinningPreviewSettings}

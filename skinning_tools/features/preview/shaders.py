@@ -10,10 +10,10 @@ from ...core.deform import METHODS
 
 FOLDER = Path(__file__).parent
 
-# Four texels each: rows of 1024 texels, so that some millions of bones fit into the smallest texture limits.
+# Four texels per bone in rows of 1024 texels, so that millions of bones fit into the smallest texture limits.
 BONES_PER_ROW = 256
 
-# std140: members of whole vec4s, so that they lie one after another as in ``surface_uniforms``.
+# std140: members are whole vec4s, so that they are contiguous as in ``surface_uniforms``.
 UNIFORMS_TYPE = """
 struct SurfaceUniforms {
   mat4 to_clip;
@@ -26,7 +26,7 @@ struct SurfaceUniforms {
 };
 """
 
-# Four influences take two of the 16 vertex inputs that every GPU has at least.
+# Four influences take two vertex inputs; every GPU has at least 16.
 MOST_GROUPS = 6
 
 
@@ -44,7 +44,7 @@ def centers_shader(groups: int) -> gpu.types.GPUShader:
 
 
 def _shader(name: str, groups: int, inputs: list[tuple[str, str]], outputs: dict[str, str]) -> gpu.types.GPUShader:
-    """The shader of the files ``name``. inputs: of each vertex; outputs: what is interpolated between vertices."""
+    """The shader of the files ``name``. inputs: of each vertex; outputs: values interpolated between vertices."""
     interface = gpu.types.GPUStageInterfaceInfo(f"skinning_{name}")
     for output, kind in outputs.items():
         interface.smooth(kind, output)
@@ -80,7 +80,7 @@ def _skinning_inputs(groups: int) -> list[tuple[str, str]]:
 
 
 def skinning_info(groups: int, vertex_inputs) -> "gpu.types.GPUShaderCreateInfo":
-    """What every shader that includes skinning.glsl declares."""
+    """The declarations of every shader that includes skinning.glsl."""
     info = gpu.types.GPUShaderCreateInfo()
     info.define("GROUPS", str(groups))
     info.define("BONES_PER_ROW", str(BONES_PER_ROW))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A skinned mesh as the preview has it: read once, drawn at every redraw in the pose of the moment.
+"""A skinned mesh in the preview: read once, drawn at every redraw in the present pose.
 
-Between redraws nothing of Blender's is held, only the session-wide number of the mesh object: an undo, another file or
-the user may take the object away at any time.
+Between redraws it keeps no reference to Blender's data, only the session-wide number of the mesh object: an undo,
+another file or the user may remove the object at any time.
 """
 
 import dataclasses
@@ -29,31 +29,34 @@ from . import drawing, legend
 from .buffers import VertexData
 from .settings import LABELS
 
-# Least time between two readings of the mesh, and how many times that of a reading itself.
+# Least time between two readings of the mesh, in seconds and relative to the time of a reading.
 REFRESH_SECONDS = 0.15
 REFRESH_PATIENCE = 4.0
 
-# The most where the mesh is painted, sculpted or edited.
+# Largest opacity while the mesh is painted, sculpted or edited.
 WORKING_OPACITY = 0.35
 
 
 class SkinView:
     """One mesh in one mode ("LBS", "DQS", "CRS").
 
-    data: its arrays and GPU buffers; has_centers: whether it has baked centers that fit it; stale: it has been edited
+    data: its arrays and GPU buffers; has_centers: whether it has valid baked centers; stale: whether it has been edited
     since it was read.
     """
 
-    def __init__(self, context, object, mode: str):
-        """Raises SkinningError where ``object`` cannot be previewed in this mode."""
-        skin = read_skin(context, object)
-        check_even_scale(object)
+    _skin: Skin
+    _label: str
+
+    def __init__(self, context, mesh_object, mode: str):
+        """Raises SkinningError if ``mesh_object`` cannot be previewed in this mode."""
+        skin = read_skin(context, mesh_object)
+        check_even_scale(mesh_object)
         self._take(skin)
-        self._uid = object.session_uid
+        self._uid = mesh_object.session_uid
         self.set_mode(mode)
 
     def set_mode(self, mode: str) -> None:
-        """Raises BadScene, and keeps the mode, where there are no centers of rotation for CRS."""
+        """Change the mode. Raises BadScene, and keeps the mode, if CRS has no centers of rotation."""
         if mode == "CRS" and not self.has_centers:
             raise BadScene(
                 f"The {self._label} has no baked centers of rotation. Press Bake Centers first, "
@@ -62,54 +65,56 @@ class SkinView:
         self.mode = mode
 
     def summary(self) -> str:
-        """What is shown, in one line."""
+        """The previewed mesh and mode in one line."""
         count, bones = len(self.data.rest), len(self.bone_names)
         return f"{self.name}: {LABELS[self.mode]} of {count:,} vertices and {bones:,} bones"
 
     def target(self):
-        """The mesh object, whatever it is called by now; None where it is gone."""
-        object = bpy.data.objects.get(self.name)
-        if object is None or object.session_uid != self._uid:
-            object = next((candidate for candidate in bpy.data.objects if candidate.session_uid == self._uid), None)
-        if object is not None:
-            self.name = object.name
-        return object
+        """The mesh object, even if renamed; None if it is gone."""
+        mesh_object = bpy.data.objects.get(self.name)
+        if mesh_object is None or mesh_object.session_uid != self._uid:
+            mesh_object = next(
+                (candidate for candidate in bpy.data.objects if candidate.session_uid == self._uid), None
+            )
+        if mesh_object is not None:
+            self.name = mesh_object.name
+        return mesh_object
 
     def is_changed_by(self, depsgraph) -> bool:
-        """Whether the mesh itself is among what was updated, or the armature deforms by other bones since.
+        """Whether the mesh itself was updated, or the armature has other deforming bones since.
 
         An object whose armature is gone counts as changed.
         """
-        object = self.target()
-        if object is None:
+        mesh_object = self.target()
+        if mesh_object is None:
             return False
-        if any(update.id.original == object.data for update in depsgraph.updates):
+        if any(update.id.original == mesh_object.data for update in depsgraph.updates):
             return True
-        armature = armature_of(object)
-        return armature is None or bone_names(object, armature) != self.bone_names
+        armature = armature_of(mesh_object)
+        return armature is None or bone_names(mesh_object, armature) != self.bone_names
 
     def is_edited(self) -> bool:
-        """Whether the mesh or its armature is in Edit Mode, where its data is not up to date."""
-        object = self.target()
-        armature = armature_of(object) if object is not None else None
-        return any(ob is not None and ob.data.is_editmode for ob in (object, armature))
+        """Whether the mesh or its armature is in Edit Mode, in which its data is not up to date."""
+        mesh_object = self.target()
+        armature = armature_of(mesh_object) if mesh_object is not None else None
+        return any(ob is not None and ob.data.is_editmode for ob in (mesh_object, armature))
 
     def refresh(self) -> None:
-        """Read the mesh again, later where it is being edited. Raises SkinningError where that cannot be."""
-        object = self._existing_target()
+        """Read the mesh again, or later if it is being edited. Raises SkinningError if it cannot be read."""
+        mesh_object = self._existing_target()
         if self.is_edited():
             return
-        skin = read_arrays(object)
-        check_even_scale(object)
+        skin = read_arrays(mesh_object)
+        check_even_scale(mesh_object)
         self._take(skin)
         if self.mode == "CRS" and not self.has_centers:
             raise BadScene("The preview has ended: the baked centers of rotation are gone. Bake them again")
 
     def look(self, settings) -> drawing.Look:
-        """What to draw by the settings of the panel; faintly while the mesh itself is worked on, below it."""
-        object = self.target()
-        working = object is not None and object.mode != "OBJECT"
-        methods = METHODS if settings.side_by_side else (self.mode,)
+        """The Look for the panel's settings; transparent while the user works on the mesh itself."""
+        mesh_object = self.target()
+        working = mesh_object is not None and mesh_object.mode != "OBJECT"
+        methods: tuple[str, ...] = METHODS if settings.side_by_side else (self.mode,)
         compared = settings.compared if settings.colors == "DISTANCE" else None
         if not self.has_centers:
             methods = tuple(method for method in methods if method != "CRS")
@@ -127,25 +132,25 @@ class SkinView:
         )
 
     def draw_view(self, context) -> None:
-        """Raises BadScene where the object is gone."""
+        """Draw the preview. Raises BadScene if the object is gone."""
         found = self._shown_in(context)
         if found is None:
             return
-        object, armature, depsgraph = found
+        mesh_object, armature, depsgraph = found
         try:
-            matrices = bone_matrices(dataclasses.replace(self._skin, object=object, armature=armature), depsgraph)
+            matrices = bone_matrices(dataclasses.replace(self._skin, object=mesh_object, armature=armature), depsgraph)
         except BadScene:
-            # A bone was renamed or deleted; what that means, reading the mesh anew will tell.
+            # A bone was renamed or deleted: reading the mesh again reports the consequences.
             self.stale = True
             return
-        drawing.draw(self.data, matrices, *self._seen(context, object, depsgraph))
+        drawing.draw(self.data, matrices, *self._seen(context, mesh_object, depsgraph))
 
     def draw_pixels(self, context) -> None:
-        """Raises BadScene where the object is gone."""
+        """Draw the preview. Raises BadScene if the object is gone."""
         found = self._shown_in(context)
         if found is not None:
-            object, _, depsgraph = found
-            legend.draw(context, self.data, *self._seen(context, object, depsgraph))
+            mesh_object, _, depsgraph = found
+            legend.draw(context, self.data, *self._seen(context, mesh_object, depsgraph))
 
     def _take(self, skin: Skin) -> None:
         start = time.perf_counter()
@@ -156,7 +161,7 @@ class SkinView:
         self.stale = False
         self.name, self._label = skin.object.name, skin.label
         self._flat = _mostly_flat(skin.object.data)
-        # Of the skin only the names of the bones are asked for from here on: the buffers have the arrays.
+        # Only the bone names of the skin are needed from here on: the buffers have the arrays.
         nothing = np.empty(0)
         self.bone_names = skin.bone_names
         self._skin = dataclasses.replace(
@@ -165,27 +170,29 @@ class SkinView:
         self.seconds_to_next_reading = max(REFRESH_SECONDS, REFRESH_PATIENCE * (time.perf_counter() - start))
 
     def _existing_target(self):
-        object = self.target()
-        if object is None:
+        mesh_object = self.target()
+        if mesh_object is None:
             raise BadScene(f'The preview has ended: its object "{self.name}" was deleted')
-        return object
+        return mesh_object
 
     def _shown_in(self, context):
-        """Mesh, armature and depsgraph, or None where this view does not show the preview."""
-        object, space = self._existing_target(), context.space_data
-        armature = armature_of(object)
+        """Mesh, armature and depsgraph, or None if this view does not show the preview."""
+        mesh_object, space = self._existing_target(), context.space_data
+        armature = armature_of(mesh_object)
         if armature is None:
             self.stale = True
             return None
-        if context.view_layer.objects.get(object.name) != object or not object.visible_in_viewport_get(space):
+        if context.view_layer.objects.get(mesh_object.name) != mesh_object or not mesh_object.visible_in_viewport_get(
+            space
+        ):
             return None
         if not space.overlay.show_overlays:
             return None
-        return object, armature, context.evaluated_depsgraph_get()
+        return mesh_object, armature, context.evaluated_depsgraph_get()
 
-    def _seen(self, context, object, depsgraph) -> tuple[np.ndarray, View, drawing.Look]:
-        """Where the mesh is in the world, from where it is seen, and what is drawn of it."""
-        to_world = np.array(object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+    def _seen(self, context, mesh_object, depsgraph) -> tuple[np.ndarray, View, drawing.Look]:
+        """The mesh's world matrix, the view, and the look for drawing."""
+        to_world = np.array(mesh_object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
         return to_world, View.of(context.region_data), self.look(context.window_manager.skinning_preview)
 
 

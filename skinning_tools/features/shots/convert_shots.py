@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`convert-shots`: `convert` for many files, each in a Blender of its own."""
+"""`convert-shots`: `convert` for many files, each in a separate Blender process."""
 
 import argparse
 import contextlib
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...blender.animation.omissions import KINDS
+from ...blender.figures import Figure
 from ...blender.written_files import Target, identity, remove_halves
 from ...core.errors import BadPath
 from ...ui.command_line.arguments import WRITTEN, whole_number
 from ...ui.command_line.blend_mark import RESULT
 from ...ui.command_line.common import UsageError, progress_of
 from ...ui.command_line.fingerprints import is_same
-from ...ui.command_line.outcome import Outcome, Row
+from ...ui.command_line.outcome import Outcome
 from ...ui.command_line.report import DONE, FAILED, REPORT, Report, json_bytes, settings_of
 from ...ui.command_line.report_reading import UnreadableReport, read_report
 from ...ui.command_line.running import EXIT_FAILED
@@ -32,10 +33,10 @@ from .table import aligned, shot_row
 POLL_SECONDS = 0.05
 SKIPPED = "skipped"
 
-# What versions before these settings did, whose reports are without them: they took whatever Blender had left, and the
-# object of that very name.
+# Values for reports of versions before these settings: those versions ignored omissions by Blender, and took object
+# names literally.
 _BEFORE = {"allow_incomplete": ",".join(KINDS), "on_result": CONVERT}
-# Later than those; a report without it is of a run without it.
+# A newer setting; a report without it is of a run without it.
 _LATER = {"run_scripts": False}
 
 
@@ -43,24 +44,32 @@ def add(commands) -> None:
     command = commands.add_parser(
         "convert-shots",
         help="turn the animations of many files into bones, weights and keyframes",
-        description="Convert the same objects of many .blend files with the same settings, each in a Blender of its "
-        "own. Results, reports and the logs of what failed go into one folder. Shots whose report says that they are "
-        "done, with the same settings and from the same file, are skipped, so that the same command goes on where it "
+        description="Convert the same objects of many .blend files with the same settings, each in a separate Blender "
+        "process. Results, reports and the logs of failures go into one folder. Shots whose report says that they are "
+        "done, with the same settings and from the same file, are skipped, so that the same command continues where it "
         "was stopped.",
     )
     add_shots(command)
     command.add_argument("--output", type=WRITTEN, metavar="FOLDER", required=True, help="where to save the results")
-    command.add_argument("--overwrite", action="store_true", help="save over files in that folder, whoever wrote them")
     command.add_argument(
-        "--jobs", type=whole_number, default=1, metavar="N", help="how many to convert at once (default: %(default)s)"
+        "--overwrite",
+        action="store_true",
+        help="overwrite all files in that folder, even those that this command did not write",
+    )
+    command.add_argument(
+        "--jobs",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="number of shots to convert at once (default: %(default)s)",
     )
     command.add_argument("--list", action="store_true", help="only print the shots with their numbers")
-    command.add_argument("--again", action="store_true", help="convert finished shots, too")
+    command.add_argument("--again", action="store_true", help="also convert finished shots")
     command.add_argument(
         "--on-failure",
         choices=("fail", "report"),
         default="fail",
-        help="where shots fail: end with exit code 1 after the others, or with 0, as the reports say it "
+        help="if shots fail: end with exit code 1 after the others, or with 0, since the reports list failures "
         "(default: %(default)s)",
     )
     command.add_argument(
@@ -69,7 +78,7 @@ def add(commands) -> None:
         metavar="TEXT",
         help="more options of convert in one text, for render managers that cannot leave an option out",
     )
-    convert.add_settings(command.add_argument_group("what is made, as of convert"))
+    convert.add_settings(command.add_argument_group("settings of convert"))
     command.set_defaults(run=_run)
 
 
@@ -81,9 +90,9 @@ def _run(options) -> Outcome:
     settings = convert_arguments(options)
     expected = settings_of(options.parse(["convert", *settings]))
     if options.list:
-        return Outcome([Row(f"{number}", str(shot.path)) for number, shot in shots.items()])
+        return Outcome([Figure(f"{number}", str(shot.path)) for number, shot in shots.items()])
     for shot in shots.values():
-        options.files.keep(shot.path, "a shot that is converted")
+        options.files.keep(shot.path, "a shot to convert")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -91,15 +100,15 @@ def _run(options) -> Outcome:
     places = {shot: _places(options, shot) for shot in shots.values()}
 
     rows = {}
-    waiting = deque()
+    waiting: deque[Shot] = deque()
     for shot in shots.values():
         report = None if options.again else _finished_report(shot, expected)
-        # In the order of their numbers, whichever ends first.
+        # In the order of the shots' numbers, whichever ends first.
         rows[shot] = shot_row(shot.name, report, SKIPPED) if report else {}
         if not report:
             waiting.append(shot)
         elif places[shot].log.is_own():
-            # Of a run that was killed after the shot was done.
+            # Left by a run that was killed after the shot was done.
             with contextlib.suppress(OSError, BadPath):
                 places[shot].log.remove()
     converting = _Converting(options, settings, expected, places, len(waiting))
@@ -111,11 +120,11 @@ def _run(options) -> Outcome:
 
 
 def convert_arguments(options) -> list[str]:
-    """The options of ``convert`` among the given ones, as its command line. Raises UsageError."""
+    """The given options that belong to ``convert``, as its command line. Raises UsageError."""
     parser = argparse.ArgumentParser(add_help=False)
     convert.add_settings(parser)
     arguments = []
-    # The only list of a parser's options that argparse has.
+    # The only list of a parser's options that argparse keeps.
     for action in parser._actions:
         value, name = getattr(options, action.dest), action.option_strings[0]
         if action.nargs == 0:
@@ -126,8 +135,8 @@ def convert_arguments(options) -> list[str]:
 
 
 def _more_settings(options) -> list[str]:
-    """Those of --settings. Raises UsageError, also for an option that says how a conversion is run: each shot has its
-    own file, result and report."""
+    """The options in --settings. Raises UsageError, also for an option that is not a setting: each shot has its own
+    file, result and report."""
     try:
         more = shlex.split(options.settings)
     except ValueError as error:
@@ -144,7 +153,7 @@ class _SettingsReader(argparse.ArgumentParser):
 
 
 def _finished_report(shot: Shot, settings: dict) -> dict | None:
-    """The report of a shot that is done. Whatever else is in its place costs this shot a conversion."""
+    """The report of a finished shot, else None: anything else there means that the shot is converted again."""
     try:
         report = read_report(shot.report)
     except UnreadableReport:
@@ -153,7 +162,7 @@ def _finished_report(shot: Shot, settings: dict) -> dict | None:
 
 
 def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
-    """Whether the report says that the shot is done, with these settings and from what is there now."""
+    """Whether the report says that the shot is done, with these settings and from the present file."""
     source = report["input"] or {}
     return (
         (report["command"], report["status"], _BEFORE | _LATER | report["settings"]) == ("convert", DONE, settings)
@@ -165,7 +174,7 @@ def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
 
 
 def _is_earlier_failure(shot: Shot, report: dict) -> bool:
-    """Whether the report is that of a version before the marks in logs, which has failed on this very shot."""
+    """Whether the report says that this shot failed in a version that left no marks in logs."""
     source = report["input"] or {}
     return (
         report["command"] == "convert"
@@ -177,7 +186,7 @@ def _is_earlier_failure(shot: Shot, report: dict) -> bool:
 
 
 class _Places(NamedTuple):
-    """Where the files of a shot go."""
+    """The files of a shot to write."""
 
     output: Target
     report: Target
@@ -185,15 +194,15 @@ class _Places(NamedTuple):
 
 
 def _places(options, shot: Shot) -> _Places:
-    """Raises BadPath where a source or another shot's file is in one of the places; what else is there costs that shot
-    alone, once it is its turn."""
+    """The files of a shot to write. Raises BadPath if one is a source or another shot's file; any other obstacle fails
+    only that shot, later."""
     hint = "Choose another folder"
     kinds = (shot.output, RESULT), (shot.report, REPORT), (shot.log, LOG)
     return _Places(*(options.files.claim(path, kind, hint, options.overwrite, check=False) for path, kind in kinds))
 
 
 class _Converting:
-    """Runs conversions, several at once."""
+    """Run conversions, several at once."""
 
     def __init__(self, options, settings: list[str], expected: dict, places: dict[Shot, _Places], count: int):
         self._settings, self._expected, self._places, self._count = settings, expected, places, count
@@ -203,7 +212,7 @@ class _Converting:
         self._done = 0
 
     def run(self, waiting: deque[Shot]):
-        """Generator: shot and report of each that has ended. Closing it, or an exception, ends those that run."""
+        """Generator: yield shot and report as each one ends. Closing it, or an exception, ends the running ones."""
         running: dict[Shot, Child] = {}
         try:
             while waiting or running:
@@ -232,27 +241,28 @@ class _Converting:
                 self._remove_log(shot)
 
     def _start(self, shot: Shot) -> Child:
-        """Raises OSError where no Blender can be started, BadPath where something is in the place of its files."""
+        """Start the conversion of a shot. Raises OSError if Blender cannot be started, BadPath if its files cannot be
+        written."""
         places = self._places[shot]
         arguments = [
             "convert", *self._settings, "--input", str(shot.path), "--output", str(shot.output),
             "--report", str(shot.report), "--progress", "openjd",
         ]  # fmt: skip
-        # Earlier versions left no mark in results and logs; but then the report tells of them.
+        # Earlier versions left no mark in results and logs; then the report identifies them.
         with contextlib.suppress(UnreadableReport):
             report = read_report(shot.report)
             known = report["output"]
-            places.output.allowed |= known is not None and is_same(shot.output, known)
+            places.output.allowed = places.output.allowed or (known is not None and is_same(shot.output, known))
             if _is_earlier_failure(shot, report):
                 places.log.allowed = True
-                # Whatever else is in the way, the report that comes next cannot tell of it any more.
+                # The next report cannot identify any other file in the way.
                 places.log.remove()
         shot.report.parent.mkdir(parents=True, exist_ok=True)
         for place in places:
             place.check()
         if places.output.allowed:
             arguments.append("--overwrite")
-        # The old report would be taken for that of this conversion.
+        # The old report would be mistaken for that of this conversion.
         places.report.remove()
         return Child(arguments, places.log, self._jobs)
 
@@ -274,7 +284,7 @@ class _Converting:
         return self._ended(shot, report)
 
     def _ended(self, shot: Shot, report: dict) -> dict:
-        """Say it; returns the report."""
+        """Print the end of a shot's conversion; returns the report."""
         self._done += 1
         if self._says_lines:
             seconds = report["times"]["seconds"]
@@ -284,7 +294,7 @@ class _Converting:
         return report
 
     def _failed(self, shot: Shot, exit_code: int, message: str) -> dict:
-        """The report of a conversion that could not leave one itself. Its message says where none can be written."""
+        """The report for a conversion that left none. If it cannot be written, its message says so."""
         report = Report(self._places[shot].report, "convert", self._expected)
         report.input = {"path": str(shot.path)}
         document = report.document(FAILED, exit_code, message)
@@ -292,7 +302,7 @@ class _Converting:
             report.target.check()
             report.target.write(json_bytes(document))
         except (OSError, BadPath) as error:
-            # What is in its place may be the very reason why the conversion was not started.
+            # A file in its place may be the reason why the conversion did not start.
             why = "" if reason(error) in message else f": {reason(error)}"
             document["message"] = f"{message}. This shot has no report{why}"
         return document
@@ -312,10 +322,10 @@ def _outcome(options, rows: dict[Shot, dict]) -> Outcome:
     shots = {shot.name: row for shot, row in rows.items()}
     return Outcome(
         [
-            Row("Shots", shots, str(len(rows))),
-            Row("Converted", counts[DONE]),
-            Row("Skipped", counts[SKIPPED], f"{counts[SKIPPED]}, finished before"),
-            Row("Failed", failed),
+            Figure("Shots", shots, str(len(rows))),
+            Figure("Converted", counts[DONE]),
+            Figure("Skipped", counts[SKIPPED], "{}, finished before"),
+            Figure("Failed", failed),
         ],
         exit_code=1 if failed and options.on_failure == "fail" else 0,
         message=f"{failed} of {len(rows)} shots failed" if failed else "",

@@ -4,11 +4,12 @@
 import os
 from pathlib import Path
 
+from ...blender.figures import Figure
 from ...blender.written_files import Target
 from ...core.errors import BadScene
 from ...ui.command_line.arguments import READ, READ_PATTERN, WRITTEN
 from ...ui.command_line.common import UsageError
-from ...ui.command_line.outcome import Outcome, Row
+from ...ui.command_line.outcome import Outcome
 from ...ui.command_line.report import DONE, text_bytes
 from ...ui.command_line.report_reading import UnreadableReport, read_report
 from ...ui.command_line.terminal import say
@@ -20,23 +21,23 @@ def add(commands) -> None:
     gather = commands.add_parser(
         "gather-reports",
         help="put the reports of many conversions into one table",
-        description="Print the reports of convert that a folder has as one table. Ends with exit code 1 where one of "
+        description="Print the reports of convert in a folder as one table. Ends with exit code 1 if one of "
         "the shots failed or has no report.",
     )
-    gather.add_argument(
-        "folder", type=READ, metavar="FOLDER", help="where the reports are, as convert-shots leaves them"
-    )
+    gather.add_argument("folder", type=READ, metavar="FOLDER", help="the folder with the reports of convert-shots")
     gather.add_argument(
         "--shots",
         action="append",
         default=[],
         type=READ_PATTERN,
         metavar="SHOTS",
-        help="the shots as given to convert-shots: the table has these alone, also those without a report",
+        help="the shots as given to convert-shots: the table lists only these, including those without a report",
     )
     add_choice(gather)
-    gather.add_argument("--output", type=WRITTEN, metavar="FILE.csv", help="save the table to this file, too")
-    gather.add_argument("--overwrite", action="store_true", help="save the table over the file there, whoever wrote it")
+    gather.add_argument("--output", type=WRITTEN, metavar="FILE.csv", help="also save the table to this file")
+    gather.add_argument(
+        "--overwrite", action="store_true", help="overwrite that file, even if this command did not write it"
+    )
     gather.set_defaults(run=_run)
 
 
@@ -57,11 +58,11 @@ def _run(options) -> Outcome:
         raise BadScene(f"There are no reports of conversions in {folder}")
     say(aligned(rows))
     if table is not None:
-        _save(table, comma_separated(rows))
+        table.save(text_bytes(comma_separated(rows)))
     failed = sum(row["status"] != DONE for row in rows)
     return Outcome(
-        [Row("Shots", {row["shot"]: row for row in rows}, str(len(rows))), Row("Failed", failed)],
-        notes=[f"Of other kinds, and not in the table: {', '.join(others)}"] if others else (),
+        [Figure("Shots", {row["shot"]: row for row in rows}, str(len(rows))), Figure("Failed", failed)],
+        notes=[f"Other reports, not in the table: {', '.join(others)}"] if others else (),
         files={"table": table.path} if table else {},
         exit_code=1 if failed else 0,
         message=f"{failed} of {len(rows)} shots failed or have no report" if failed else "",
@@ -69,8 +70,7 @@ def _run(options) -> Outcome:
 
 
 def _rows(folder: Path, recursive: bool, others: list[str]):
-    """The line of each conversion that has a report, also of those that cannot be read. The names of what is no report
-    of a conversion go to ``others``."""
+    """The row of each conversion that has a report, readable or not. The names of other files go to ``others``."""
     for path in sorted(folder.rglob("*.json") if recursive else folder.glob("*.json")):
         if path.name[0] == ".":  # one that is being written
             continue
@@ -89,7 +89,7 @@ def _rows(folder: Path, recursive: bool, others: list[str]):
 
 
 def _row(name: str, path: Path) -> dict[str, object]:
-    """The line of a shot, whatever is in the place of its report."""
+    """The row of a shot, even if its report is not readable."""
     try:
         report = read_report(path)
     except UnreadableReport as error:
@@ -100,17 +100,10 @@ def _row(name: str, path: Path) -> dict[str, object]:
 
 
 def _table_target(options) -> Target | None:
-    """Where the table is to go, checked before the work."""
+    """The file for the table, checked before the work."""
     path = options.output
     if path is None:
         return None
     if path.suffix.lower() != ".csv":
         raise UsageError(f"--output must name a .csv file, not {path.name}")
     return options.files.claim(path, TABLE, "Name another file with --output", allowed=options.overwrite)
-
-
-def _save(table: Target, text: str) -> None:
-    try:
-        table.write(text_bytes(text))
-    except OSError as error:
-        raise BadScene(f"The table could not be saved to {table.path}: {error.strerror or error}") from error

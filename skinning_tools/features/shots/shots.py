@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which shots there are, and where what belongs to each of them is kept."""
+"""The shots on the command line, and the files that belong to each."""
 
 import codecs
 import glob
@@ -17,7 +17,7 @@ LIST_SUFFIX = ".txt"
 
 @dataclass(frozen=True)
 class Shot:
-    """One .blend file. name: of its result, its report and its log in ``folder``, without a suffix."""
+    """One .blend file. name: of its result, report and log in ``folder``, without a suffix."""
 
     path: Path
     name: str
@@ -37,29 +37,29 @@ class Shot:
 
 
 def add_shots(command) -> None:
-    """The options that say which shots are meant."""
+    """Add the options that name the shots."""
     command.add_argument(
         "shots",
         nargs="+",
         type=READ_PATTERN,
         metavar="SHOTS",
-        help="a folder of .blend files, a file, a pattern such as 'shots/sc01_*.blend', or a .txt file with a path a "
+        help="a folder of .blend files, a file, a pattern such as 'shots/sc01_*.blend', or a .txt file with one path a "
         "line; several may be given",
     )
     add_choice(command)
 
 
 def add_choice(command) -> None:
-    """The options that say more of them."""
-    command.add_argument("--recursive", action="store_true", help="the folders within the folders, too")
-    command.add_argument("--only", metavar="NUMBERS", help="only the shots of these numbers, such as 1-3,7")
+    """Add the options that choose among the shots."""
+    command.add_argument("--recursive", action="store_true", help="include subfolders")
+    command.add_argument("--only", metavar="NUMBERS", help="only the shots with these numbers, such as 1-3,7")
 
 
 def find_shots(given: Iterable[str], folder: Path, recursive: bool = False) -> list[Shot]:
-    """The shots in the order in which they are numbered, their results in ``folder``.
+    """The shots in the order of their numbers, with results in ``folder``.
 
     Files are in alphabetical order within a folder or pattern, and keep the order of a list. Raises UsageError for a
-    folder without shots, and where two results would be the same file or a result its own source.
+    folder without shots, for two results in the same file, and for a result that would replace its own source.
     """
     shots: dict[Path, Shot] = {}
     for text in given:
@@ -69,14 +69,16 @@ def find_shots(given: Iterable[str], folder: Path, recursive: bool = False) -> l
     for shot in shots.values():
         other = outputs.setdefault(shot.output, shot.path)
         if other != shot.path:
-            raise UsageError(f"Two shots would be saved to {shot.output}: {other} and {shot.path}. Convert them apart")
+            raise UsageError(
+                f"Two shots would be saved to {shot.output}: {other} and {shot.path}. Convert them separately"
+            )
         if shot.output.resolve() == shot.path.resolve():
             raise UsageError(f"The result of {shot.path} would replace it. --output must name another folder")
     return list(shots.values())
 
 
 def numbered(shots: list[Shot], numbers: str | None) -> dict[int, Shot]:
-    """Those of the given numbers, from 1 on, such as "1-3,7" or, every other one, "1-9:2". Raises UsageError."""
+    """The shots with the given numbers, from 1, such as "1-3,7" or, every other one, "1-9:2". Raises UsageError."""
     if numbers is None:
         return dict(enumerate(shots, 1))
     wanted: dict[int, Shot] = {}
@@ -92,17 +94,17 @@ def numbered(shots: list[Shot], numbers: str | None) -> dict[int, Shot]:
 
 
 def _named(text: str, folder: Path, recursive: bool) -> list[tuple[Path, str]]:
-    """Path and name of each shot that one argument stands for."""
+    """Path and name of each shot that one argument names."""
     path = Path(text).expanduser().absolute()
     if path.is_dir():
         found = sorted(path.rglob("*.blend") if recursive else path.glob("*.blend"))
-        # Results may lie in a folder within that of the shots; a hidden file is one that is being written.
+        # Results may lie in a subfolder of the shots' folder; a hidden file is still being written.
         found = [file for file in found if file.name[0] != "." and (folder == path or not file.is_relative_to(folder))]
         named = [(file, file.relative_to(path).with_suffix("").as_posix()) for file in found]
     elif path.suffix.lower() == LIST_SUFFIX:
         named = [(file, file.stem) for file in _listed(path)]
     elif path.suffix == ".blend" and (path.exists() or not glob.has_magic(text)):
-        # A file that is missing is that shot's failure, not the end of all others.
+        # A missing file fails only its shot, not the others.
         named = [(path, path.stem)]
     else:
         named = [(Path(file), Path(file).stem) for file in sorted(glob.glob(str(path), recursive=True))]
@@ -112,13 +114,13 @@ def _named(text: str, folder: Path, recursive: bool) -> list[tuple[Path, str]]:
 
 
 def _listed(path: Path) -> list[Path]:
-    """The files that a list names, relative to where it lies; empty lines and those with # first are passed over."""
+    """The files in a list, relative to its folder; empty lines and lines that begin with # are skipped."""
     try:
-        # Names as the system has them, which need not be UTF-8; Windows' editors put a mark at the beginning.
+        # System file names need not be UTF-8; editors on Windows write a byte order mark.
         text = os.fsdecode(path.read_bytes().removeprefix(codecs.BOM_UTF8))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The list {path} cannot be read: {error}") from error
     if "\0" in text:
-        raise UsageError(f"The list {path} cannot be read: it is no plain text in UTF-8")
+        raise UsageError(f"The list {path} cannot be read: it is not plain text in UTF-8")
     names = [line.strip() for line in re.split("[\r\n]+", text)]
     return [(path.parent / Path(name).expanduser()).absolute() for name in names if name and name[0] != "#"]

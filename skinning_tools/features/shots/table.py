@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 def shot_row(name: str, report: dict, status: str | None = None) -> dict[str, object]:
-    """One line, by ``COLUMNS``. report: of ``convert``. status: where it is another than the report's."""
+    """One row, by ``COLUMNS``. report: of ``convert``. status: overrides the report's."""
     figures = report["figures"]
     row = {column: figures.get(column) for column in ("object", "bones", "vertices", "e_rms", "largest_error")}
     row |= {"shot": name, "status": status or report["status"], "message": report["message"] or None}
@@ -38,12 +38,12 @@ def shot_row(name: str, report: dict, status: str | None = None) -> dict[str, ob
 
 
 def row_without_report(name: str, status: str, message: str) -> dict[str, object]:
-    """The line of a shot that has no report, or none that can be read."""
+    """The row of a shot without a readable report."""
     return {"shot": name, "status": status, "message": message}
 
 
 def aligned(rows: Iterable[dict]) -> str:
-    """For people: columns that nothing fills are left out."""
+    """The table for people: empty columns are left out."""
     lines = [[_text(row.get(column)) for column in COLUMNS] for row in rows]
     kept = [index for index in range(len(COLUMNS)) if any(line[index] for line in lines)]
     lines = [[COLUMNS[index].replace("_", " ").replace("e rms", "E_RMS") for index in kept]] + [
@@ -56,14 +56,14 @@ def aligned(rows: Iterable[dict]) -> str:
 
 
 def comma_separated(rows: Iterable[dict]) -> str:
-    """For programs, with the full numbers."""
-    # The first line is the mark of TABLE, too.
+    """The table for programs, with full precision."""
+    # The first line also identifies a TABLE.
     lines = [COLUMNS, *([row.get(column) for column in COLUMNS] for row in rows)]
     return "".join(map(_comma_separated, lines))
 
 
 def _comma_separated(cells: Iterable[object]) -> str:
-    """One line. Python before 3.13 quotes a carriage return in a name only where the end of lines has one."""
+    """One line. Python before 3.13 quotes a carriage return in a name only if the line ending has one."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\r\n").writerow(cells)
     return text.getvalue().removesuffix("\r\n") + "\n"
@@ -75,5 +75,5 @@ def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else shown(str(value))
 
 
-# Versions may add columns behind these.
+# Later versions may add columns after these.
 TABLE = Kind("table", lambda path: begins_with(path, ",".join(COLUMNS[:6]).encode() + b","))

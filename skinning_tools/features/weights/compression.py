@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights of a skinned mesh, rounded to what few bits hold, and how far that moves its vertices."""
+"""Weights of a skinned mesh, rounded to few bits, and how far that moves its vertices."""
 
 import time
 from dataclasses import dataclass
@@ -11,27 +11,26 @@ from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.bodies import stretch_of
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from ...blender.figures import Figure, Result
 from ...blender.fit_poses import differ
-from ...blender.lengths import length_text
-from ...blender.preconditions import object_label
+from ...blender.preconditions import check_unchanged, object_label, unmet
 from ...blender.records import read_record, write_record
 from ...blender.skin_reader import Skin, armature_of, bone_matrices, mesh_triangles, rest_positions
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
-from ...blender.weight_tools import COMPRESSION_PROPERTY, check_unchanged, forget_figures, weighted_mesh
-from ...blender.wording import counted, vertices_text
+from ...blender.weight_tools import COMPRESSION_PROPERTY, forget_figures, weighted_mesh
 from ...core.errors import BadScene
 
-# Weights that differ by less are the same: they are stored in single precision.
+# Weights that differ by less are equal: they are stored in single precision.
 _SAME = 1e-7
 
 
 @dataclass(frozen=True)
 class Compression:
-    """What compressed weights take and cost, for the panel.
+    """The size and error of compressed weights, for the panel.
 
-    influences: the most of a vertex; byte_count: of a vertex; cut: vertices that had more influences than the limit;
-    largest, mean: distances in the scene's units, at ``vertex`` and ``frame``; frames: how many were measured, 0 where
-    the armature is at rest, and 1 with ``posed`` where it is posed but not animated; vertex_count: of the mesh.
+    influences: the most of a vertex; byte_count: per vertex; cut: vertices that had more influences than the limit;
+    largest, mean: distances in scene units, the largest at ``vertex`` and ``frame``; frames: the number measured, 0 if
+    the armature is at rest, 1 with ``posed`` if it is posed but not animated; vertex_count: of the mesh.
     """
 
     bits: int
@@ -46,36 +45,41 @@ class Compression:
     posed: bool
     vertex_count: int
 
+    def figures(self) -> list[Figure]:
+        when = "in the present pose" if self.posed else "at frame {frame}"
+        measured = [
+            Figure("Largest error", self.largest, "{:.6g}", length=True),
+            Figure("Mean error", self.mean, "{:.6g}", length=True, line=""),
+            Figure("Worst vertex", {"vertex": self.vertex, "frame": self.frame}, f"{{vertex}} {when}"),
+        ]
+        at_rest = Figure("Largest error", None, "not measured: the armature is at rest", panel="not measured")
+        return [
+            Figure("Vertices", self.vertex_count, panel=""),
+            Figure("Bits", self.bits),
+            Figure("Influences", self.influences),
+            Figure("Bytes per vertex", self.byte_count),
+            Figure("Over the limit", self.cut, if_any=True),
+            *(measured if self.frames else [at_rest]),
+            Figure("Frames measured", self.frames, line="", panel=""),
+        ]
+
 
 @dataclass(frozen=True)
-class Compressed:
+class Compressed(Result):
     """A finished compression of an object."""
 
     object_name: str
-    figures: Compression
+    record: Compression
     seconds: float
     notes: tuple[str, ...] = ()
 
-    def summary(self, scene) -> str:
-        """The result in one line."""
-        figures = self.figures
-        influences, size = counted(figures.influences, "influence"), counted(figures.byte_count, "byte")
-        vertices = vertices_text(figures.vertex_count)
-        parts = [f"{self.object_name}: {vertices} with up to {influences} in {figures.bits} bits, {size} each"]
-        if figures.cut:
-            parts.append(f"{vertices_text(figures.cut)} had more")
-        if not figures.frames:
-            parts.append("error not measured, as the armature is at rest: pose or animate it first")
-        else:
-            when = "in the present pose" if figures.posed else f"at frame {figures.frame}"
-            distance = length_text(scene, figures.largest)
-            parts.append(f"largest error {distance} (vertex {figures.vertex} {when})")
-        return "; ".join([*parts, *self.notes])
+    def figures(self) -> list[Figure]:
+        return [Figure("Object", self.object_name), *self.record.figures()]
 
 
 def compress(
     context,
-    object,
+    active,
     bits: int = 8,
     max_influences: int = 4,
     threshold: float = 0.0,
@@ -83,24 +87,24 @@ def compress(
     frame_end: int | None = None,
     frame_step: int = 1,
 ) -> background.Steps:
-    """Generator: round the bones' weights of ``object`` to ``bits``; yields (fraction, stage), returns Compressed.
+    """Generator: round the bones' weights of ``active`` to ``bits``; yields (fraction, stage), returns Compressed.
 
-    The error is measured over the frames (the scene's where not given), or in the present pose where nothing animates
-    the armature; the user's frame and pose stay. Raises BadScene where a locked group would have to change.
+    The error is measured over the frames (default: the scene's), or in the present pose if nothing animates the
+    armature; the user's frame and pose stay. Raises BadScene if a locked group would have to change.
     """
     from ...core.binding import compression as core
 
     begin = time.perf_counter()
-    object = weighted_mesh(context, object)
+    mesh_object = weighted_mesh(context, active)
     frames = frame_range(context.scene, frame_start, frame_end, frame_step)
-    armature = armature_of(object)
-    before = read_bone_weights(object, armature)
-    # Of the poses that the error is measured in.
+    armature = armature_of(mesh_object)
+    before = read_bone_weights(mesh_object, armature)
+    # From reading the poses in which the error is measured.
     omissions = Omissions(context, [], frames, [armature])
-    mesh = object.data
+    mesh = mesh_object.data
     rows = before.bones, before.weights
-    skin = Skin(object, armature, before.names, rest_positions(mesh), mesh_triangles(mesh), *rows)
-    stretch, label = stretch_of(object), object_label(object)
+    skin = Skin(mesh_object, armature, before.names, rest_positions(mesh), mesh_triangles(mesh), *rows)
+    stretch, label = stretch_of(mesh_object), object_label(mesh_object)
 
     def compressing(progress):
         result = core.compress_weights(*rows, bits=bits, max_influences=max_influences, threshold=threshold)
@@ -112,7 +116,7 @@ def compress(
     matrices, numbers = yield from _pose_matrices(context, skin, frames, posed, omissions)
 
     def measuring(progress):
-        # To the units that the artist sees: stretch · (M · stretch⁻¹) on stretched positions.
+        # In scene units: stretch · (M · stretch⁻¹) on stretched positions.
         linear = stretch @ matrices[..., :3] @ np.linalg.inv(stretch)
         seen = np.concatenate([linear, stretch @ matrices[..., 3:]], axis=-1)
         after = result.bones, result.weights
@@ -120,10 +124,10 @@ def compress(
 
     error = yield from background.run_in_worker(measuring)
     notes = texts_of(omissions.finish())
-    check_unchanged(object, len(before.bones))
-    forget_figures(object)
+    check_unchanged(mesh_object, len(before.bones))
+    forget_figures(mesh_object)
     bound = np.flatnonzero(before.bound)
-    write_bone_weights(object, before, result.bones[bound], result.weights[bound], bound)
+    write_bone_weights(mesh_object, before, result.bones[bound], result.weights[bound], bound)
     influences = int(np.count_nonzero(result.steps, axis=1).max(initial=1))
     had = np.count_nonzero(before.weights >= max(threshold, np.finfo(float).tiny), axis=1)
     figures = Compression(
@@ -139,14 +143,14 @@ def compress(
         posed=posed,
         vertex_count=len(mesh.vertices),
     )
-    write_record(object, COMPRESSION_PROPERTY, figures)
-    return Compressed(object.name, figures, time.perf_counter() - begin, notes)
+    write_record(mesh_object, COMPRESSION_PROPERTY, figures)
+    return Compressed(mesh_object.name, figures, time.perf_counter() - begin, notes)
 
 
-def compression_figures(object) -> Compression | None:
-    """Of the last compression, None where the weights or the mesh were changed by these tools since."""
-    figures = read_record(object, COMPRESSION_PROPERTY, Compression)
-    return figures if figures is not None and figures.vertex_count == len(object.data.vertices) else None
+def compression_figures(mesh_object) -> Compression | None:
+    """The figures of the last compression, None if these tools have changed the weights or the mesh since."""
+    figures = read_record(mesh_object, COMPRESSION_PROPERTY, Compression)
+    return figures if figures is not None and figures.vertex_count == len(mesh_object.data.vertices) else None
 
 
 def is_animated(armature) -> bool:
@@ -159,7 +163,7 @@ def is_animated(armature) -> bool:
 
 
 def _check_locked(label: str, before: BoneWeights, result) -> None:
-    """Raises BadScene where a locked group would hold other weights than it does."""
+    """Raise BadScene if the weights of a locked group would change."""
     for bone in np.flatnonzero(before.locked):
         stored = np.where(before.bones == bone, before.weights, 0.0).sum(axis=1) * before.totals
         rounded = np.where(result.bones == bone, result.weights, 0.0).sum(axis=1)
@@ -167,14 +171,14 @@ def _check_locked(label: str, before: BoneWeights, result) -> None:
         if wrong.any():
             raise BadScene(
                 f'The vertex group "{before.names[bone]}" of {label} is locked, but its weights would have to change, '
-                f"at vertex {int(np.argmax(wrong))} for one. Unlock it (the padlock in the list of vertex groups)"
+                f"for example at vertex {int(np.argmax(wrong))}. Unlock it (the padlock in the list of vertex groups)"
             )
 
 
 def _pose_matrices(context, skin: Skin, frames: range, posed: bool, omissions: Omissions) -> background.Steps:
-    """Generator: matrices (F, P, 3, 4) of the frames, or of the present pose where ``posed``, and the frames' numbers.
+    """Generator: matrices (F, P, 3, 4) of the frames, or of the present pose if ``posed``, and the frames' numbers.
 
-    None where the armature is at rest: whatever the weights are, no vertex moves.
+    None if the armature is at rest: then no vertex moves, whatever the weights.
     """
     if skin.armature.data.pose_position == "REST":
         return np.zeros((0, len(skin.bone_names), 3, 4)), []
@@ -183,15 +187,15 @@ def _pose_matrices(context, skin: Skin, frames: range, posed: bool, omissions: O
         if differ(matrices, skin.rest):
             return matrices[None], [context.scene.frame_current]
         return matrices[None][:0], []
-    matrices = []
+    read = []
     try:
-        # Beside the user's scene: there a change of the frame would undo a pose that is not keyed.
+        # In a separate scene: a frame change in the user's would undo a pose that is not keyed.
         with temporary_scene(context.scene, [skin.object, skin.armature]) as scene:
             for number, frame in enumerate(frames):
                 depsgraph = evaluate_frame(scene, frame)
-                matrices.append(bone_matrices(skin, depsgraph))
+                read.append(bone_matrices(skin, depsgraph))
                 yield (number + 1) / len(frames), "Reading poses"
             omissions.look_at_drivers(depsgraph)
     except ReferenceError as error:
-        raise BadScene("The mesh or its armature was removed while its poses were read. Start again") from error
-    return np.array(matrices), list(frames)
+        raise unmet("REMOVED", object="mesh or its armature") from error
+    return np.array(read), list(frames)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tools on weights where riggers look for them: as one menu in Blender's own."""
+"""The tools on weights as a submenu of Blender's menus, where riggers look for them."""
 
 import bpy
 
@@ -12,7 +12,7 @@ class SKINNING_MT_weights(bpy.types.Menu):
 
     def draw(self, context):
         layout = self.layout
-        # With the settings of the panel, and with progress.
+        # With the panel's settings and a progress display.
         layout.operator_context = "INVOKE_DEFAULT"
         layout.operator("skinning.find_unweighted")
         layout.operator("skinning.find_rogue_weights")
@@ -22,7 +22,7 @@ class SKINNING_MT_weights(bpy.types.Menu):
 
 
 def draw_entry(menu, context) -> None:
-    """At the end of another menu."""
+    """Draw the entry at the end of another menu."""
     menu.layout.separator()
     menu.layout.menu(SKINNING_MT_weights.bl_idname)
 

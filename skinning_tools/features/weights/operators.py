@@ -3,22 +3,29 @@
 showing the weights."""
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty
+from bpy.props import BoolProperty, IntProperty, StringProperty
+from bpy_extras.io_utils import ExportHelper
 
 from ...blender import dependencies, error_display
-from ...blender.character import character_of, target_mesh
-from ...blender.job_checks import active_object
+from ...blender.character import character_of, on_meshes_meant, target_mesh
 from ...blender.preconditions import check_mode
 from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
-from ...core.errors import BadScene, BadSettings
-from ...ui.boundary import Checked, reported
-from ...ui.jobs import SkinningJob
-from . import compression, rigid_parts, rogue_weights, smoothing, unweighted, weight_view
-from .settings import CompressSettings, PartitionSettings, RemoveRogueSettings, SmoothSettings
+from ...core.errors import BadScene
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
+from . import compression, rigid_parts, rogue_weights, smoothing, unweighted, weight_table, weight_view
+from .settings import (
+    CompressSettings,
+    PartitionSettings,
+    PrecisionSettings,
+    RemoveRogueSettings,
+    SmoothSettings,
+    WeightViewSettings,
+)
 
 
 class SKINNING_OT_find_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
-    """List the vertices that follow a bone far from its other ones. Nothing is changed"""
+    """List the vertices that follow a bone far from its other vertices. Changes nothing"""
 
     bl_idname = "skinning.find_rogue_weights"
     bl_label = "Find Rogue Weights"
@@ -28,72 +35,63 @@ class SKINNING_OT_find_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
     work = staticmethod(rogue_weights.find)
 
 
-class SKINNING_OT_find_unweighted(Checked, bpy.types.Operator):
-    """Select the vertices that no bone moves, in Edit Mode: of all selected meshes, or all that the armature deforms"""
+class SKINNING_OT_find_unweighted(Checked, AtOnce, bpy.types.Operator):
+    """Select the vertices that no bone moves, in Edit Mode: of all selected meshes, or of all meshes \
+that the armature deforms"""
 
     bl_idname = "skinning.find_unweighted"
     bl_label = "Find Unweighted Vertices"
-    bl_options = {"REGISTER", "UNDO"}
 
     require = staticmethod(unweighted.meshes_to_search)
+    work = staticmethod(unweighted.find_unweighted)
 
-    def execute(self, context):
-        with reported(self):
-            dependencies.require_dependencies()
-            self.report({"INFO"}, unweighted.find_unweighted(context, active_object(context)).summary())
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, active) -> str | None:
+        dependencies.require_dependencies()
+        return super().act(context, active)
 
 
 class _OnList(Checked):
-    """Mix-in of what works on the list of rogue weights."""
+    """Mix-in for operators on the list of rogue weights."""
 
     @staticmethod
-    def require(context, object):
-        object = weighted_or_edited_mesh(context, object)
-        if not object.skinning_rogue_weights.islands:
-            raise BadScene(f'The list of rogue weights of "{object.name}" is empty. Find them first')
+    def require(context, active):
+        mesh_object = weighted_or_edited_mesh(context, active)
+        if not mesh_object.skinning_rogue_weights.islands:
+            raise BadScene(f'The list of rogue weights of "{mesh_object.name}" is empty. Find them first')
 
 
-class SKINNING_OT_select_rogue_weights(_OnList, bpy.types.Operator):
-    """Select the vertices of a row of the list, or of all checked ones, in Edit Mode"""
+class SKINNING_OT_select_rogue_weights(_OnList, AtOnce, bpy.types.Operator):
+    """Select the vertices of a row of the list, or of all checked rows, in Edit Mode"""
 
     bl_idname = "skinning.select_rogue_weights"
     bl_label = "Select Rogue Vertices"
-    bl_options = {"REGISTER", "UNDO"}
 
     index: IntProperty(
-        name="Row", description="Place in the list, -1 for all checked rows", default=-1, options={"SKIP_SAVE"}
+        name="Row", description="Row in the list, -1 for all checked rows", default=-1, options={"SKIP_SAVE"}
     )
 
-    def execute(self, context):
-        with reported(self):
-            dependencies.require_dependencies()
-            self.report({"INFO"}, rogue_weights.select(context, active_object(context), self.index))
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, active) -> str:
+        dependencies.require_dependencies()
+        return rogue_weights.select(context, active, self.index)
 
 
-class SKINNING_OT_check_rogue_weights(_OnList, bpy.types.Operator):
-    """Check all rows of the list, or none"""
+class SKINNING_OT_check_rogue_weights(_OnList, AtOnce, bpy.types.Operator):
+    """Check or uncheck all rows of the list"""
 
     bl_idname = "skinning.check_rogue_weights"
     bl_label = "Check Rogue Weights"
-    bl_options = {"REGISTER", "UNDO"}
 
-    checked: BoolProperty(name="Checked", description="All if set, none if not", default=True, options={"SKIP_SAVE"})
+    checked: BoolProperty(
+        name="Checked", description="Check all rows. When off, uncheck all", default=True, options={"SKIP_SAVE"}
+    )
 
-    def execute(self, context):
-        with reported(self):
-            object = weighted_or_edited_mesh(context, active_object(context))
-            for item in object.skinning_rogue_weights.islands:
-                item.checked = self.checked
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, active) -> None:
+        for item in weighted_or_edited_mesh(context, active).skinning_rogue_weights.islands:
+            item.checked = self.checked
 
 
 class SKINNING_OT_remove_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
-    """Give rogue weights to the bones of the nearest valid vertices. Doubtful ones and locked vertex groups stay"""
+    """Give rogue weights to the bones of the nearest valid vertices. Doubtful weights and locked vertex groups stay"""
 
     bl_idname = "skinning.remove_rogue_weights"
     bl_label = "Remove Rogue Weights"
@@ -104,18 +102,19 @@ class SKINNING_OT_remove_rogue_weights(Checked, SkinningJob, bpy.types.Operator)
 
 
 class SKINNING_OT_smooth_weights(Checked, SkinningJob, bpy.types.Operator):
-    """Smooth the weights of all bones over the surface. Sums, borders, creases and locked vertex groups stay"""
+    """Smooth the weights of all bones over the surface. Sums, borders, creases and locked vertex groups stay.
+    Selected meshes of one armature are one body"""
 
     bl_idname = "skinning.smooth_weights"
     bl_label = "Smooth Weights"
 
     settings = SmoothSettings
-    require = staticmethod(weighted_or_edited_mesh)
-    work = staticmethod(smoothing.smooth)
+    require = staticmethod(on_meshes_meant(smoothing.check_smoothable))
+    work = staticmethod(on_meshes_meant(smoothing.smooth))
 
 
 class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
-    """Round weights to what 8 or 16 bits hold, with sums of exactly 1, and measure how far that moves vertices"""
+    """Round weights to 8 or 16 bits, with sums of exactly 1, and measure how far that moves vertices"""
 
     bl_idname = "skinning.compress_weights"
     bl_label = "Compress Weights"
@@ -124,12 +123,32 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
     require = staticmethod(weighted_mesh)
     work = staticmethod(compression.compress)
 
-    def finish(self, context, result):
-        return result.summary(context.scene)
+
+class SKINNING_OT_save_weight_table(Checked, AtOnce, ExportHelper, bpy.types.Operator):
+    """Save the bones and rounded weights of each vertex as a packed table for engines of one's own. \
+The mesh does not change"""
+
+    bl_idname = "skinning.save_weight_table"
+    bl_label = "Save Weight Table"
+
+    filename_ext = ".bin"
+    filter_glob: StringProperty(default="*.bin", options={"HIDDEN"})
+
+    settings = PrecisionSettings
+    require = staticmethod(character_of)
+    work = staticmethod(weight_table.save_weight_table)
+
+    def invoke(self, context, event):
+        self.prepare(context)
+        return ExportHelper.invoke(self, context, event)
+
+    def act(self, context, active):
+        given = self.settings.of_operator(self)
+        return self.finish(context, self.work(context, active, self.filepath, **given))
 
 
 class SKINNING_OT_partition_rigid(Checked, SkinningJob, bpy.types.Operator):
-    """Find the faces that one bone alone moves, and mark or separate them from the skin that several bones move"""
+    """Find the faces that only one bone moves, and mark or separate them from the skin that several bones move"""
 
     bl_idname = "skinning.partition_rigid"
     bl_label = "Partition into Rigid Parts"
@@ -139,49 +158,35 @@ class SKINNING_OT_partition_rigid(Checked, SkinningJob, bpy.types.Operator):
     work = staticmethod(rigid_parts.partition)
 
 
-class SKINNING_OT_show_weights(Checked, bpy.types.Operator):
+class SKINNING_OT_show_weights(Checked, AtOnce, bpy.types.Operator):
     """Color the mesh by the weights of all its bones, or by how many bones move each vertex"""
 
     bl_idname = "skinning.show_weights"
     bl_label = "Show Weights"
-    bl_options = {"REGISTER", "UNDO"}
 
-    mode: EnumProperty(name="Mode", items=weight_view.MODE_ITEMS, default="BONES", options={"SKIP_SAVE"})
-    most: IntProperty(
-        name="Influences",
-        description="Where more bones move a vertex, it is red",
-        default=4,
-        soft_min=1,
-        soft_max=12,
-        options={"SKIP_SAVE"},
-    )
+    settings = WeightViewSettings
 
     @staticmethod
-    def require(context, object):
-        if weight_view.shows_weights(object):
-            # What is on can be taken away, whatever became of the armature.
-            check_mode(object)
+    def require(context, active):
+        if weight_view.shows_weights(active):
+            # The colors can be removed whatever happened to the armature.
+            check_mode(active)
             return
-        weight_view.check_showable(context, character_of(context, object))
+        weight_view.check_showable(context, character_of(context, active))
 
-    def execute(self, context):
-        with reported(self):
-            object = target_mesh(context)
-            if self.mode == "OFF":
-                weight_view.hide_weights(object)
-                error_display.show_colors(context, False)
-                return {"FINISHED"}
-            dependencies.require_dependencies()
-            if self.most < 1:
-                raise BadSettings(f"The number of influences must be at least 1, not {self.most}")
-            weight_view.check_showable(context, object)
-            weight_view.show_weights(object, self.mode, self.most)
-            error_display.show_colors(context, True)
-            group = object.data.skinning_weight_view
-            largest = max(item.influences for item in group.counts)
-            self.report({"INFO"}, f"{object.name}: {len(group.bones)} bones, at most {largest} at a vertex")
-            return {"FINISHED"}
-        return {"CANCELLED"}
+    def act(self, context, active) -> str | None:
+        if self.mode == "OFF":
+            weight_view.hide_weights(target_mesh(context))
+            error_display.show_colors(context, False)
+            return None
+        dependencies.require_dependencies()
+        mesh_object = character_of(context, active)
+        weight_view.check_showable(context, mesh_object)
+        weight_view.show_weights(mesh_object, **self.settings.of_operator(self))
+        error_display.show_colors(context, True)
+        group = mesh_object.data.skinning_weight_view
+        largest = max(item.influences for item in group.counts)
+        return f"{mesh_object.name}: {len(group.bones)} bones, at most {largest} at a vertex"
 
 
 registry = [
@@ -192,6 +197,7 @@ registry = [
     SKINNING_OT_remove_rogue_weights,
     SKINNING_OT_smooth_weights,
     SKINNING_OT_compress_weights,
+    SKINNING_OT_save_weight_table,
     SKINNING_OT_partition_rigid,
     SKINNING_OT_show_weights,
 ]

@@ -6,28 +6,29 @@ import bpy
 from ...blender import background
 from ...blender.character import target_mesh
 from ...blender.job_checks import reason_not_to_work
-from ...blender.lengths import length_text
 from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
-from ...blender.wording import counted, vertices_text
 from ...ui.drawing import (
     SidebarPanel,
     draw_failure,
+    draw_figures,
     draw_frame_range,
     draw_job,
     draw_mesh,
-    draw_rows,
     draw_text,
+    draw_vertex_group,
     split_layout,
 )
+from ...ui.groups import WEIGHTS
 from .compression import compression_figures
-from .rigid_parts import check_partitionable, partition_figures, share_rows
+from .rigid_parts import check_partitionable, partition_figures
+from .settings import PartitionSettings
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
     def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
         group = data.id_data.vertex_groups.get(item.bone)
         locked = group is not None and group.lock_weight
-        # Names of bones need the room.
+        # Bone names need the space.
         split = layout.split(factor=0.66, align=True)
         row = split.row(align=True)
         row.use_property_split = False
@@ -40,21 +41,22 @@ class SKINNING_UL_rogue_weights(bpy.types.UIList):
 
 
 class _Part(SidebarPanel):
-    """Mix-in of all panels here."""
+    """Mix-in for all panels in this module."""
 
     bl_options = {"DEFAULT_CLOSED"}
 
     def prepared(self, context):
-        """The layout of a sub-panel, and the mesh that is meant; None in place of the mesh where there is none."""
+        """The layout of a sub-panel, and the mesh to work on or None."""
         layout = split_layout(self)
         layout.enabled = background.running_job() is None
-        object = target_mesh(context)
-        return layout, object if object is not None and object.type == "MESH" else None
+        mesh_object = target_mesh(context)
+        return layout, mesh_object if mesh_object is not None and mesh_object.type == "MESH" else None
 
 
 class SKINNING_PT_weights(_Part, bpy.types.Panel):
     bl_label = "Weights"
     bl_idname = "SKINNING_PT_weights"
+    bl_parent_id = WEIGHTS
     failures = (
         "Find Unweighted Vertices",
         "Find Rogue Weights",
@@ -62,6 +64,7 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
         "Remove Rogue Weights",
         "Smooth Weights",
         "Compress Weights",
+        "Save Weight Table",
         "Partition into Rigid Parts",
     )
 
@@ -84,9 +87,9 @@ class SKINNING_PT_rogue_weights(_Part, bpy.types.Panel):
     bl_parent_id = "SKINNING_PT_weights"
 
     def draw(self, context):
-        layout, object = self.prepared(context)
+        layout, mesh_object = self.prepared(context)
         layout.operator("skinning.find_rogue_weights", icon="VIEWZOOM")
-        shown = object.skinning_rogue_weights if object is not None else None
+        shown = mesh_object.skinning_rogue_weights if mesh_object is not None else None
         if shown is None or not shown.islands:
             return
         _draw_heads(layout)
@@ -111,7 +114,7 @@ class SKINNING_PT_smooth_weights(_Part, bpy.types.Panel):
     bl_parent_id = "SKINNING_PT_weights"
 
     def draw(self, context):
-        layout, object = self.prepared(context)
+        layout, mesh_object = self.prepared(context)
         settings = context.scene.skinning_weight_tools.smooth
         column = layout.column()
         column.prop(settings, "strength")
@@ -119,15 +122,7 @@ class SKINNING_PT_smooth_weights(_Part, bpy.types.Panel):
         column.prop(settings, "max_influences")
         column.prop(settings, "keep_creases")
         column.prop(settings, "use_selection")
-        row = column.row(align=True)
-        if object is not None:
-            row.prop_search(settings, "vertex_group", object, "vertex_groups")
-        else:
-            row.prop(settings, "vertex_group")
-        invert = row.row(align=True)
-        invert.use_property_split = False
-        invert.enabled = bool(settings.vertex_group)
-        invert.prop(settings, "invert_vertex_group", text="", icon="ARROW_LEFTRIGHT", toggle=True)
+        draw_vertex_group(column, settings, mesh_object)
         layout.operator("skinning.smooth_weights", icon="MOD_SMOOTH")
 
 
@@ -137,7 +132,7 @@ class SKINNING_PT_compress_weights(_Part, bpy.types.Panel):
     bl_parent_id = "SKINNING_PT_weights"
 
     def draw(self, context):
-        layout, object = self.prepared(context)
+        layout, mesh_object = self.prepared(context)
         settings = context.scene.skinning_weight_tools.compress
         layout.row().prop(settings, "bits", expand=True)
         column = layout.column()
@@ -149,9 +144,10 @@ class SKINNING_PT_compress_weights(_Part, bpy.types.Panel):
             draw_frame_range(body, context.scene, settings)
         layout.operator("skinning.compress_weights", icon="MOD_DECIM")
         _draw_reason(layout, context, weighted_mesh)
-        figures = compression_figures(object) if object is not None else None
-        if figures is not None:
-            draw_rows(layout, _compression_rows(context, figures))
+        draw_figures(layout, compression_figures(mesh_object) if mesh_object is not None else None)
+        layout.separator()
+        layout.prop(context.scene.skinning_weight_tools.gltf, "weights")
+        layout.operator("skinning.save_weight_table", icon="EXPORT")
 
 
 class SKINNING_PT_partition_rigid(_Part, bpy.types.Panel):
@@ -160,29 +156,18 @@ class SKINNING_PT_partition_rigid(_Part, bpy.types.Panel):
     bl_parent_id = "SKINNING_PT_weights"
 
     def draw(self, context):
-        layout, object = self.prepared(context)
+        layout, mesh_object = self.prepared(context)
         settings = context.scene.skinning_weight_tools.partition
         column = layout.column()
-        column.prop(settings, "output")
-        column.prop(settings, "tolerance")
-        column.prop(settings, "least_faces")
+        for name in PartitionSettings.declared:
+            column.prop(settings, name)
         layout.operator("skinning.partition_rigid", icon="MOD_EXPLODE")
         _draw_reason(layout, context, check_partitionable)
-        figures = partition_figures(object) if object is not None else None
-        if figures is not None:
-            draw_rows(
-                layout,
-                [
-                    *((name.title(), f"{share:.1%} of vertices") for name, share in share_rows(figures.shares)),
-                    ("Rigid Parts", f"{figures.parts:,}"),
-                    ("Rigid Faces", f"{figures.rigid_faces:,}  ({figures.rigid_share:.1%})"),
-                    ("Skin Faces", f"{figures.skin_faces:,}  ({1 - figures.rigid_share:.1%})"),
-                ],
-            )
+        draw_figures(layout, partition_figures(mesh_object) if mesh_object is not None else None)
 
 
 def _draw_heads(layout) -> None:
-    """Over the columns of the list of rogue weights."""
+    """Draw the column headings of the list of rogue weights."""
     split = layout.row().split(factor=0.54, align=True)
     split.label(text="Bone")
     row = split.row(align=True)
@@ -191,28 +176,12 @@ def _draw_heads(layout) -> None:
 
 
 def _draw_reason(layout, context, check) -> None:
-    """What is said where Edit Mode, or a mesh without faces, is no hindrance to the other tools."""
+    """Draw the reason why this tool cannot run, such as Edit Mode or a mesh without faces, although others can."""
     if reason_not_to_work(context, weighted_or_edited_mesh):
         return
     reason = reason_not_to_work(context, check)
     if reason:
         draw_text(layout, context, reason, "INFO")
-
-
-def _compression_rows(context, figures) -> list[tuple[str, str]]:
-    rows = [
-        ("Bytes per Vertex", f"{figures.byte_count}  ({figures.bits} bits, {counted(figures.influences, 'bone')})"),
-        ("Over the Limit", vertices_text(figures.cut)),
-    ]
-    if not figures.frames:
-        return [*rows, ("Largest Error", "not measured")]
-    when = "present pose" if figures.posed else f"frame {figures.frame}"
-    return [
-        *rows,
-        ("Largest Error", length_text(context.scene, figures.largest)),
-        ("Worst Vertex", f"{figures.vertex}, {when}"),
-        ("Mean Error", length_text(context.scene, figures.mean)),
-    ]
 
 
 registry = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rigid parts of a skinned mesh as objects parented to bones, and one for the skin."""
+"""Rigid parts of a skinned mesh as objects parented to bones, and one object for the skin."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -10,6 +10,7 @@ import numpy as np
 
 from ...blender import background
 from ...blender.animation import own_traces
+from ...blender.attributes import remove_attributes, write_attribute
 from ...blender.bone_parenting import parent_to_bone
 from ...blender.bone_weights import read_bone_weights, write_bone_weights
 from ...blender.center_records import native_modifier
@@ -22,68 +23,68 @@ from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted
 from ...core.errors import BadScene
 
-# Marks the faces of a copy with their part while it is taken apart.
+# Marks the faces of a copy with their part during the separation.
 _LABEL = "skinning_piece"
 
 # Corner normals that differ by less need not be stored.
 _SAME_NORMAL = 1e-3
 
-# A shape key that moves no vertex farther than this share of the piece's size moves nothing.
+# A shape key that moves no vertex by more than this, relative to the piece's size, has no effect.
 _STILL = 1e-7
 
-# Matrices that differ by a smaller share are the same: they are in single precision.
+# Matrices with a smaller relative difference are equal: they are in single precision.
 _MOVED = 1e-4
 
 
-def check_separable(object) -> None:
-    """Raises BadScene where a modifier shapes the mesh before its bones move it: they would move another mesh."""
-    skinning = (armature_modifier(object), native_modifier(object))
+def check_separable(mesh_object) -> None:
+    """Raise BadScene if a modifier changes the mesh before its bones deform it: the parts would not match."""
+    skinning = (armature_modifier(mesh_object), native_modifier(mesh_object))
     if not any(skinning):
         return
-    for modifier in object.modifiers:
+    for modifier in mesh_object.modifiers:
         if modifier in skinning:
             return
         if modifier.show_viewport:
             raise BadScene(
-                f'The modifier "{modifier.name}" of {object_label(object)} works before the armature, so the rigid '
-                "parts would not be those of its result. Apply it, move it below the armature, or disable it in the "
-                "viewport"
+                f'The modifier "{modifier.name}" of {object_label(mesh_object)} works before the armature, so the '
+                "rigid parts would not match its result. Apply it, move it below the armature, or disable it in "
+                "the viewport"
             )
 
 
-def make_objects(context, object, numbers: np.ndarray, names: list[str], tolerance: float) -> background.Steps:
-    """Generator: an object for each rigid part and one for the skin, beside ``object``, which is hidden then.
+def make_objects(context, mesh_object, numbers: np.ndarray, names: list[str], tolerance: float) -> background.Steps:
+    """Generator: make an object for each rigid part and one for the skin, and hide ``mesh_object``.
 
     numbers (M,): the rigid part of each face, −1 for skin; names: their bones. Returns the objects, and notes for the
-    user. Raises BadScene where no part is rigid; then, and where it is closed, nothing is left behind.
+    user. Raises BadScene if no part is rigid; then, and if it is closed, nothing is left behind.
     """
     if not names:
         raise BadScene(
-            f"No part of {object_label(object)} follows one bone alone, so there is nothing to separate. "
+            f"No part of {object_label(mesh_object)} follows only one bone, so there is nothing to separate. "
             "Raise Tolerance, or lower Least Faces"
         )
-    normals = _corner_normals(object.data)
+    armature, normals = armature_of(mesh_object), _corner_normals(mesh_object.data)
     totals = np.empty(len(numbers), np.int32)
-    object.data.polygons.foreach_get("loop_total", totals)
+    mesh_object.data.polygons.foreach_get("loop_total", totals)
     made = _Made()
     try:
         pieces = {}
-        for number, mesh in _pieces(object.data, numbers, made):
+        for number, mesh in _pieces(mesh_object.data, numbers, made):
             _keep_normals(mesh, normals[np.repeat(numbers == number, totals)])
             pieces[number] = mesh
             yield len(pieces) / (len(names) + 1), "Separating rigid parts"
         for number, mesh in sorted(pieces.items()):
-            piece = local_copy(object)
+            piece = local_copy(mesh_object)
             made.objects.append(piece)
             if number < 0:
-                _make_skin(object, piece, mesh, tolerance)
+                _make_skin(mesh_object, piece, mesh, tolerance)
             else:
-                _make_rigid(object, piece, mesh, names[number])
-        notes = tuple(_notes(context, object, len(made.objects)))
-        for collection in collections_beside(context, object):
+                _make_rigid(mesh_object, armature, piece, mesh, names[number])
+        notes = tuple(_notes(context, mesh_object, len(made.objects)))
+        for collection in collections_beside(context, mesh_object):
             for piece in made.objects:
                 collection.objects.link(piece)
-        _show(context, object, made.objects)
+        _show(context, mesh_object, made.objects)
     except BaseException:
         made.remove()
         raise
@@ -92,7 +93,7 @@ def make_objects(context, object, numbers: np.ndarray, names: list[str], toleran
 
 @dataclass
 class _Made:
-    """What is there so far."""
+    """The data made so far."""
 
     meshes: list = field(default_factory=list)
     objects: list = field(default_factory=list)
@@ -108,17 +109,17 @@ class _Made:
 
 
 def _pieces(mesh, numbers: np.ndarray, made: _Made) -> Iterator[tuple[int, bpy.types.Mesh]]:
-    """Number and mesh of each part that ``numbers`` (M,) tells apart; loose vertices and edges stay with the skin.
+    """Number and mesh of each part in ``numbers`` (M,); loose vertices and edges stay with the skin.
 
     By halves, so that each face is copied only as often as the parts can be halved.
     """
     whole = made.copy_of(mesh)
-    write_face_attribute(whole, _LABEL, numbers)
+    write_attribute(whole, _LABEL, "INT", numbers, "FACE")
     waiting = [(whole, sorted(set(numbers.tolist())))]
     while waiting:
         mesh, labels = waiting.pop()
         if len(labels) == 1:
-            mesh.attributes.remove(mesh.attributes[_LABEL])
+            remove_attributes(mesh, (_LABEL,))
             yield labels[0], mesh
             continue
         middle = 1 if labels[0] < 0 else len(labels) // 2
@@ -129,7 +130,7 @@ def _pieces(mesh, numbers: np.ndarray, made: _Made) -> Iterator[tuple[int, bpy.t
 
 
 def _delete_others(mesh, kept: list[int]) -> None:
-    """Delete faces whose label is not ``kept``, and what is loose unless the skin is."""
+    """Delete faces whose label is not ``kept``, and loose vertices and edges unless ``kept`` is the skin."""
     chosen = set(kept)
     edited = bmesh.new()
     try:
@@ -145,38 +146,37 @@ def _delete_others(mesh, kept: list[int]) -> None:
 
 
 def _corner_normals(mesh) -> np.ndarray:
-    """(L, 3) float32: what is shaded with."""
+    """(L, 3) float32: the corner normals used for shading."""
     normals = np.empty((len(mesh.loops), 3), np.float32)
     mesh.corner_normals.foreach_get("vector", normals.ravel())
     return normals
 
 
 def _keep_normals(mesh, normals: np.ndarray) -> None:
-    """Let the corners be shaded by ``normals`` (L, 3), so that no border is seen where the mesh was cut."""
+    """Shade the corners by ``normals`` (L, 3), so that the cuts are not visible."""
     if len(normals) and np.abs(_corner_normals(mesh) - normals).max() > _SAME_NORMAL:
         mesh.normals_split_custom_set(normals)
 
 
-def _make_skin(object, piece, mesh, tolerance: float) -> None:
-    """Let ``piece``, a copy of ``object``, have the skin ``mesh``, whose borders do as the rigid parts do."""
+def _make_skin(mesh_object, piece, mesh, tolerance: float) -> None:
+    """Give ``piece``, a copy of ``mesh_object``, the skin ``mesh``, whose borders move like the rigid parts."""
     from ...core.binding.partition import vertex_bones
 
-    piece.name = mesh.name = f"{object.name}_skin"
+    piece.name = mesh.name = f"{mesh_object.name}_skin"
     piece.data = mesh
     piece.skinning_rogue_weights.islands.clear()
     forget_figures(piece)
-    weights = read_bone_weights(piece, armature_of(object))
+    weights = read_bone_weights(piece, armature_of(mesh_object))
     own = vertex_bones(weights.bones, weights.weights, tolerance)
     vertices = np.flatnonzero((own >= 0) & (weights.weights.max(axis=1) < 1))
-    # They are the copy's own: locks are for those of the user.
+    # These groups belong to the copy: locks protect only the user's groups.
     unlocked = replace(weights, locked=np.zeros(len(weights.names), bool))
     write_bone_weights(piece, unlocked, own[vertices, None], np.ones((len(vertices), 1)), vertices)
 
 
-def _make_rigid(object, piece, mesh, bone_name: str) -> None:
-    """Let ``piece``, a copy of ``object``, have the rigid ``mesh`` and follow the bone, and nothing else."""
-    armature = armature_of(object)
-    piece.name = mesh.name = f"{object.name}_{bone_name}"
+def _make_rigid(mesh_object, armature, piece, mesh, bone_name: str) -> None:
+    """Give ``piece``, a copy of ``mesh_object``, the rigid ``mesh``, and make it follow only the bone."""
+    piece.name = mesh.name = f"{mesh_object.name}_{bone_name}"
     piece.data = mesh
     own_traces.remove_notes(piece)
     own_traces.remove_from_mesh(mesh)
@@ -192,16 +192,16 @@ def _make_rigid(object, piece, mesh, bone_name: str) -> None:
             piece.vertex_groups.remove(piece.vertex_groups[bone.name])
     if mesh.shape_keys is not None and not _moves_by_keys(mesh):
         clear_shape_keys(piece)
-    _follow_bone(object, piece, armature, armature.data.bones[bone_name])
+    _follow_bone(mesh_object, piece, armature, armature.data.bones[bone_name])
 
 
-def _follow_bone(object, piece, armature, bone) -> None:
-    """Parent ``piece`` to the bone so that it is where the armature modifier has the part, in any pose."""
+def _follow_bone(mesh_object, piece, armature, bone) -> None:
+    """Parent ``piece`` to the bone so that it matches the part under the Armature modifier in any pose."""
     piece.delta_location, piece.delta_rotation_euler, piece.delta_scale = (0, 0, 0), (0, 0, 0), (1, 1, 1)
     piece.delta_rotation_quaternion = (1, 0, 0, 0)
-    # Location, rotation and scale cannot hold all of a matrix: the rest goes into the parent's inverse.
-    piece.matrix_basis = object.matrix_world
-    parent_to_bone(piece, armature, bone, object.matrix_world)
+    # Location, rotation and scale cannot hold every matrix: the rest goes into the parent's inverse.
+    piece.matrix_basis = mesh_object.matrix_world
+    parent_to_bone(piece, armature, bone, mesh_object.matrix_world)
 
 
 def _moves_by_keys(mesh) -> bool:
@@ -216,53 +216,43 @@ def _moves_by_keys(mesh) -> bool:
     return False
 
 
-def _show(context, object, pieces) -> None:
+def _show(context, mesh_object, pieces) -> None:
     """Hide the object in favor of its pieces, which are selected unless bones are being posed."""
     view_layer = context.view_layer
     active = view_layer.objects.active
-    if active == object:
-        if object.mode != "OBJECT":
+    if active == mesh_object:
+        if mesh_object.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         for other in list(view_layer.objects.selected):
             other.select_set(False, view_layer=view_layer)
         for piece in pieces:
             piece.select_set(True, view_layer=view_layer)
         view_layer.objects.active = pieces[0]
-    object.hide_set(True, view_layer=view_layer)
-    object.hide_render = True
+    mesh_object.hide_set(True, view_layer=view_layer)
+    mesh_object.hide_render = True
 
 
-def _notes(context, object, count: int) -> Iterator[str]:
-    yield f'{counted(count, "object")} made, "{object.name}" hidden'
-    skinning = (armature_modifier(object), native_modifier(object))
-    names = [modifier.name for modifier in object.modifiers if modifier.show_viewport and modifier not in skinning]
+def _notes(context, mesh_object, count: int) -> Iterator[str]:
+    yield f'{counted(count, "object")} made, "{mesh_object.name}" hidden'
+    skinning = (armature_modifier(mesh_object), native_modifier(mesh_object))
+    names = [modifier.name for modifier in mesh_object.modifiers if modifier.show_viewport and modifier not in skinning]
     if names:
         listed = ", ".join(f'"{name}"' for name in names)
         yield f"look at the borders: each object has {listed} of its own"
-    if _moves_against(context, object, armature_of(object)):
-        yield f'"{object.name}" moves against its armature, which the rigid parts do not follow'
+    if _moves_against(context, mesh_object, armature_of(mesh_object)):
+        yield f'"{mesh_object.name}" moves relative to its armature, which the rigid parts do not follow'
 
 
-def _moves_against(context, object, armature) -> bool:
-    """Whether the object has other places relative to its armature at other frames."""
-    child = object.parent == armature and object.parent_type in {"OBJECT", "ARMATURE"}
-    if child and object.animation_data is None and not object.constraints:
+def _moves_against(context, mesh_object, armature) -> bool:
+    """Whether the object moves relative to its armature over the frames."""
+    child = mesh_object.parent == armature and mesh_object.parent_type in {"OBJECT", "ARMATURE"}
+    if child and mesh_object.animation_data is None and not mesh_object.constraints:
         return False
     scene = context.scene
     frames = np.linspace(scene.frame_start, scene.frame_end, 3)
     places = [
         np.linalg.solve(*matrices)
-        for matrices in zip(*(world_matrices(context, ob, frames) for ob in (armature, object)), strict=True)
+        for matrices in zip(*(world_matrices(context, ob, frames) for ob in (armature, mesh_object)), strict=True)
     ]
-    now = np.linalg.solve(np.array(armature.matrix_world), np.array(object.matrix_world))
+    now = np.linalg.solve(np.array(armature.matrix_world), np.array(mesh_object.matrix_world))
     return any(np.abs(place - now).max() > _MOVED * max(np.abs(now).max(), 1) for place in places)
-
-
-def write_face_attribute(mesh, name: str, values: np.ndarray) -> None:
-    attribute = mesh.attributes.get(name)
-    if attribute is not None and (attribute.domain, attribute.data_type) != ("FACE", "INT"):
-        mesh.attributes.remove(attribute)
-        attribute = None
-    if attribute is None:
-        mesh.attributes.new(name, "INT", "FACE")
-    mesh.attributes[name].data.foreach_set("value", np.ascontiguousarray(values, np.int32))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rogue weights of a mesh: the list of islands that it keeps, selecting their vertices, and removing the weights."""
+"""Rogue weights of a mesh: listing the islands, selecting their vertices, and removing the weights."""
 
-import hashlib
 import time
 from dataclasses import dataclass
 
@@ -10,10 +9,11 @@ import numpy as np
 from ...blender import background
 from ...blender.bodies import read_body, read_skeleton
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
-from ...blender.preconditions import object_label
+from ...blender.figures import Figure, Result
+from ...blender.preconditions import check_unchanged, object_label
+from ...blender.records import checksum
 from ...blender.skin_reader import armature_of
 from ...blender.weight_tools import (
-    check_unchanged,
     edit_vertices,
     forget_figures,
     out_of_edit_mode,
@@ -27,9 +27,9 @@ _FOUND, _CORRECTED = "found", "corrected"
 
 
 @dataclass(frozen=True)
-class Rogues:
-    """Islands that were found or corrected, their vertices and bones; locked: islands that stay, as the vertex groups
-    of their bones are locked; doubtful: others that may be meant, and are not checked or stay."""
+class Rogues(Result):
+    """Islands that were found or corrected, their vertices and bones; locked: islands that stay because the vertex
+    groups of their bones are locked; doubtful: islands that may be intentional, which are not checked or stay."""
 
     object_name: str
     done: str
@@ -40,40 +40,37 @@ class Rogues:
     doubtful: int
     seconds: float
 
-    def summary(self) -> str:
-        """The result in one line."""
-        text = f"{self.object_name}: no rogue weights {self.done if self.locked or self.doubtful else 'found'}"
-        if self.islands:
-            text = (
-                f"{self.object_name}: rogue weights of {vertices_text(self.vertices)} {self.done}, in "
-                f"{counted(self.islands, 'island')} of {counted(self.bones, 'bone')}"
-            )
-        if self.locked:
-            text += f"; {counted(self.locked, 'island')} of locked vertex groups stay"
-        if self.doubtful:
-            left = "not checked" if self.done == _FOUND else "left as they are"
-            text += f"; {counted(self.doubtful, 'doubtful island')} {left}"
-        return text
+    def figures(self) -> list[Figure]:
+        left = "not checked" if self.done == _FOUND else "left"
+        which = f"rogue weights of {vertices_text(self.vertices)}" if self.islands else "no rogue weights"
+        return [
+            Figure("Object", self.object_name),
+            Figure(f"Vertices {self.done}", self.vertices, line=f"{which} {self.done}"),
+            Figure("Islands", self.islands, if_any=True),
+            Figure("Bones", self.bones, if_any=True),
+            Figure("Locked islands", self.locked, if_any=True),
+            Figure(f"Doubtful islands {left}", self.doubtful, if_any=True),
+        ]
 
 
-def find(context, object) -> background.Steps:
-    """Generator: list the rogue weights of ``object``, those checked that are certain and not of locked groups; returns
+def find(context, active) -> background.Steps:
+    """Generator: list the rogue weights of ``active``, with those checked that are certain and not locked; returns
     Rogues.
 
-    Nothing else changes. Raises SkinningError for all that the user can mend.
+    Nothing else changes. Raises SkinningError for problems that the user can fix.
     """
     from ...core.binding.rogue import rogue_islands
 
     begin = time.perf_counter()
-    object = weighted_or_edited_mesh(context, object)
-    body, skeleton, weights = _read(object)
+    mesh_object = weighted_or_edited_mesh(context, active)
+    body, skeleton, weights = _read(mesh_object)
 
     def work(progress):
         checkpoint(progress, 0.1, "Finding rogue weights")
         return rogue_islands(body, skeleton, weights.bones, weights.weights), _fingerprint(body, weights)
 
     islands, mark = yield from background.run_in_worker(work)
-    shown = object.skinning_rogue_weights
+    shown = mesh_object.skinning_rogue_weights
     shown.islands.clear()
     shown.active_index = 0
     shown.fingerprint = mark
@@ -85,29 +82,29 @@ def find(context, object) -> background.Steps:
         item.vertices = " ".join(map(str, island.vertices.tolist()))
     count = len(np.unique(np.concatenate([island.vertices for island in islands]))) if islands else 0
     doubtful = [island for island in islands if not island.certain]
-    return _result(object, _FOUND, islands, count, islands, doubtful, weights.locked, begin)
+    return _result(mesh_object, _FOUND, islands, count, islands, doubtful, weights.locked, begin)
 
 
-def remove(context, object, only_checked: bool = False, include_doubtful: bool = False) -> background.Steps:
-    """Generator: give the certain rogue weights of ``object`` to the bones of valid neighbors; returns Rogues.
+def remove(context, active, only_checked: bool = False, include_doubtful: bool = False) -> background.Steps:
+    """Generator: give the certain rogue weights of ``active`` to the bones of valid neighbors; returns Rogues.
 
-    only_checked: those that are checked in the list instead, which must be of the mesh as it is. include_doubtful: all
-    that are found. Locked groups stay. What is corrected leaves the list; a list that was not used is cleared once
-    weights change. Raises SkinningError for all that the user can mend.
+    only_checked: use the weights checked in the list, which must match the present mesh. include_doubtful: correct all
+    that are found. Locked groups stay. Corrected weights leave the list; an unused list is cleared once weights
+    change. Raises SkinningError for problems that the user can fix.
     """
     from ...core.binding.rogue import Island, remove_rogue_weights, rogue_islands
 
     begin = time.perf_counter()
-    object = weighted_or_edited_mesh(context, object)
-    shown = object.skinning_rogue_weights
+    mesh_object = weighted_or_edited_mesh(context, active)
+    shown = mesh_object.skinning_rogue_weights
     rows = [row for row, item in enumerate(shown.islands) if item.checked] if only_checked else []
     if only_checked and not rows:
         raise BadScene(
-            f"No rogue weights of {object_label(object)} are checked. Find them, then check those to correct"
+            f"No rogue weights of {object_label(mesh_object)} are checked. Find them, then check the ones to correct"
         )
-    body, skeleton, weights = _read(object)
+    body, skeleton, weights = _read(mesh_object)
     given = [(item.bone, indices(item), item.strength) for item in (shown.islands[row] for row in rows)]
-    mark, stale = shown.fingerprint, _stale(object)
+    mark, stale = shown.fingerprint, _stale(mesh_object)
 
     def work(progress):
         checkpoint(progress, 0.1, "Removing rogue weights")
@@ -125,87 +122,88 @@ def remove(context, object, only_checked: bool = False, include_doubtful: bool =
         return islands, doubtful, clean
 
     islands, doubtful, clean = yield from background.run_in_worker(work)
-    check_unchanged(object, len(weights.bones))
+    check_unchanged(mesh_object, len(weights.bones))
     changed = clean.changed
     if len(changed):
-        with out_of_edit_mode(object):
-            write_bone_weights(object, weights, clean.bones[changed], clean.weights[changed], changed)
-            forget_figures(object)
+        with out_of_edit_mode(mesh_object):
+            write_bone_weights(mesh_object, weights, clean.bones[changed], clean.weights[changed], changed)
+            forget_figures(mesh_object)
     free = [not weights.locked[island.bone] for island in islands]
     if only_checked:
         for row in reversed([row for row, gone in zip(rows, free, strict=True) if gone]):
             shown.islands.remove(row)
         shown.active_index = min(shown.active_index, max(len(shown.islands) - 1, 0))
-        # As they are stored now: rounding counts.
-        shown.fingerprint = fingerprint(object) if shown.islands else ""
+        # As stored now: rounding counts.
+        shown.fingerprint = fingerprint(mesh_object) if shown.islands else ""
     elif len(changed):
         shown.islands.clear()
         shown.fingerprint = ""
     corrected = [island for island, gone in zip(islands, free, strict=True) if gone]
-    return _result(object, _CORRECTED, corrected, len(changed), islands + doubtful, doubtful, weights.locked, begin)
+    return _result(
+        mesh_object, _CORRECTED, corrected, len(changed), islands + doubtful, doubtful, weights.locked, begin
+    )
 
 
-def select(context, object, index: int = -1) -> str:
-    """Select the vertices of one row of the list, or of all that are checked (−1), in Edit Mode with vertex selection.
+def select(context, active, index: int = -1) -> str:
+    """Select the vertices of one row of the list, or of all checked rows (−1), in Edit Mode with vertex selection.
 
-    Makes the mesh active, and the vertex group of the row's bone (of the first one). Returns the line to report.
-    Raises BadScene where there is no such row, or the list is older than the mesh.
+    Activates the mesh and the vertex group of the (first) row's bone. Returns the line to report. Raises BadScene if
+    there is no such row, or if the mesh has changed since the list was made.
     """
-    object = weighted_or_edited_mesh(context, object)
-    islands = object.skinning_rogue_weights.islands
-    label = object_label(object)
+    mesh_object = weighted_or_edited_mesh(context, active)
+    islands = mesh_object.skinning_rogue_weights.islands
+    label = object_label(mesh_object)
     if not islands:
         raise BadScene(f"There are no rogue weights in the list of {label}. Find them first")
     if index < -1 or index >= len(islands):
-        raise BadScene(f"There is no row {index} in the list of {label}, which has {len(islands)}. Choose another")
+        raise BadScene(f"There is no row {index} in the list of {label}, which has {len(islands)}. Choose another row")
     chosen = [islands[index]] if index >= 0 else [item for item in islands if item.checked]
     if not chosen:
         raise BadScene(f"No row in the list of {label} is checked. Check some, or choose one")
-    if fingerprint(object) != object.skinning_rogue_weights.fingerprint:
-        raise _stale(object)
+    if fingerprint(mesh_object) != mesh_object.skinning_rogue_weights.fingerprint:
+        raise _stale(mesh_object)
     vertices = np.unique(np.concatenate([indices(item) for item in chosen]))
     bones = list(dict.fromkeys(item.bone for item in chosen))
-    edit_vertices(context, {object: vertices})
-    object.vertex_groups.active_index = object.vertex_groups[bones[0]].index
+    edit_vertices(context, {mesh_object: vertices})
+    mesh_object.vertex_groups.active_index = mesh_object.vertex_groups[bones[0]].index
     what = f'bone "{bones[0]}"' if len(bones) == 1 else counted(len(bones), "bone")
-    return f"{object.name}: {vertices_text(len(vertices))} of {what} selected"
+    return f"{mesh_object.name}: {vertices_text(len(vertices))} of {what} selected"
 
 
-def fingerprint(object) -> str:
-    """Text that changes with the mesh's edges, and its bones' names and weights, which the list is of. Reads all."""
-    with out_of_edit_mode(object):
-        return _fingerprint(read_body(object), read_bone_weights(object, armature_of(object)))
+def fingerprint(mesh_object) -> str:
+    """Text that changes with the mesh's edges, bone names and weights, on which the list depends. Reads them all."""
+    with out_of_edit_mode(mesh_object):
+        return _fingerprint(read_body(mesh_object), read_bone_weights(mesh_object, armature_of(mesh_object)))
 
 
 def indices(item) -> np.ndarray:
-    """(n,) int64 the vertices of a row of the list."""
+    """(n,) int64: the vertices of a row of the list."""
     return np.array(item.vertices.split(), dtype=np.int64)
 
 
-def _read(object):
-    armature = armature_of(object)
-    with out_of_edit_mode(object):
-        return read_body(object), read_skeleton(object, armature), read_bone_weights(object, armature)
+def _read(mesh_object):
+    armature = armature_of(mesh_object)
+    with out_of_edit_mode(mesh_object):
+        return read_body(mesh_object), read_skeleton(mesh_object, armature), read_bone_weights(mesh_object, armature)
 
 
 def _fingerprint(body, weights: BoneWeights) -> str:
     from ...core import rotation_centers as core
 
-    # Not the positions: islands are of vertices and weights, and where the mesh stands its rounding differs.
+    # Not the positions: islands do not depend on them, and rounding differs with the object's place.
     nowhere = np.zeros((len(weights.bones), 0))
-    names = hashlib.sha256("\n".join(weights.names).encode()).hexdigest()
-    return core.fingerprint(nowhere, body.edges, weights.bones, weights.weights) + names
+    return core.fingerprint(nowhere, body.edges, weights.bones, weights.weights) + checksum("\n".join(weights.names))
 
 
-def _stale(object) -> BadScene:
+def _stale(mesh_object) -> BadScene:
     return BadScene(
-        f"The mesh or the weights of {object_label(object)} were changed since its rogue weights were found. "
+        f"The mesh or the weights of {object_label(mesh_object)} were changed since its rogue weights were found. "
         "Find them again"
     )
 
 
-def _result(object, done: str, islands, vertex_count: int, named, doubtful, locked, begin: float) -> Rogues:
+def _result(mesh_object, done: str, islands, vertex_count: int, named, doubtful, locked, begin: float) -> Rogues:
     bones = {island.bone for island in islands}
     held, left = sum(locked[island.bone] for island in named), sum(not locked[island.bone] for island in doubtful)
     seconds = time.perf_counter() - begin
-    return Rogues(object.name, done, len(islands), vertex_count, len(bones), int(held), left, seconds)
+    return Rogues(mesh_object.name, done, len(islands), vertex_count, len(bones), int(held), left, seconds)

@@ -10,6 +10,11 @@ BITS = (
     ("8", "8 Bits", "Steps of 1/255: 7 bytes a vertex for four bones"),
     ("16", "16 Bits", "Steps of 1/65535: 10 bytes a vertex for four bones"),
 )
+GLTF_WEIGHTS = (
+    ("FLOAT", "Float", "As the exporter writes them: 16 bytes a vertex for four bones"),
+    ("8", "8 Bits", "Normalized bytes: 4 bytes a vertex for four bones"),
+    ("16", "16 Bits", "Normalized shorts: 8 bytes a vertex for four bones"),
+)
 OUTPUTS = (
     (
         "ATTRIBUTE",
@@ -17,14 +22,24 @@ OUTPUTS = (
         "Number of the rigid part of each face, -1 for skin, in the attribute skinning_rigid_part. "
         "The mesh's property of that name lists the parts' bones",
     ),
-    ("FACE_SETS", "Face Sets", "A face set for each rigid part, and one for the skin, in place of those of the mesh"),
+    ("FACE_SETS", "Face Sets", "A face set for each rigid part and one for the skin, replacing the mesh's face sets"),
     (
         "OBJECTS",
         "Objects",
         "An object for each rigid part, parented to its bone, and a skinned one for the rest. "
-        "The mesh itself is hidden and stays as it is",
+        "The mesh itself is hidden and does not change",
     ),
-    ("NONE", "Table Only", "Count, and change nothing"),
+    ("NONE", "Table Only", "Count without changing anything"),
+)
+PALETTES = (
+    ("DISTINCT", "Distinct", "16 colors; bones beside each other never look alike"),
+    ("COLOR_BLIND", "Color Blind", "10 colors that also differ for eyes that confuse red, green or blue"),
+)
+
+VIEW_MODES = (
+    ("BONES", "Bones", "Each vertex has the colors of the bones that move it, mixed by their weights"),
+    ("COUNT", "Influences", "The color shows how many bones move the vertex"),
+    ("OFF", "Off", "Show the mesh's materials again"),
 )
 
 
@@ -32,53 +47,54 @@ class SmoothSettings(Settings, stored="skinning_weight_tools.smooth"):
     strength = factor(
         "Strength",
         0.5,
-        tip="How far a vertex goes to the mean of its neighbors in each iteration",
+        tip="How far each weight moves toward the mean of the neighboring vertices in each iteration",
         flag="--strength",
         metavar="S",
-        help="how far a vertex goes to its neighbors' mean in an iteration, 0 to 1",
+        help="how far a weight moves toward the neighbors' mean in each iteration, 0 to 1",
     )
     iterations = count(
         "Iterations",
         5,
         least=1,
         soft_most=50,
-        tip="How often. More reach farther",
+        tip="Number of iterations. More iterations reach farther",
         flag="--iterations",
-        help="how often",
     )
     max_influences = influences(
         0,
         0,
-        tip="Most bones that may move one vertex. 0 stands for 4, or for as many as the mesh has",
-        help="most bones that may move one vertex (default: 4, or as many as the mesh has)",
+        tip="Most bones that may move one vertex. 0 means 4, or the mesh's present maximum if it is larger",
+        help="most bones that may move one vertex (default: 4, or the mesh's present maximum if it is larger)",
     )
     vertex_group = name(
         "Vertex Group",
-        tip="Smooth by as much of the strength as the group has weight. Empty smooths everywhere",
+        tip="Multiply the strength by the weights of this group. If empty, smooth everywhere",
         flag="--vertex-group",
-        help="smooth as much as this group has weight",
     )
     invert_vertex_group = switch(
-        "Invert", False, tip="Smooth where the group has no weight", flag="--invert", help="smooth where it has none"
+        "Invert",
+        False,
+        tip="Smooth where the group has no weight",
+        flag="--invert",
     )
     use_selection = switch(
         "Only Selected",
         False,
-        tip="Smooth the vertices that are selected in Edit Mode. Weight Paint's selection masks always count",
+        tip="Smooth only the vertices selected in Edit Mode. Weight Paint's selection masks always apply",
     )
     keep_creases = switch(
         "Keep Creases",
         True,
-        tip="Let nothing pass over edges that are marked sharp or have a crease of 0.5 or more. Borders of the mesh "
-        "are kept anyway",
+        tip="Do not smooth across edges that are marked sharp or have a crease of 0.5 or more. Borders of the mesh "
+        "are always kept",
         flag="--no-creases",
-        help="smooth over sharp and creased edges, too",
+        help="also smooth across sharp and creased edges",
     )
 
 
-class CompressSettings(Settings, stored="skinning_weight_tools.compress", frames="measure"):
-    bits = choice("Precision", BITS, "8", tip="Size of a stored weight", flag="--bits", help="of a weight")
-    max_influences = influences(tip="Most bones that may move one vertex. The strongest stay")
+class PrecisionSettings(Settings, stored="skinning_weight_tools.compress"):
+    bits = choice("Precision", BITS, "8", tip="Size of a stored weight", flag="--bits")
+    max_influences = influences(tip="Most bones that may move one vertex. The strongest weights stay")
     threshold = number(
         "Threshold",
         0.0,
@@ -86,15 +102,27 @@ class CompressSettings(Settings, stored="skinning_weight_tools.compress", frames
         soft_max=0.2,
         precision=3,
         step=1,
-        tip="Drop weights below this, but never the strongest of a vertex",
+        tip="Remove weights below this, but never the strongest of a vertex",
         flag="--threshold",
         metavar="W",
-        help="drop weights below this",
+    )
+
+
+class CompressSettings(PrecisionSettings, frames="measure"):
+    """The settings of *Compress*, which also measures how far vertices move."""
+
+
+class GltfSettings(Settings, stored="skinning_weight_tools.gltf"):
+    weights = choice(
+        "glTF Weights",
+        GLTF_WEIGHTS,
+        "FLOAT",
+        tip="How Blender's glTF exporter stores weights, rounded with sums of exactly 1. The meshes do not change",
     )
 
 
 class PartitionSettings(Settings, stored="skinning_weight_tools.partition"):
-    output = choice("Output", OUTPUTS, "ATTRIBUTE", tip="What to make", flag="--to")
+    output = choice("Output", OUTPUTS, "ATTRIBUTE", tip="How to write the rigid parts", flag="--to")
     tolerance = number(
         "Tolerance",
         0.0,
@@ -102,18 +130,16 @@ class PartitionSettings(Settings, stored="skinning_weight_tools.partition"):
         soft_max=0.2,
         precision=3,
         step=1,
-        tip="How much weight a vertex of a rigid part may have on other bones",
+        tip="Most weight that a vertex of a rigid part may have on other bones",
         flag="--tolerance",
         metavar="W",
-        help="weight that a vertex of a rigid part may have on other bones",
     )
     least_faces = count(
         "Least Faces",
         1,
         least=1,
-        tip="Smaller rigid parts stay with the skin, as each part costs a draw call",
+        tip="Smaller rigid parts stay with the skin, since each part costs a draw call",
         flag="--least-faces",
-        help="smaller parts stay with the skin",
     )
 
 
@@ -122,15 +148,21 @@ class RemoveRogueSettings(Settings):
         "Only Checked",
         False,
         tip="Correct the entries checked in the list, including doubtful ones. When off, search again and correct only "
-        "the certain ones",
+        "certain ones",
     )
     include_doubtful = switch(
         "Include Doubtful",
         False,
-        tip="Also correct weights that may be intentional: those that barely tear the surface, and those of whole "
+        tip="Also correct weights that may be intentional: weights that barely tear the surface, and weights of whole "
         "loose parts",
         flag="--include-doubtful",
     )
+
+
+class WeightViewSettings(Settings):
+    mode = choice("Mode", VIEW_MODES, "BONES", tip="What the colors show")
+    most = count("Influences", 4, least=1, soft_most=12, tip="Vertices with more influences are red")
+    palette = choice("Palette", PALETTES, "DISTINCT", tip="The colors of the bones")
 
 
 class SkinningSmoothSettings(bpy.types.PropertyGroup):
@@ -141,59 +173,56 @@ class SkinningCompressSettings(bpy.types.PropertyGroup):
     __annotations__ = CompressSettings.group_annotations()
 
 
+class SkinningGltfSettings(bpy.types.PropertyGroup):
+    __annotations__ = GltfSettings.group_annotations()
+
+
 class SkinningPartitionSettings(bpy.types.PropertyGroup):
     __annotations__ = PartitionSettings.group_annotations()
 
 
 class SkinningWeightTools(bpy.types.PropertyGroup):
-    """What the scene remembers."""
+    """The settings kept with the scene."""
 
     __annotations__ = {
         "smooth": PointerProperty(type=SkinningSmoothSettings),
         "compress": PointerProperty(type=SkinningCompressSettings),
+        "gltf": PointerProperty(type=SkinningGltfSettings),
         "partition": PointerProperty(type=SkinningPartitionSettings),
     }
 
 
 class SkinningRogueIsland(bpy.types.PropertyGroup):
-    """Vertices that follow a bone apart from its others, see features.weights.rogue_weights."""
+    """Vertices that follow a bone far from its other vertices, see features.weights.rogue_weights."""
 
     __annotations__ = {
         "bone": StringProperty(name="Bone", description="The bone that the vertices follow"),
-        "vertex_count": IntProperty(name="Vertices", description="How many vertices there are"),
-        "strength": FloatProperty(name="Strength", description="The largest of their weights for the bone"),
+        "vertex_count": IntProperty(name="Vertices", description="Number of vertices"),
+        "strength": FloatProperty(name="Strength", description="Largest of their weights on the bone"),
         "checked": BoolProperty(
-            name="Checked", description="Remove these weights with those of the other checked rows", default=True
+            name="Checked", description="Remove these weights together with the other checked rows", default=True
         ),
         "vertices": StringProperty(name="Indices", description="The vertices"),
     }
 
 
 class SkinningRogueWeights(bpy.types.PropertyGroup):
-    """The list of a mesh object. fingerprint: of the mesh and weights that it was found in."""
+    """The list of a mesh object. fingerprint: of the mesh and weights when the list was made."""
 
     __annotations__ = {
         "islands": CollectionProperty(type=SkinningRogueIsland),
         "active_index": IntProperty(name="Active Row"),
-        "fingerprint": StringProperty(name="Fingerprint", description="What mesh and weights the list is of"),
+        "fingerprint": StringProperty(name="Fingerprint", description="Identifies the mesh and weights of the list"),
     }
 
 
 registry = [
     SkinningSmoothSettings,
     SkinningCompressSettings,
+    SkinningGltfSettings,
     SkinningPartitionSettings,
     SkinningWeightTools,
     SkinningRogueIsland,
     SkinningRogueWeights,
 ]
-
-
-def register() -> None:
-    bpy.types.Scene.skinning_weight_tools = PointerProperty(type=SkinningWeightTools)
-    bpy.types.Object.skinning_rogue_weights = PointerProperty(type=SkinningRogueWeights)
-
-
-def unregister() -> None:
-    del bpy.types.Object.skinning_rogue_weights
-    del bpy.types.Scene.skinning_weight_tools
+pointers = {"Scene.skinning_weight_tools": SkinningWeightTools, "Object.skinning_rogue_weights": SkinningRogueWeights}

@@ -1,54 +1,63 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights of a skinned mesh, smoothed over its surface."""
+"""Weights of skinned meshes, smoothed over their surface."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import bpy
 import numpy as np
 
 from ...blender import background
+from ...blender.attributes import has_attribute, read_attribute
 from ...blender.bodies import read_body
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
-from ...blender.preconditions import object_label
+from ...blender.character import check_one_character
+from ...blender.figures import Figure, Result
+from ...blender.preconditions import check_unchanged, unmet
 from ...blender.skin_reader import armature_of
-from ...blender.vertex_groups import read_weights
-from ...blender.weight_tools import check_unchanged, forget_figures, out_of_edit_mode, weighted_or_edited_mesh
-from ...blender.wording import counted, vertices_text
-from ...core.errors import BadSettings
+from ...blender.weight_tools import forget_figures, group_mask, out_of_edit_mode, weighted_or_edited_mesh
+from ...blender.wording import counted
+from ...core.errors import BadSettings, SkinningError
 
-# What smoothing may blend where the mesh has no more already.
+# The default limit of influences, unless the mesh has more.
 USUAL_INFLUENCES = 4
 
-# From this edge crease on, weights do not pass.
+# Edges with at least this crease stop smoothing.
 CREASE = 0.5
 
-# Weights that differ by less are the same: they are stored in single precision.
+# Weights that differ by less are equal: they are stored in single precision.
 _SAME = 1e-7
 
 
 @dataclass(frozen=True)
-class Smoothed:
+class Smoothed(Result):
     """largest: the largest change of a weight."""
 
-    object_name: str
+    object_names: tuple[str, ...]
     changed: int
-    iterations: int
     largest: float
+    notes: tuple[str, ...]
     seconds: float
 
-    def summary(self) -> str:
-        """The result in one line."""
-        if not self.changed:
-            return f"{self.object_name}: nothing to smooth, the weights stay as they are"
-        return (
-            f"{self.object_name}: weights of {vertices_text(self.changed)} smoothed in "
-            f"{counted(self.iterations, 'iteration')}, by up to {self.largest:.3f}"
-        )
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Object", self.object_names[0] if len(self.object_names) == 1 else list(self.object_names)),
+            Figure("Vertices smoothed", self.changed),
+            Figure("Largest change", self.largest, "{:.4f}"),
+        ]
+
+
+def check_smoothable(context, meshes: Sequence[bpy.types.Object]) -> None:
+    """Raise BadScene if the weights of the meshes cannot be smoothed together. Cheap enough for a panel."""
+    for ob in meshes:
+        weighted_or_edited_mesh(context, ob)
+    check_one_character(list(meshes))
 
 
 def smooth(
     context,
-    object,
+    meshes: Sequence[bpy.types.Object],
     strength: float = 0.5,
     iterations: int = 5,
     max_influences: int = 0,
@@ -57,71 +66,105 @@ def smooth(
     use_selection: bool = False,
     keep_creases: bool = True,
 ) -> background.Steps:
-    """Generator: smooth the bones' weights of ``object``; yields (fraction, stage), returns Smoothed.
+    """Generator: smooth the bones' weights of ``meshes``; yields (fraction, stage), returns Smoothed.
 
-    max_influences: 0 stands for 4, or for as many as the mesh has where that is more. Locked groups stay. The
-    computation runs in a worker, the mesh is written at the end, all or nothing. Raises SkinningError for all that the
-    user can mend.
+    Meshes of one armature are one body: vertices of several of them at one place get the same weights, and weights pass
+    from one mesh to the other there. max_influences: 0 means 4, or the meshes' present maximum if that is larger.
+    Groups that are locked in one of them stay in all. The computation runs in a worker; the meshes are written at the
+    end, all or nothing. Raises SkinningError for problems that the user can fix.
     """
     from ...core.binding.smoothing import smooth_weights
+    from ...core.binding.types import joined
 
     begin = time.perf_counter()
-    object = weighted_or_edited_mesh(context, object)
-    if iterations < 1:
-        raise BadSettings(f"Smoothing takes at least 1 iteration, not {iterations}")
-    if max_influences < 0:
-        raise BadSettings(f"The influence limit must be at least 1, or 0 for the mesh's own, not {max_influences}")
-    with out_of_edit_mode(object):
-        mask = smoothing_mask(object, vertex_group, invert_vertex_group, use_selection)
-        creases = creased_edges(object.data) if keep_creases else None
-        body = read_body(object)
-        before = read_bone_weights(object, armature_of(object))
-    most = max_influences or max(int(np.count_nonzero(before.weights, axis=1).max(initial=0)), USUAL_INFLUENCES)
+    check_smoothable(context, meshes)
+    parts = []
+    for ob in meshes:
+        with out_of_edit_mode(ob):
+            creases = creased_edges(ob.data) if keep_creases else np.zeros(len(ob.data.edges), bool)
+            parts.append((read_body(ob, meshes[0]), creases, read_bone_weights(ob, armature_of(ob))))
+    bodies, creases, stored = zip(*parts, strict=True)
+    # With a group that stays in one mesh only, the rims would part.
+    locked = np.any([before.locked for before in stored], axis=0)
+    befores = [replace(before, locked=locked) for before in stored]
+    mask = _joint_mask(meshes, vertex_group, invert_vertex_group, use_selection)
+    width = max(before.bones.shape[1] for before in befores)
+    most = max_influences or max(
+        *(int(np.count_nonzero(before.weights, axis=1).max(initial=0)) for before in befores), USUAL_INFLUENCES
+    )
 
     def work(progress):
-        bones, weights = smooth_weights(
-            body,
-            before.bones,
-            before.weights,
-            len(before.names),
+        from ...core.binding.influence_rows import padded_influences
+
+        rows = [padded_influences(before.bones, before.weights, width) for before in befores]
+        found = smooth_weights(
+            joined(*bodies),
+            *(np.concatenate(each) for each in zip(*rows, strict=True)),
+            len(befores[0].names),
             strength=strength,
             iterations=iterations,
             mask=mask,
-            creases=creases,
+            creases=np.concatenate(creases),
             max_influences=most,
-            locked=before.locked,
+            locked=locked,
             progress=progress,
         )
-        return bones, weights, changes(before, bones, weights)
+        ends = np.cumsum([len(before.bones) for before in befores])[:-1]
+        smoothed = list(zip(*(np.split(each, ends) for each in found), strict=True))
+        return smoothed, [changes(before, *rows) for before, rows in zip(befores, smoothed, strict=True)]
 
-    bones, weights, changed = yield from background.run_in_worker(work)
-    check_unchanged(object, len(before.bones))
-    vertices = np.flatnonzero(changed > _SAME)
-    with out_of_edit_mode(object):
-        write_bone_weights(object, before, bones[vertices], weights[vertices], vertices)
-        forget_figures(object)
+    smoothed, changed = yield from background.run_in_worker(work)
+    for ob, before in zip(meshes, befores, strict=True):
+        check_unchanged(ob, len(before.bones))
+    for ob, before, (bones, weights), change in zip(meshes, befores, smoothed, changed, strict=True):
+        vertices = np.flatnonzero(change > _SAME)
+        with out_of_edit_mode(ob):
+            write_bone_weights(ob, before, bones[vertices], weights[vertices], vertices)
+            forget_figures(ob)
+    largest = np.concatenate(changed)
+    names = tuple(ob.name for ob in meshes)
     seconds = time.perf_counter() - begin
-    return Smoothed(object.name, len(vertices), iterations, float(changed.max(initial=0.0)), seconds)
+    count, most_changed = int(np.count_nonzero(largest > _SAME)), float(largest.max(initial=0.0))
+    return Smoothed(names, count, most_changed, _notes(stored), seconds)
 
 
-def smoothing_mask(object, vertex_group: str, invert: bool, use_selection: bool) -> np.ndarray | None:
-    """(N,) float64 from 0 to 1, or None for everywhere. Raises BadSettings where it selects nothing, naming why.
+def _notes(stored: Sequence[BoneWeights]) -> tuple[str, ...]:
+    """What to say of groups that are locked in some of the meshes only."""
+    locked = np.array([before.locked for before in stored])
+    partly = int(np.count_nonzero(locked.any(axis=0) & ~locked.all(axis=0)))
+    return (f"{counted(partly, 'group')} locked in some of the meshes kept in all",) if partly else ()
 
-    Weight Paint's selection masks count as they do for Blender's own tools there.
+
+def _joint_mask(meshes, vertex_group: str, invert: bool, use_selection: bool) -> np.ndarray | None:
+    """(N,) ``smoothing_mask`` of all meshes. Where it selects nothing in a mesh, such as without the vertex group, the
+    vertices of that mesh stay; raises BadSettings, BadScene with the first reason if that is true of every mesh."""
+    masks: list[np.ndarray] = []
+    reasons: list[SkinningError] = []
+    for ob in meshes:
+        with out_of_edit_mode(ob):
+            count = len(ob.data.vertices)
+            try:
+                mask = smoothing_mask(ob, vertex_group, invert, use_selection)
+            except SkinningError as reason:
+                mask = np.zeros(count)
+                reasons.append(reason)
+            masks.append(np.ones(count) if mask is None else mask)
+    if len(reasons) == len(meshes):
+        raise reasons[0]
+    whole = np.concatenate(masks)
+    return None if (whole == 1).all() else whole
+
+
+def smoothing_mask(mesh_object, vertex_group: str, invert: bool, use_selection: bool) -> np.ndarray | None:
+    """(N,) float64 from 0 to 1, or None for everywhere. Raises BadSettings with the reason if it selects nothing.
+
+    Weight Paint's selection masks apply as they do to Blender's own tools.
     """
-    mesh = object.data
+    mesh = mesh_object.data
     mask = np.ones(len(mesh.vertices))
     if vertex_group:
-        if vertex_group not in object.vertex_groups:
-            raise BadSettings(f'The {object_label(object)} has no vertex group "{vertex_group}". Choose another')
-        _, weights = read_weights(object, [vertex_group])
-        mask = np.clip(weights.sum(axis=1), 0, 1)
-        if invert:
-            mask = 1 - mask
-        if not mask.any():
-            whole = "weight 1 everywhere, so its inverse" if invert else "no weights, so it"
-            raise BadSettings(f'The vertex group "{vertex_group}" has {whole} selects no vertex. Choose another')
-    painting = object.mode == "WEIGHT_PAINT"
+        mask = group_mask(mesh_object, vertex_group, invert)
+    painting = mesh_object.mode == "WEIGHT_PAINT"
     if painting and mesh.use_paint_mask:
         selected = vertices_of_selected_faces(mesh)
     elif use_selection or (painting and mesh.use_paint_mask_vertex):
@@ -130,15 +173,15 @@ def smoothing_mask(object, vertex_group: str, invert: bool, use_selection: bool)
     else:
         return mask if vertex_group else None
     if not selected.any():
-        raise BadSettings(f"No vertex of {object_label(object)} is selected. Select some, or smooth everywhere")
+        raise unmet("NO_VERTEX_SELECTED", object=mesh_object, remedy="Select some, or smooth everywhere")
     mask = mask * selected
     if not mask.any():
-        raise BadSettings(f'No selected vertex has weight in the vertex group "{vertex_group}". Select others')
+        raise BadSettings(f'No selected vertex has weight in the vertex group "{vertex_group}". Select other vertices')
     return mask
 
 
 def vertices_of_selected_faces(mesh) -> np.ndarray:
-    """(N,) bool"""
+    """(N,) bool: the vertices of the selected faces."""
     chosen, totals = np.empty(len(mesh.polygons), bool), np.empty(len(mesh.polygons), np.int32)
     corners = np.empty(len(mesh.loops), np.int32)
     mesh.polygons.foreach_get("select", chosen)
@@ -153,16 +196,13 @@ def creased_edges(mesh) -> np.ndarray:
     """(E,) bool: edges that are marked sharp, or have a crease of ``CREASE`` or more."""
     sharp = np.empty(len(mesh.edges), bool)
     mesh.edges.foreach_get("use_edge_sharp", sharp)
-    crease = mesh.attributes.get("crease_edge")
-    if crease is not None and (crease.domain, crease.data_type) == ("EDGE", "FLOAT"):
-        values = np.empty(len(mesh.edges), np.float32)
-        crease.data.foreach_get("value", values)
-        sharp |= values >= CREASE
+    if has_attribute(mesh, "crease_edge", "FLOAT", "EDGE"):
+        sharp |= read_attribute(mesh, "crease_edge") >= CREASE
     return sharp
 
 
 def changes(before: BoneWeights, bones, weights) -> np.ndarray:
-    """(N,) the largest difference of a weight of each vertex from ``before``."""
+    """(N,) the largest change of a weight of each vertex from ``before``."""
     from ...core.deform.influences import weight_matrix
 
     difference = weight_matrix(before.bones, before.weights, len(before.names))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Vertices that no bone moves, of one mesh or several: counted, and selected in Edit Mode."""
+"""Find the vertices that no bone moves, of one or several meshes, and select them in Edit Mode."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...blender.bodies import check_deforming, deforming_bones
+from ...blender.bodies import deforming_bones
 from ...blender.character import chosen_mesh, mesh_meant
+from ...blender.figures import Figure, each
 from ...blender.look_ups import selected_in
-from ...blender.preconditions import check_own_mesh, check_visible
+from ...blender.preconditions import check_deforming, check_own_mesh, check_type, check_visible, unmet
 from ...blender.skin_reader import armature_of, meshes_of
 from ...blender.vertex_groups import read_weights
 from ...blender.weight_tools import edit_vertices, out_of_edit_mode
@@ -18,9 +19,22 @@ from ...core.errors import BadScene
 
 @dataclass(frozen=True)
 class Unweighted:
-    """Of each mesh, by its name, how many of its vertices no bone moves."""
+    """The vertices that no bone moves, (n,) indices by the name of the mesh."""
 
-    counts: dict[str, int]
+    vertices: dict[str, np.ndarray]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Their number by the name of the mesh."""
+        return {name: len(vertices) for name, vertices in self.vertices.items()}
+
+    def figures(self) -> list[Figure]:
+        """The figures for the command line; the JSON report has the indices as well."""
+        meshes = {name: {"count": len(each), "indices": each.tolist()} for name, each in self.vertices.items()}
+        return [
+            Figure("Vertices without weights", sum(self.counts.values())),
+            *each("Of {}", meshes, "meshes", "{count}"),
+        ]
 
     def summary(self) -> str:
         """The result in one line."""
@@ -34,53 +48,69 @@ class Unweighted:
         return f"{text} ({', '.join(f'{name} {count:,}' for name, count in found.items())})"
 
 
-def meshes_to_search(context, object) -> list:
-    """The meshes that are meant where ``object`` is active: an active mesh and the selected ones that an armature
-    deforms; of an active armature the one in the panel's field, else those selected, else all that it deforms.
+def meshes_to_search(context, active) -> list:
+    """The meshes to search: an active mesh and the selected meshes that an armature deforms; for an active armature,
+    the mesh in the panel's field, else the selected meshes, else all that it deforms.
 
     Cheap enough for a panel. Raises BadScene.
     """
     selected = [ob for ob in selected_in(context.view_layer) if ob.type == "MESH" and armature_of(ob) is not None]
-    if object is not None and object.type == "ARMATURE":
-        chosen = chosen_mesh(context, object)
-        meshes = [chosen] if chosen is not None else [ob for ob in selected if armature_of(ob) == object]
+    if active is not None and active.type == "ARMATURE":
+        chosen = chosen_mesh(context, active)
+        meshes = [chosen] if chosen is not None else [ob for ob in selected if armature_of(ob) == active]
         if not meshes:
-            meshes = meshes_of(object, context.view_layer)
-        meshes = meshes or [mesh_meant(context, object)]
+            meshes = meshes_of(active, context.view_layer)
+        meshes = meshes or [mesh_meant(context, active)]
     else:
-        own = [object] if object is not None and object.type == "MESH" and armature_of(object) is not None else []
-        meshes = list(dict.fromkeys([*own, *selected])) or [object]
+        own = [active] if active is not None and active.type == "MESH" and armature_of(active) is not None else []
+        meshes = list(dict.fromkeys([*own, *selected])) or [active]
     for ob in meshes:
         _check(context, ob)
     return meshes
 
 
-def find_unweighted(context, object) -> Unweighted:
-    """Select the vertices without weights in Edit Mode, of all meshes that have some; nothing changes where none has.
+def find_unweighted(context, active) -> Unweighted:
+    """Select the vertices without weights in Edit Mode, of all meshes that have such vertices; else change nothing.
 
-    A vertex is one where the weights of the bones that deform add up to what Blender takes as none, in locked vertex
-    groups as well. Raises BadScene.
+    A vertex counts if the weights of its deforming bones, locked vertex groups included, add up to a sum that Blender
+    treats as zero. Raises BadScene.
     """
-    meshes = meshes_to_search(context, object)
+    meshes = meshes_to_search(context, active)
     found = {ob: _unweighted(ob) for ob in meshes}
     chosen = {ob: vertices for ob, vertices in found.items() if len(vertices)}
     if chosen:
         edit_vertices(context, chosen)
-    return Unweighted({ob.name: len(vertices) for ob, vertices in found.items()})
+    return Unweighted({ob.name: vertices for ob, vertices in found.items()})
 
 
-def _check(context, object) -> None:
-    if object is None or object.type != "MESH" or armature_of(object) is None:
-        raise BadScene("No mesh that an armature deforms is active or selected. Select some, or their armature")
-    check_visible(context.scene, context.view_layer, object)
-    check_own_mesh(object, "its vertices cannot be selected")
-    check_deforming(armature_of(object))
+def count_unweighted(context, target) -> Unweighted:
+    """The vertices without weights of a mesh object, or of all meshes that an armature deforms. Changes nothing.
+
+    Raises BadScene.
+    """
+    check_type(target, "Name a mesh, or an armature", ("MESH", "ARMATURE"))
+    meshes = [target] if target.type == "MESH" else meshes_of(target, context.view_layer)
+    if not meshes:
+        raise unmet("NO_DEFORMED_MESH", armature=target, remedy="Name another armature, or a mesh")
+    for ob in meshes:
+        if armature_of(ob) is None:
+            raise unmet("NOT_SKINNED", object=ob)
+        check_deforming(armature_of(ob))
+    return Unweighted({ob.name: _unweighted(ob) for ob in meshes})
 
 
-def _unweighted(object) -> np.ndarray:
-    """(n,) indices."""
+def _check(context, mesh_object) -> None:
+    if mesh_object is None or mesh_object.type != "MESH" or armature_of(mesh_object) is None:
+        raise BadScene("No mesh that an armature deforms is active or selected. Select such meshes, or their armature")
+    check_visible(context.scene, context.view_layer, mesh_object)
+    check_own_mesh(mesh_object, "its vertices cannot be selected")
+    check_deforming(armature_of(mesh_object))
+
+
+def _unweighted(mesh_object) -> np.ndarray:
+    """(n,) indices of the vertices without weights."""
     from ...core.deform.influences import LEAST_TOTAL_WEIGHT
 
-    with out_of_edit_mode(object):
-        _, weights = read_weights(object, deforming_bones(armature_of(object)))
+    with out_of_edit_mode(mesh_object):
+        _, weights = read_weights(mesh_object, deforming_bones(armature_of(mesh_object)))
     return np.flatnonzero(~(weights.sum(axis=1) > LEAST_TOTAL_WEIGHT))

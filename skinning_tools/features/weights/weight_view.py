@@ -1,38 +1,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The weights of all bones at once, or how many bones move each vertex, as colors, with their legend on the mesh.
+"""The weights of all bones at once, or the number of influences of each vertex, as colors with a legend.
 
 While it is on, the mesh has the color attribute WEIGHT_COLORS and the numbers of influences as INFLUENCES_ATTRIBUTE.
 """
-
-import zlib
 
 import bpy
 import numpy as np
 from bpy.props import (
     CollectionProperty,
-    EnumProperty,
     FloatProperty,
     FloatVectorProperty,
     IntProperty,
-    PointerProperty,
     StringProperty,
 )
 
-from ...blender.bodies import colors_of_bones
+from ...blender.attributes import write_attribute
+from ...blender.bodies import named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.error_display import INFLUENCES_ATTRIBUTE, WEIGHT_COLORS, add_colors, remove_error_colors
 from ...blender.preconditions import check_mode, check_own_mesh, check_visible
+from ...blender.records import checksum, has_checksum
 from ...blender.skin_reader import armature_of, check_rig
-
-MODE_ITEMS = (
-    ("BONES", "Bones", "Each vertex has the colors of the bones that move it, mixed by their weights"),
-    ("COUNT", "Influences", "The color tells how many bones move the vertex"),
-    ("OFF", "Off", "Show the mesh's materials again"),
-)
+from ...ui.settings import HARD
+from .settings import WeightViewSettings
 
 
 def _swatch(description: str):
-    """A color to look at, of the property ``rgb``. With a setter, though it does nothing, it is not drawn pale."""
+    """A read-only color of the property ``rgb``. Its setter does nothing, but without one Blender draws it pale."""
     return FloatVectorProperty(
         name="Color",
         description=description,
@@ -44,18 +38,18 @@ def _swatch(description: str):
 
 
 def _recolor(group, context) -> None:
-    """Have the mesh reported as edited, which refreshes its colors."""
+    """Tag the mesh as edited, which refreshes its colors."""
     group.id_data.update_tag()
 
 
 class SkinningShownBone(bpy.types.PropertyGroup):
-    """A bone in the legend; ``name`` is its own."""
+    """A bone in the legend; ``name`` is the bone's name."""
 
     __annotations__ = {
         "rgb": FloatVectorProperty(size=3, subtype="COLOR"),
-        "color": _swatch("Of the bone"),
-        "share": FloatProperty(name="Share", description="Of the weights of the whole mesh"),
-        "vertices": IntProperty(name="Vertices", description="That the bone moves"),
+        "color": _swatch("Color of the bone"),
+        "share": FloatProperty(name="Share", description="Share of the weights of the whole mesh"),
+        "vertices": IntProperty(name="Vertices", description="Number of vertices that the bone moves"),
     }
 
 
@@ -64,84 +58,86 @@ class SkinningShownCount(bpy.types.PropertyGroup):
 
     __annotations__ = {
         "rgb": FloatVectorProperty(size=3, subtype="COLOR"),
-        "color": _swatch("Of the number"),
-        "influences": IntProperty(name="Influences", description="Bones that move a vertex"),
-        "vertices": IntProperty(name="Vertices", description="With this number of influences"),
+        "color": _swatch("Color of this number of influences"),
+        "influences": IntProperty(name="Influences", description="Number of bones that move a vertex"),
+        "vertices": IntProperty(name="Vertices", description="Number of vertices with this number of influences"),
     }
 
 
 class SkinningWeightView(bpy.types.PropertyGroup):
-    """What a mesh shows of its weights, and the legend."""
+    """The weight colors that a mesh shows, and the legend."""
 
     __annotations__ = {
-        "mode": EnumProperty(name="Mode", description="What of the weights is shown", items=MODE_ITEMS, default="OFF"),
-        "most": IntProperty(
-            name="Limit", description="Vertices with more influences are red", default=4, min=1, update=_recolor
-        ),
+        "mode": WeightViewSettings.declared["mode"].as_property(HARD, default="OFF"),
+        "most": WeightViewSettings.declared["most"].as_property(HARD, name="Limit", update=_recolor),
+        "palette": WeightViewSettings.declared["palette"].as_property(HARD, update=_recolor),
         "bones": CollectionProperty(type=SkinningShownBone),
         "counts": CollectionProperty(type=SkinningShownCount),
-        "active_index": IntProperty(name="Active Bone", description="In the list"),
-        "fingerprint": StringProperty(name="Fingerprint", description="Of the weights that are shown"),
+        "active_index": IntProperty(name="Active Bone", description="Active bone in the list"),
+        "fingerprint": StringProperty(name="Fingerprint", description="Identifies the weights that are shown"),
     }
 
 
-def check_showable(context, object) -> None:
-    """Raises BadScene with the reason why the weights of a mesh object cannot be shown. Cheap enough for a panel."""
-    check_mode(object)
-    check_visible(context.scene, context.view_layer, object)
-    check_rig(object)
-    check_own_mesh(object, "no colors can be added to it")
+def check_showable(context, mesh_object) -> None:
+    """Raise BadScene with the reason if the weights of a mesh object cannot be shown. Cheap enough for a panel."""
+    check_mode(mesh_object)
+    check_visible(context.scene, context.view_layer, mesh_object)
+    check_rig(mesh_object)
+    check_own_mesh(mesh_object, "no colors can be added to it")
 
 
-def shows_weights(object) -> bool:
+def shows_weights(mesh_object) -> bool:
     """Whether the mesh object has the colors of its weights."""
-    return object is not None and object.type == "MESH" and WEIGHT_COLORS in object.data.color_attributes
+    return mesh_object is not None and mesh_object.type == "MESH" and WEIGHT_COLORS in mesh_object.data.color_attributes
 
 
-def show_weights(object, mode: str, most: int = 4) -> None:
-    """Color the mesh by "BONES" or "COUNT", where more than ``most`` influences are red, and fill in the legend."""
-    from ...core.binding.weight_view import count_colors, weight_colors
+def show_weights(mesh_object, mode: str, most: int = 4, palette: str = "DISTINCT") -> None:
+    """Color the mesh by "BONES", or by "COUNT" with more than ``most`` influences in red, and fill in the legend."""
+    from ...core.binding.weight_view import bone_colors, count_colors, shown_together, weight_colors
 
-    mesh, armature = object.data, armature_of(object)
-    read = read_bone_weights(object, armature)
+    mesh, armature = mesh_object.data, armature_of(mesh_object)
+    read = read_bone_weights(mesh_object, armature)
     counts = np.count_nonzero(read.weights, axis=1).astype(np.int32)
-    palette = colors_of_bones(armature, read.names)
+    edges = np.empty((len(mesh.edges), 2), np.int32)
+    mesh.edges.foreach_get("vertices", edges.ravel())
+    together = shown_together(read.bones, read.weights, edges, named_parents(armature, read.names))
+    colors = bone_colors(read.names, together, palette)
     if mode == "BONES":
-        add_colors(object, WEIGHT_COLORS, weight_colors(read.bones, read.weights, palette))
+        add_colors(mesh_object, WEIGHT_COLORS, weight_colors(read.bones, read.weights, colors))
     else:
-        add_colors(object, WEIGHT_COLORS, count_colors(counts, most))
-    attribute = mesh.attributes.get(INFLUENCES_ATTRIBUTE) or mesh.attributes.new(INFLUENCES_ATTRIBUTE, "INT", "POINT")
-    attribute.data.foreach_set("value", counts)
+        add_colors(mesh_object, WEIGHT_COLORS, count_colors(counts, most))
+    write_attribute(mesh, INFLUENCES_ATTRIBUTE, "INT", counts)
     group = mesh.skinning_weight_view
-    group.mode, group.most = mode, most
-    group.fingerprint = _fingerprint(group, read)
-    _fill_bones(group, read, palette)
+    group.mode, group.most, group.palette = mode, most, palette
+    group.fingerprint = checksum(*_shown(group, read))
+    _fill_bones(group, read, colors)
     _fill_counts(group, counts, count_colors(np.arange(counts.max(initial=0) + 1), most))
 
 
-def hide_weights(object) -> None:
-    """Take colors, numbers and legend away."""
-    if shows_weights(object):
-        remove_error_colors(object)
-    object.data.property_unset("skinning_weight_view")
+def hide_weights(mesh_object) -> None:
+    """Remove colors, numbers and legend."""
+    if shows_weights(mesh_object):
+        remove_error_colors(mesh_object)
+    mesh_object.data.property_unset("skinning_weight_view")
 
 
-def is_stale(object) -> bool:
-    """Whether the colors are no longer what they should be. Reads all weights."""
-    group = object.data.skinning_weight_view
-    return _fingerprint(group, read_bone_weights(object, armature_of(object))) != group.fingerprint
+def is_stale(mesh_object) -> bool:
+    """Whether the colors are out of date. Reads all weights."""
+    group = mesh_object.data.skinning_weight_view
+    return not has_checksum(group.fingerprint, *_shown(group, read_bone_weights(mesh_object, armature_of(mesh_object))))
 
 
-def _fingerprint(group, read: BoneWeights) -> str:
-    """The same for the same weights of the same bones, shown alike."""
-    value = zlib.crc32("\n".join((group.mode, str(group.most), *read.names)).encode())
-    for array in (read.bones, read.weights.astype(np.float32)):
-        value = zlib.crc32(np.ascontiguousarray(array).tobytes(), value)
-    return f"{value:08x}"
+def _shown(group, read: BoneWeights) -> tuple[str, np.ndarray, np.ndarray]:
+    """The inputs of the colors: equal for the same weights of the same bones with the same display settings."""
+    return (
+        "\n".join((group.mode, str(group.most), group.palette, *read.names)),
+        read.bones,
+        read.weights.astype(np.float32),
+    )
 
 
-def _fill_bones(group, read: BoneWeights, palette: np.ndarray) -> None:
-    """Those that move anything, the one with the largest share first."""
+def _fill_bones(group, read: BoneWeights, colors: np.ndarray) -> None:
+    """List the bones with weights, the largest share first."""
     totals = np.bincount(read.bones.ravel(), read.weights.ravel(), minlength=len(read.names))
     numbers = np.bincount(read.bones[read.weights > 0], minlength=len(read.names))
     whole = max(totals.sum(), 1e-30)
@@ -150,7 +146,7 @@ def _fill_bones(group, read: BoneWeights, palette: np.ndarray) -> None:
         if not numbers[bone]:
             continue
         item = group.bones.add()
-        item.name, item.rgb = read.names[bone], palette[bone]
+        item.name, item.rgb = read.names[bone], colors[bone]
         item.share, item.vertices = totals[bone] / whole, int(numbers[bone])
 
 
@@ -163,11 +159,4 @@ def _fill_counts(group, counts: np.ndarray, colors: np.ndarray) -> None:
 
 
 registry = [SkinningShownBone, SkinningShownCount, SkinningWeightView]
-
-
-def register() -> None:
-    bpy.types.Mesh.skinning_weight_view = PointerProperty(type=SkinningWeightView)
-
-
-def unregister() -> None:
-    del bpy.types.Mesh.skinning_weight_view
+pointers = {"Mesh.skinning_weight_view": SkinningWeightView}

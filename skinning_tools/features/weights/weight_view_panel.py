@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The panel of the weight view: what is shown, and what its colors mean."""
+"""The panel of the weight view: its settings, and the legend of its colors."""
 
 import bpy
 
@@ -7,6 +7,7 @@ from ...blender.active_vertex import active_vertex
 from ...blender.character import character_of, target_mesh
 from ...blender.job_checks import reason_not_to_work
 from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
+from ...ui.groups import WEIGHTS
 from . import weight_view
 
 BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))
@@ -27,43 +28,51 @@ class SKINNING_UL_shown_bones(bpy.types.UIList):
 class SKINNING_PT_weight_view(SidebarPanel, bpy.types.Panel):
     bl_label = "Weight View"
     bl_idname = "SKINNING_PT_weight_view"
+    bl_parent_id = WEIGHTS
+    # Its button switches off what is shown, whatever is selected.
+    always = True
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context):
         layout = self.layout
         draw_mesh(layout, context)
-        object = target_mesh(context)
-        shown = weight_view.shows_weights(object)
-        group = object.data.skinning_weight_view if shown else None
+        mesh_object = target_mesh(context)
+        shown = weight_view.shows_weights(mesh_object)
+        group = mesh_object.data.skinning_weight_view if shown else None
         row = layout.row(align=True)
         for mode, label in BUTTONS:
             active = shown and group.mode == mode
-            row.operator("skinning.show_weights", text=label, depress=active).mode = mode
+            button = row.operator("skinning.show_weights", text=label, depress=active)
+            button.mode = mode
+            if shown:
+                button.palette = group.palette
         if shown:
             row.operator("skinning.show_weights", text="", icon="X").mode = "OFF"
         reason = reason_not_to_work(
-            context, lambda context, object: weight_view.check_showable(context, character_of(context, object))
+            context,
+            lambda context, mesh_object: weight_view.check_showable(context, character_of(context, mesh_object)),
         )
         if reason:
             draw_text(layout, context, reason, "INFO")
         if not shown:
             return
-        _draw_hints(layout, context, object)
+        _draw_hints(layout, context, mesh_object)
         if group.mode == "COUNT":
-            _draw_counts(layout, group, object)
-        _draw_vertex(layout, group, object)
+            _draw_counts(layout, group, mesh_object)
+        _draw_vertex(layout, group, mesh_object)
         if group.mode == "BONES":
+            layout.prop(group, "palette")
             layout.template_list(
                 "SKINNING_UL_shown_bones", "", group, "bones", group, "active_index", rows=_LIST_ROWS, sort_lock=True
             )
         refresh = layout.operator("skinning.show_weights", text="Refresh", icon="FILE_REFRESH")
-        refresh.mode, refresh.most = group.mode, group.most
+        refresh.mode, refresh.most, refresh.palette = group.mode, group.most, group.palette
 
 
-def _draw_hints(layout, context, object) -> None:
-    """Why the user may not see the colors."""
+def _draw_hints(layout, context, mesh_object) -> None:
+    """Draw hints on why the colors may not be visible."""
     space = context.space_data
-    if object.mode == "WEIGHT_PAINT":
+    if mesh_object.mode == "WEIGHT_PAINT":
         if space.overlay.weight_paint_mode_opacity > 0:
             draw_text(layout, context, "The weights of the active group cover the colors", "INFO")
         layout.prop(space.overlay, "weight_paint_mode_opacity", text="Active Group's Opacity")
@@ -72,9 +81,9 @@ def _draw_hints(layout, context, object) -> None:
         layout.prop(space.shading, "color_type", text="Color")
 
 
-def _draw_counts(layout, group, object) -> None:
+def _draw_counts(layout, group, mesh_object) -> None:
     layout.prop(group, "most")
-    whole = max(len(object.data.vertices), 1)
+    whole = max(len(mesh_object.data.vertices), 1)
     column = layout.column(align=True)
     for item in group.counts:
         row = column.row()
@@ -85,9 +94,9 @@ def _draw_counts(layout, group, object) -> None:
         row.label(text=f"{item.vertices:,}")
 
 
-def _draw_vertex(layout, group, object) -> None:
-    """The bones of the active vertex."""
-    vertex = active_vertex(object)
+def _draw_vertex(layout, group, mesh_object) -> None:
+    """Draw the bones of the active vertex."""
+    vertex = active_vertex(mesh_object)
     if vertex is None:
         return
     colored = {item.name: item for item in group.bones}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps the colors of weights up to date while weights are painted or computed anew.
+"""Keep the colors of weights up to date while weights are painted or computed.
 
-Edits of a mesh are only noted; a timer reads the weights when the mesh has been left in peace for a while.
+Edits of a mesh are only recorded; a timer reads the weights once the mesh has not been edited for a while.
 """
 
 import time
@@ -15,7 +15,7 @@ from ...core.errors import SkinningError
 from .weight_view import is_stale, show_weights, shows_weights
 
 QUIET_SECONDS = 0.3
-# So many times as long as reading took the last time, the mesh has to be left in peace.
+# The mesh must be unedited for this many times as long as the last reading took.
 _PATIENCE = 3.0
 
 _quiet_seconds = QUIET_SECONDS
@@ -23,23 +23,23 @@ _last_edit = 0.0
 
 
 def refresh_all() -> bool:
-    """Bring the colors of all meshes up to date that show their weights and can be read; whether any has changed."""
+    """Update the colors of all readable meshes that show their weights; returns whether any has changed."""
     changed, done = False, set()
-    for object in bpy.data.objects:
-        if not shows_weights(object) or object.data in done or object.data.is_editmode:
+    for mesh_object in bpy.data.objects:
+        if not shows_weights(mesh_object) or mesh_object.data in done or mesh_object.data.is_editmode:
             continue
-        group = object.data.skinning_weight_view
+        group = mesh_object.data.skinning_weight_view
         if group.mode == "OFF":
             continue
         try:
-            check_rig(object)
-            if is_stale(object):
-                show_weights(object, group.mode, group.most)
+            check_rig(mesh_object)
+            if is_stale(mesh_object):
+                show_weights(mesh_object, group.mode, group.most, group.palette)
                 changed = True
         except SkinningError:
-            # The panel says why when the user looks.
+            # The panel shows the reason.
             continue
-        done.add(object.data)
+        done.add(mesh_object.data)
     return changed
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The subcommands of `blender --command skinning`, one file each."""
+"""Shared by the subcommands of `blender --command skinning`."""

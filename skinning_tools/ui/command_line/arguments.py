@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Arguments that several subcommands of the command line have."""
+"""Arguments of several subcommands of the command line."""
 
 import argparse
 import os
@@ -11,9 +11,9 @@ from ...blender.animation.omissions import KINDS
 
 @dataclass(frozen=True)
 class PathType:
-    """For argparse: the type of options that name a file or folder, of which the rule for written files is to know.
+    """For argparse: the type of options that name a file or folder, so that the rules for written files apply to it.
 
-    written: the command writes it, or into it. pattern: a text that may stand for several files.
+    written: the command writes it, or into it. pattern: the text may match several files.
     """
 
     written: bool = False
@@ -29,32 +29,32 @@ def named_path(text: str) -> Path:
 
 
 def whole_number(text: str) -> int:
-    """For argparse: as many digits as Blender's own properties hold."""
+    """For argparse: a whole number in the range of Blender's properties."""
     try:
         number = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number") from None
     if not -LARGEST <= number <= LARGEST:
-        raise argparse.ArgumentTypeError(f"{text} is too large a number")
+        raise argparse.ArgumentTypeError(f"{text} is too large")
     return number
 
 
 def frame_number(text: str) -> int:
-    """For argparse: the number of a frame that Blender has."""
+    """For argparse: a frame number that Blender supports."""
     number = whole_number(text)
     if not -LAST_FRAME <= number <= LAST_FRAME:
-        raise argparse.ArgumentTypeError(f"{text} is no frame: they go from {-LAST_FRAME} to {LAST_FRAME}")
+        raise argparse.ArgumentTypeError(f"{text} is not a frame: frames go from {-LAST_FRAME} to {LAST_FRAME}")
     return number
 
 
 def number(text: str) -> float:
-    """For argparse: what single precision, in which Blender calculates, holds as well."""
+    """For argparse: a number in the range of single precision, in which Blender calculates."""
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a number") from None
     if not abs(value) <= LARGEST_FLOAT:
-        raise argparse.ArgumentTypeError(f"{text} is no number that can be used")
+        raise argparse.ArgumentTypeError(f"{text} is not a usable number")
     return value if abs(value) >= LEAST_FLOAT else 0.0
 
 
@@ -67,31 +67,31 @@ READ, READ_PATTERN, WRITTEN = PathType(), PathType(pattern=True), PathType(writt
 
 def path_options(command) -> dict[str, str]:
     """Destination and name of each of a parser's options that names one file or folder."""
-    # The only list of a parser's options that argparse has.
+    # argparse has no public list of a parser's options.
     actions = [each for each in command._actions if isinstance(each.type, PathType) and not each.type.pattern]
     return {action.dest: "".join(action.option_strings[:1]) or action.dest for action in actions}
 
 
 def add_incomplete(command) -> None:
-    """What may be missing from the shapes that are read from the scene."""
+    """Add the options for what may be missing from the shapes that are read from the scene."""
     command.add_argument(
         "--allow-incomplete",
         type=_kinds,
         default="",
         metavar="KIND,KIND",
-        help="go on where Blender leaves something out of what is read, which is a failure otherwise: "
+        help="continue although Blender leaves something out of what is read, which otherwise is an error: "
         f"{', '.join(KINDS)}, or all",
     )
     command.add_argument(
         "--run-scripts",
         action="store_true",
-        help="let the file of --input, or each shot, run its scripts and drivers, as blender -y does: for files that "
+        help="run the scripts and drivers of the file of --input, or of each shot, like blender -y: for files that "
         "you trust",
     )
 
 
 def _kinds(text: str) -> str:
-    """For argparse: kinds of omissions in their order."""
+    """For argparse: kinds of omissions, in the order of KINDS."""
     given = name_list(text.lower())
     unknown = [kind for kind in given if kind not in (*KINDS, "all")]
     if unknown:
@@ -99,14 +99,20 @@ def _kinds(text: str) -> str:
     return ",".join(kind for kind in KINDS if kind in given or "all" in given)
 
 
-def add_target(command) -> None:
-    """What all commands share that change a file and save it."""
+def add_input(command) -> None:
+    """Add the option of all commands that open a file."""
     command.add_argument(
         "--input",
         type=READ,
         metavar="FILE.blend",
         help="the file to work on (default: the one named before --command)",
     )
+    command.set_defaults(opens=True)
+
+
+def add_target(command) -> None:
+    """Add the options of all commands that open a file, change it and save it."""
+    add_input(command)
     command.add_argument("--output", type=WRITTEN, metavar="FILE.blend", help="where to save the result")
     command.add_argument(
         "--overwrite",
@@ -117,18 +123,18 @@ def add_target(command) -> None:
 
 
 def add_common(command) -> None:
-    """What all commands share, whatever they do."""
+    """Add the options of all commands."""
     command.add_argument(
         "--report",
         type=WRITTEN,
         metavar="FILE.json",
-        help="write settings, versions, figures and times to this file, failed or not",
+        help="write settings, versions, figures and times to this file, also after a failure",
     )
     command.add_argument(
         "--progress",
         choices=("lines", "openjd", "none"),
         default="lines",
-        help="how progress is told: for people, by Open Job Description, or not (default: %(default)s)",
+        help="how to report progress: for people, as Open Job Description, or not at all (default: %(default)s)",
     )
     command.add_argument(
         "--quiet", action="store_const", const="none", dest="progress", help="the same as --progress none"
@@ -139,37 +145,31 @@ def add_skinned_object(command) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
 
 
+def add_skinned_objects(command) -> None:
+    command.add_argument(
+        "--object",
+        metavar="NAME",
+        required=True,
+        action="append",
+        help="a mesh object that an armature deforms, or a pattern for several; may be repeated",
+    )
+
+
 def add_rig_object(command) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
 
 
-def add_enumeration(command, name: str, items, default, help: str) -> None:
-    """One of an enumeration's items, written in small letters and with hyphens as well."""
-    command.add_argument(
-        name,
-        choices=tuple(item[0] for item in items),
-        type=lambda text: text.upper().replace("-", "_"),
-        default=default,
-        help=help,
-    )
-
-
-def add_range(command, of: str = "") -> None:
-    """First and last frame; ``of``, what they are frames of."""
-    command.add_argument(
-        "--frame-start", type=frame_number, metavar="F", help=f"first frame{of} (default: the scene's)"
-    )
-    command.add_argument("--frame-end", type=frame_number, metavar="F", help=f"last frame{of} (default: the scene's)")
-
-
-def add_frames(command, use: str, of: str = "") -> None:
-    """``add_range``, and a step; ``use``, such as "convert", what is done with every N-th."""
-    add_range(command, of)
+def add_frames(command, use: str) -> None:
+    """Add first and last frame, and a step. use: what is done with the frames, such as "convert"."""
+    for end, which in (("start", "first"), ("end", "last")):
+        command.add_argument(
+            f"--frame-{end}", type=frame_number, metavar="F", help=f"{which} frame to {use} (default: the scene's)"
+        )
     command.add_argument(
         "--frame-step", type=whole_number, default=1, metavar="N", help=f"{use} every N-th frame (default: %(default)s)"
     )
 
 
 def name_list(text: str) -> tuple[str, ...]:
-    """For argparse: names that are separated by commas."""
+    """For argparse: names separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mark in a .blend file that a subcommand has saved, and nobody else since: Blender's own saving leaves it out.
+"""The mark in a .blend file that a subcommand saved last: Blender's own saving removes it.
 
-It stands where Blender reads over it: behind the end of a file's blocks, and in a compressed file in a frame of its own
-(https://github.com/facebook/zstd/blob/dev/doc/zstd_compression_format.md, "skippable frames") before the last one, the
-table of all the others.
+Blender ignores it: it follows the end of a file's blocks, and in a compressed file it is a frame of its own
+(https://github.com/facebook/zstd/blob/dev/doc/zstd_compression_format.md, "skippable frames") before the last frame,
+which is the table of all the others.
 """
 
 import struct
@@ -16,24 +16,24 @@ _MARK = b"\nskinning_tools.result 1\n"
 _FRAME = struct.Struct("<II")  # magic number, size
 _OWN_FRAME = _FRAME.pack(0x184D2A53, len(_MARK)) + _MARK
 # The table at the end (https://github.com/facebook/zstd/blob/dev/contrib/seekable_format): a frame of entries and a
-# foot, which has the number of entries, whether they have checksums, and a magic number.
+# footer with the number of entries, whether they have checksums, and a magic number.
 _TABLE_MAGIC, _FOOT, _FOOT_MAGIC = 0x184D2A5E, struct.Struct("<IBI"), 0x8F92EAB1
 _ZSTD = (b"\x28\xb5\x2f\xfd", b"\x1f\x8b")
 
 
 def is_marked(path: Path) -> bool:
-    """Raises OSError."""
+    """Whether the file has the mark. Raises OSError."""
     with path.open("rb") as file:
         start = _table_start(file)
         if start is not None:
             file.seek(max(start - len(_OWN_FRAME), 0))
             return file.read(len(_OWN_FRAME)) == _OWN_FRAME
-    # A compressed file that is cut short may end with the mark.
+    # A truncated compressed file may end with the mark.
     return not is_compressed(path) and ends_with(path, _MARK)
 
 
 def mark(path: Path) -> None:
-    """Of a file without one. Raises OSError."""
+    """Add the mark to a file without one. Raises OSError."""
     with path.open("rb+") as file:
         start = _table_start(file)
         if start is not None:
@@ -47,13 +47,13 @@ def mark(path: Path) -> None:
 
 
 def is_blend(path: Path) -> bool:
-    """Whether a file begins as .blend files do. Raises OSError."""
+    """Whether a file begins like a .blend file. Raises OSError."""
     with path.open("rb") as file:
         return file.read(7) == b"BLENDER" or is_compressed(path)
 
 
 def is_compressed(path: Path) -> bool:
-    """Raises OSError."""
+    """Whether the .blend file is compressed. Raises OSError."""
     with path.open("rb") as file:
         return file.read(4).startswith(_ZSTD)
 

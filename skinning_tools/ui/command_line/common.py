@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the subcommands of the command line share: files and objects to work on, and what they say of their progress."""
+"""Shared by the subcommands: opening the input, claiming the output, finding objects, and reporting progress."""
 
 import fnmatch
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from pathlib import Path
 import bpy
 
 from ...blender.character import armature_at
+from ...blender.preconditions import find_object
 from ...blender.written_files import Target, WrittenFiles, identity
 from ...core.errors import BadScene
 from .blend_mark import BACKUP, RESULT
@@ -19,11 +20,11 @@ PROGRESS_STEP = 0.05
 
 
 class UsageError(Exception):
-    """The command line itself is wrong."""
+    """The command line has an error."""
 
 
 def open_input(path: Path, run_scripts: bool = False) -> None:
-    """Open a .blend file. run_scripts: let it run them even where Blender was started without. Raises BadScene."""
+    """Open a .blend file. run_scripts: run its scripts even if Blender was started without them. Raises BadScene."""
     if not path.is_file():
         raise BadScene(f"There is no file {path}")
     try:
@@ -34,11 +35,11 @@ def open_input(path: Path, run_scripts: bool = False) -> None:
 
 
 def input_path(options) -> Path:
-    """The file to work on. Raises UsageError where none is named."""
+    """The file to work on. Raises UsageError if none is named."""
     if options.input:
         return options.input
     if getattr(options, "run_scripts", False):
-        raise UsageError("--run-scripts goes with --input. For a file that is named before --command, add -y there")
+        raise UsageError("--run-scripts requires --input. For a file that is named before --command, add -y there")
     if not bpy.data.filepath:
         raise UsageError(
             "No file is open. Name one: blender -b FILE.blend --command skinning COMMAND ..., or --input FILE.blend"
@@ -47,14 +48,14 @@ def input_path(options) -> Path:
 
 
 def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, Target | None]:
-    """Where to save, and where what is there stays, if anywhere: a result that cannot be saved is wasted.
+    """The targets for the result and for a backup of the file there, if any, checked before the work starts.
 
     Raises UsageError, BadPath.
     """
     if options.output is None:
         if not options.overwrite:
             raise UsageError(
-                "Say where to save: --output FILE.blend, or --overwrite to save over the file that was opened"
+                "Specify where to save: --output FILE.blend, or --overwrite to save over the file that was opened"
             )
         output = files.claim(opened, RESULT, "Use --output to save to another file", allowed=True)
     else:
@@ -69,20 +70,10 @@ def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, 
     return output, backup
 
 
-def find_object(scene, name: str, kinds=("MESH",)):
-    """The object of that name. Raises BadScene, which lists those of ``kinds``."""
-    found = scene.objects.get(name)
-    if found is None:
-        words = " and ".join({"MESH": "meshes", "ARMATURE": "armatures"}[kind] for kind in kinds)
-        known = ", ".join(ob.name for ob in scene.objects if ob.type in kinds) or "none"
-        raise BadScene(f'There is no object "{name}" in scene "{scene.name}". Its {words}: {known}')
-    return found
-
-
 def find_objects(scene, names: list[str]) -> list:
-    """The objects of those names; a name that no object has may be a pattern, which stands for all meshes that fit it.
+    """The objects of those names; a name that no object has may be a pattern, which selects all matching meshes.
 
-    Raises BadScene where there is none.
+    Raises BadScene if there is none.
     """
     found: dict[str, bpy.types.Object] = {}
     for name in names:
@@ -97,12 +88,12 @@ def find_armature(scene, name: str):
     """The armature of that name, or the one that deforms the mesh of that name. Raises BadScene."""
     armature = armature_at(find_object(scene, name, ("ARMATURE", "MESH")))
     if armature is None:
-        raise BadScene(f'The object "{name}" is no armature, and none deforms it')
+        raise BadScene(f'The object "{name}" is not an armature, and no armature deforms it')
     return armature
 
 
 def progress_of(options) -> Callable[[float, str], None]:
-    """The function to tell of progress, as it was asked for. It raises Stopped where a signal has stopped the run."""
+    """The function that reports progress as requested. It raises Stopped after a signal to stop."""
     tellers: dict[str, Callable[[], Callable[[float, str], None] | None]] = {
         "lines": ProgressLines,
         "openjd": OpenJobProgress,
@@ -119,7 +110,7 @@ def progress_of(options) -> Callable[[float, str], None]:
 
 
 class ProgressLines:
-    """A line on the terminal whenever the stage changes or another part of the work is done."""
+    """Prints a line whenever the stage changes or another part of the work is done."""
 
     def __init__(self):
         self._stage = ""
@@ -132,7 +123,7 @@ class ProgressLines:
 
 
 class OpenJobProgress:
-    """The same for a render manager that understands Open Job Description (How Jobs Are Run, 2023-09)."""
+    """Prints progress for render managers that support Open Job Description (How Jobs Are Run, 2023-09)."""
 
     def __init__(self):
         self._stage = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report says of a file, so that a later run knows whether it is the same one."""
+"""Descriptions of files in a report, by which a later run recognizes unchanged files."""
 
 import hashlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def fingerprint(path: Path) -> dict[str, object]:
-    """Path, size in bytes, time of change in nanoseconds, and SHA-256 of the content. Raises OSError."""
+    """Path, size in bytes, modification time in nanoseconds, and SHA-256 of the content. Raises OSError."""
     status = path.stat()
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -16,7 +16,7 @@ def fingerprint(path: Path) -> dict[str, object]:
 
 
 def trace(path: Path) -> dict[str, object]:
-    """As ``fingerprint``, without the content: of files such as caches, which may be very large."""
+    """As ``fingerprint`` without the content, for files such as caches, which may be very large."""
     try:
         status = path.stat()
     except OSError:
@@ -25,7 +25,7 @@ def trace(path: Path) -> dict[str, object]:
 
 
 def is_same(path: Path, known: dict) -> bool:
-    """Whether the file is the one that was described; where the time differs, the content decides, if it is known."""
+    """Whether the file matches the description; if the time differs, the content decides, if known."""
     try:
         status = os.stat(path)
     except OSError:
@@ -34,7 +34,7 @@ def is_same(path: Path, known: dict) -> bool:
         return False
     if status.st_mtime_ns == known.get("modified_ns"):
         return True
-    # A copy, or a file that was saved again without a change.
+    # A copy, or a file that was saved again without changes.
     try:
         return "sha256" in known and stat.S_ISREG(status.st_mode) and fingerprint(path)["sha256"] == known["sha256"]
     except OSError:

@@ -18,23 +18,23 @@ from .versions import versions
 SCHEMA, SCHEMA_VERSION = "skinning_tools.report", 1
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
 
-# What says how a command is run, not what it makes.
-NOT_SETTINGS = {"run", "command", "parse", "saves", "input", "output", "overwrite", "report", "progress", "quiet"} | {
-    "files", "path_options"
+# Options that control how a command runs, not what it makes.
+NOT_SETTINGS = {"run", "command", "parse", "opens", "saves", "input", "output", "overwrite", "report", "progress"} | {
+    "quiet", "files", "path_options"
 }  # fmt: skip
 
-# How a report begins, whatever has become of the rest of it.
+# The beginning of a report, which identifies even a damaged one.
 _BEGINNING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"' + re.escape(SCHEMA.encode()) + rb'"')
 
 
 class Report:
-    """Collects what happens; ``write`` leaves it as a file, whole or not at all."""
+    """Collects the results; ``write`` saves them to a file, completely or not at all."""
 
     def __init__(self, target: Target, command: str, settings: dict):
         self.target = target
         self.command = command
         self.settings = settings
-        self.input: dict | None = None  # of what the work starts from, even where it cannot be read
+        self.input: dict | None = None  # the file that the work starts from, even if unreadable
         self.output: dict | None = None
         self.figures: dict = {}
         self.notes: list[str] = []
@@ -60,7 +60,7 @@ class Report:
         self.stages = dict(seconds) if isinstance(seconds, dict) else {} if seconds is None else {"work": seconds}
 
     def document(self, status: str, exit_code: int, message: str = "") -> dict:
-        """The whole report, as the file has it."""
+        """The whole report for the file."""
         return {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
@@ -84,7 +84,7 @@ class Report:
         }
 
     def write(self, status: str, exit_code: int, message: str = "") -> None:
-        """Raises OSError; then there is none."""
+        """Save the report. Raises OSError; then there is none."""
         try:
             self.target.write(json_bytes(self.document(status, exit_code, message)))
         finally:
@@ -92,12 +92,12 @@ class Report:
 
 
 def settings_of(options) -> dict[str, object]:
-    """What a command was told, defaults included, by the names of its options."""
+    """The settings of a command, defaults included, by the names of its options."""
     return {name: plain(value) for name, value in vars(options).items() if name not in NOT_SETTINGS}
 
 
 def is_report(path: Path) -> bool:
-    """Whether the extension wrote it, of any version and even where it is damaged. Raises OSError."""
+    """Whether any version of the extension wrote the file, even if it is damaged. Raises OSError."""
     with path.open("rb") as file:
         return _BEGINNING.match(file.read(200)) is not None
 
@@ -108,13 +108,13 @@ def json_bytes(document: dict) -> bytes:
 
 
 def text_bytes(text: str) -> bytes:
-    """A text in UTF-8. The name of a file that is not UTF-8 has parts that no UTF-8 can hold: they are written as JSON
-    has them, such as \\udce9, from which Python gets the name back."""
+    """A text in UTF-8. Bytes of file names that are not valid UTF-8 are written as JSON escapes, such as \\udce9, from
+    which Python restores the name."""
     return text.encode("utf-8", "backslashreplace")
 
 
 def plain(value: object) -> object:
-    """Numbers of numpy, paths and tuples as JSON has them; what is no number becomes null."""
+    """Numpy numbers, paths and tuples as JSON values; NaN and infinity become null."""
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

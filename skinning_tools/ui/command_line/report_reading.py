@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading reports back. Other versions, other programs, editors and full disks may have had a hand in the file, so that
-nothing of it is taken for granted: what is read here has all that the callers use, in the types that they expect."""
+"""Reads reports. Other versions, programs, editors and full disks may have changed the file, so its content is checked:
+a report that is read has everything that the callers use, in the types that they expect."""
 
 import json
 import math
@@ -15,7 +15,7 @@ MOST_BYTES = 32 << 20
 
 
 class UnreadableReport(Exception):
-    """Says why a file gives no report. foreign: it is a whole file of some other kind."""
+    """Says why a file cannot be read as a report. foreign: it is an intact file of another kind."""
 
     def __init__(self, message: str, foreign: bool = False):
         super().__init__(message)
@@ -26,10 +26,10 @@ def read_report(path: Path) -> dict:
     """The report in that file. Raises UnreadableReport."""
     document = _parsed(_content(path))
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UnreadableReport("the file in its place is no report", foreign=True)
+        raise UnreadableReport("the file at its path is not a report", foreign=True)
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise UnreadableReport(f"the report is of another version than {SCHEMA_VERSION}")
+        raise UnreadableReport(f"the report has another version than {SCHEMA_VERSION}")
     shape = _REPORT | {"figures": _FIGURES} if document.get("command") == "convert" else _REPORT
     fault = _fault(document, shape)
     if fault:
@@ -40,12 +40,12 @@ def read_report(path: Path) -> dict:
 def _content(path: Path) -> bytes:
     try:
         status = path.stat()
-        # A pipe in the place of a report would wait forever for what is to be read.
+        # Reading a pipe in place of a report would wait forever.
         if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
-            raise UnreadableReport(f"what is in its place is {kind}", foreign=True)
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file"
+            raise UnreadableReport(f"its path is {kind}", foreign=True)
         if status.st_size > MOST_BYTES:
-            raise UnreadableReport(f"the report is damaged: it has {status.st_size / 1e6:.0f} MB")
+            raise UnreadableReport(f"the report is damaged: its size is {status.st_size / 1e6:.0f} MB")
         with path.open("rb") as file:
             return file.read(MOST_BYTES)
     except FileNotFoundError as error:
@@ -60,14 +60,14 @@ def _parsed(data: bytes) -> object:
     if not data.strip():
         raise UnreadableReport("the report is damaged: it is empty")
     try:
-        # Of bytes, the encoding is found out: an editor may have saved it in another one, or with a mark before it.
+        # json detects the encoding of bytes: an editor may have saved another one, or a byte order mark.
         return json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise UnreadableReport("the report is damaged: it is no JSON, or not all of it") from error
+        raise UnreadableReport("the report is damaged: it is not valid JSON, or incomplete") from error
 
 
 def _refuse(constant: str):
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def _is_number(value: object) -> bool:
@@ -101,9 +101,9 @@ def _one_of(*values: object) -> Callable[[object], bool]:
     return lambda value: any(type(value) is type(each) and value == each for each in values)
 
 
-# A shape is a check of one value; {name: shape} for an object with these names, of which those that end in "?" may be
-# missing, and others may be there; {"*": shape} for an object with any names; [shape] for a list; a tuple for one of
-# several shapes.
+# A shape is a check of one value; {name: shape} for an object with these names, in which names with "?" are optional,
+# and others are allowed; {"*": shape} for an object with any names; [shape] for a list; a tuple for one of several
+# shapes.
 _Shape = Callable[[object], bool] | dict[str, "_Shape"] | list["_Shape"] | tuple["_Shape", ...]
 _TRACE: dict[str, _Shape] = {"path": _is_path, "size": _or_none(_is_whole), "modified_ns": _or_none(_is_whole)}
 _REPORT: dict[str, _Shape] = {
@@ -124,7 +124,7 @@ _REPORT: dict[str, _Shape] = {
     "times": {"started": _is_text, "ended": _is_text, "seconds": _is_number, "stages": {"*": _is_number}},
     "versions": {"*": _is_text},
 }
-# Of ``convert``; where it failed, they are missing.
+# Of ``convert``; missing after a failure.
 _FIGURES: dict[str, _Shape] = {
     "object?": _is_text,
     "objects?": [_is_text],
@@ -137,18 +137,18 @@ _FIGURES: dict[str, _Shape] = {
 
 
 def _fault(value: object, shape: _Shape, name: str = "") -> str:
-    """What of the value does not have the shape, or ""."""
+    """The part of the value that does not have the shape, or ""."""
     if isinstance(shape, tuple):
         faults = [_fault(value, each, name) for each in shape]
-        # That of the last one, which is the one with parts.
+        # The fault for the last shape, which is the one with parts.
         return "" if "" in faults else faults[-1]
     if isinstance(shape, list):
         if not isinstance(value, list):
-            return f"its {name} is no list"
+            return f"its {name} is not a list"
         parts = [(each, shape[0], name) for each in value]
     elif isinstance(shape, dict):
         if not isinstance(value, dict):
-            return f"its {name} is no table"
+            return f"its {name} is not a table"
         if "*" in shape:
             parts = [(each, shape["*"], f"{name}.{key}") for key, each in value.items()]
         else:
@@ -158,5 +158,5 @@ def _fault(value: object, shape: _Shape, name: str = "") -> str:
             known = [(key.rstrip("?"), each) for key, each in shape.items()]
             parts = [(value[key], each, f"{name}.{key}".lstrip(".")) for key, each in known if key in value]
     else:
-        return "" if shape(value) else f"its {name} is something else than it should be"
+        return "" if shape(value) else f"its {name} has an invalid value"
     return next(filter(None, (_fault(*part) for part in parts)), "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one way in which every subcommand runs: open, work, save, say what came of it, and leave the report."""
+"""Runs every subcommand: opens the file, works, saves, prints the result, and writes the report."""
 
 import logging
 import signal
@@ -31,9 +31,9 @@ EXIT_CODES = (
     (EXIT_USAGE, "the command line is wrong"),
     (EXIT_NO_REPORT, "the work is done and saved, but the report could not be written"),
     # Windows has no name for it.
-    (EXIT_SIGNAL + 1, "stopped as its terminal was closed"),
+    (EXIT_SIGNAL + 1, "stopped because its terminal was closed"),
     (EXIT_SIGNAL + signal.SIGINT, "stopped by Ctrl-C"),
-    (EXIT_SIGNAL + signal.SIGTERM, "stopped by a signal to end"),
+    (EXIT_SIGNAL + signal.SIGTERM, "stopped by a termination signal"),
 )
 
 
@@ -59,7 +59,7 @@ def perform(options) -> int:
 
 
 def refuse(path: str | None, command: str, message: str, others: Iterable[str]) -> int:
-    """Say that the command line is wrong, in the report as well where there is to be one; returns the exit code.
+    """Say that the command line is wrong, also in the report if there is one; returns the exit code.
 
     others: texts of the command line that may name files.
     """
@@ -72,7 +72,7 @@ def refuse(path: str | None, command: str, message: str, others: Iterable[str]) 
 
 
 def conclude(report: Report | None, exit_code: int, message: str) -> int:
-    """Say what went wrong, and write the report; returns the exit code."""
+    """Print the error, and write the report; returns the exit code."""
     if message:
         say_error(message)
     if report is None or report.target.given_up:
@@ -90,9 +90,9 @@ def conclude(report: Report | None, exit_code: int, message: str) -> int:
 def _report(
     files: WrittenFiles, path: Path | None, command: str, settings: dict, others: Iterable[Path]
 ) -> Report | None:
-    """Raises BadPath where no report can be written there: before the work, as for the result itself.
+    """The report to write, or None. Raises BadPath before the work if it cannot be written there.
 
-    others: what the rest of the command line names.
+    others: the files that the rest of the command line names.
     """
     if path is None:
         return None
@@ -104,7 +104,7 @@ def _report(
     if command in _OF_MANY and _command_of(path) not in (None, *_OF_MANY):
         raise BadPath(f"The report cannot be saved to {path}, as that is the report of a shot. {_ANOTHER}")
     try:
-        # An older report must not speak for this run should it end without one.
+        # An older report must not be mistaken for this run's if this run ends without one.
         files.set_aside(report.target)
     except OSError as error:
         raise BadPath(f"The older report {path} cannot be replaced ({error.strerror or error}). {_ANOTHER}") from error
@@ -112,21 +112,21 @@ def _report(
 
 
 def _command_of(path: Path) -> str | None:
-    """Of which command that file is the report, if of any."""
+    """The command that wrote the report in that file, or None."""
     try:
         return read_report(path)["command"]
     except UnreadableReport:
         return None
 
 
-# Commands that go by the reports of others.
+# Commands that read the reports of others.
 _OF_MANY = ("convert-shots", "gather-reports")
 
 _ANOTHER = "Name another file with --report. Nothing was done"
 
 
 def _attempt(options, report: Report | None) -> tuple[int, str]:
-    """Exit code, and the message where it is not 0. No signal stops what comes after."""
+    """Do the work; returns exit code and message. No signal stops what follows."""
     try:
         try:
             ended = _work(options, report)
@@ -136,7 +136,7 @@ def _attempt(options, report: Report | None) -> tuple[int, str]:
             ended = EXIT_FAILED, str(error)
         except Exception as error:
             logger.exception("The work failed")
-            ended = EXIT_FAILED, f"The work failed through a fault of its own ({type(error).__name__}: {error})"
+            ended = EXIT_FAILED, f"The work failed because of a bug in Skinning Tools ({type(error).__name__}: {error})"
         if ended[0] != EXIT_DONE:
             check_stopped()
         ignore_signals()
@@ -146,18 +146,20 @@ def _attempt(options, report: Report | None) -> tuple[int, str]:
 
 
 def _work(options, report: Report | None) -> tuple[int, str]:
-    saves = getattr(options, "saves", False)
-    if saves:
+    opens, saves = getattr(options, "opens", False), getattr(options, "saves", False)
+    if opens:
         opened = input_path(options)
         if report is not None:
             report.input = {"path": str(opened)}
+    if saves:
         output, backup = output_targets(options, opened, options.files)
-        # What was the artist's own work stays so where it is saved over.
+        # Saving over the artist's own file does not mark it as the extension's.
         marked = options.output is not None or not opened.exists() or output.is_own()
+    if opens:
         dependencies.require_dependencies()
         if options.input:
             open_input(opened, getattr(options, "run_scripts", False))
-        options.files.keep_scene(None if options.output else opened)
+        options.files.keep_scene(opened if saves and options.output is None else None)
         if report is not None:
             report.add_input(opened)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Saving the result: all of it or nothing, whatever becomes of the disk or the process meanwhile."""
+"""Saves the result completely or not at all, even if the disk or the process fails."""
 
 import contextlib
 import os
@@ -10,17 +10,17 @@ from pathlib import Path
 import bpy
 
 from ...blender.written_files import Target
-from ...core.errors import BadScene
 from . import blend_mark
 
-# Less than this is named beside the reason that Blender gives, which is not always the right one.
+# Free space below this is added to Blender's reason, which is not always correct.
 LITTLE_SPACE = 100e6
 
 
 def save(output: Target, backup: Target | None = None, marked: bool = True) -> None:
-    """Save a file beside ``output``, see whether it is whole, and rename it. Raises BadScene; then nothing is changed.
+    """Save a file next to ``output``, check that it is complete, and rename it. Raises BadScene; then nothing is
+    changed.
 
-    backup: where the file that is replaced stays. marked: as what the extension wrote, which a later run may replace.
+    backup: where to keep the replaced file. marked: mark the file as the extension's, which a later run may replace.
     """
     try:
         with output.part(".blend") as part:
@@ -28,18 +28,17 @@ def save(output: Target, backup: Target | None = None, marked: bool = True) -> N
             if backup is not None and output.real.exists():
                 _keep(output.real, backup)
     except (RuntimeError, OSError) as error:
-        space = _space(output.real.parent)
-        raise BadScene(f"The result could not be saved to {output.path}: {reason(error)}{space}") from error
+        raise output.failed(f"{reason(error)}{_space(output.real.parent)}") from error
 
 
 def backup_of(output: Path) -> Path | None:
-    """Where the file of that name stays when it is replaced; None where the preferences want no such file."""
+    """The path that keeps the replaced file; None if the preferences disable it."""
     wanted = bpy.context.preferences.filepaths.save_version > 0
     return output.with_name(f"{output.name}1") if wanted else None
 
 
 def reason(error: Exception) -> str:
-    """Of a failed operator, in one line."""
+    """The reason of a failed operator, in one line."""
     text = getattr(error, "strerror", None) or str(error)
     return " ".join(text.removeprefix("Error: ").split())
 
@@ -48,17 +47,17 @@ def _write(part: Path, marked: bool) -> None:
     bpy.ops.wm.save_as_mainfile(filepath=str(part), check_existing=False, copy=True)
     if marked:
         blend_mark.mark(part)
-    # Blender does not notice all failures to write a compressed file; the end of one that is cut short cannot be read.
+    # Blender misses some failures to write a compressed file; the end of a truncated file cannot be read.
     try:
         with _without_backslash(part) as path, bpy.data.libraries.load(str(path)):
             pass
     except OSError as error:
-        raise OSError("it was not written as a whole; the disk may be full") from error
+        raise OSError("it was not written completely; the disk may be full") from error
 
 
 @contextlib.contextmanager
 def _without_backslash(part: Path):
-    """A name by which Blender reads the file: it takes a backslash for the end of a folder's name on every system."""
+    """A path that Blender can read: it treats a backslash as a folder separator on every system."""
     if os.sep == "\\" or "\\" not in str(part):
         yield part
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a run ends before its time: by a signal to itself, or as the program that started it is gone."""
+"""Stops a run early: on a signal, or when the program that started it has ended."""
 
 import contextlib
 import os
@@ -7,20 +7,20 @@ import signal
 import sys
 import threading
 
-# A program that a signal ends: what shells say of it, too.
+# Exit codes of programs ended by a signal, as in shells.
 EXIT_SIGNAL = 128
 
-# A closed terminal (POSIX), or Ctrl-Break and a closed console (Windows), end a run as a signal to end does. Ctrl-\
-# stays what ends it at once where all else does not.
+# A closed terminal (POSIX), or Ctrl-Break and a closed console (Windows), stop a run like a termination signal. Ctrl-\
+# still ends it at once if nothing else does.
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 
-# Set for a program that reads its standard input to learn that the one which started it is gone.
+# Set for a program that watches its standard input to notice the end of its parent.
 PARENT_VARIABLE = "SKINNING_TOOLS_PARENT"
 _PR_SET_PDEATHSIG = 1
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks the program to end."""
+    """A signal requests the end of the program."""
 
     def __init__(self, number: int):
         super().__init__(f"Stopped by {signal.Signals(number).name}")
@@ -33,13 +33,14 @@ _holding: list[bool] = []
 
 @contextlib.contextmanager
 def stopped_by_signals():
-    """Raise Stopped on Ctrl-C and on a signal to end. Blender in background mode takes Ctrl-C for itself otherwise."""
+    """Raise Stopped on Ctrl-C and on a termination signal. Otherwise Blender in background mode handles Ctrl-C
+    itself."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     _received.clear()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    # What was started to outlive its terminal (nohup) does so.
+    # A program started to outlive its terminal (nohup) does so.
     if hasattr(signal, "SIGHUP") and before[signal.SIGHUP] == signal.SIG_IGN:
         del before[signal.SIGHUP]
 
@@ -52,18 +53,18 @@ def stopped_by_signals():
     try:
         for number in before:
             signal.signal(number, stop)
-        # Output that nobody reads is not to end the work, as it would in Blender, which leaves this as it finds it.
+        # Output that nobody reads must not end the work, as it would by default in Blender.
         if hasattr(signal, "SIGPIPE"):
             before[signal.SIGPIPE] = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         yield
     finally:
         for number, handler in before.items():
-            # None: a handler of Blender's own, which Python cannot put back.
+            # None: a handler of Blender's own, which Python cannot restore.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def ignore_signals() -> None:
-    """The first signal counts: what cleans up and writes the report is not to be stopped by the next."""
+    """Ignore further signals, so that they do not stop cleanup and report."""
     if threading.current_thread() is threading.main_thread():
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
@@ -71,7 +72,7 @@ def ignore_signals() -> None:
 
 @contextlib.contextmanager
 def held():
-    """Let a signal wait for the end of this block: of what must not be done without its note being taken."""
+    """Delay signals until the end of the block, for actions that must not happen without being recorded."""
     _holding.append(True)
     try:
         yield
@@ -81,17 +82,17 @@ def held():
 
 
 def check_stopped() -> None:
-    """Raise Stopped once more, where the signal came while Blender called Python (a handler, a driver): there the
-    exception goes no further."""
+    """Raise Stopped again if the signal came while Blender called Python (a handler, a driver), where Blender swallows
+    the exception."""
     if _received:
         raise Stopped(_received[0])
 
 
 def end_with_parent() -> None:
-    """Where another run has started this one, end as soon as it is gone, whatever has ended it.
+    """If another run has started this one, end as soon as that has ended for any reason.
 
-    Its end closes the pipe that is this program's standard input, which is noticed once a long call into Blender has
-    returned. On Linux the kernel ends this program, whatever it is doing.
+    Its end closes the pipe of this program's standard input, which is noticed after a long call into Blender returns.
+    On Linux the kernel ends this program at once.
     """
     if os.environ.pop(PARENT_VARIABLE, None) is None:
         return
@@ -100,7 +101,7 @@ def end_with_parent() -> None:
 
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    # After it: a parent that was gone before is noticed here.
+    # After the request: a parent that ended before it is noticed here.
     threading.Thread(target=_wait_for_parent, name="skinning_tools parent", daemon=True).start()
 
 

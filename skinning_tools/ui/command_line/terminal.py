@@ -1,44 +1,44 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is said to the terminal, or to whatever program is in its place: it never decides how the work goes."""
+"""Prints to the terminal, or to the program that reads the output. Failures to print never affect the work."""
 
 import contextlib
 import os
 import re
 import sys
 
-# What would break a line, steer a terminal, or change the order of what is read. Spaces and tabs stay.
+# Characters that break lines, control a terminal, or change the reading order. Spaces and tabs stay.
 _UNSHOWN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def say(text: str) -> None:
-    """Lines on the output. What a name has in it is to be ``shown`` before."""
+    """Print lines. Names must be passed through ``shown`` first."""
     _write(sys.stdout, f"{text}\n")
 
 
 def say_error(text: str) -> None:
-    """One line on the error output."""
+    """Print one line on the error output."""
     _write(sys.stderr, f"Error: {shown(text)}\n")
 
 
 def shown(text: str) -> str:
-    """For one line: a name of a file or of an object may have line breaks and codes for the terminal in it."""
+    """The text in one line: names of files and objects may contain line breaks and terminal codes."""
     return _UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def keep_streams_apart() -> None:
-    """Where a program is started with closed streams (``>&-``), the next files that are opened get their numbers, and
-    what Blender prints would go into the result."""
+    """Open closed standard streams (``>&-``): otherwise the next opened files get their numbers, and Blender would
+    print into the result."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             with contextlib.suppress(OSError):
-                # The lowest number that is free.
+                # This gets the lowest free number.
                 os.open(os.devnull, os.O_RDWR)
 
 
 def _write(stream, text: str) -> None:
-    """What the terminal's encoding lacks is written as its number; a terminal that is gone is no failure."""
+    """Write a text, with escapes for characters that the terminal's encoding lacks; a closed terminal is no error."""
     if stream is None:
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"

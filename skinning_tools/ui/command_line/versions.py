@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The versions of all that has a say in a result."""
+"""The versions of everything that affects a result."""
 
 import importlib.metadata
 import platform
@@ -12,7 +12,7 @@ MANIFEST = "blender_manifest.toml"
 
 
 def versions() -> dict[str, str]:
-    """Of Blender, the extension, Python, numpy and scipy; "" where one is missing."""
+    """Versions of Blender, the extension, Python, numpy and scipy; "" for a missing one."""
     import numpy
 
     return {
@@ -27,7 +27,8 @@ def versions() -> dict[str, str]:
 
 
 def extension_version() -> str:
-    """From the manifest, which lies in the package as it is installed and beside it in the source tree."""
+    """The version in the manifest, which is inside the installed package, and next to the package in the source
+    tree."""
     package = Path(__file__).resolve().parents[2]
     for folder in (package, package.parent):
         manifest = folder / MANIFEST
@@ -37,7 +38,7 @@ def extension_version() -> str:
 
 
 def _scipy_version() -> str:
-    # Its metadata, as importing it takes longer than some commands do.
+    # From its metadata, as importing scipy takes longer than some commands.
     try:
         return importlib.metadata.version("scipy")
     except importlib.metadata.PackageNotFoundError:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bodies and skeletons that binding is tried on, tidy and not."""
+"""Clean and damaged bodies and skeletons for the tests of binding."""
 
 import numpy as np
 
-from skinning_tools.core.binding.types import Body, Skeleton
+from skinning_tools.core.binding.types import Body, Skeleton, joined
 
 from ..skinned_shapes import cuboid
 
@@ -20,16 +20,6 @@ def chain(count=3, length=6.0, y=0.0, z=0.0):
 def bar(columns=24, rows=4):
     """A closed bar along x from 0 to 6, 1 × 1 across."""
     return Body(*cuboid(columns, rows), NO_EDGES)
-
-
-def joined(*bodies):
-    """One body of several, as they are."""
-    offsets = np.cumsum([0] + [len(body.rest) for body in bodies[:-1]])
-    return Body(
-        np.concatenate([body.rest for body in bodies]),
-        np.concatenate([body.triangles + offset for body, offset in zip(bodies, offsets, strict=True)]),
-        np.concatenate([body.edges + offset for body, offset in zip(bodies, offsets, strict=True)]),
-    )
 
 
 def parts(count=20):

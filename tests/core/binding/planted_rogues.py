@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Skinned meshes with their weights as they are, and what is planted into these: none of it knows the tool that it is
-for."""
+"""Skinned meshes with their own weights, and rogue weights planted into these, independent of the tested tool."""
 
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
@@ -14,8 +13,8 @@ from ..skinned_shapes import about, chain_weights, cuboid
 from .bodies import NO_EDGES
 
 RINGS = 2
-# How planted vertices are made: smallest and largest weight, rings of neighbors that come with one, which bone, and the
-# places that an island has where it is no matter of rings.
+# Parameters of planted vertices: smallest and largest weight, rings of neighbors around one, which bone, and the
+# positions in an island without rings.
 KINDS = {
     "strays": (1.0, 1.0, 0, "any"),
     "slight": (0.05, 0.3, 0, "any"),
@@ -28,14 +27,14 @@ KINDS = {
     "patches of 60": (1.0, 1.0, 0, "any", 60),
     "patches of 120": (1.0, 1.0, 0, "any", 120),
 }
-# So many times a bone's own weights a patch may have: which of both is the bone's is nothing that shapes tell beyond.
+# A patch has at most so many times a bone's own weights: beyond, shapes do not show which of both is the bone's.
 MOST = 10
-# Of the diagonal: what planted weights have to move vertices by to be seen.
+# Relative to the diagonal: planted weights that move vertices by more are visible.
 SEEN = 0.01
 
 
 def human(shared_data):
-    """The human rig with its own weights, strays and all."""
+    """The human rig with its own weights, including its strays."""
     data = np.load(shared_data("human_rig.npz"))
     quads = data["quads"]
     triangles = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
@@ -84,7 +83,7 @@ def planted(body, skeleton, bones, weights, share=0.01, kind="strays", seed=0):
     """
     least, most, more, which, size = (*KINDS[kind], 1)[:5]
     random = np.random.default_rng(seed)
-    # By places, so that seams are no gaps.
+    # By positions, so that seams are no gaps.
     own = np.zeros((len(body.points), len(skeleton)))
     rows = np.zeros((len(bones), len(skeleton)))
     np.add.at(rows, (np.arange(len(bones))[:, None], bones), weights)
@@ -165,7 +164,7 @@ def _unit(vectors):
 
 
 def _around(body, places, rings) -> np.ndarray:
-    """The places within so many edges."""
+    """The positions within so many edges."""
     found = np.zeros(len(body.points))
     found[places] = 1
     for _ in range(rings):
@@ -180,7 +179,7 @@ def _distances(point, skeleton) -> np.ndarray:
 
 
 def _mirrored(skeleton) -> np.ndarray:
-    """(P,) the bone on the other side, −1 where there is none, by the axis that has most."""
+    """(P,) the bone on the other side, −1 if there is none, by the axis with most pairs."""
     size, found = np.linalg.norm(np.ptp(skeleton.heads, axis=0)), []
     for axis in range(3):
         away, other = cKDTree(skeleton.heads).query(skeleton.heads * np.where(np.arange(3) == axis, -1, 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""As tests/core/properties.py, of weights and what is made from them."""
+"""Like tests/core/properties.py, for weights and results made from them."""
 
 import numpy as np
 

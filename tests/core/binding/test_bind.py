@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Binding by every method: what always holds, whatever the mesh and the armature."""
+"""Properties of every binding method on any mesh and armature."""
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.core.binding import solid
 from skinning_tools.core.binding.bind import METHODS, bind
+from skinning_tools.core.binding.segments import segments_of
 from skinning_tools.core.binding.types import Body, Skeleton
 from skinning_tools.core.errors import BadMesh, BadSettings, Cancelled
 
@@ -17,12 +19,23 @@ every_method = pytest.mark.parametrize("method", METHODS)
 smooth_methods = pytest.mark.parametrize("method", [method for method in METHODS if method != "RIGID"])
 
 
+@pytest.fixture(autouse=True)
+def coarse_voxels(monkeypatch):
+    """What always holds does so with few voxels, and sooner."""
+    monkeypatch.setattr(solid, "_COUNT", 20_000)
+
+
 def many_bones(count):
     """Bones of random lengths and places in and around the bar, each the child of some bone before it."""
     rng = np.random.default_rng(1)
     heads = rng.uniform([-0.5, -0.8, -0.8], [6.5, 0.8, 0.8], (count, 3))
     parents = [-1, *(int(rng.integers(i)) for i in range(1, count))]
     return Skeleton(heads, heads + 0.3 * rng.standard_normal((count, 3)), parents)
+
+
+def as_given(body, skeleton):
+    """All bones count, their tails as they are."""
+    return segments_of(body, skeleton, repair=False, all_bones=True)
 
 
 def with_bones(skeleton, *more):
@@ -159,10 +172,11 @@ def test_mirror_images_get_mirrored_weights(method, seed):
 
 @every_method
 def test_a_mirror_plane_has_no_side(method):
-    """Bones to the left and right alone: what is as near to both goes to the bone that they hang on."""
+    """Bones to the left and right alone: vertices at equal distance from both belong to their parent."""
     body, image, _, _ = bodies.mirrored_body()
     skeleton = Skeleton([[0, 0, 9.0], [1, 0, 0], [-1, 0, 0]], [[0, 0, 9.5], [6, 0, 0], [-6, 0, 0]], [-1, 0, 0])
-    weights = dense(*bind(body, skeleton, method, max_influences=2), 3)
+    given = as_given(body, skeleton)
+    weights = dense(*bind(body, skeleton, method, segments=given, max_influences=2), 3)
     np.testing.assert_allclose(weights[image][:, [0, 2, 1]], weights, rtol=0, atol=1e-6)
 
 
@@ -273,7 +287,7 @@ def test_a_bone_outside_gets_nothing_across_a_gap():
 
 def test_rigid_takes_the_nearest_bone():
     body, skeleton = bar(), many_bones(30)
-    bones, _ = bind(body, skeleton, "RIGID")
+    bones, _ = bind(body, skeleton, "RIGID", segments=as_given(body, skeleton))
     assert bones.shape == (len(body.rest), 1)
     axis = skeleton.tails - skeleton.heads
     share = np.einsum("npi,pi->np", body.rest[:, None] - skeleton.heads, axis) / np.sum(axis**2, axis=1)
@@ -301,7 +315,7 @@ def test_whole_parts_follow_one_bone():
     bones, weights = bind(body, skeleton, "RIGID", whole_parts=True)
     check(body, skeleton, bones, weights)
     of_part = [set(bones[body.components == part, 0]) for part in range(20)]
-    # Those beside a joint are as near to two bones.
+    # Vertices next to a joint are equally near to two bones.
     middles = 0.3 * np.arange(20) + 0.15
     clear = np.abs(middles - 1.5 * np.round(middles / 1.5)) > 0.16
     assert clear.sum() == 12

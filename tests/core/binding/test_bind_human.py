@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Binding the human rig anew, with its own weights as the truth, in the motions that came with it."""
+"""Rebinds the human rig and compares with its own weights, in its own motions."""
 
 import numpy as np
 import pytest

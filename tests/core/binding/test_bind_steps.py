@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What binding is made of: distances, sides of a surface, the Laplacian, cells of tetrahedra, the cut to influences."""
+"""The steps of binding: distances, sides of a surface, the Laplacian, cells of tetrahedra, the cut to influences."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from scipy.ndimage import label
 from skinning_tools.core.binding import delaunay
 from skinning_tools.core.binding.assignment import Assignment, nearly_best
 from skinning_tools.core.binding.body import Surface, facing_outward
-from skinning_tools.core.binding.diffusion import diffuse, strongest
+from skinning_tools.core.binding.diffusion import diffuse, limited
 from skinning_tools.core.binding.distances import BoneDistances
 from skinning_tools.core.binding.laplacian import laplacian
 from skinning_tools.core.binding.point_to_line import joint_planes
@@ -275,7 +275,7 @@ def test_shares_near_the_best(seed, count):
 def test_what_is_cut_goes_to_kin():
     # 0 - 1 - 2 and 0 - 3: bone 2 is cut and bone 1 its parent.
     steps = hops(Skeleton(np.zeros((4, 3)), np.ones((4, 3)), [-1, 0, 1, 0]))
-    bones, weights = strongest(np.array([[3, 1, 2]]), np.array([[0.45, 0.35, 0.2]]), 2, steps)
+    bones, weights = limited(np.array([[3, 1, 2]]), np.array([[0.45, 0.35, 0.2]]), 2, steps)
     assert bones.tolist() == [[3, 1]]
     assert weights[0, 1] > 0.35 + 0.19
     assert weights.sum() == pytest.approx(1)
@@ -283,14 +283,14 @@ def test_what_is_cut_goes_to_kin():
 
 def test_equals_stay_or_go_together():
     steps = hops(Skeleton(np.zeros((5, 3)), np.ones((5, 3)), [-1, 0, 0, 0, 0]))
-    bones, weights = strongest(np.array([[1, 2, 3, 4]]), np.array([[0.4, 0.2, 0.2, 0.2]]), 3, steps)
+    bones, weights = limited(np.array([[1, 2, 3, 4]]), np.array([[0.4, 0.2, 0.2, 0.2]]), 3, steps)
     assert weights.tolist() == [[1, 0, 0]]
     assert bones.tolist() == [[1, 1, 1]]
-    bones, weights = strongest(np.array([[1, 2, 3, 4]]), np.array([[0.3, 0.3, 0.2, 0.2]]), 2, steps)
+    bones, weights = limited(np.array([[1, 2, 3, 4]]), np.array([[0.3, 0.3, 0.2, 0.2]]), 2, steps)
     np.testing.assert_allclose(weights, [[0.5, 0.5]])
-    bones, weights = strongest(np.array([[1, 2]]), np.array([[0.5, 0.5]]), 1, steps)
+    bones, weights = limited(np.array([[1, 2]]), np.array([[0.5, 0.5]]), 1, steps)
     assert (bones.tolist(), weights.tolist()) == ([[1]], [[1]])
-    bones, weights = strongest(np.array([[1, 2]]), np.array([[0.9996, 0.0004]]), 2, steps)
+    bones, weights = limited(np.array([[1, 2]]), np.array([[0.9996, 0.0004]]), 2, steps)
     assert weights.tolist() == [[1, 0]]
 
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.binding.bind import bind
-from skinning_tools.core.binding.containment import KINDS, Volume, containment_volumes
+from skinning_tools.core.binding.containment import KINDS, Falloff, Volume, containment_volumes
+from skinning_tools.core.binding.mesh_volume import MOST_TRIANGLES, MeshVolume
 from skinning_tools.core.binding.types import Body, Skeleton
-from skinning_tools.core.errors import BadSettings
+from skinning_tools.core.errors import BadMesh, BadSettings
 
 from ..skinned_shapes import dense
 from . import bodies
@@ -145,6 +147,116 @@ def test_any_skeleton_has_volumes(kind):
             assert len(volumes) == len(skeleton)
             assert bones.shape == weights.shape
             np.testing.assert_allclose(weights.sum(axis=1), 1)
+
+
+def hull_volume(points, matrix=None) -> MeshVolume:
+    """The convex hull of ``points``, its faces wound at random."""
+    return MeshVolume.of(0, np.eye(4) if matrix is None else matrix, points, ConvexHull(points).simplices)
+
+
+def test_a_capsule_of_faces_has_the_depths_of_a_capsule():
+    random = np.random.default_rng(0)
+    points = random.normal(size=(400, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    points[:, 1] += 2 * np.sign(points[:, 1])
+    inside_and_outside = random.uniform(-1, 1, (500, 3)) * [1.5, 4, 1.5]
+    found = hull_volume(points).depth(inside_and_outside)
+    expected = placed("CAPSULE", [1.0, 3.0, 1.0]).depth(inside_and_outside)
+    # The caps have an axis of their own, up to the last slab.
+    middle = np.abs(inside_and_outside[:, 1]) < 2
+    np.testing.assert_allclose(found[middle], expected[middle], atol=0.12)
+    clear = np.abs(expected - 1) > 0.03
+    np.testing.assert_array_equal(found[clear] < 1, expected[clear] < 1)
+    np.testing.assert_allclose(hull_volume(points).depth(points), 1, atol=1e-6)
+
+
+def test_depth_in_a_taper_is_measured_along_the_way_to_its_surface():
+    """Half-way to the side is half as deep as the axis, at the thick end and at the thin one."""
+    box = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)], float)
+    box[:, 1] *= 5
+    box[box[:, 1] > 0] *= [0.2, 1, 0.2]
+    matrix = np.eye(4)
+    matrix[:3, :3] = Rotation.from_rotvec([1, 2, 3]).as_matrix() * [2, -1, 2]
+    matrix[:3, 3] = [4, 5, 6]
+    volume = hull_volume(box, matrix)
+    for height in (-3.0, 0.0, 3.0):
+        half = np.interp(height, [-5, 5], [1, 0.2])
+        places = np.array([[0, height, 0], [0.5 * half, height, 0], [half, height, 0], [2 * half, height, 0]])
+        depths = volume.depth(places @ matrix[:3, :3].T + matrix[:3, 3])
+        np.testing.assert_allclose(depths[:3], [0, 0.5, 1], atol=0.06)
+        assert depths[3] > 1.1
+
+
+def test_a_ring_and_a_bent_volume_hold_what_is_in_them():
+    """A ring that a bone goes through holds no vertex in its hole; two boxes around a corner hold the corner."""
+    body, skeleton = bar(48, 4), chain(2)
+    angle = np.arange(24) * 2 * np.pi / 24
+    ring = np.concatenate(
+        [
+            np.column_stack([np.full(24, x), r * np.cos(angle), r * np.sin(angle)])
+            for x, r in ((1, 2), (2, 2), (2, 3), (1, 3))
+        ]
+    )
+    a = np.arange(96).reshape(4, 24)
+    b, c = np.roll(a, -1, axis=0), np.roll(a, -1, axis=1)
+    d = np.roll(b, -1, axis=1)
+    triangles = np.concatenate([np.stack(t, axis=-1).reshape(-1, 3) for t in ((a, b, d), (a, d, c))])
+    volume = MeshVolume.of(0, np.eye(4), ring, triangles)
+    assert volume.depth(np.array([[1.5, 0, 0]])) > 1
+    depths = volume.depth(np.column_stack([np.full(24, 1.5), 2.5 * np.cos(angle), 2.5 * np.sin(angle)]))
+    assert depths.max() < 1
+    assert dense(*bind(body, skeleton, "CONTAINMENT", volumes=[volume]), 2)[:, 0].min() > 0.999
+
+
+def test_a_surface_that_is_no_volume():
+    box = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)], float)
+    triangles = ConvexHull(box).simplices
+    with pytest.raises(BadMesh, match="not closed: 3 of its edges are open"):
+        MeshVolume.of(0, np.eye(4), box, triangles[1:])
+    with pytest.raises(BadMesh, match="no faces"):
+        MeshVolume.of(0, np.eye(4), box, triangles[:0])
+    with pytest.raises(BadMesh, match="5,004 triangles"):
+        MeshVolume.of(0, np.eye(4), box, np.tile(triangles, (MOST_TRIANGLES // 12 + 1, 1)))
+
+
+def test_weights_fall_off_inside_and_outside_without_smoothing():
+    """Two boxes with a gap between them, on a bar along x. The weights are those of the two holds, nothing else."""
+    body, skeleton = bar(48, 4), chain(2)
+    boxes = []
+    for bone, middle in ((0, 1.0), (1, 5.0)):
+        matrix = np.eye(4)
+        matrix[0, 3] = middle
+        boxes.append(placed("BOX", [1.0, 9.0, 9.0], bone, matrix))
+
+    def holds(x, inside, outside):
+        depth = np.maximum(np.abs(x[:, None] - [1.0, 5.0]), 1e-6)
+        share = np.clip((1 + outside - depth) / (inside + outside), 0, 1)
+        return share * share * (3 - 2 * share)
+
+    x = body.rest[:, 0]
+    for inside, outside in ((0.0, 2.5), (0.5, 3.0), (1.0, 1.5)):
+        found = dense(
+            *bind(body, skeleton, "CONTAINMENT", volumes=boxes, falloff=Falloff(inside, outside), smooth=False), 2
+        )
+        expected = holds(x, inside, outside)
+        held = expected.sum(axis=1) > 1e-9
+        expected = expected[held] / expected[held].sum(axis=1, keepdims=True)
+        # Influences below a thousandth are left out.
+        np.testing.assert_allclose(found[held], expected, atol=2e-3)
+        assert held.mean() > 0.9
+    # Without falloff, the deeper one alone; smoothed, the borders blend.
+    alone = dense(*bind(body, skeleton, "CONTAINMENT", volumes=boxes, smooth=False), 2)
+    assert set(np.unique(alone[np.abs(x - 3) > 0.2])) == {0.0, 1.0}
+    smoothed = dense(*bind(body, skeleton, "CONTAINMENT", volumes=boxes), 2)
+    assert np.count_nonzero((smoothed > 0.01) & (smoothed < 0.99)) > 2 * np.count_nonzero(
+        (alone > 0.01) & (alone < 0.99)
+    )
+
+
+@pytest.mark.parametrize("wrong", [(-0.1, 0), (1.1, 0), (0, -1), (0, np.inf), (np.nan, 0)])
+def test_a_falloff_that_makes_no_sense(wrong):
+    with pytest.raises(BadSettings, match="falloff of volumes"):
+        Falloff(*wrong)
 
 
 def test_unusable_volumes():

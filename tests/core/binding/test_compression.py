@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights in whole steps: exact sums, bounded errors, and what they do to an animation."""
+"""Weights in whole steps: exact sums, bounded errors, and their effect on an animation."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_two_influences_are_within_the_chapters_two_thousandths():
 
 
 def test_the_bound_of_more_influences_is_reached():
-    """Where exact sums are wanted, the remainders of an even split have no better place to go."""
+    """With exact sums, the remainders of an even split cannot be placed better."""
     for influences in (2, 3, 4):
         start = np.floor(255 / influences) + 1 / influences
         weights = np.full(influences, start)

@@ -209,7 +209,7 @@ def test_chains_that_are_none_are_refused(chain):
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(BadSettings, match="place and direction"):
+    with pytest.raises(BadSettings, match="position and direction"):
         link_weights(np.zeros((1, 3)), np.array([[0]]), np.array([[1.0]]), [0, 2, 1], reach=1.0)
     with pytest.raises(BadSettings, match="without length"):
         twist_weights(np.zeros((1, 3)), np.array([[0]]), np.array([[1.0]]), [0, 2], [0, 0, 0], [0, 0, 0])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rogue weights: planted ones are found, everything else is left alone, and the correction comes close to the truth."""
+"""Rogue weights: planted ones are found, everything else stays, and the corrected weights are close to the original
+ones."""
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.binding import rogue
 from skinning_tools.core.binding.bind import METHODS, bind
+from skinning_tools.core.binding.random_turns import squared_offsets
 from skinning_tools.core.binding.rogue import remove_rogue_weights, rogue_islands
 from skinning_tools.core.binding.types import Body, Skeleton
 from skinning_tools.core.deform import skin_frame
@@ -18,7 +20,7 @@ from .planted_rogues import KINDS, human, meshes, pairs, planted, seen, tube
 
 
 def corrected_rows(body, skeleton, bones, weights, locked=None):
-    """Without all that is named."""
+    """The body without the named vertices."""
     islands = rogue_islands(body, skeleton, bones, weights)
     return remove_rogue_weights(body, skeleton, bones, weights, islands, locked)
 
@@ -107,7 +109,7 @@ def test_offsets_of_blends_are_the_mean_over_poses():
             above = parents[above]
         off += shares[:, bone, None] * moved
     expected = (off**2).sum(axis=2)
-    found = rogue._squared_offsets(Skeleton(heads, heads + 1, parents), sparse.csr_matrix(shares), points)
+    found = squared_offsets(Skeleton(heads, heads + 1, parents), sparse.csr_matrix(shares), points, rogue._TURN)
     # Five standard errors of the drawn mean.
     assert (np.abs(found - expected.mean(axis=0)) <= 5 * expected.std(axis=0) / np.sqrt(count)).all()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Smoothing of weights: what it evens out, and everything that it leaves alone."""
+"""Smoothing of weights removes noise, and keeps sums, borders and locked weights."""
 
 import numpy as np
 import pytest

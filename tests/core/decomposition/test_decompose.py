@@ -2,6 +2,7 @@
 """The whole decomposition: ground truth, the paper's sequences, and animations that break solvers."""
 
 import json
+import os
 import threading
 
 import numpy as np
@@ -261,6 +262,17 @@ def test_same_input_gives_the_same_result_to_the_last_bit():
     first, second = (solved(frames, triangles, bone_count=6) for _ in range(2))
     np.testing.assert_array_equal(first.transforms, second.transforms)
     np.testing.assert_array_equal(first.weights, second.weights)
+
+
+def test_the_number_of_cores_changes_no_bit(monkeypatch):
+    frames, triangles = sheet(100, 100)
+    results = []
+    for cores in (1, 2, 3, 16, None):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        results.append(solved(frames, triangles, bone_count=6, iterations=4))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.transforms, results[0].transforms)
+        np.testing.assert_array_equal(result.weights, results[0].weights)
 
 
 def test_target_error_stops_at_the_fewest_bones():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Meshes at which decompositions break: many parts, loose vertices, no faces, no motion, more bones than reason."""
+"""Meshes that are hard to decompose: many parts, loose vertices, no faces, no motion, too many bones."""
 
 from itertools import combinations
 
@@ -82,7 +82,7 @@ def test_dozens_of_parts_that_move_in_groups_are_exact(parts, groups, seed, face
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bone_less_than_groups_costs_no_more_than_two_groups_in_one(seed):
-    """The best that there is to do with one bone a vertex: of all pairs of groups the one that is merged best."""
+    """The best result with one bone per vertex: of all pairs of groups, merging the best one."""
     frames, triangles, groups = groups_of_boxes(32, 6, seed)
     best = min(
         error_of_regions(frames, np.where(groups == other, one, groups)) for one, other in combinations(range(6), 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Helpers beside a rig's own bones: they cut its error, and leave its weights and limits as they are asked to."""
+"""Helpers in addition to a rig's own bones: they reduce its error, and respect its weights and limits as requested."""
 
 import hypothesis
 import numpy as np
@@ -204,7 +204,7 @@ def test_bad_input(collapse):
     with pytest.raises(BadWeights, match="are locked"):
         add_helper_bones(*collapse, locked_vertices=np.ones(len(rest), bool))
     even = np.tile(np.arange(4), (len(rest), 1)), np.full((len(rest), 4), 0.25)
-    with pytest.raises(BadWeights, match="have 4 bones already"):
+    with pytest.raises(BadWeights, match="follows 4 bones already"):
         add_helper_bones(animation, rest, transforms, *even, max_influences=4)
     with pytest.raises(BadAnimation, match="1 frame"):
         add_helper_bones(Animation(animation.frames[:1], []), rest, transforms[:1], bones, weights)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a solve takes at most where memory is hardest to save: each in a process of its own, as a peak never falls."""
+"""The peak memory of the most demanding solves, each in a separate process, as a peak never falls."""
 
 import subprocess
 import sys

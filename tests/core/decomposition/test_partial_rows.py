@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Partial solves take rows of weights as Blender does: divided by their sum, and as none where next to nothing."""
+"""Partial solves take rows of weights as Blender does: divided by their sum, and ignored if the sum is almost zero."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Motion for given weights: ground truth, joints that hold, bones that are given, and bad input."""
+"""Motion for given weights: ground truth, fixed joints, given bones, and bad input."""
 
 import hypothesis
 import numpy as np
@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
+from skinning_tools.core.bone_order import parents_first
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
-from skinning_tools.core.decomposition.partial_transforms import Joints, parents_first, solve_transforms
+from skinning_tools.core.decomposition.partial_transforms import Joints, solve_transforms
 from skinning_tools.core.errors import BadAnimation, BadSettings, BadWeights, Cancelled
 
 from .sequences import random_rig, sheet
@@ -94,7 +95,7 @@ def test_motion_about_joints_comes_back(kind):
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
 def test_joints_hold_where_the_animation_pulls_them_apart(wolf, kind):
-    """The bones of the wolf move freely: joints between them cost accuracy, and hold all the same."""
+    """The bones of the wolf move freely: joints between them cost accuracy, but still hold."""
     animation, rest, bones, weights, _ = wolf
     parents = np.arange(21) // 2 - 1
     shared = np.maximum(weights * weights[:, np.maximum(parents, 0)], 1e-12)
@@ -209,7 +210,7 @@ def test_no_affine_motion_is_better(rig, noise):
     animation = Animation(frames + noise * np.random.default_rng(0).normal(size=frames.shape), [])
     solved = solve_transforms(animation, rest, bones, weights, bones.shape[1])
     true = e_rms(animation, rest, bones, weights, transforms)
-    # What the hold of directions that the vertices leave open may cost.
+    # The error allowed for damping directions that the vertices do not determine.
     assert e_rms(animation, rest, bones, weights, solved) <= true * (1 + 1e-6) + 0.1
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights for given motion: what stays where it is locked, limits of influences, and bad input."""
+"""Weights for given motion: locked weights, limits of influences, and bad input."""
 
 import hypothesis
 import numpy as np
@@ -59,7 +59,7 @@ RIGS = st.tuples(st.integers(0, 10**6), st.integers(1, 9), st.integers(2, 30), s
 
 
 def animated(rest, bones, weights, transforms, noise=0.0):
-    """What the rig does, with noise."""
+    """The rig's motion, with noise."""
     frames = np.array([skin_frame(rest, bones, weights, matrices) for matrices in transforms])
     return Animation(frames + noise * np.random.default_rng(0).normal(size=frames.shape), [])
 
@@ -90,8 +90,8 @@ def test_no_worse_than_the_weights_that_there_are(rig, most, noise):
 
 
 def test_nearly_as_good_as_weights_that_took_turns_with_the_bones(shared_data):
-    """Those of a decomposition, of which only rest pose and motion are given: which four of thirty bones move a vertex
-    has to be found anew."""
+    """A decomposition with only rest pose and motion given: the solver must find which four of thirty bones move a
+    vertex."""
     data = np.load(shared_data("horse_gallop.npz"))
     animation = Animation(data["frames"][::2, ::3], [])
     result = decompose(animation, Settings(30))
@@ -107,14 +107,14 @@ def test_locked_bones_keep_their_weights_and_the_others_come_back(wolf):
     bones, weights = solve_weights(animation, rest, transforms, 13, given=given(truth, locked))
     assert_tidy(bones, weights)
     solved = dense(bones, weights)
-    # Where less than that is left for others, a row is scaled to its sum.
+    # If less than that remains for others, a row is scaled to its sum.
     np.testing.assert_allclose(solved[:, locked], truth[:, locked], atol=1e-6)
     np.testing.assert_allclose(solved.sum(axis=1), 1, atol=1e-12)
     np.testing.assert_allclose(solved, truth, atol=3e-3)
 
 
 def test_the_others_make_the_best_of_wrong_locked_weights(wolf):
-    """A bone is locked at half of what it should have: the rest is solved for with that in mind, not just scaled."""
+    """A bone is locked at half of its proper weight: the rest is solved with that weight fixed, not just scaled."""
     animation, rest, transforms, truth = wolf
     bone = 18  # it shares most of its vertices with bones that move much like it
     wrong = truth.copy()

@@ -36,6 +36,16 @@ def test_error_is_within_epsilon_and_the_basis_orthonormal(matrix, strategy, per
     assert reduction.lost == pytest.approx(residual(matrix, reduction) ** 2, rel=1e-6, abs=1e-12)
 
 
+def test_without_line_5_the_basis_is_less_orthogonal(matrix):
+    """Figure 4 of the paper."""
+    errors = []
+    for stabilize in (True, False):
+        basis = reduce_animation(matrix, 5e-4, "MAXIMUM_NORM", stabilize=stabilize).basis
+        errors.append(np.abs(basis.T @ basis - np.eye(basis.shape[1])).max())
+    assert errors[0] < 1e-14
+    assert errors[1] > 10 * errors[0]
+
+
 def test_dimensions_are_ordered_as_in_table_1(matrix):
     d = {strategy: reduce_animation(matrix, 0.01, strategy).dimension for strategy in STRATEGIES}
     assert d["EXACT"] <= d["POWER_2"] <= d["POWER_1"] <= d["MAXIMUM_NORM"] <= d["GRAM_SCHMIDT"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Skinning of points: what every method must reproduce, and what sets them apart."""
+"""Skinning of points: properties of every method, and the differences between them."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.deform import (
     METHODS,
     convex_influences,
-    polar_decomposition,
     skin_frame,
     skin_frames,
     vertex_transforms,
 )
 from skinning_tools.core.errors import BadSettings, BadWeights, Cancelled
 from skinning_tools.core.rotation_centers import bake_rotation_centers
+from skinning_tools.core.rotations import polar_decomposition
 
 from ..skinned_shapes import about, chain_weights, cuboid, dense, volume
 
@@ -58,7 +58,7 @@ def test_a_motion_shared_by_all_bones_is_reproduced(method, seed, kind):
 @given(seed=st.integers(0, 10_000), kind=kinds)
 @settings(deadline=None, max_examples=25)
 def test_one_bone_a_vertex_is_rigid_skinning(method, seed, kind):
-    """Wherever the centre is, and whatever the unused slots say."""
+    """The result does not depend on the center or on unused slots."""
     rest, bones, weights, matrices, centers = problem(seed, kind=kind)
     weights[:] = [0, 1, 0, 0]
     expected = apply(matrices[bones[:, 1]], rest)
@@ -159,7 +159,7 @@ def test_quaternions_of_either_sign():
 @pytest.mark.parametrize("method", ["DQS", "CRS"])
 @pytest.mark.parametrize("seed", range(20))
 def test_bones_half_a_turn_apart_turn_all_vertices_to_one_side(method, seed):
-    """Their quaternions are at right angles but for rounding, which must not choose a side for each vertex anew."""
+    """Their quaternions are at right angles except for rounding, which must not choose the side per vertex."""
     first = Rotation.random(random_state=seed)
     second = first * Rotation.from_rotvec(np.pi * np.array([1.0, 0, 0]))
     matrices = np.zeros((2, 3, 4))
@@ -276,7 +276,7 @@ def test_weights_are_divided_by_their_sum(seed, factor):
         (lambda bones, weights: (bones, weights - 2), "Vertex 0"),
         (lambda bones, weights: (bones, np.where(np.arange(40)[:, None] == 7, np.nan, weights)), "Vertex 7"),
         (lambda bones, weights: (bones + 3, weights), "not among the armature's 6"),
-        (lambda bones, weights: (bones - 1, weights), "names a bone"),
+        (lambda bones, weights: (bones - 1, weights), "refers to a bone"),
         (lambda bones, weights: (bones[1:], weights[1:]), "do not fit"),
         (lambda bones, weights: (bones[:, 1:], weights), "do not fit"),
     ],

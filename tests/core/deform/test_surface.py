@@ -59,11 +59,14 @@ def test_normals_stay_across_the_plane_they_belong_to(seed, magnitude):
     assert np.einsum("ni,ni->n", front, result).min() > 0
 
 
-def by_the_chapter(vectors, bones, weights, movers):
+def by_the_chapter(vectors, bones, weights, movers, equalized=False):
     """Equations 3.6 to 3.10 as they stand, a row at a time: the sum of what each bone makes of it, at unit length."""
     rows = []
     for vector, row, values in zip(vectors, bones, weights, strict=True):
-        total = sum(value * (movers[bone] @ vector) for value, bone in zip(values, row, strict=True))
+        moved = [movers[bone] @ vector for bone in row]
+        if equalized:
+            moved = [each / np.linalg.norm(each) for each in moved]
+        total = sum(value * each for value, each in zip(values, moved, strict=True))
         rows.append(total / np.linalg.norm(total))
     return np.array(rows)
 
@@ -92,6 +95,8 @@ def test_blended_normals_and_tangents_are_the_chapters(kind, seed):
     found = blended_normals(vectors, bones, weights, matrices)
     movers = np.linalg.inv(linear).swapaxes(-1, -2)
     np.testing.assert_allclose(found, by_the_chapter(vectors, bones, weights, movers), atol=1e-7)
+    found = blended_normals(vectors, bones, weights, matrices, equalized=True)
+    np.testing.assert_allclose(found, by_the_chapter(vectors, bones, weights, movers, equalized=True), atol=1e-7)
     found = blended_tangents(vectors, bones, weights, matrices)
     np.testing.assert_allclose(found, by_the_chapter(vectors, bones, weights, linear), atol=1e-7)
     # The blended transform is what the formula of tangents amounts to.
@@ -207,6 +212,18 @@ def test_vertex_normals_of_faces():
     second = vertex_normals(points, np.array([[0, 1, 3], [1, 2, 3], [0, 3, 4], [0, 4, 1]]))
     np.testing.assert_allclose(first[0], np.ones(3) / np.sqrt(3), atol=1e-12)
     np.testing.assert_allclose(second[0], first[0], atol=1e-12)
+
+
+def test_the_plain_mean_of_triangles_depends_on_how_quads_are_cut():
+    """Kavan et al. 2010, section 5: each triangle at a vertex counts the same."""
+    points = np.array([[0.0, 0, 1], [1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
+    triangles = np.array([[0, 1, 2], [0, 2, 3], [0, 3, 4], [0, 4, 1]])
+    found = vertex_normals(points, triangles, by_angle=False)
+    faces = lengthened(np.cross(points[triangles[:, 1]] - points[0], points[triangles[:, 2]] - points[0]))
+    np.testing.assert_allclose(found[0], [0, 0, 1], atol=1e-12)
+    np.testing.assert_allclose(found[1], lengthened((faces[0] + faces[3])[None])[0], atol=1e-12)
+    twice = vertex_normals(points, np.concatenate([triangles, triangles[:1]]), by_angle=False)
+    np.testing.assert_allclose(twice[0], lengthened((2 * faces[0] + faces[1:].sum(axis=0))[None])[0], atol=1e-12)
 
 
 def test_vertices_without_a_face_of_any_size_take_the_fallback():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors
-from skinning_tools.core.eigenskin.attribution import chosen_centers, joint_regions
+from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors, is_turned
+from skinning_tools.core.eigenskin.attribution import _NOISE, chosen_centers, joint_regions
 from skinning_tools.core.eigenskin.pose_space import rotation_distances
 from skinning_tools.core.errors import Cancelled
 
@@ -70,7 +70,8 @@ def test_joints_far_from_each_other_do_not_disturb_each_other(seed):
         hinge_sets(posed, seed, 10), displaced=lambda turned: sum(function(turned) for function in functions.values())
     )
     model = build_eigenskin(posed.rig, examples, ALL)
-    assert example_errors(posed.rig, examples, model).relative < 0.02
+    # What the attribution takes for noise is left: a displacement's share is the root of the variance's.
+    assert example_errors(posed.rig, examples, model).relative < 3 * np.sqrt(_NOISE)
 
 
 @given(st.integers(0, 10_000))
@@ -80,11 +81,17 @@ def test_examples_of_one_joint_stay_exact_beside_examples_of_several(seed):
     random = np.random.default_rng(seed)
     poses = hinge_poses("bone 1") + [{"bone 2": vector} for vector in random_turns(seed, 6, 2.0)]
     poses += hinge_sets(posed, seed, 40)
-    # Shapes that no model explains, so that the examples with several joints pull at it as hard as they can.
-    examples = posed.examples(poses, displaced=lambda turned: 0.1 * random.normal(size=posed.rig.rest.shape))
+    functions = {joint: planted(posed, joint, seed + joint) for joint in (1, 2)}
+
+    def displaced(turned):
+        """Examples with several joints have shapes that no model explains, and pull at it as hard as they can."""
+        joints = [joint for joint in functions if is_turned(turned[joint])]
+        return functions[joints[0]](turned) if len(joints) == 1 else 0.1 * random.normal(size=posed.rig.rest.shape)
+
+    examples = posed.examples(poses, displaced=displaced)
     model = build_eigenskin(posed.rig, examples, ALL)
     errors = example_errors(posed.rig, examples, model)
-    assert np.all(errors.worst_distance[:12] < 1e-5)
+    assert np.all(errors.worst_distance[:12] < 1e-3)
     assert np.linalg.norm(errors.after[12:]) > 0.3 * np.linalg.norm(errors.before[12:])
 
 
@@ -97,7 +104,7 @@ def test_examples_of_several_joints_add_to_what_single_ones_say():
     model = build_eigenskin(posed.rig, examples, ALL)
     missed = share_missed(model, posed, functions, hinge_sets(posed, 4, 20))
     assert max(missed) < 0.1
-    assert example_errors(posed.rig, examples, model).worst_distance[:6].max() < 1e-5
+    assert example_errors(posed.rig, examples, model).worst_distance[:6].max() < 1e-4
 
 
 def test_a_muscle_away_from_the_bend_finds_its_joint():
@@ -160,8 +167,8 @@ def test_cancel_while_joints_are_told_apart():
 
     def stop(fraction, stage):
         stages.append(stage)
-        return stage != "Telling Joints Apart"
+        return stage != "Separating Joints"
 
     with pytest.raises(Cancelled):
         build_eigenskin(posed.rig, examples, EigenSkinSettings(), progress=stop)
-    assert stages[-1] == "Telling Joints Apart"
+    assert stages[-1] == "Separating Joints"

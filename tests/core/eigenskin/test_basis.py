@@ -36,6 +36,20 @@ def test_an_orthonormal_basis_that_is_the_best_of_its_size(seed, count, vertices
     np.testing.assert_allclose(basis.coordinates, rows @ vectors.T, atol=1e-6 * expected[0])
 
 
+def test_predictions_in_place_of_the_observations():
+    displacements = observations(3, 6, 20, 4)
+    prediction = np.random.default_rng(4).normal(size=(200, 6))
+    basis = eigendisplacements(displacements, prediction)
+    predicted = np.tensordot(prediction, displacements, axes=1).reshape(200, -1)
+    expected = np.linalg.svd(predicted, compute_uv=False)[:4] * np.sqrt(6 / 200)
+    np.testing.assert_allclose(basis.singular_values, expected, rtol=1e-6)
+    vectors = basis.vectors.reshape(4, -1)
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(4), atol=1e-8)
+    left = predicted - predicted @ vectors[:2].T @ vectors[:2]
+    assert np.linalg.norm(left) * np.sqrt(6 / 200) == pytest.approx(np.linalg.norm(expected[2:]), rel=1e-6)
+    np.testing.assert_allclose(basis.coordinates, displacements.reshape(6, -1) @ vectors.T, atol=1e-9)
+
+
 def test_the_largest_observation_of_a_component_is_positive():
     displacements = observations(3, 8, 20, 4)
     for sign in (1, -1):

@@ -61,7 +61,7 @@ def test_a_planted_pair_is_found_and_exact():
 
 
 def test_one_sculpted_combination_is_enough():
-    """Nothing tells how closely to meet it, so it is met as closely as its mask allows."""
+    """Only its mask limits how closely the example is met."""
     posed = arm()
     poses = [*hinge_poses("bone 1", steps=STEPS), *hinge_poses("bone 2", steps=STEPS)]
     poses.append({"bone 1": [0, STEPS[3], 0], "bone 2": [0, STEPS[2], 0]})

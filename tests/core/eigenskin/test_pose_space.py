@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Distances between rotations against scipy's, hinges, and the radial basis over both."""
+"""Distances between rotations against scipy's, hinges, and the functions over both."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from skinning_tools.core.eigenskin import PoseSpace, hinge_angles, rotation_angles, rotation_distances
-from skinning_tools.core.eigenskin.interpolation import automatic_radius, basis_weights, usable_radius
-from skinning_tools.core.eigenskin.pose_space import REST, SAME_ROTATION, hinge_axis
+from skinning_tools.core.eigenskin import PoseSpace, hinge_angles, rotation_angles, rotation_distances, shell_turns
+from skinning_tools.core.eigenskin.interpolation import RADIUS
+from skinning_tools.core.eigenskin.pose_space import REST, hinge_axis
 
 from .posed_rigs import quaternion, random_turns
 
@@ -98,51 +98,72 @@ def test_one_rotation_is_a_hinge_whichever_sign():
         np.testing.assert_allclose(np.abs(hinge_axis(sign * turns([[0, 0, 2.5]]))), [0, 0, 1], atol=1e-15)
 
 
-@given(st.integers(0, 10_000), st.integers(2, 20), st.floats(0.1, 2.0), st.booleans())
-def test_interpolation_meets_every_observation(seed, count, radius, hinge):
-    vectors = random_turns(seed, count, 3.0)
-    if hinge:
-        vectors = np.linspace(-2.8, 2.9, count)[:, None] * [0, 0.6, 0.8]
-    centers = np.concatenate([REST[None], turns(vectors)])
-    axis = np.array([0, 0.6, 0.8]) if hinge else None
-    distances = rotation_distances(centers, centers, axis)
-    apart = distances[~np.eye(len(distances), dtype=bool)].min()
-    if apart <= SAME_ROTATION:
-        return
-    space = PoseSpace(centers, axis, usable_radius(distances, radius))
-    values = np.random.default_rng(seed).normal(size=(len(centers), 3))
-    weights = basis_weights(distances, values, space.radius)
-    np.testing.assert_allclose(space.features(with_signs(centers, seed)) @ weights, values, atol=1e-9)
-    tied = space.tied_features(centers)
-    np.testing.assert_allclose(tied[0], 0, atol=1e-15)
+def space_of(vectors, axis=None, radius=RADIUS):
+    return PoseSpace(np.concatenate([REST[None], turns(vectors)]), axis, radius)
+
+
+HINGE = np.array([0, 0.6, 0.8])
+
+
+@pytest.mark.parametrize("hinge", [True, False])
+def test_interpolation_meets_every_observation_and_rest(hinge):
+    vectors = np.linspace(-2.8, 2.9, 6)[:, None] * HINGE if hinge else random_turns(3, 12, 2.5)
+    space = space_of(vectors, HINGE if hinge else None)
+    turned = space.centers[1:, 1:]
+    values = np.column_stack([np.sin(turned @ [1, 2, 3]), turned[:, 1] * turned[:, 2], np.ones(len(turned))])
+    weights = space.weights(values)
+    signed = with_signs(space.centers, 1)
+    np.testing.assert_allclose(space.features(signed)[1:] @ weights, values, atol=2e-3)
+    np.testing.assert_allclose(space.features(signed)[0] @ weights, 0, atol=1e-8)
     # The same functions: those that are zero at rest.
-    values[0] = 0
-    weights = basis_weights(distances, values, space.radius)
-    more = turns(random_turns(seed + 1, 10, 3.0))
-    np.testing.assert_allclose(space.tied_features(more) @ weights[1:], space.features(more) @ weights, atol=1e-9)
+    more = turns(random_turns(4, 10, 3.0))
+    np.testing.assert_allclose(space.tied_features(more) @ weights[1:], space.features(more) @ weights, atol=1e-8)
 
 
-def test_a_radius_that_cannot_tell_observations_apart_gives_way():
-    """Over all rotations the basis is positive definite for small radii only."""
-    corners = np.array(
-        [[w, x, y, z] for w in (0, 1) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1)], float
-    )
-    corners = corners[np.any(corners != 0, axis=1)]
-    corners /= np.linalg.norm(corners, axis=1, keepdims=True)
-    distances = rotation_distances(corners, corners)
-    kept = [row for row in range(len(corners)) if not (distances[row, :row] < 1e-6).any()]
-    distances = distances[np.ix_(kept, kept)]
-    assert np.linalg.eigvalsh(np.exp(-distances / 30.0))[0] < 0
-    radius = usable_radius(distances, 30.0)
-    assert 0 < radius < 30
-    assert np.linalg.eigvalsh(np.exp(-distances / radius))[0] > 0
-    assert usable_radius(distances, 1.0) == 1.0
+@pytest.mark.parametrize("hinge", [True, False])
+def test_quadratic_functions_are_met_at_unseen_rotations(hinge):
+    """Two functions of a hinge, nine of a ball are zero at rest."""
+    vectors = np.radians([-100, 100, 50])[:, None] * HINGE if hinge else shell_turns(24, -np.ones(3), np.ones(3))
+    space = space_of(vectors, HINGE if hinge else None)
+
+    def quadratic(quaternions):
+        w, x, y, z = quaternions.T
+        return np.column_stack([w * y, x * x + z * z - 2 * y * y, y * z + w * z])
+
+    unseen = turns(np.linspace(-1.4, 1.7, 9)[:, None] * HINGE if hinge else random_turns(6, 40, 0.9))
+    found = space.features(unseen) @ space.weights(quadratic(space.centers[1:]))
+    expected = quadratic(unseen)
+    assert np.linalg.norm(found - expected) < 0.01 * np.linalg.norm(expected)
 
 
-def test_the_automatic_radius_grows_with_the_spacing_up_to_a_bound():
-    def spaced(angles):
-        return np.abs(np.subtract.outer(angles, angles))
+@given(st.integers(0, 10_000), st.integers(1, 40), st.floats(0.05, 100.0))
+@settings(deadline=None)
+def test_the_covariance_is_positive_definite_whatever_the_radius(seed, count, radius):
+    """Also with examples at one place, and half turns."""
+    vectors = random_turns(seed, count, np.pi)
+    space = space_of(np.concatenate([vectors, vectors[:1], np.pi * np.eye(3)]), None, radius)
+    assert np.linalg.eigvalsh(space.covariance()).min() > 0
+    hinge = space_of(np.linspace(-3, 3, count)[:, None] * HINGE, HINGE, radius)
+    assert np.linalg.eigvalsh(hinge.covariance()).min() > 0
 
-    assert automatic_radius(spaced(np.array([0, 0.2, 0.4]))) == pytest.approx(0.4)
-    assert automatic_radius(spaced(np.array([0, 0.2, 0.4])), scattered=True) == pytest.approx(0.8)
-    assert automatic_radius(spaced(np.array([0, 3.0]))) == automatic_radius(spaced(np.array([0, 2.0])))
+
+@pytest.mark.parametrize(("kind", "dimension", "count"), [("hinge", 1, 3), ("two axes", 2, 6), ("ball", 3, 10)])
+def test_the_number_of_components_follows_from_how_a_joint_turns(kind, dimension, count):
+    vectors = random_turns(7, 12, 2.0) * {"hinge": (1, 0, 0), "two axes": (1, 0, 1), "ball": (1, 1, 1)}[kind]
+    space = space_of(vectors, np.array([1.0, 0, 0]) if kind == "hinge" else None)
+    assert (space.dimension, space.natural_count) == (dimension, count)
+
+
+def test_samples_are_all_over_the_range():
+    hinge = space_of(np.array([[-0.5], [1.5]]) * HINGE, HINGE)
+    np.testing.assert_allclose(np.sort(hinge_angles(hinge.samples(5), HINGE)), np.linspace(-0.5, 1.5, 5), atol=1e-12)
+    beyond = hinge_angles(hinge.samples(5, 0.5), HINGE)
+    np.testing.assert_allclose(np.sort(beyond), np.linspace(-1, 2, 5), atol=1e-12)
+    ball = space_of(np.concatenate([1.6 * np.eye(3), -1.6 * np.eye(3)]))
+    samples = ball.samples(2000)
+    np.testing.assert_allclose(np.linalg.norm(samples, axis=1), 1)
+    assert rotation_angles(samples).max() <= 1.6 + 1e-12
+    # In all directions.
+    assert np.all(np.sign(samples[:, 1:]).mean(axis=0) < 0.1)
+    assert rotation_angles(ball.samples(2000, 0.3)).max() > 1.7
+    np.testing.assert_array_equal(ball.samples(10, seed=1), ball.samples(10, seed=1))

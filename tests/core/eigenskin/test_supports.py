@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Masks: where a joint corrects, and who gives way where supports share a vertex."""
+"""Masks: where a joint corrects, and which support loses a shared vertex."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skeletons found in the motion of artists' characters, compared with their own: joints, links and number of bones.
+
+Each character of ../shared/data/rigs becomes a mesh that moves, without its skeleton, and is converted with Joint
+Hierarchy and up to 60 Rigid bones. ../shared/tools/judge_skeleton.py converts and judges; its head has the definitions.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from _tables import Tables  # noqa: E402 (beside this file)
+
+SHARED = ROOT.parent / "shared"
+JUDGE = SHARED / "tools" / "judge_skeleton.py"
+MOST_BONES = 60
+COLUMNS = "character", "parts", "bones", "ratio", "joints within 3 %", "within 5 %", "right links", "roots", "E_RMS"
+KEYS = "true_parts", "bones", "ratio", "within_3", "within_5", "right_links", "roots", "e_rms"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table as Markdown, too")
+    options = parser.parse_args()
+    rigs = sorted((SHARED / "data" / "rigs").glob("*.glb"))
+    if not rigs or not JUDGE.is_file():
+        print("The characters or their judge are not next to the checkout (../shared).")
+        return 1
+    tables = Tables(first=18)
+    tables.begin(
+        "Skeletons of characters",
+        f"Up to {MOST_BONES} Rigid bones. *Parts* are the character's own bones that turn by more than 10° against "
+        "their parents, *bones* the found ones that carry skin. Joints are counted by their distance from the true "
+        "ones, as shares of the body's diagonal. A link between two parts is right if they are parent and child, or "
+        "turn about a common point.",
+        *COLUMNS,
+    )
+    found, left_out = [], []
+    for path in rigs:
+        command = sys.executable, str(JUDGE), str(path), str(MOST_BONES)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            print(f"{path.stem} is not judged: {done.stderr.splitlines()[-1]}")
+            left_out.append(path.stem)
+            continue
+        figures = json.loads(lines[-1])
+        found.append([figures[key] for key in KEYS])
+        tables.row(path.stem, *(f"{value:g}" for value in found[-1]))
+    tables.row("mean", *(f"{sum(column) / len(found):.2f}" for column in zip(*found, strict=True)))
+    if left_out:
+        tables.note(f"Not judged, as they have no animation: {', '.join(left_out)}.")
+    if options.write:
+        command = "`python3 build.py bench skeletons --write docs/skeleton_figures.md`"
+        tables.write(options.write, "Skeletons found in animations", f"Made by {command}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

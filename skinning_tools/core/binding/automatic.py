@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""AUTOMATIC: topological neighbors as DELAUNAY finds them, and bones in plain sight through the solid of voxels, of the
+bones that run in a vertex's part.
+
+Tetrahedra between vertices keep near fingers apart. But they need a closed surface: in bodies of many parts they lose
+ways, which the voxels have.
+"""
+
+import numpy as np
+
+from ..progress import Progress, checkpoint, ignore, span
+from ..segments import offsets_from_segments
+from .assignment import Assignment, Request, assigned, nearly_best
+from .delaunay import topological_neighbors
+
+# Bones up to this share further than the nearest candidate take part.
+_MARGIN = 0.1
+
+
+def assign(request: Request, progress: Progress = ignore) -> Assignment:
+    """Shares by distance to the candidates; of the others, those as near as the nearest candidate are looked for."""
+    body, distances, skeleton = request.body, request.distances, request.skeleton
+    checkpoint(progress, 0.0, "Telling parts apart")
+    parts = request.parts
+    near = topological_neighbors(body, distances, skeleton, span(progress, 0.2, 0.6))
+
+    def block(rows: slice):
+        scores, held, candidates = distances.facing(rows), parts.held[parts.of_place[rows]], near[rows].toarray()
+        inside = candidates & held
+        candidates = np.where(inside.any(axis=1, keepdims=True), inside, candidates)
+        reach = (1 + _MARGIN) * np.where(candidates, scores, np.inf).min(axis=1, keepdims=True)
+        place, bone = np.nonzero(held & ~candidates & (scores < reach))
+        points = body.points[rows][place]
+        offsets = offsets_from_segments(points, skeleton.heads[bone], skeleton.axes[bone])
+        candidates[place, bone] = request.solid.sees(points, points - offsets)
+        scores = request.limits.applied(rows, np.where(candidates, scores, np.inf))
+        return nearly_best(scores, _MARGIN), scores.min(axis=1)
+
+    return assigned(distances, block, span(progress, 0.6, 1.0), "Looking for bones in sight")

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Loose parts of a body: one that several bones run in bends, one that encloses a bone follows it whole, and any other
+follows what it touches, as eyes, teeth, buckles and swords do."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.ndimage import distance_transform_edt
+from scipy.spatial import cKDTree
+
+from .assignment import Assignment
+from .skeleton import common_ancestors, lineage
+from .solid import Grid, Solid, filled
+from .types import Body, Skeleton
+
+# A bone runs in a part if more than this share of it is inside, or it is so many times as far in there as the part is
+# wide (a radius); otherwise it only ends there. From the middle of a joint's ball to its surface it is once as far.
+_MOSTLY = 0.5
+_FAR = 2.0
+
+# A part that holds less of any bone than this share of its own size touches it by chance.
+_ENCLOSES = 0.1
+
+# Voxels that share a face or an edge, and the voxel itself.
+_BESIDE = [step for step in itertools.product((-1, 0, 1), repeat=3) if np.abs(step).sum() <= 2]
+
+# Rows that are compared with each other.
+_MOST_ROWS = 200
+
+# Rows that differ from the others as much, to this sum of weights, are alike.
+_SAME = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The C connected parts of a body. of_place (W,): each place's part.
+
+    bones (C,): the one that a part follows whole, −1 for others; loose (C,) bool: follows what it touches; the
+    remaining parts bend. held (C, P) bool: the bones that run in each part.
+    skin: (S,) indices of voxels and (S,) the parts that pass through them. grid: of the voxels; voxels (V, 3) int.
+    """
+
+    of_place: np.ndarray
+    bones: np.ndarray
+    loose: np.ndarray
+    held: np.ndarray
+    grid: Grid
+    voxels: np.ndarray
+    skin: tuple[np.ndarray, np.ndarray]
+
+
+def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
+    """What each part does. Where none holds a bone, all of them bend."""
+    of_place = body.place_components
+    count = int(of_place.max()) + 1
+    bones, held = np.full(count, -1), np.zeros((count, len(skeleton)), dtype=bool)
+    grid = solid.grid
+    if count == 1:
+        nothing = np.zeros(0, dtype=int)
+        return Parts(of_place, bones, np.zeros(1, dtype=bool), ~held, grid, np.zeros((0, 3), int), (nothing, nothing))
+    loose = np.zeros(count, dtype=bool)
+    skins = []
+    stations, owners, spacing = _stations(skeleton, grid)
+    ancestors = lineage(skeleton)
+    station_voxels, head_voxels = grid.voxels(stations), grid.voxels(skeleton.heads)
+    places = _split(of_place, count)
+    part_of_triangle = of_place[body.place_triangles[:, 0]] if len(body.place_triangles) else np.zeros(0, int)
+    triangles = _split(part_of_triangle, count)
+    for part in range(count):
+        surface = grid.surface(body.points, body.place_triangles[triangles[part]])
+        skins.append(np.unique(np.concatenate([grid.voxels(body.points[places[part]]), surface]), axis=0))
+        box = _Box(skins[-1], grid.size)
+        inside = box.holds(station_voxels)
+        lengths = np.bincount(owners[inside], spacing[owners[inside]], len(skeleton))
+        size = np.linalg.norm(np.ptp(body.points[places[part]], axis=0))
+        lengths[lengths < _ENCLOSES * np.minimum(size, skeleton.lengths)] = 0
+        held[part] = lengths > 0
+        if not held[part].any():
+            loose[part] = True
+            continue
+        heads = box.holds(head_voxels)
+        widths = np.zeros(len(skeleton))
+        np.maximum.at(widths, owners[inside], box.widths(station_voxels[inside]))
+        if (lengths[held[part]] > np.minimum(_FAR * widths, _MOSTLY * skeleton.lengths)[held[part]]).sum() < 2:
+            # A part turns about the joint that is in it.
+            own = heads & held[part]
+            runs = np.where(own if own.any() else held[part], lengths, 0)
+            longest = (runs > 0) & (runs >= runs.max() - grid.size)
+            first = common_ancestors(longest[None], skeleton)[0]
+            # Left and right alike, and no bone between them: it bends.
+            alike = longest.sum() > 1 and not ancestors[longest][:, first].all()
+            bones[part] = -1 if alike else first
+    if loose.all():
+        loose[:] = False
+        held[:] = True
+    flat, voxel = np.unique(np.ravel_multi_index(np.concatenate(skins).T, grid.shape), return_inverse=True)
+    voxels = np.column_stack(np.unravel_index(flat, grid.shape))
+    skin = voxel.reshape(-1), np.repeat(np.arange(count), [len(each) for each in skins])
+    return Parts(of_place, bones, loose, held, grid, voxels, skin)
+
+
+def with_parts(assignment: Assignment, parts: Parts) -> Assignment:
+    """``assignment`` where places of a part that follows a bone whole belong to it, and others of the bones that run in
+    their part, if to any of them at all."""
+    shares = assignment.shares.multiply(parts.held[parts.of_place]).tocsr()
+    total = np.asarray(shares.sum(axis=1)).ravel()
+    whole = parts.bones[parts.of_place]
+    rows = np.flatnonzero(whole >= 0)
+    scale = sparse.diags(np.where(whole >= 0, 0, np.divide(1, total, out=np.zeros_like(total), where=total > 0)))
+    rest = sparse.diags(((total == 0) & (whole < 0)).astype(float))
+    of_bone = sparse.csr_matrix((np.ones(len(rows)), (rows, whole[rows])), shape=shares.shape)
+    return Assignment((scale @ shares + rest @ assignment.shares + of_bone).tocsr(), assignment.distances)
+
+
+class _Box:
+    """A part alone, in the voxels around it."""
+
+    def __init__(self, skin: np.ndarray, size: float):
+        self._low = skin.min(axis=0) - 1
+        self._size = size
+        surface = np.zeros(skin.max(axis=0) - self._low + 2, dtype=bool)
+        surface[tuple((skin - self._low).T)] = True
+        self.filled = filled(surface)
+
+    def holds(self, voxels: np.ndarray) -> np.ndarray:
+        local = voxels - self._low
+        result = ((local >= 0) & (local < self.filled.shape)).all(axis=1)
+        result[result] = self.filled[tuple(local[result].T)]
+        return result
+
+    def widths(self, voxels: np.ndarray) -> np.ndarray:
+        """(n,) how far it is from voxels (n, 3) of the part to the nearest outside."""
+        if not len(voxels):
+            return np.zeros(0)
+        return self._size * distance_transform_edt(self.filled)[tuple((voxels - self._low).T)]
+
+
+def _stations(skeleton: Skeleton, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points (S, 3) along the bones, a voxel apart, the bone of each (S,), and (P,) how far they are apart."""
+    counts = np.clip(np.ceil(skeleton.lengths / grid.size), 1, sum(grid.shape)).astype(int)
+    owners = np.repeat(np.arange(len(skeleton)), counts)
+    rank = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = ((rank + 0.5) / counts[owners])[:, None]
+    points = skeleton.heads[owners] + share * (skeleton.tails - skeleton.heads)[owners]
+    # A bone without a length is as long as its voxel.
+    return points, owners, np.maximum(skeleton.lengths / counts, 1e-3 * grid.size)
+
+
+def attached(body: Body, parts: Parts, bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``bones`` and ``weights`` (W, M) with one row for all places of a loose part: of a place that it touches.
+
+    It is a place of the part that it touches most, and of those the one that is most like the others.
+    """
+    if not parts.loose.any():
+        return bones, weights
+    bones, weights = bones.copy(), weights.copy()
+    near, skin = _neighborhoods(parts)
+    places = _split(parts.of_place, len(parts.bones))
+    for part, other in _order(body, parts, near, skin):
+        touched = np.intersect1d(_column(near, part), _column(skin, other), assume_unique=True)
+        points = parts.grid.centers(parts.voxels[touched]) if len(touched) else body.points[places[part]]
+        rows = places[other][np.unique(cKDTree(body.points[places[other]]).query(points)[1])]
+        found, values = _middle_row(bones[rows], weights[rows])
+        bones[places[part]], weights[places[part]] = found, values
+    return bones, weights
+
+
+def _middle_row(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The row (M,), (M,) that differs least from all rows (n, M); the mean of several such, as left and right are."""
+    some = np.linspace(0, len(bones) - 1, min(len(bones), _MOST_ROWS)).astype(int)
+    used, column = np.unique(bones[some], return_inverse=True)
+    dense = np.zeros((len(some), len(used)))
+    np.add.at(dense, (np.arange(len(some))[:, None], column.reshape(len(some), -1)), weights[some])
+    off = np.abs(dense[:, None] - dense).sum(axis=(1, 2))
+    mean = dense[off <= off.min() + _SAME * len(some)].mean(axis=0)
+    order = np.argsort(-mean, kind="stable")[: bones.shape[1]]
+    order = order[mean[order] > 0]
+    missing = bones.shape[1] - len(order)
+    values = mean[order] / mean[order].sum()
+    return np.append(used[order], np.repeat(used[order[:1]], missing)), np.append(values, np.zeros(missing))
+
+
+def _split(labels: np.ndarray, count: int) -> list[np.ndarray]:
+    """For each of ``count`` labels the indices that have it."""
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=count))[:-1])
+
+
+def _column(matrix: sparse.csc_matrix, column: int) -> np.ndarray:
+    """The rows of a column that have something, in order."""
+    return np.sort(matrix.indices[matrix.indptr[column] : matrix.indptr[column + 1]])
+
+
+def _neighborhoods(parts: Parts) -> tuple[sparse.csc_matrix, sparse.csc_matrix]:
+    """(V, C) bool: which parts are at each voxel of the skin or beside it, and which are at it."""
+    voxel, part = parts.skin
+    count = len(parts.voxels)
+    skin = sparse.csc_matrix((np.ones(len(voxel), bool), (voxel, part)), shape=(count, len(parts.bones)))
+    flat = np.ravel_multi_index(parts.voxels.T, parts.grid.shape)
+    first, second = [], []
+    for step in _BESIDE:
+        # There is a voxel of air around the body, so that this stays within the grid.
+        there = np.ravel_multi_index((parts.voxels + step).T, parts.grid.shape)
+        at = np.minimum(np.searchsorted(flat, there), count - 1)
+        same = np.flatnonzero(flat[at] == there)
+        first.append(same)
+        second.append(at[same])
+    ends = np.concatenate(first), np.concatenate(second)
+    links = sparse.csr_matrix((np.ones(len(ends[0]), bool), ends), shape=(count, count))
+    return (links @ skin).tocsc(), skin
+
+
+def _order(body: Body, parts: Parts, near: sparse.csc_matrix, skin: sparse.csc_matrix) -> list[tuple[int, int]]:
+    """Loose parts and what each of them hangs on, in an order in which none comes before what it hangs on.
+
+    The largest touching surfaces come first; a part that touches nothing hangs on the nearest one.
+    """
+    areas = (near.astype(np.int32).T @ skin.astype(np.int32)).tocsr()
+    free, found = parts.loose.copy(), []
+    best, best_other = np.zeros(len(free), dtype=int), np.full(len(free), -1)
+
+    def reach(part: int) -> None:
+        row = slice(areas.indptr[part], areas.indptr[part + 1])
+        others, values = areas.indices[row], areas.data[row]
+        larger = values > best[others]
+        best[others[larger]], best_other[others[larger]] = values[larger], part
+
+    for part in np.flatnonzero(~free):
+        reach(part)
+    while free.any():
+        part = int(np.where(free, best, -1).argmax())
+        other = int(best_other[part])
+        if not best[part]:
+            waiting, fixed = (np.flatnonzero(free[parts.of_place] == state) for state in (True, False))
+            gaps, nearest = cKDTree(body.points[fixed]).query(body.points[waiting])
+            first = int(gaps.argmin())
+            part, other = int(parts.of_place[waiting[first]]), int(parts.of_place[fixed[nearest[first]]])
+        free[part] = False
+        found.append((part, other))
+        reach(part)
+    return found

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rigid bones that their neighbors can replace go, until each one left is a part of the body that moves on its own.
+
+Over-segmentation and pruning after Le & Deng 2014, "Robust and accurate skeletal rigging from mesh sequences", section
+5. What a bone is worth is measured: its vertices are fitted to the bones around it, and the error that this adds is
+compared with the part's size and with what the solve leaves before any bone has gone. Being measured from there, many
+small losses do not add up to a large one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..deform.influences import weight_matrix
+from ..grouping import members
+from ..progress import Progress, checkpoint, span
+from ..strongest import strongest_bones, strongest_first
+from .bone_kinds import StiffBones
+from .bone_model import BoneModel
+from .reduction import AnimationMatrix
+from .sweeps import alternate, vertex_blocks
+from .transforms import design_matrix
+from .vertex_step import VertexState, best_single_bones, choose_weights, single_bones
+
+# Vertices, evenly from the list, on which it is decided which bones go.
+_SAMPLE = 1500
+# Of the frames, so that a part counts that turns in one clip of many, and a single bad frame does not.
+_QUANTILE = 0.98
+# RMS displacement of its vertices that makes a bone needed: a share of the part's size (their standard deviation), as
+# of a turn by that many radians, up to this share of the unit ball; in any case this multiple of the noise.
+_TURN, _LARGEST, _NOISES = 0.05, 0.006, 4.0
+# Where less than this share of a bone's weight is on vertices that follow it most, it is worth less: it blends others.
+_LEAD = 0.25
+# Share of the bones that may go at once; the sweeps after it, and those over all vertices in the end.
+_AT_ONCE = 1 / 6
+_SWEEPS, _LAST_SWEEPS = 2, 6
+# Nearest regions whose bones may replace one, beside those that it blends with.
+_NEAR_REGIONS = 6
+
+
+def prune_bones(
+    matrix: AnimationMatrix, rows: np.ndarray, state: VertexState, optimize_rest_pose: bool, progress: Progress
+) -> tuple[np.ndarray, VertexState, list[float]]:
+    """Remove rigid bones that are not needed: the least needed first, none with a bone that replaces it, and again.
+
+    rows: Tᵀ (4P, 3F) of ``state``. Returns those of the bones that are left, the state of all vertices, and
+    ‖TX − A‖² − ‖A‖² after each sweep over them; all as it was, and no sweep, if every bone is needed. Raises Cancelled.
+    """
+    vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
+    sample = matrix.of_vertices(vertices)
+    few = VertexState(*(part[vertices] for part in (state.points, state.bones, state.weights)))
+    noise = _squared_errors(BoneModel(rows), sample.rows(slice(None)), few)
+    pruned, count = rows, len(rows) // 4
+    kind = StiffBones(sample, scaled=False)
+    while True:
+        # How many rounds there will be is not known.
+        part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
+        checkpoint(part, 0.0, "Removing bones")
+        gone = _least_needed(_removals(sample, BoneModel(pruned), few, noise), len(pruned) // 4)
+        if not gone:
+            break
+        pruned, few = _without(pruned, few, gone)
+        pruned, few, _ = alternate(kind, pruned, few, range(1, 1 + _SWEEPS), optimize_rest_pose, span(part, 0.0, 0.1))
+    if len(pruned) // 4 == count:
+        return rows, state, []
+    start = _best_bones(matrix, BoneModel(pruned), state)
+    last = range(1, 1 + _LAST_SWEEPS)
+    return alternate(
+        StiffBones(matrix, scaled=False), pruned, start, last, optimize_rest_pose, span(progress, 0.7, 1.0)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Removal:
+    """A bone's vertices (n,), their bones and weights (n, ≤ K) without it, and how much it is needed: below 1 not."""
+
+    vertices: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    need: float
+
+
+def _removals(sample, model: BoneModel, state: VertexState, noise: np.ndarray) -> list[_Removal]:
+    near = _neighborhoods(state, model.bone_count)
+    return [_removal(sample, model, state, noise, bone, near[bone]) for bone in range(model.bone_count)]
+
+
+def _neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
+    """(P, P) bool: the bones that share vertices, and those of the nearest regions."""
+    used = weight_matrix(state.bones, state.weights, bone_count)
+    near = (used.T @ used).toarray() > 0
+    regions = members(strongest_bones(state.bones, state.weights), bone_count)
+    trees = {bone: cKDTree(state.points[mine, :3]) for bone, mine in enumerate(regions) if len(mine)}
+    for bone, tree in trees.items():
+        others = [other for other in trees if other != bone]
+        gaps = [tree.query(trees[other].data)[0].min() for other in others]
+        for nearest in np.argsort(gaps, kind="stable")[:_NEAR_REGIONS]:
+            near[bone, others[nearest]] = near[others[nearest], bone] = True
+    return near
+
+
+def _removal(sample, model: BoneModel, state: VertexState, noise, bone: int, near: np.ndarray) -> _Removal:
+    vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
+    mine = VertexState(state.points[vertices], state.bones[vertices], state.weights[vertices])
+    if len(vertices) == 0:
+        return _Removal(vertices, mine.bones, mine.weights, 0.0)
+    heirs = np.setdiff1d(np.flatnonzero(near), bone)
+    if len(heirs) == 0:
+        return _Removal(vertices, mine.bones, mine.weights, np.inf)
+    data = sample.rows(vertices)
+    without = _refitted(model, heirs, data, mine)
+    own = np.where(mine.bones == bone, mine.weights, 0.0).sum(axis=1)
+    own /= own.sum()
+    added = own @ (_squared_errors(model, data, without) - noise[vertices])
+    offsets = mine.points[:, :3] - own @ mine.points[:, :3]
+    size = np.sqrt(own @ np.square(offsets).sum(axis=1))
+    least = max(min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)))
+    lead = own[strongest_bones(mine.bones, mine.weights) == bone].sum()
+    cost = np.sqrt(max(np.quantile(added, _QUANTILE), 0.0))
+    return _Removal(vertices, without.bones, without.weights, min(1.0, lead / _LEAD) * cost / max(least, 1e-9))
+
+
+def _refitted(model: BoneModel, heirs: np.ndarray, data: np.ndarray, mine: VertexState) -> VertexState:
+    """Vertices (n,) with the bones ``heirs``, ascending, only: the best of them starts where another one was."""
+    blocks = model.transforms.reshape(model.bone_count, 4, -1)[heirs]
+    few = BoneModel(blocks.reshape(4 * len(heirs), -1))
+    place = np.minimum(np.searchsorted(heirs, mine.bones), len(heirs) - 1)
+    best = best_single_bones(few, data, mine.points)
+    start = np.where(heirs[place] == mine.bones, place, best[:, None])
+    bones, weights, _ = choose_weights(few, few.data_products(data), mine.points, start, mine.weights)
+    return VertexState(mine.points, heirs[bones], weights)
+
+
+def _squared_errors(model: BoneModel, data: np.ndarray, state: VertexState) -> np.ndarray:
+    """(n, F) of each vertex in each frame; data (n, 3F)."""
+    used = np.unique(state.bones)
+    design = design_matrix(state.points, np.searchsorted(used, state.bones), state.weights, len(used))
+    transforms = model.transforms.reshape(model.bone_count, 4, -1)[used].reshape(4 * len(used), -1)
+    return np.square((design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
+
+
+def _least_needed(removals: list[_Removal], bone_count: int) -> dict[int, _Removal]:
+    """The removals to make now, by bone: of bones that are not needed, none of which takes over from another."""
+    chosen: dict[int, _Removal] = {}
+    heirs: set[int] = set()
+    for bone in sorted(range(bone_count), key=lambda bone: removals[bone].need):
+        removal = removals[bone]
+        if removal.need >= 1.0 or len(chosen) >= max(1, int(_AT_ONCE * bone_count)):
+            break
+        taking = set(removal.bones[removal.weights > 0].tolist())
+        if bone not in heirs and not taking & chosen.keys():
+            chosen[bone] = removal
+            heirs |= taking
+    return chosen
+
+
+def _without(rows, state: VertexState, removals: dict[int, _Removal]) -> tuple[np.ndarray, VertexState]:
+    """Transforms and state after ``removals``, the bones that are left in the same order."""
+    bones, weights = state.bones.copy(), state.weights.copy()
+    for removal in removals.values():
+        width = removal.bones.shape[1]
+        bones[removal.vertices], weights[removal.vertices] = removal.bones[:, :1], 0.0
+        bones[removal.vertices, :width], weights[removal.vertices, :width] = removal.bones, removal.weights
+    kept = np.setdiff1d(np.arange(len(rows) // 4), list(removals))
+    # Unused slots then name the strongest bone, which is left.
+    bones, weights = strongest_first(bones, weights, min(bones.shape[1], len(kept)))
+    rows = rows.reshape(-1, 4, rows.shape[1])[kept].reshape(4 * len(kept), -1)
+    return rows, VertexState(state.points, np.searchsorted(kept, bones).astype(np.int32), weights)
+
+
+def _best_bones(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> VertexState:
+    """All vertices with the bone that predicts each best."""
+    points = state.points.copy()
+    best = [best_single_bones(model, matrix.rows(part), points[part]) for part in vertex_blocks(len(points))]
+    return single_bones(points, np.concatenate(best), min(state.bones.shape[1], model.bone_count))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of a face's bones: by the sliders that move them, and by the side on which they are."""
+
+import re
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from .motion import motions
+from .types import ShapeRig
+
+# Words of sliders that tell a direction or a side, not a place.
+_LEFT, _RIGHT = {"l", "left"}, {"r", "right"}
+_DIRECTIONS = {"up", "down", "in", "out", "forward", "forwards", "back", "backward", "backwards"} | {
+    "open", "close", "closed", "wide", "narrow"
+}  # fmt: skip
+# A word, also within camelCase, or a number.
+_WORD = re.compile(r"[^\W\d_]?[^\WA-Z\d_]+|[A-Z]+(?![a-z])|\d+")
+_NAMELESS = "face"
+_TINY = np.finfo(float).tiny
+# Of the face's diagonal: how far mirrored vertices and bones may be from each other; and the share of vertices that has
+# such a partner where the face counts as symmetric.
+_VERTEX_TOLERANCE, _BONE_TOLERANCE, _SYMMETRIC = 0.005, 0.05, 0.9
+
+
+def bone_names(
+    rig: ShapeRig, rest: np.ndarray, slider_names: Sequence[str], taken: Collection[str] = ()
+) -> tuple[str, ...]:
+    """A name for each bone of ``rig``, such as "jaw" or "brow_inner.L"; none of them is in ``taken``.
+
+    rest (N, 3). A bone has the name of the slider that it does the largest share of, without its direction. Where the
+    face is symmetric in x, bones that mirror each other have the same name with .L and .R: left is where x is larger,
+    unless the sliders' names say otherwise.
+    """
+    words = [_place_of(name) for name in slider_names]
+    places = list(dict.fromkeys(words))
+    energy = _energy(rig, rest)
+    # Of what each slider does, and of what each bone does. The first names a bone after the slider that needs it most,
+    # the second keeps that from being a slider that does next to nothing.
+    shares, portions = (energy / np.maximum(energy.sum(axis, keepdims=True), _TINY) for axis in (1, 0))
+    scores = shares * np.sqrt(portions)
+    scores = np.stack([scores[[each == place for each in words]].max(axis=0) for place in places])
+    sides, partners = _sides(rig, rest, slider_names, shares)
+    used, names = {name.casefold() for name in taken}, [""] * rig.bone_count
+    for bone in range(rig.bone_count):
+        if names[bone]:
+            continue
+        pair = sorted({bone, int(partners[bone])})
+        place = places[int(np.argmax(scores[:, pair].sum(axis=1)))]
+        number = 1
+        while True:
+            stem = place if number == 1 else f"{place}_{number}"
+            found = {each: stem + sides[each] for each in pair}
+            if not used & {name.casefold() for name in (stem, *found.values())}:
+                break
+            number += 1
+        for each, name in found.items():
+            names[each] = name
+            used.add(name.casefold())
+    return tuple(names)
+
+
+def _place_of(slider_name: str) -> str:
+    """Such as "brow_inner" of "browInnerUp_L"."""
+    words = [word.casefold() for word in _WORD.findall(slider_name)]
+    kept = [word for word in words if word not in _LEFT | _RIGHT | _DIRECTIONS]
+    return "_".join(kept).encode()[:40].decode(errors="ignore") or _NAMELESS
+
+
+def _energy(rig: ShapeRig, rest: np.ndarray) -> np.ndarray:
+    """(S, P): the squared motion of a bone's vertices by each slider at 1, about."""
+    squared = np.zeros((len(rest), rig.bone_count))
+    np.add.at(squared, (np.arange(len(rest))[:, None], rig.bones), rig.weights**2)
+    spread = [
+        weights @ np.square(rest - pivot).sum(axis=1) for weights, pivot in zip(squared.T, rig.pivots, strict=True)
+    ]
+    linear = motions(rig.turns, rig.moves)[..., :3]
+    return squared.sum(axis=0) * np.square(rig.moves).sum(axis=2) + spread * np.square(linear).sum(axis=(2, 3)) / 3.0
+
+
+def _sides(rig: ShapeRig, rest, slider_names, shares) -> tuple[list[str], np.ndarray]:
+    """The ending of each bone's name, and the bone that mirrors it (P,), itself if none does."""
+    partners = np.arange(rig.bone_count)
+    low, high = rest.min(axis=0), rest.max(axis=0)
+    size, middle = float(np.linalg.norm(high - low)), 0.5 * float(low[0] + high[0])
+    mirror = np.array([-1.0, 1.0, 1.0])
+    offset = np.array([2.0 * middle, 0.0, 0.0])
+    distances, _ = cKDTree(rest).query(rest * mirror + offset)
+    if size <= 0 or np.mean(distances <= _VERTEX_TOLERANCE * size) < _SYMMETRIC:
+        return [""] * rig.bone_count, partners
+    away, nearest = cKDTree(rig.pivots).query(rig.pivots * mirror + offset)
+    mutual = (nearest[nearest] == partners) & (away <= _BONE_TOLERANCE * size)
+    partners = np.where(mutual, nearest, partners)
+    across = rig.pivots[:, 0] - middle
+    # Sliders of the left move bones of the left.
+    toward = shares @ across
+    told = [set(map(str.casefold, _WORD.findall(name))) for name in slider_names]
+    signs = np.array([bool(words & _LEFT) - bool(words & _RIGHT) for words in told], dtype=float)
+    left = -1.0 if signs @ toward < 0 else 1.0
+    central = (partners == np.arange(rig.bone_count)) & (mutual | (np.abs(across) <= 0.5 * _BONE_TOLERANCE * size))
+    endings = [
+        "" if center else ".L" if left * place > 0 else ".R" for center, place in zip(central, across, strict=True)
+    ]
+    return endings, partners

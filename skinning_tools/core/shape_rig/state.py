@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bones, weights and motions on their way to a solution, and the normal equations of the motions."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..dense import product, self_product
+from .motion import about, drop_motions, fit_motions, motions
+from .surface import SurfaceError
+from .types import ShapeRig
+
+_BLOCK = 2048
+
+
+@dataclass
+class State:
+    """points (N, 4) and target (N, 3, S) in solver units; bones, weights, pivots, turns and moves as in a ShapeRig;
+    active (S, P): which bones a shape moves; importance (S,): of its errors where bones compete for that."""
+
+    points: np.ndarray
+    target: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    pivots: np.ndarray
+    turns: np.ndarray
+    moves: np.ndarray
+    active: np.ndarray
+    importance: np.ndarray
+
+    @property
+    def bone_count(self) -> int:
+        return len(self.pivots)
+
+    def transforms(self) -> np.ndarray:
+        """(4P, 3S): what the bones add to points, for all shapes."""
+        added = motions(self.turns, self.moves)
+        added[..., 3] -= np.einsum("spij,pj->spi", added[..., :3], self.pivots)
+        return np.ascontiguousarray(added.transpose(1, 3, 2, 0).reshape(4 * self.bone_count, -1))
+
+    def errors(self, transforms: np.ndarray) -> np.ndarray:
+        """(N, 3, S)."""
+        result = np.empty(self.target.shape)
+        for start in range(0, len(result), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            weights = self.dense_weights(part)
+            design = (weights[:, :, None] * self.points[part, None]).reshape(len(weights), -1)
+            result[part] = product(design, transforms).reshape(self.target[part].shape) - self.target[part]
+        return result
+
+    def dense_weights(self, part: slice = slice(None)) -> np.ndarray:
+        """(n, P)."""
+        bones = self.bones[part]
+        weights = np.zeros((len(bones), self.bone_count))
+        np.add.at(weights, (np.arange(len(bones))[:, None], bones), self.weights[part])
+        return weights
+
+    def center_pivots(self) -> None:
+        """Put each pivot in the middle of what its bone moves, by squared weights; no shape changes."""
+        squared = self.dense_weights() ** 2
+        mass = squared.sum(axis=0)
+        centers = product(np.ascontiguousarray(squared.T), self.points[:, :3]) / np.where(mass > 0, mass, 1.0)[:, None]
+        centers[mass <= 0] = self.pivots[mass <= 0]
+        self.moves = about(self.turns, self.moves, centers - self.pivots)
+        self.pivots = centers
+
+    def fit_motions(self, surface: SurfaceError, hold: float, allowed: float = 0.0) -> None:
+        """The best motions for the weights as they are. hold: of each bone's spread, what holds it to its rest.
+        allowed: how much error dropped motions may cost."""
+        normal, right, spread = self._equations(surface)
+        self.turns, self.moves, _ = fit_motions(normal, right, hold * spread, self.turns, self.moves, self.active)
+        if allowed > 0:
+            found = self.turns, self.moves, self.active
+            self.active = drop_motions(normal, hold * spread, *found, self.importance, allowed)
+            self.turns, self.moves, _ = fit_motions(normal, right, hold * spread, self.turns, self.moves, self.active)
+
+    def _equations(self, surface: SurfaceError):
+        """Of [R − I | t] of all bones (12P,): matrix (12P, 12P), right sides (S, 12P), and the bones' spread (P,)."""
+        bone_count, shape_count = self.bone_count, self.target.shape[2]
+        weights = self.dense_weights()
+        local = self.points[:, None, :3] - self.pivots
+        design = np.concatenate([local, np.ones((*weights.shape, 1))], axis=2) * weights[:, :, None]
+        spread = np.einsum("n,npi,npi->p", surface.importance, design[..., :3], design[..., :3])
+        design = design.reshape(len(weights), -1)
+        flat = self.target.reshape(len(weights), -1)
+        weighed = np.ascontiguousarray((surface.importance[:, None] * design).T)
+        plain, plain_right = product(weighed, design), product(weighed, flat)
+        tilted = np.zeros((12 * bone_count, 12 * bone_count))
+        tilted_right = np.zeros((12 * bone_count, shape_count))
+        root = np.sqrt(surface.surface_importance)[:, None]
+        for gradient, turn in zip(surface.gradients, surface.turns, strict=True):
+            if surface.plain:
+                along = root * (gradient @ design)
+                weighed = np.ascontiguousarray(surface.plain**2 * along.T)
+                plain += product(weighed, along)
+                plain_right += product(weighed, root * (gradient @ flat))
+            if surface.normal:
+                along = surface.normal * root * (gradient @ design)
+                wanted = surface.normal * root * (turn @ self.target.reshape(-1, shape_count))
+                for start in range(0, len(along), _BLOCK):
+                    part = slice(start, start + _BLOCK)
+                    tilt = surface.normals[part, :, None] * along[part, None]
+                    tilt = tilt.reshape(len(tilt), -1)
+                    tilted += self_product(tilt)
+                    tilted_right += product(np.ascontiguousarray(tilt.T), wanted[part])
+        # From (coordinate, bone, entry) to (bone, coordinate, entry), which is how [R − I | t] is laid out.
+        sides = 3, bone_count, 4
+        normal = tilted.reshape(*sides, *sides)
+        for axis in range(3):
+            normal[axis, :, :, axis] += plain.reshape(bone_count, 4, bone_count, 4)
+        normal = normal.transpose(1, 0, 2, 4, 3, 5).reshape(tilted.shape)
+        right = tilted_right.reshape(*sides, -1) + plain_right.reshape(bone_count, 4, 3, -1).transpose(2, 0, 1, 3)
+        return normal, right.transpose(3, 1, 0, 2).reshape(shape_count, -1), spread
+
+    def copy(self) -> "State":
+        own = ("bones", "weights", "pivots", "turns", "moves", "active")
+        return replace(self, **{name: getattr(self, name).copy() for name in own})
+
+    def take(self, other: "State") -> None:
+        """The weights and motions of another state."""
+        self.bones, self.weights = other.bones, other.weights
+        self.pivots, self.turns, self.moves = other.pivots, other.turns, other.moves
+
+    def extrapolated(self, before: "State", factor: float) -> "State":
+        """A state that goes on from ``before`` over this one, with the bones of each vertex as they are here."""
+        now, then = self.dense_weights(), before.dense_weights()
+        weights = np.where(now > 0, np.maximum(now + factor * (now - then), 0.0), 0.0)
+        weights /= weights.sum(axis=1, keepdims=True)
+        # A bone may be in several slots of a vertex, of which one has its weight.
+        chosen = np.where(self.weights > 0, np.take_along_axis(weights, self.bones, axis=1), 0.0)
+        earlier = about(before.turns, before.moves, self.pivots - before.pivots)
+        return State(
+            self.points,
+            self.target,
+            self.bones,
+            chosen / chosen.sum(axis=1, keepdims=True),
+            self.pivots,
+            np.where(self.active[..., None], self.turns + factor * (self.turns - before.turns), 0.0),
+            np.where(self.active[..., None], self.moves + factor * (self.moves - earlier), 0.0),
+            self.active,
+            self.importance,
+        )
+
+    def result(self, scale: float, center: np.ndarray, seconds: dict[str, float]) -> ShapeRig:
+        """In the shapes' own units."""
+        return ShapeRig(
+            self.bones.astype(np.int32),
+            self.weights,
+            self.pivots / scale + center,
+            self.turns,
+            self.moves / scale,
+            seconds,
+        )

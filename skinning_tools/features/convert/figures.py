@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The figures of a conversion, from the record on its objects."""
+
+import bpy
+from bpy.app.translations import pgettext_iface as iface_
+from bpy.app.translations import pgettext_rpt as rpt_
+
+from ...blender.figures import Figure
+from ...blender.lengths import length_text
+
+
+def figures_of_record(record: dict) -> list[Figure]:
+    """record: as a conversion, or an earlier version with fewer entries, stored it on its objects."""
+    settings, names = record["settings"], [part["source"] for part in record.get("parts", ())]
+    first, last, step = (record[name] for name in ("frame_start", "frame_end", "frame_step"))
+    count = round((last - first) / step) + 1
+    every = rpt_(", step {step}").format(step=step) if step != 1 else ""
+    e_rms, target, missed, short = record["e_rms"], settings.get("target_error", 0.0), "", ""
+    if 0 < target < e_rms:
+        text = rpt_(" (target {target:g} not reached with up to {bones} bones)")
+        missed, short = text.format(target=target, bones=record["bone_count"]), iface_(" (target {target:g} missed)")
+    distance = length_text(bpy.context.scene, record["largest_distance"], 3)
+    found = [
+        Figure("Objects", names, panel="") if names else Figure("Object", record["source"], panel=""),
+        Figure("Bones", record["bone_count"], panel=f"{record['bone_count']} {iface_(settings['bone_kind'].title())}"),
+        Figure("Vertices", record["vertex_count"]),
+        Figure(
+            "Frames",
+            {"count": count, "first": first, "last": last},
+            f"{{count}} ({{first:g}} to {{last:g}}{every})",
+            line=rpt_("{count} frames").format(count=count),
+        ),
+        Figure("E_RMS", e_rms, f"{{:.4f}}{missed}", panel=f"{e_rms:.4f}{short.format(target=target)}"),
+        Figure("Largest error", record["max_error"], "{:.4f}", panel=f"{record['max_error']:.4f} ({distance})"),
+    ]
+    if settings.get("residual_shapes"):
+        found.append(Figure("Residual shapes", settings["residual_shapes"]))
+    if "joint_count" in record:
+        found.append(Figure("Joints", record["joint_count"]))
+    if "keys" in record:
+        keys = {name: record["keys"][name] for name in ("after", "before")}
+        shown = rpt_("{after:,} of {before:,}").format(**keys)
+        found.append(Figure("Keys", keys, "{after} of {before}", panel=shown, line=f"{shown} {rpt_('keys')}"))
+    history = list(record.get("history", ()))
+    if history:
+        form = ", ".join(["{:.4g}"] * len(history))
+        found.append(Figure("E_RMS after each sweep", history, form, line="", panel=""))
+    return found
+
+
+def errors_of_objects(record: dict) -> list[Figure]:
+    """The error of each object, if several were converted together."""
+    return [
+        Figure(f"E_RMS of {part['source']}", part["e_rms"], "{:.4f}", line="", group=("objects_e_rms", part["source"]))
+        for part in record.get("parts", ())
+    ]
+
+
+def errors_of_bone_counts(record: dict) -> list[Figure]:
+    """The curve of error over bones, in order; empty without a target error."""
+    curve = record.get("curve") or {"bone_count": (), "e_rms": (), "solved": ()}
+    return [
+        Figure(
+            (rpt_("{count} bone") if count == 1 else rpt_("{count} bones")).format(count=count),
+            {"e_rms": error, "solved": bool(solved)},
+            "{e_rms:.4g}" if solved else rpt_("about {e_rms:.4g}"),
+            line="",
+            group=("curve", str(count)),
+        )
+        for count, error, solved in zip(curve["bone_count"], curve["e_rms"], curve["solved"], strict=True)
+    ]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The corrections of a mesh as a file of tables for an engine's shaders (EigenSkin, section 2.5)."""
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ...blender import dependencies
+from ...blender.animation.shape_key_reader import key_coordinates
+from ...blender.attributes import has_attribute, write_attribute
+from ...blender.figures import Figure, Result
+from ...blender.gltf_space import gltf_axes
+from ...blender.preconditions import check_attributes_writable, check_bones, object_label
+from ...blender.skin_reader import armature_of
+from ...blender.written_files import Kind, WrittenFiles, begins_with
+from ...core.errors import BadPath, BadScene
+from ...core.quaternions import from_matrices
+from ...core.rotations import polar_decomposition
+from .drivers import MODEL, PREFIX
+from .record import present_record
+from .removal import RUNS_ATTRIBUTE
+
+MAGIC = b"SKINEIG1"
+TABLE = Kind("EigenSkin table", lambda path: begins_with(path, MAGIC[:-1]))
+SCHEMA, SCHEMA_VERSION = "skinning_tools.eigenskin", 1
+# Texels in a row of the tables.
+WIDTH = 1024
+
+
+@dataclass(frozen=True)
+class SavedTable(Result):
+    """path: of the file. texel_count: of the displacements; byte_count: of the file."""
+
+    name: str
+    path: Path
+    component_count: int
+    joint_count: int
+    texel_count: int
+    most: int
+    byte_count: int
+
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Object", self.name),
+            Figure("File", str(self.path)),
+            Figure("Components", self.component_count),
+            Figure("Joints", self.joint_count),
+            Figure("Displacements", self.texel_count),
+            Figure("Most for a vertex", self.most),
+            Figure("Bytes", self.byte_count),
+        ]
+
+
+def save_table(context, mesh_object, filepath: str, y_up: bool = True) -> SavedTable:
+    """Write the tables of docs/eigenskin.md to ``filepath``, in the space of glTF files, and each vertex's run of
+    displacements to the point attribute RUNS_ATTRIBUTE, which the exporter writes. Raises BadScene, BadPath."""
+    dependencies.require_dependencies()
+    from ...core.eigenskin.shader_tables import shader_tables
+
+    check_attributes_writable(mesh_object)
+    mesh = mesh_object.data
+    if RUNS_ATTRIBUTE in mesh.attributes and not has_attribute(mesh, RUNS_ATTRIBUTE, "FLOAT2"):
+        raise BadScene(
+            f'The {object_label(mesh_object)} has an attribute "{RUNS_ATTRIBUTE}" of another kind. Rename or remove it'
+        )
+    if not filepath:
+        raise BadPath("The EigenSkin table needs a file name. Choose one that ends in .bin")
+    files = WrittenFiles()
+    files.keep_scene()
+    target = files.claim(Path(bpy.path.abspath(filepath)), TABLE)
+    to_world = np.array(mesh_object.matrix_world, dtype=np.float64)[:3, :3]
+    model, names = _read_model(mesh_object, to_world, y_up)
+    armature = armature_of(mesh_object)
+    check_bones(armature, model.joint_names, "BONE_GONE")
+    tables = shader_tables(model)
+    blocks = {"network": _whole_rows(tables.network), "displacements": _whole_rows(tables.displacements)}
+    starts = np.cumsum([0, *(block.nbytes for block in blocks.values())]).tolist()
+    head = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "vertices": model.vertex_count,
+        "components": names,
+        "joints": [_joint(armature, model.joint_names[joint], y_up) for joint in tables.joints],
+        "tables": {
+            name: {"offset": start, "width": WIDTH, "height": len(block)}
+            for start, (name, block) in zip(starts, blocks.items(), strict=False)
+        },
+    }
+    text = json.dumps(head, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 4)
+    data = b"".join([MAGIC, struct.pack("<I", len(text)), text, *(block.tobytes() for block in blocks.values())])
+    target.save(data)
+    write_attribute(mesh, RUNS_ATTRIBUTE, "FLOAT2", tables.runs)
+    mesh.update()
+    return SavedTable(
+        mesh_object.name,
+        target.path,
+        model.component_count,
+        len(tables.joints),
+        len(tables.displacements),
+        int(tables.runs[:, 1].max(initial=0)),
+        len(data),
+    )
+
+
+def _read_model(mesh_object, to_world: np.ndarray, y_up: bool):
+    """The model in the space of the file, and the names of its components. Raises BadScene."""
+    from ...core.eigenskin.shader_tables import model_of
+
+    record, label = present_record(mesh_object), object_label(mesh_object)
+    names = [name for support in record.supports for name in support.keys]
+    key = mesh_object.data.shape_keys
+    blocks = key.key_blocks if key is not None else {}
+    if any(name not in blocks for name in names):
+        raise BadScene(f"The corrections of {label} have lost their shape keys. Build them again")
+    rest = key_coordinates(key.reference_key).astype(np.float64)
+    deltas = np.array([key_coordinates(blocks[name]) - rest for name in names]).reshape(-1, len(rest), 3)
+    text = next((key.get(name) for name in record.properties if name.startswith(PREFIX + MODEL)), None)
+    try:
+        return model_of(text, gltf_axes(deltas @ to_world.T, y_up)), names
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadScene(
+            f"The corrections of {label} were built by an earlier version, or changed since. Build them again"
+        ) from error
+
+
+def _joint(armature, name: str, y_up: bool) -> dict:
+    """What an engine needs to know of a joint. axes: its rotation at rest in the space of the file, x y z w."""
+    bone = armature.data.bones[name]
+    at_rest = np.array(armature.matrix_world @ bone.matrix_local, dtype=np.float64)[:3, :3]
+    rotation = polar_decomposition(gltf_axes(at_rest.T, y_up).T)[0]
+    axes = np.roll(from_matrices(rotation[None])[0], -1)
+    return {"name": name, "parent": bone.parent.name if bone.parent is not None else None, "axes": axes.tolist()}
+
+
+def _whole_rows(texels: np.ndarray) -> np.ndarray:
+    """(height, WIDTH, 4) little-endian, the last row filled up with zeros; at least one row."""
+    height = max(-(-len(texels) // WIDTH), 1)
+    filled = np.zeros((height * WIDTH, 4), "<f4")
+    filled[: len(texels)] = texels
+    return filled.reshape(height, WIDTH, 4)

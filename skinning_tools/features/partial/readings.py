@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What solves read from a scene: the target's positions, the bones' motion, and the error as Blender evaluates it."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import bpy
+import numpy as np
+
+from ...blender.animation.animation_reader import read_animation
+from ...blender.animation.omissions import Omissions
+from ...blender.data_blocks import clear_shape_keys, is_alive
+from ...blender.fit_poses import bare_skin
+from ...blender.measure import measure_rig
+from ...blender.object_transform import set_parent_type, world_matrices
+from ...blender.preconditions import object_label, unmet
+from ...blender.skin_reader import armature_of, bone_matrices, mesh_triangles, rest_positions, uses_envelopes
+from ...blender.temporary_scene import evaluate_frame, temporary_scene
+from ...core.animation import Animation, ErrorMeter
+from ...core.errors import BadAnimation, BadMesh, SkinningError
+from .parts import Parts
+
+# Relative to the animation's size: in single precision, a vertex that moves by less stands still.
+_STILL = 1e-6
+
+
+@contextmanager
+def plain_copy(parts: Parts, armature=None) -> Iterator[bpy.types.Object]:
+    """A copy of the mesh, in no scene and removed at the end, with its rest shape, weights and transform, and only an
+    Armature modifier for ``armature`` (default: the one of ``parts``), to show what the bones alone do. Vertices
+    without weights follow envelopes if those of the mesh do."""
+    copy = parts.mesh.copy()
+    mesh = None
+    try:
+        mesh = parts.mesh.data.copy()
+        copy.data = mesh
+        rest = rest_positions(mesh)
+        if mesh.shape_keys is not None:
+            clear_shape_keys(copy)
+        mesh.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
+        copy.modifiers.clear()
+        if copy.parent_type == "ARMATURE":
+            set_parent_type(copy, "OBJECT")
+        copy.hide_viewport = False
+        modifier = copy.modifiers.new("Armature", "ARMATURE")
+        modifier.object = armature or parts.armature
+        modifier.use_vertex_groups = True
+        modifier.use_bone_envelopes = armature_of(parts.mesh) == parts.armature and uses_envelopes(parts.mesh)
+        yield copy
+    finally:
+        if is_alive(copy):
+            bpy.data.objects.remove(copy)
+        if mesh is not None and is_alive(mesh):
+            bpy.data.meshes.remove(mesh)
+
+
+def read_target(
+    context, parts: Parts, span: tuple[int | None, int | None, int], omissions: Omissions
+) -> Generator[float, None, Animation]:
+    """Generator: the target positions of the mesh's vertices, in its object space; returns an Animation, yields
+    fractions.
+
+    The mesh's own animation is its evaluation without the Armature modifiers of the armature.
+    Raises SkinningError (see ``read_animation``), BadMesh if the number of vertices differs, BadAnimation if nothing
+    moves.
+    """
+    with _without_armature(parts):
+        source = yield from read_animation(context, parts.target, *span, omissions=omissions)
+    bpy.data.meshes.remove(source.mesh)
+    animation, mesh = source.animation, parts.mesh.data
+    if animation.vertex_count != len(mesh.vertices):
+        raise _other_count(parts, animation.vertex_count)
+    frames = animation.frames
+    if not parts.own:
+        frames = _in_space_of(context, parts, animation)
+    size = np.linalg.norm(np.ptp(frames[0], axis=0))
+    if parts.own and np.abs(frames - frames[0]).max() <= _STILL * size:
+        raise BadAnimation(
+            f"The {object_label(parts.mesh)} does not move from frame {animation.frame_label(0)} to "
+            f"{animation.frame_label(len(frames) - 1)} without its armature. Also select the object with the wanted "
+            "animation, or choose it as Target"
+        )
+    return Animation(frames, mesh_triangles(mesh), animation.frame_numbers, object_label(parts.target))
+
+
+@contextmanager
+def _without_armature(parts: Parts) -> Iterator[None]:
+    """Context in which the armature does not deform the mesh, if the mesh is the target itself."""
+    mesh = parts.mesh
+    disabled = []
+    if parts.own:
+        disabled = [
+            modifier.name
+            for modifier in mesh.modifiers
+            if modifier.type == "ARMATURE" and modifier.object == parts.armature and modifier.show_viewport
+        ]
+    deforming_parent = parts.own and mesh.parent == parts.armature and mesh.parent_type == "ARMATURE"
+    try:
+        for name in disabled:
+            mesh.modifiers[name].show_viewport = False
+        if deforming_parent:
+            set_parent_type(mesh, "OBJECT")
+        yield
+    finally:
+        if is_alive(mesh):
+            for name in disabled:
+                if name in mesh.modifiers:
+                    mesh.modifiers[name].show_viewport = True
+            if deforming_parent:
+                set_parent_type(mesh, "ARMATURE")
+
+
+def _in_space_of(context, parts: Parts, animation: Animation) -> np.ndarray:
+    """(F, N, 3) the target's positions, from world space to the space of the mesh object."""
+    numbers = animation.frame_numbers
+    own, other = (world_matrices(context, ob, numbers) for ob in (parts.mesh, parts.target))
+    try:
+        to_mesh = np.linalg.solve(own, other)
+    except np.linalg.LinAlgError:
+        raise unmet("NO_SCALE", object=parts.mesh) from None
+    if np.array_equal(to_mesh, np.broadcast_to(np.eye(4), to_mesh.shape)):
+        return animation.frames
+    frames = np.empty_like(animation.frames)
+    for row, (positions, matrix) in enumerate(zip(animation.frames, to_mesh, strict=True)):
+        frames[row] = positions @ matrix[:3, :3].T + matrix[:3, 3]
+    return frames
+
+
+def _other_count(parts: Parts, count: int) -> SkinningError:
+    own = len(parts.mesh.data.vertices)
+    if parts.own:
+        return BadMesh(
+            f"The modifiers of {object_label(parts.mesh)} change its vertices from {own:,} to {count:,}. Disable in "
+            "the viewport the modifiers that add or remove vertices"
+        )
+    remedy = "Choose a target with the same vertices in the same order"
+    other = f"target {object_label(parts.target)}"
+    return unmet("OTHER_VERTEX_COUNT", other=other, count=count, object=parts.mesh, expected=own, remedy=remedy)
+
+
+@dataclass(frozen=True, eq=False)
+class RigMotion:
+    """How an armature moves over F frames.
+
+    names: the requested bones; matrices (F, P, 3, 4): their deformation of the rest mesh, in its object's space.
+    pose, basis (F, B, 4, 4): poses in the armature's space and own channels of all bones ``all_names``. to_armature
+    (F, 4, 4): from the mesh object's space to the armature's.
+    """
+
+    names: tuple[str, ...]
+    matrices: np.ndarray
+    all_names: tuple[str, ...]
+    pose: np.ndarray
+    basis: np.ndarray
+    to_armature: np.ndarray
+
+    @property
+    def place(self) -> dict[str, int]:
+        """The index of each bone in ``all_names``."""
+        return {name: index for index, name in enumerate(self.all_names)}
+
+
+def read_motion(context, probe, armature, names, numbers, omissions: Omissions) -> Generator[float, None, RigMotion]:
+    """Generator: the motion of the bones ``names`` of ``armature`` at the frames; returns a RigMotion, yields
+    fractions.
+
+    probe: a stand-in for the deformed mesh object, of which only the transform counts. omissions: records what Blender
+    leaves out.
+    """
+    matrices, pose, basis, to_armature = [], [], [], []
+    skin = bare_skin(probe, armature, names)
+    try:
+        with temporary_scene(context.scene, [probe, armature]) as scene:
+            for row, number in enumerate(numbers):
+                depsgraph = evaluate_frame(scene, number)
+                matrices.append(bone_matrices(skin, depsgraph))
+                evaluated = armature.evaluated_get(depsgraph)
+                pose.append(_of_bones(evaluated, "matrix"))
+                basis.append(_of_bones(evaluated, "matrix_basis"))
+                own = np.array(probe.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+                to_armature.append(np.linalg.solve(np.array(evaluated.matrix_world, dtype=np.float64), own))
+                yield (row + 1) / len(numbers)
+            omissions.look_at_drivers(depsgraph)
+    except ReferenceError as error:
+        raise unmet("REMOVED", object="mesh or its armature") from error
+    all_names = tuple(bone.name for bone in armature.pose.bones)
+    return RigMotion(
+        tuple(names), np.array(matrices), all_names, np.array(pose), np.array(basis), np.array(to_armature)
+    )
+
+
+def _of_bones(armature, name: str) -> np.ndarray:
+    values = np.empty((len(armature.pose.bones), 4, 4), np.float32)
+    armature.pose.bones.foreach_get(name, values.ravel())
+    return values.swapaxes(1, 2).astype(np.float64)
+
+
+def measured(probe, armature, animation: Animation) -> Generator[float, None, ErrorMeter]:
+    """Generator: the error of ``probe`` against the animation as Blender evaluates it; returns an ErrorMeter."""
+    meter: ErrorMeter = yield from measure_rig(
+        SimpleNamespace(objects=(probe,), armature=armature), SimpleNamespace(animation=animation)
+    )
+    return meter

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`convert-shape-keys`: shape keys to bones with sliders."""
+
+from ...ui.command_line.command import Command
+from .conversion import convert_shape_keys
+from .settings import ShapeKeySettings
+
+
+def _add_object(command) -> None:
+    command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that has the shape keys")
+
+
+COMMANDS = (
+    Command(
+        "convert-shape-keys",
+        "turn shape keys into bones with sliders",
+        "Make a skinned copy of a mesh whose bones do what its shape keys do, with a slider for each of them, and save "
+        "the file.",
+        settings=ShapeKeySettings,
+        work=convert_shape_keys,
+        add_object=_add_object,
+    ),
+)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From shape keys to a measured rig: the generator that operator and command line drive."""
+
+import time
+from dataclasses import dataclass, replace
+
+import bpy
+import numpy as np
+
+from ...blender import background
+from ...blender.attributes import read_attribute
+from ...blender.bodies import stretch_of
+from ...blender.data_blocks import is_alive
+from ...blender.figures import Figure, Result
+from ...blender.preconditions import object_label, unmet
+from ...blender.records import write_record
+from ...blender.skin_reader import armature_modifier, bone_matrices
+from ...blender.temporary_scene import temporary_scene
+from .animation import HandedOver, hand_over
+from .body import Body, check_body, read_body
+from .reading import check_shape_keys, read_shape_keys
+from .rig_writer import FaceRig, write_rig
+from .settings import ShapeKeySettings
+
+# On the skinned object.
+RECORD = "skinning_shape_keys"
+
+_READ, _SOLVED, _WRITTEN = 0.02, 0.9, 0.93
+
+
+@dataclass(frozen=True)
+class FaceRecord:
+    """The result against the shape keys, each at 1, as Blender plays it: distances in the world, normals in degrees.
+
+    normals: what 90 % of the vertices stay within, the mean of all sliders. neutral: largest distance with all at 0.
+    """
+
+    bone_count: int
+    slider_count: int
+    vertex_count: int
+    mean: float
+    largest: float
+    worst_slider: str
+    normals: float
+    neutral: float
+
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Bones", self.bone_count),
+            Figure("Sliders", self.slider_count),
+            Figure("Vertices", self.vertex_count, panel=""),
+            Figure("Mean error", self.mean, "{:.6g}", length=True),
+            Figure("Largest error", self.largest, "{:.6g}", length=True),
+            Figure("Worst slider", self.worst_slider),
+            Figure("Normals within", self.normals, "{:.2f}°"),
+            Figure("Error at rest", self.neutral, "{:.6g}", length=True, line="", panel=""),
+        ]
+
+
+@dataclass(frozen=True)
+class FaceConversion(Result):
+    """A finished conversion. rig: what was written."""
+
+    source_name: str
+    rig: FaceRig
+    record: FaceRecord
+    handed_over: HandedOver
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def figures(self) -> list[Figure]:
+        return [Figure("Object", self.source_name), *self.record.figures(), *self.handed_over.figures()]
+
+
+def convert_shape_keys(context, active, **given) -> background.Steps[FaceConversion]:
+    """Generator: make a skinned copy whose bones replace the shape keys of the active mesh; returns a FaceConversion.
+
+    given: of ``ShapeKeySettings``. The source stays as it is. All or nothing. Raises SkinningError.
+    """
+    from ...core.shape_rig import Settings, Shapes, solve_shapes
+
+    begin = time.perf_counter()
+    settings = ShapeKeySettings(**given)
+    mesh_object = check_shape_keys(context, active)
+    check_body(mesh_object)
+    solver = Settings(
+        settings.bone_count, settings.bone_kind, settings.max_influences, settings.surface, settings.sparsity
+    )
+    yield 0.0, "Reading the shape keys"
+    source, name = read_shape_keys(mesh_object), mesh_object.name
+    body = read_body(source)
+    if body is None:
+        shapes = Shapes(source.rest, source.deltas, source.triangles, object_label(mesh_object))
+    else:
+        face = source.rest[body.vertices], body.face_deltas(source.deltas), body.face_triangles()
+        shapes = Shapes(*face, object_label(mesh_object))
+    solving = background.run_in_worker(lambda progress: solve_shapes(shapes, solver, progress))
+    shape_rig = yield from background.part_of(solving, _READ, _SOLVED)
+    if not is_alive(mesh_object):
+        raise unmet("REMOVED", object=f'object "{name}"')
+    yield _SOLVED, "Writing the rig"
+    rig = write_rig(context, source, shape_rig, body)
+    done, made = False, list(rig.data_blocks)
+    try:
+        record = yield from background.part_of(_measured(context, source, body, rig), _WRITTEN, 1.0)
+        write_record(rig.object, RECORD, record)
+        # Measured first: sliders that are animated do not stay where they are set.
+        handed_over = hand_over(source, rig, body, made) if settings.animation else HandedOver()
+        done = True
+    finally:
+        if not done:
+            bpy.data.batch_remove([block for block in made if is_alive(block)])
+    return FaceConversion(name, rig, record, handed_over, time.perf_counter() - begin, source.notes)
+
+
+def _measured(context, source, body: Body | None, rig: FaceRig) -> background.Steps[FaceRecord]:
+    """Generator: each slider at 1 in a scene beside the user's, and none at all. A body stays in its pose."""
+    from ...core.deform import skin_frame
+    from ...core.deform.surface import vertex_normals
+
+    stretch = stretch_of(source.mesh_object)
+    distances, turns = [], []
+    others = [m for m in rig.object.modifiers if m.show_viewport and m.type != "ARMATURE"]
+    for modifier in others:
+        modifier.show_viewport = False
+    try:
+        with temporary_scene(context.scene, [rig.armature, rig.object]) as scene:
+            view_layer = scene.view_layers[0]
+
+            def played() -> np.ndarray:
+                rig.armature.update_tag()
+                view_layer.update()
+                evaluated = rig.object.evaluated_get(view_layer.depsgraph)
+                return read_attribute(evaluated.data, "position").astype(np.float64)
+
+            neutral = played()
+            skin = replace(body.skin, object=rig.object, armature=rig.armature) if body is not None else None
+            pose = bone_matrices(skin, view_layer.depsgraph) if skin is not None else None
+
+            def posed(points) -> np.ndarray:
+                return (
+                    points if skin is None else skin_frame(points, skin.bones, skin.weights, pose, _method(rig.object))
+                )
+
+            resting = float(np.linalg.norm((neutral - posed(source.rest)) @ stretch.T, axis=1).max())
+            for number, (name, delta) in enumerate(zip(rig.slider_names, source.deltas, strict=True)):
+                rig.armature[name] = 1.0
+                wanted, got = posed(source.rest + delta), played()
+                rig.armature[name] = 0.0
+                away = np.linalg.norm((got - wanted) @ stretch.T, axis=1)
+                distances.append((away.mean(), away.max()))
+                first, second = (vertex_normals(points @ stretch.T, source.triangles) for points in (got, wanted))
+                cosines = np.clip(np.einsum("ni,ni->n", first, second), -1.0, 1.0)
+                turns.append(np.degrees(np.quantile(np.arccos(cosines), 0.9)))
+                yield number / len(source.sliders), "Measuring the result"
+            played()
+    finally:
+        for modifier in others:
+            if is_alive(modifier):
+                modifier.show_viewport = True
+    means, largest = np.transpose(distances)
+    worst = int(np.argmax(largest))
+    return FaceRecord(
+        bone_count=len(rig.bone_names),
+        slider_count=len(source.sliders),
+        vertex_count=len(source.rest),
+        mean=float(means.mean()),
+        largest=float(largest[worst]),
+        worst_slider=source.sliders[worst].name,
+        normals=float(np.mean(turns)),
+        neutral=resting,
+    )
+
+
+def _method(mesh_object) -> str:
+    """How Blender blends the bones of a body."""
+    modifier = armature_modifier(mesh_object)
+    return "DQS" if modifier is not None and modifier.use_deform_preserve_volume else "LBS"

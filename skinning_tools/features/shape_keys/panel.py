@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of shape keys turned into bones, and the sliders of the active rig."""
+
+import bpy
+
+from ...blender import background
+from ...blender.actions import property_path
+from ...blender.job_checks import active_object, reason_not_to_work
+from ...blender.records import read_record
+from ...ui.drawing import (
+    SidebarPanel,
+    draw_button,
+    draw_failure,
+    draw_figures,
+    draw_job,
+    draw_text,
+    idle_column,
+    split_layout,
+)
+from ...ui.groups import ANIMATION
+from .conversion import RECORD, FaceRecord
+from .reading import check_shape_keys
+from .settings import ShapeKeySettings
+from .sliders import rig_and_sliders
+
+
+class SKINNING_PT_shape_keys(SidebarPanel, bpy.types.Panel):
+    bl_label = "Convert Shape Keys"
+    bl_idname = "SKINNING_PT_shape_keys"
+    bl_parent_id = ANIMATION
+    bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Convert Shape Keys to Bones",)
+
+    def draw(self, context):
+        layout = split_layout(self)
+        job = background.running_job()
+        settings = idle_column(layout)
+        for name in ShapeKeySettings.declared:
+            if name != "bone_kind":
+                settings.prop(context.scene.skinning_shape_keys, name)
+        if job is not None:
+            draw_job(layout, job)
+            return
+        draw_button(layout, context, "skinning.convert_shape_keys", "Convert to Bones", "SHAPEKEY_DATA")
+        draw_failure(layout, context, SKINNING_PT_shape_keys)
+        active = active_object(context)
+        record = read_record(active, RECORD, FaceRecord) if active is not None else None
+        if record is not None:
+            draw_figures(layout, record)
+            return
+        reason = reason_not_to_work(context, check_shape_keys)
+        if reason and rig_and_sliders(active) is None:
+            draw_text(layout, context, reason, "INFO")
+
+
+class SKINNING_PT_face_sliders(SidebarPanel, bpy.types.Panel):
+    bl_label = "Sliders"
+    bl_idname = "SKINNING_PT_face_sliders"
+    bl_parent_id = "SKINNING_PT_shape_keys"
+
+    @classmethod
+    def poll(cls, context):
+        return rig_and_sliders(active_object(context)) is not None
+
+    def draw(self, context):
+        rig, names = rig_and_sliders(active_object(context))
+        column = self.layout.column(align=True)
+        for name in names:
+            column.prop(rig, property_path(name), text=name, slider=True, translate=False)
+        self.layout.operator_menu_enum("skinning.add_slider_poses", "kind", icon="ARMATURE_DATA")
+        self.layout.operator("skinning.save_slider_table", icon="EXPORT")
+
+
+registry = [SKINNING_PT_shape_keys, SKINNING_PT_face_sliders]

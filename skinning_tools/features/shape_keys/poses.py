@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sliders of a face as actions: for engines that read poses from a timeline or from clips, and as pose assets."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...blender.actions import curve_container, new_action, property_path, write_channels
+from ...blender.data_blocks import with_ending
+from ...blender.figures import Figure, Result
+from .sliders import face_rig
+
+NEUTRAL = "Neutral"
+# On the actions made here: of which kind they are, and of which armature.
+MARK = "skinning_slider_poses"
+_GROUP = "Sliders"
+
+
+@dataclass(frozen=True)
+class Poses(Result):
+    """What was made. actions: their names."""
+
+    name: str
+    actions: tuple[str, ...]
+    pose_count: int
+
+    def figures(self) -> list[Figure]:
+        return [Figure("Object", self.name), Figure("Poses", self.pose_count), Figure("Actions", len(self.actions))]
+
+
+def add_poses(context, active, kind: str) -> Poses:
+    """Make actions of ``kind`` (settings.POSE_KINDS), each slider at 1 in one pose; earlier ones of it are replaced.
+
+    The armature goes on playing what it played: those for engines are in muted tracks of it. Raises BadScene.
+    """
+    armature, names = face_rig(context, active)
+    mark = f"{kind} {armature.name}"
+    _remove_earlier(armature, mark)
+    values = np.concatenate([np.zeros((1, len(names))), np.eye(len(names))])
+    titles = [_free_title(NEUTRAL, names), *names]
+    with _playing_on(armature):
+        if kind == "TIMELINE":
+            action = _pose_action(armature, with_ending(armature.name, "poses"), mark, names, values)
+            for frame, title in enumerate(titles):
+                action.pose_markers.new(title).frame = frame
+            made = [action]
+        else:
+            made = [
+                _pose_action(armature, title, mark, names, row[None], only_set=kind == "ASSETS" and row.any())
+                for title, row in zip(titles, values, strict=True)
+            ]
+    for action, title in zip(made, titles, strict=False):
+        if kind == "ASSETS":
+            action.asset_mark()
+            action.asset_data.description = f"{title}, a slider of {armature.name}"
+        else:
+            _add_muted_track(armature, action)
+    return Poses(armature.name, tuple(action.name for action in made), len(titles))
+
+
+def _pose_action(armature, name: str, mark: str, names, values: np.ndarray, only_set: bool = False):
+    """An action that sets the sliders to ``values`` (F, S) from frame 0. only_set: those that are not at 0."""
+    action = new_action(armature, name)
+    action[MARK] = mark
+    action.use_fake_user = True
+    container = curve_container(armature)
+    for slider, column in zip(names, values.T, strict=True):
+        if not only_set or column.any():
+            write_channels(container, property_path(slider), column[:, None], np.arange(len(column)), _GROUP)
+    return action
+
+
+@contextmanager
+def _playing_on(armature) -> Iterator[None]:
+    """The armature has its own action again afterwards."""
+    animation = armature.animation_data_create()
+    action, slot = animation.action, getattr(animation, "action_slot", None)
+    try:
+        yield
+    finally:
+        animation.action = action
+        if slot is not None:
+            animation.action_slot = slot
+
+
+def _add_muted_track(armature, action) -> None:
+    track = armature.animation_data.nla_tracks.new()
+    track.name = action.name
+    track.mute = True
+    strip = track.strips.new(action.name, 0, action)
+    strip.name = action.name
+    if hasattr(strip, "action_slot") and strip.action_slot is None:
+        strip.action_slot = action.slots[0]
+
+
+def _remove_earlier(armature, mark: str) -> None:
+    earlier = [action for action in bpy.data.actions if action.get(MARK) == mark and action.library is None]
+    tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else []
+    for track in [track for track in tracks if any(strip.action in earlier for strip in track.strips)]:
+        tracks.remove(track)
+    bpy.data.batch_remove(earlier)
+
+
+def _free_title(title: str, names) -> str:
+    """A title for the neutral that no slider has."""
+    number = 1
+    while title in names:
+        title, number = f"{NEUTRAL}.{number:03}", number + 1
+    return title

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shape keys of a mesh as arrays, and why they cannot be turned into bones."""
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from bpy.app.translations import pgettext_rpt as rpt_
+
+from ...blender.animation.shape_key_reader import group_weights, key_coordinates
+from ...blender.character import mesh_meant
+from ...blender.preconditions import check_has_vertices, check_mode, check_type, object_label
+from ...blender.skin_reader import mesh_triangles
+from ...blender.wording import listed
+from ...core.errors import BadMesh, BadScene
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A shape key that is to live on as a slider: its name, and the range of its values."""
+
+    name: str
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class ShapeKeys:
+    """What is read of a mesh object. rest (N, 3) float64, deltas (S, N, 3) float32: what each slider adds at 1."""
+
+    mesh_object: bpy.types.Object
+    rest: np.ndarray
+    deltas: np.ndarray
+    triangles: np.ndarray
+    sliders: tuple[Slider, ...]
+    notes: tuple[str, ...]
+
+
+def check_shape_keys(context, active) -> bpy.types.Object:
+    """The mesh that the active object stands for. Raises BadScene if it has no shape keys that can become sliders.
+    Cheap enough for a panel."""
+    mesh_object = mesh_meant(context, active)
+    check_type(mesh_object, "Select the mesh with the shape keys")
+    assert mesh_object is not None
+    label = object_label(mesh_object)
+    check_mode(mesh_object)
+    check_has_vertices(mesh_object)
+    keys = mesh_object.data.shape_keys
+    if keys is None or len(keys.key_blocks) < 2:
+        raise BadScene(f"The {label} has no shape keys beside its basis. Add some, or choose another mesh")
+    if not keys.use_relative:
+        raise BadScene(
+            f"The shape keys of {label} are absolute: each is a moment, not a slider. Enable Relative in the panel "
+            "Shape Keys, or use Convert Animation"
+        )
+    if not _chosen(keys):
+        raise BadScene(f"All shape keys of {label} are muted. Enable those that are to become sliders (the check box)")
+    if any(len(block.points) != len(mesh_object.data.vertices) for block in keys.key_blocks):
+        raise BadScene(
+            f"The shape keys of {label} do not have as many points as the mesh has vertices. Enter and leave Edit "
+            "Mode, which mends that"
+        )
+    return mesh_object
+
+
+def read_shape_keys(mesh_object) -> ShapeKeys:
+    """Read the keys of an object that ``check_shape_keys`` has passed.
+
+    A key is its difference to the key that it is relative to, where its vertex group allows: so that sliders add up as
+    shape keys do. Raises BadMesh where a position is no number, BadScene where no key moves anything.
+    """
+    keys, label = mesh_object.data.shape_keys, object_label(mesh_object)
+    blocks = _chosen(keys)
+    rest = key_coordinates(keys.reference_key)
+    weights = group_weights(mesh_object, {block.vertex_group for block in blocks} - {""})
+    deltas = np.empty((len(blocks), len(rest), 3), np.float32)
+    _check_finite(rest, keys.reference_key, label)
+    for delta, block in zip(deltas, blocks, strict=True):
+        delta[:] = key_coordinates(block)
+        _check_finite(delta, block, label)
+        delta -= rest if block.relative_key == keys.reference_key else key_coordinates(block.relative_key)
+        mask = weights.get(block.vertex_group)
+        if mask is not None:
+            delta *= mask[:, None]
+    if not deltas.any():
+        raise BadScene(f"No shape key of {label} moves a vertex. Edit the keys, or choose another mesh")
+    sliders = tuple(Slider(block.name, block.slider_min, block.slider_max) for block in blocks)
+    return ShapeKeys(
+        mesh_object,
+        rest.astype(np.float64),
+        deltas,
+        mesh_triangles(mesh_object.data),
+        sliders,
+        _notes(mesh_object, keys),
+    )
+
+
+def _chosen(keys) -> list[bpy.types.ShapeKey]:
+    return [block for block in keys.key_blocks if block != keys.reference_key and not block.mute]
+
+
+def _check_finite(positions, block, label: str) -> None:
+    wrong = ~np.isfinite(positions).all(axis=1)
+    if wrong.any():
+        raise BadMesh(
+            f'The shape key "{block.name}" of {label} has a position that is not a number, at vertex '
+            f"{int(np.argmax(wrong))}. Correct or delete the key"
+        )
+
+
+def _notes(mesh_object, keys) -> tuple[str, ...]:
+    notes = []
+    muted = [block.name for block in keys.key_blocks if block.mute and block != keys.reference_key]
+    if muted:
+        notes.append(rpt_("Muted shape keys are left out: {names}").format(names=listed(muted)))
+    return tuple(notes)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings of turning shape keys into bones, kept with the scene."""
+
+import bpy
+
+from ...ui.settings import Settings, choice, count, factor, influences, switch
+
+BONE_KINDS = (("RIGID", "Rigid", "Bones that move and rotate only: works in every engine"),)
+
+
+POSE_KINDS = (
+    (
+        "TIMELINE",
+        "One Action",
+        "One action with a pose a frame, the neutral at frame 0, and a marker with the name of each",
+    ),
+    ("CLIPS", "Action for Each", "An action for each pose, for exporters that make clips of them"),
+    ("ASSETS", "Pose Assets", "A pose asset for each slider, and one for the neutral, for the asset library"),
+)
+
+
+class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
+    bone_count = count(
+        "Bones",
+        40,
+        least=1,
+        soft_most=200,
+        tip="Number of bones. A whole face needs about 40; more come closer",
+        flag="--bones",
+    )
+    max_influences = influences(8)
+    bone_kind = choice("Bone Kind", BONE_KINDS, "RIGID", tip="What the bones may do", flag="--kind")
+    surface = factor(
+        "Surface",
+        0.5,
+        most=1.0,
+        tip="How much the normals count beside the positions: 0 leaves the least distance, more keeps the skin smooth",
+        flag="--surface",
+        metavar="S",
+    )
+    sparsity = factor(
+        "Sparsity",
+        0.0,
+        most=1.0,
+        tip="How much error is allowed so that a slider moves only the bones that it needs: with 0, it moves all bones",
+        flag="--sparsity",
+        metavar="S",
+    )
+    animation = switch(
+        "Animation",
+        True,
+        tip="Animate the sliders as the shape keys are: copy keyframes and drivers",
+        flag="--no-animation",
+        help="do not copy the animation of the shape keys to the sliders",
+    )
+
+
+class PoseSettings(Settings):
+    """How the poses of sliders are written."""
+
+    kind = choice("Poses", POSE_KINDS, "TIMELINE", tip="What is made of the sliders")
+
+
+class SkinningShapeKeySettings(bpy.types.PropertyGroup):
+    """How the panel's button turns shape keys into bones, kept with the scene."""
+
+    __annotations__ = ShapeKeySettings.group_annotations()
+
+
+registry = [SkinningShapeKeySettings]
+pointers = {"Scene.skinning_shape_keys": SkinningShapeKeySettings}

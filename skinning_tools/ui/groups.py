@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The three groups of panels in the sidebar. Each names the object that its panels work on, and the next step.
+
+A panel joins a group by its ``bl_parent_id``.
+"""
+
+import bpy
+
+from ..blender import background
+from ..blender.character import armature_at, target_mesh
+from ..blender.conversions import result_of
+from ..blender.job_checks import active_object
+from .drawing import SidebarPanel, draw_text, works_on_selection
+
+ANIMATION = "SKINNING_PT_group_animation"
+WEIGHTS = "SKINNING_PT_group_weights"
+DEFORMATION = "SKINNING_PT_group_deformation"
+
+
+class _Group(SidebarPanel):
+    """nothing: shown in place of the panels while nothing is selected that they work on."""
+
+    always = True
+    nothing: str
+
+    def draw(self, context):
+        if not works_on_selection(context):
+            draw_text(self.layout, context, self.nothing, "INFO")
+            return
+        # The panel of the running job shows its progress.
+        if background.running_job() is None:
+            mesh_object, armature = target_mesh(context), armature_at(active_object(context))
+            names = dict.fromkeys(ob.name for ob in (mesh_object, armature) if ob is not None)
+            self.layout.label(text=", ".join(names), icon="OBJECT_DATA", translate=False)
+            draw_text(self.layout, context, self.next_step(mesh_object, armature), "FORWARD")
+
+    def next_step(self, mesh_object, armature) -> str:
+        raise NotImplementedError
+
+
+class SKINNING_PT_group_animation(_Group, bpy.types.Panel):
+    bl_label = "Animation to Bones"
+    bl_idname = ANIMATION
+    nothing = "Select a mesh that moves, or one with shape keys"
+
+    def next_step(self, mesh_object, armature):
+        if mesh_object is None or mesh_object.type != "MESH":
+            return "Select a mesh that moves, or one with shape keys"
+        result = result_of(mesh_object)
+        if result is not None and mesh_object != result.source:
+            return "This is a result. Play the animation, and compare it with its source below"
+        keys = mesh_object.data.shape_keys
+        if keys is not None and keys.animation_data is None:
+            return "Convert Shape Keys: one slider for each key"
+        if armature is not None:
+            return "Solve for an Existing Rig: weights or motion for the armature"
+        return "Convert Animation"
+
+
+class SKINNING_PT_group_weights(_Group, bpy.types.Panel):
+    bl_label = "Bind and Weights"
+    bl_idname = WEIGHTS
+    bl_options = {"DEFAULT_CLOSED"}
+    nothing = "Select the meshes, then their armature"
+
+    def next_step(self, mesh_object, armature):
+        if armature is None:
+            return "Bind the mesh to an armature"
+        if mesh_object is None or mesh_object.type != "MESH" or not mesh_object.vertex_groups:
+            return "Bind the selected meshes to the armature"
+        return "Clean the weights, or transfer them to clothes"
+
+
+class SKINNING_PT_group_deformation(_Group, bpy.types.Panel):
+    bl_label = "Deformation"
+    bl_idname = DEFORMATION
+    bl_options = {"DEFAULT_CLOSED"}
+    nothing = "Select a mesh with an armature"
+
+    def next_step(self, mesh_object, armature):
+        if armature is None or mesh_object is None:
+            return "Bind a mesh to an armature first"
+        return "Preview the deformation, then bake centers, or add bone links where limbs twist"
+
+
+registry = (SKINNING_PT_group_animation, SKINNING_PT_group_weights, SKINNING_PT_group_deformation)

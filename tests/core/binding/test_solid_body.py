@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The solid of a body, the segments of a skeleton in it, and what loose parts follow."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from skinning_tools.core.binding.parts import parts_of
+from skinning_tools.core.binding.segments import segments_of, trusted
+from skinning_tools.core.binding.solid import Solid
+from skinning_tools.core.binding.types import Body, Skeleton
+
+from ..skinned_shapes import cuboid
+from . import bodies
+from .bodies import NO_EDGES, bar, chain, joined
+
+
+def box(low, high, parts=2):
+    """A closed box between two corners."""
+    rest, triangles = cuboid(parts, parts)
+    span = np.ptp(rest, axis=0)
+    return Body(np.array(low) + (rest - rest.min(axis=0)) / span * np.subtract(high, low), triangles, NO_EDGES)
+
+
+def shortened(skeleton, way, turns=None):
+    """As another program leaves it: every tail a thousandth off its head, along ``way`` or as the axes are turned."""
+    ways = np.broadcast_to(way, skeleton.heads.shape) if turns is None else turns[:, :, 1]
+    return Skeleton(skeleton.heads, skeleton.heads + 1e-3 * ways, skeleton.parents, skeleton.names, turns)
+
+
+def hole(body):
+    """Without the triangles at the end x = 6."""
+    ends = (body.rest[body.triangles][:, :, 0] == 6).all(axis=1)
+    return Body(body.rest, body.triangles[~ends], NO_EDGES)
+
+
+def inside_out(body):
+    return Body(body.rest, body.triangles[:, ::-1], NO_EDGES)
+
+
+# The solid
+
+
+@pytest.mark.parametrize("make", [bar, lambda: hole(bar()), lambda: inside_out(bar()), lambda: bodies.torn(bar())])
+def test_any_mesh_of_a_bar_is_solid(make):
+    solid = Solid(make())
+    rng = np.random.default_rng(0)
+    inside = rng.uniform([0.1, -0.4, -0.4], [5.0, 0.4, 0.4], (500, 3))
+    assert solid.holds(inside).all()
+    outside = rng.uniform([-2, -2, -2], [8, 2, 2], (2000, 3))
+    beyond = np.abs(outside - [3, 0, 0]) - [3, 0.5, 0.5]
+    outside = outside[beyond.max(axis=1) > 0.05]
+    assert not solid.holds(outside).any()
+
+
+def test_between_legs_is_outside():
+    legs = joined(box([-1, -0.5, 0], [-0.3, 0.5, 4]), box([0.3, -0.5, 0], [1, 0.5, 4]), box([-1, -0.5, 4], [1, 0.5, 6]))
+    solid = Solid(legs)
+    heights = np.column_stack([np.zeros((50, 2)), np.linspace(0.1, 3.5, 50)])
+    assert not solid.holds(heights).any()
+    assert solid.holds(heights + np.array([0.6, 0, 0])).all()
+
+
+def test_distances_and_rays_of_the_solid():
+    solid = Solid(bar())
+    size = solid.grid.size
+    points = np.array([[3, 0, 0], [3, 0, 1.5], [3, 0, 50], [-40, 0, 0]])
+    np.testing.assert_allclose(solid.distances(points), [0, 1, 49.5, 40], atol=2 * size)
+    ways = np.array([[1.0, 0, 0], [0, 0, -1], [0, 0, 1]])
+    starts = np.array([[1.0, 0, 0], [3, 0, 0.2], [3, 0, 2]])
+    np.testing.assert_allclose(solid.ways_out(starts, ways), [5, 0.7, 0], atol=2 * size)
+    assert solid.sees(np.array([[3, 0, 0.5], [0, 0, 0]]), np.array([[3, 0, 0], [5.5, 0, 0]])).all()
+    gap = Solid(joined(box([0, 0, 0], [2, 1, 1]), box([2.2, 0, 0], [4, 1, 1])))
+    assert not gap.sees(np.array([[0, 0.5, 0.5]]), np.array([[3.0, 0.5, 0.5]])).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_turned_body_has_the_same_solid(seed):
+    body, *_ = bodies.mirrored_body(seed)
+    turn = Rotation.random(random_state=seed).as_matrix()
+    other = Solid(Body(body.rest @ turn.T + [3, -2, 7], body.triangles, NO_EDGES))
+    points = np.random.default_rng(seed).uniform(body.rest.min(axis=0), body.rest.max(axis=0), (5000, 3))
+    same = Solid(body).holds(points) == other.holds(points @ turn.T + [3, -2, 7])
+    # Points on the border of two voxels may be rounded to either.
+    assert same.mean() > 0.999
+
+
+def test_the_solid_of_a_symmetric_body_is_symmetric():
+    body, *_ = bodies.mirrored_body()
+    points = np.random.default_rng(0).uniform(body.rest.min(axis=0), body.rest.max(axis=0), (5000, 3))
+    solid = Solid(body)
+    assert (solid.holds(points) == solid.holds(points * [-1, 1, 1])).mean() > 0.999
+
+
+# Segments
+
+
+def test_tails_at_joints_are_trusted():
+    assert trusted(chain(5), 6.0)
+    assert not trusted(shortened(chain(5), [0, 0, 1]), 6.0)
+    # One bone with a child tells nothing, unless bones have no length.
+    assert trusted(Skeleton([[0, 0, 0], [0, 0, 5]], [[1, 0, 0], [1, 0, 5]], [-1, 0]), 6.0)
+    assert not trusted(shortened(chain(2), [0, 0, 1]), 6.0)
+
+
+@pytest.mark.parametrize("kind", ["along the bones", "across", "at random"])
+def test_tails_of_a_chain_are_put_back(kind):
+    given = chain(5)
+    turns = np.tile(np.eye(3), (5, 1, 1))
+    if kind == "along the bones":
+        turns = turns[:, :, [1, 0, 2]]
+    elif kind == "at random":
+        turns = Rotation.random(5, random_state=0).as_matrix()
+    found = segments_of(bar(), shortened(given, None, turns)).skeleton
+    np.testing.assert_allclose(found.tails[:-1], given.tails[:-1])
+    # The last one has no child: it ends near the end of the bar.
+    np.testing.assert_allclose(found.tails[-1], given.tails[-1], atol=0.25)
+
+
+def test_a_leg_reaches_the_foot_that_hangs_on_a_target():
+    heads = np.array([[0.5, 0, 0], [2, 0, 0], [4, 0, 0], [5.2, 0, 0], [5.6, 0, 0]])
+    skeleton = Skeleton(
+        heads, heads + np.array([0, 0, 1e-3]), [-1, 0, 1, -1, 3], local_axes=np.tile(np.eye(3)[:, [1, 0, 2]], (5, 1, 1))
+    )
+    found = segments_of(bar(), skeleton).skeleton
+    np.testing.assert_allclose(found.tails[2], heads[3])
+
+
+def test_a_skeleton_beside_the_body_counts_whole():
+    assert len(segments_of(bar(), chain(3, y=9.0)).kept) == 3
+    assert len(segments_of(bar(), shortened(chain(5, y=9.0), [0, 0, 1])).kept) == 5
+
+
+def robot():
+    """Two boxes, the ball of the joint between them at x = 3, a buckle on the first, a cap on the buckle; and bones."""
+    arms = box([0, -0.5, -0.5], [2.4, 0.5, 0.5]), box([3.6, -0.5, -0.5], [6, 0.5, 0.5])
+    ball = box([2.5, -0.5, -0.5], [3.5, 0.5, 0.5])
+    small = box([1, -0.2, 0.51], [1.4, 0.2, 0.7]), box([1.1, -0.1, 0.71], [1.3, 0.1, 0.8])
+    return joined(*arms, ball, *small), chain(2)
+
+
+def test_parts_follow_what_they_enclose_or_touch():
+    body, skeleton = robot()
+    parts = parts_of(body, skeleton, Solid(body))
+    assert parts.bones.tolist() == [0, 1, 1, -1, -1]
+    assert parts.loose.tolist() == [False, False, False, True, True]
+
+
+def test_a_sleeve_over_a_joint_bends():
+    sleeve = bar(12, 3)
+    sleeve = Body(sleeve.rest * [0.5, 1.1, 1.1] + [1.5, 0, 0], sleeve.triangles, NO_EDGES)
+    body = joined(bar(), sleeve)
+    parts = parts_of(body, chain(2), Solid(body))
+    assert parts.bones.tolist() == [-1, -1]
+    assert not parts.loose.any()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rigid bones that are not needed go; those of parts that move on their own stay."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from skinning_tools.core.animation import Animation
+from skinning_tools.core.decomposition import Settings, decompose
+from skinning_tools.core.decomposition.pruning import prune_bones
+from skinning_tools.core.decomposition.reduction import AnimationMatrix
+from skinning_tools.core.decomposition.transforms import to_rows
+from skinning_tools.core.decomposition.vertex_step import VertexState
+from skinning_tools.core.errors import BadSettings
+from skinning_tools.core.progress import ignore
+from tests.core import skinned_shapes
+
+FRAMES = 12
+
+
+def bar(joints, turn=0.5, noise=0.0):
+    """An animation of a bar that bends sharply at each of ``joints``, in all directions."""
+    rest, triangles = skinned_shapes.cuboid()
+    part = np.searchsorted(joints, rest[:, 0])
+    random = np.random.default_rng(4)
+    turns = np.concatenate([np.zeros((1, len(joints), 3)), turn * random.normal(size=(FRAMES - 1, len(joints), 3))])
+    frames = []
+    for rotations in turns:
+        whole, placed = np.eye(4), rest.copy()
+        for number, (joint, rotation) in enumerate(zip(joints, rotations, strict=True), start=1):
+            step = skinned_shapes.about(Rotation.from_rotvec(rotation).as_matrix(), [joint, 0, 0])
+            whole = whole @ np.vstack([step, [0, 0, 0, 1]])
+            mine = part == number
+            placed[mine] = rest[mine] @ whole[:3, :3].T + whole[:3, 3]
+        frames.append(placed + noise * random.normal(size=rest.shape))
+    return Animation(np.array(frames, np.float32), triangles)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_as_many_bones_as_parts(noise):
+    animation = bar((2.0, 4.0), noise=noise)
+    result = decompose(animation, Settings(bone_count=12, bone_kind="RIGID", prune=True))
+    assert result.bone_count == 3
+    assert set(np.unique(result.bones[result.weights > 0])) == {0, 1, 2}
+    strongest = result.bones[np.arange(len(result.bones)), result.weights.argmax(axis=1)]
+    part = np.searchsorted((2.0, 4.0), animation.frames[0, :, 0])
+    clear = np.abs(animation.frames[0, :, 0][:, None] - (2.0, 4.0)).min(axis=1) > 0.3
+    assert all(len(np.unique(strongest[clear & (part == number)])) == 1 for number in range(3))
+    assert result.e_rms < 1.0 + 300 * noise
+
+
+def test_a_small_part_keeps_its_bone():
+    assert decompose(bar((5.6,)), Settings(bone_count=10, bone_kind="RIGID", prune=True)).bone_count == 2
+
+
+def test_a_part_that_turns_in_few_frames_keeps_its_bone():
+    animation = bar((2.0, 4.0))
+    still = np.repeat(animation.frames[:1], 28, axis=0)
+    animation = Animation(np.concatenate([still, animation.frames[:4]]), animation.triangles)
+    assert decompose(animation, Settings(bone_count=9, bone_kind="RIGID", prune=True)).bone_count == 3
+
+
+def test_nothing_changes_if_all_bones_are_needed():
+    animation = bar((2.0, 4.0))
+    plain = decompose(animation, Settings(bone_count=3, bone_kind="RIGID"))
+    pruned = decompose(animation, Settings(bone_count=3, bone_kind="RIGID", prune=True))
+    np.testing.assert_array_equal(pruned.transforms, plain.transforms)
+    np.testing.assert_array_equal(pruned.weights, plain.weights)
+
+
+def test_bones_without_vertices_and_copies_of_a_bone_go():
+    animation = bar((3.0,))
+    matrix = AnimationMatrix(animation.frames)
+    solved = decompose(animation, Settings(bone_count=2, bone_kind="RIGID"))
+    rest, transforms = matrix.from_object_space(solved.rest, solved.transforms)
+    # Bones 2 and 3 are copies of 0 and 1, which share the vertices with them; 4 has none.
+    copied = transforms[:, [0, 1, 0, 1, 0]]
+    even = np.arange(len(rest))[:, None] % 2 == 0
+    state = VertexState(
+        np.column_stack([rest, np.ones(len(rest))]),
+        np.where(even, solved.bones, solved.bones + 2).astype(np.int32),
+        solved.weights,
+    )
+    rows, state, errors = prune_bones(matrix, to_rows(copied), state, True, ignore)
+    assert len(rows) == 4 * 2
+    assert state.bones.max() == 1
+    assert np.sqrt(max(errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3
+
+
+@pytest.mark.parametrize("given", [{"bone_kind": "AFFINE"}, {"bone_kind": "RIGID", "target_error": 1.0}])
+def test_only_rigid_bones_without_a_target_error(given):
+    with pytest.raises(BadSettings, match="rigid"):
+        Settings(prune=True, **given)
