@@ -30,7 +30,8 @@ PARENT, GROUP = "parent", "group"
 ENDLESS, SHORT = ("--bones", "6", "--iterations", "1000000"), ("--bones", "4", "--iterations", "2")
 CLEAN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if sys.platform != "win32" else ()
 ROUGH = (signal.SIGKILL, signal.SIGQUIT) if sys.platform != "win32" else ()
-PATIENCE = 60.0
+# Seconds: far more than a busy machine needs, so that only what never ends fails.
+PATIENCE = 600.0
 
 
 class Run:
