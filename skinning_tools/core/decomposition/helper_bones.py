@@ -130,7 +130,9 @@ def add_helper_bones(
 class _Helpers:
     """Everything in solver units. shares (N, H): the helpers' of what is not locked; rows Tᵀ (4H, 3F)."""
 
-    def __init__(self, animation, rest, transforms, targets: HelperTargets, most: int):
+    def __init__(
+        self, animation: Animation, rest: np.ndarray, transforms: np.ndarray, targets: HelperTargets, most: int
+    ):
         self._animation, self._rest, self._transforms = animation, np.asarray(rest, float), transforms
         self._targets, self._most = targets, most
         self._adapted: tuple[np.ndarray, np.ndarray] | None = None
@@ -203,7 +205,7 @@ class _Helpers:
         # The best weights for the last motion.
         self._weights_step()
 
-    def _weights_step(self):
+    def _weights_step(self) -> tuple[NormalEquations, float, np.ndarray]:
         """New shares; the normal equations of the helpers, the squared error (a sum) and its parts (n,)."""
         model = BoneModel(self.rows)
         helper_count = model.bone_count
@@ -218,7 +220,15 @@ class _Helpers:
         self._keep_near(equations, near)
         return equations, float(left.sum()), left
 
-    def _improve(self, model, part, allowed, equations, near, left) -> None:
+    def _improve(
+        self,
+        model: BoneModel,
+        part: np.ndarray,
+        allowed: int,
+        equations: NormalEquations,
+        near: NormalEquations,
+        left: np.ndarray,
+    ) -> None:
         points, budget = self._points[part], self._budget[part]
         data, own = self._targets.of(part)
         count, helper_count = len(part), model.bone_count
@@ -244,7 +254,7 @@ class _Helpers:
         equations.add(design.reshape(count, -1), target)
         self._add_near(near, part, data)
 
-    def _add_near(self, near: NormalEquations, part, data) -> None:
+    def _add_near(self, near: NormalEquations, part: np.ndarray, data: np.ndarray) -> None:
         """Equations for each helper alone: it should move its vertices as they move, weighted by its shares."""
         points, helper_count = self._points[part], self.shares.shape[1]
         strength = self._budget[part, None] ** 2 * self.shares[part]
@@ -324,7 +334,7 @@ class _Helpers:
         if not equations.squared_error(self.rows) <= error:
             self.rows = before
 
-    def _whole(self):
+    def _whole(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Bones and weights (N, K) of rig and helpers, and which vertices (N,) helpers take part in."""
         own_count, helper_count = len(self._targets.locked), self.shares.shape[1]
         shares = np.where(self.shares > _LEAST_WEIGHT, self.shares, 0.0)
@@ -365,7 +375,9 @@ class _Helpers:
             before.max_error,
         )
 
-    def _measured(self, bones, weights, motion, progress):
+    def _measured(
+        self, bones: np.ndarray, weights: np.ndarray, motion: np.ndarray, progress: Progress
+    ) -> tuple[ErrorMeter, ErrorMeter]:
         frames = self._animation.frames
         before, after = (ErrorMeter(unit_scale(frames), len(self._points)) for _ in range(2))
         given = self._targets.bones, self._targets.weights
@@ -377,7 +389,9 @@ class _Helpers:
         return before, after
 
 
-def _best_shares(gram, products, present, allowed):
+def _best_shares(
+    gram: np.ndarray, products: np.ndarray, present: np.ndarray, allowed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Shares (m, n), the rig's own first, at most ``allowed`` others; and errors (n,). Never worse than ``present``."""
     size = allowed + 1
     found = []
