@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The report of a subcommand as a JSON file, for the programs that start it (docs/command_line.md describes it)."""
 
+import argparse
 import json
 import math
 import re
@@ -13,6 +14,7 @@ import numpy as np
 
 from ...blender.written_files import Kind, Target
 from .fingerprints import fingerprint, trace
+from .outcome import Outcome
 from .versions import versions
 
 SCHEMA, SCHEMA_VERSION = "skinning_tools.report", 1
@@ -52,7 +54,7 @@ class Report:
     def add_output(self, path: Path) -> None:
         self.output = trace(path)
 
-    def add_outcome(self, outcome) -> None:
+    def add_outcome(self, outcome: Outcome) -> None:
         """An ``outcome.Outcome``."""
         self.figures, self.notes = outcome.figures(), list(outcome.notes)
         self.files = {name: str(path) for name, path in outcome.files.items()}
@@ -91,7 +93,7 @@ class Report:
             self.target.forget_aside()
 
 
-def settings_of(options) -> dict[str, object]:
+def settings_of(options: argparse.Namespace) -> dict[str, object]:
     """The settings of a command, defaults included, by the names of its options."""
     return {name: plain(value) for name, value in vars(options).items() if name not in NOT_SETTINGS}
 

@@ -7,6 +7,7 @@ import math
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from .report import DONE, FAILED, SCHEMA, SCHEMA_VERSION, STOPPED
 
@@ -66,7 +67,7 @@ def _parsed(data: bytes) -> object:
         raise UnreadableReport("the report is damaged: it is not valid JSON, or incomplete") from error
 
 
-def _refuse(constant: str):
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not valid JSON")
 
 
