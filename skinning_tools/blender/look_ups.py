@@ -22,7 +22,7 @@ from .app_handlers import add_handlers, remove_handlers
 # The number of nested calls that share results.
 _depth = 0
 # The results of the outermost call; references to objects are kept no longer.
-_kept: dict[Hashable, object] = {}
+_kept: dict[Hashable, Any] = {}
 
 
 @dataclass

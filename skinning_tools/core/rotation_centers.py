@@ -289,7 +289,7 @@ def _sums(
     groups = targets.pairs.groups()
     done = 0.0
 
-    def subdividing(fraction: float, stage: str) -> object:
+    def subdividing(fraction: float, stage: str) -> bool | None:
         # Pieces are made ahead of their sums: only summed pieces count as done.
         return progress(done, stage)
 

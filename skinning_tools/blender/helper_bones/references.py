@@ -77,7 +77,7 @@ def _constraint_names(constraint: bpy.types.Constraint, armature: bpy.types.Obje
     )
 
 
-def _targets(constraint: bpy.types.Constraint) -> Iterator[tuple[object, str, str]]:
+def _targets(constraint: bpy.types.Constraint) -> Iterator[tuple[bpy.types.bpy_struct, str, str]]:
     """The owners of targets, with their property names for object and bone."""
     yield constraint, "target", "subtarget"
     yield constraint, "pole_target", "pole_subtarget"

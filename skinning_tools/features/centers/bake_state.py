@@ -136,7 +136,7 @@ class _Reading:
 
     uid: int
     known: _KnownState
-    parts: Generator[object, None, str]
+    parts: Generator[tuple[float, str] | None, None, str]
     seconds: float = 0.0
 
 

@@ -11,6 +11,7 @@ from ...blender.written_files import Target
 from ...core.errors import BadScene
 from ...ui.command_line.arguments import READ, READ_PATTERN, WRITTEN
 from ...ui.command_line.common import UsageError
+from ...ui.command_line.fingerprints import Json
 from ...ui.command_line.outcome import Outcome
 from ...ui.command_line.report import DONE, text_bytes
 from ...ui.command_line.report_reading import UnreadableReport, read_report
@@ -90,7 +91,7 @@ def _rows(folder: Path, recursive: bool, others: list[str]) -> Iterator[dict]:
             others.append(path.name)
 
 
-def _row(name: str, path: Path) -> dict[str, object]:
+def _row(name: str, path: Path) -> dict[str, Json]:
     """The row of a shot, even if its report is not readable."""
     try:
         report = read_report(path)
