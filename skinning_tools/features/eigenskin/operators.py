@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The examples of an EigenSkin, Pose Joints, the build, and operators on the finished corrections."""
 
-from collections.abc import Callable
-
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
@@ -102,8 +100,6 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
 class _TakesExample(Checked, AtOnce):
     """Mix-in for operators on an example of the active armature."""
 
-    index: int
-
     @staticmethod
     def require(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
         """The armature that is active or deforms the active mesh. Raises BadScene if it has no examples."""
@@ -116,7 +112,7 @@ class _TakesExample(Checked, AtOnce):
 
     def example_index(self, armature: bpy.types.Object) -> int:
         group = armature.skinning_eigenskin
-        index = group.active_index if self.index == -1 else self.index
+        index = group.active_index if self.index == -1 else self.index  # type: ignore[attr-defined] # of the settings
         if not 0 <= index < len(group.examples):
             raise BadScene(
                 f'There is no example {index} of "{armature.name}", which has {len(group.examples)}. '
@@ -281,10 +277,8 @@ class _OnCorrectedMesh(Checked, AtOnce):
     """Mix-in for operators on a mesh with corrections. Subclasses define ``change(context, mesh_object)``, which
     returns a message or None."""
 
-    change: Callable[..., str | None]
-
     @staticmethod
-    def require(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
+    def require(context: bpy.types.Context, mesh_object: bpy.types.Object | None) -> None:
         if mesh_object is not None and mesh_object.type == "ARMATURE":
             mesh_object = character_of(context, mesh_object)
         check_present(mesh_object)
@@ -293,7 +287,7 @@ class _OnCorrectedMesh(Checked, AtOnce):
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         mesh_object = target_mesh(context)
         assert mesh_object is not None
-        text = self.change(context, mesh_object)
+        text = self.change(context, mesh_object)  # type: ignore[attr-defined] # of the subclass
         return f"{mesh_object.name}: {text}" if text else ""
 
 

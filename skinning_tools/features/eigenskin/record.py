@@ -128,7 +128,7 @@ def _supports(values: dict, kind: str) -> tuple[SupportRecord, ...] | None:
     return tuple(found)
 
 
-def check_present(mesh_object: bpy.types.Object) -> None:
+def check_present(mesh_object: bpy.types.Object | None) -> None:
     """Raise BadScene if the object's mesh has no EigenSkin, or it cannot be changed. Does not read the record, see
     ``present_record``."""
     check_type(mesh_object, "Select a mesh with EigenSkin corrections")
