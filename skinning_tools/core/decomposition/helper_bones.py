@@ -28,8 +28,7 @@ from .partial import Given, WeightProblem
 from .partial_transforms import checked_skin, reduced_equations, skin_equations
 from .sweeps import vertex_blocks
 from .transforms import NormalEquations, from_rows, to_rows
-from .vertex_step import Pull, fit_strongest, predictions_gram
-from .weights import descend
+from .vertex_step import Pull, best_shares, predictions_gram
 
 OWN_WEIGHTS = ("KEEP", "ADAPT")
 
@@ -245,7 +244,7 @@ class _Helpers:
         diagonal = np.arange(1, helper_count + 1)
         astray = np.maximum(gram[diagonal, diagonal] - 2.0 * products[1:] + norms, 0.0)
         products[1:] -= 0.5 * _NEARNESS * astray
-        fitted, errors = _best_shares(gram, products, present, allowed)
+        fitted, errors = best_shares(gram, products, present, allowed, _ROUGH_STEPS)
         self.shares[part] = fitted[1:].T
         errors -= _NEARNESS * (fitted[1:] * astray).sum(axis=0)
         left[part] = budget**2 * np.maximum(errors + norms, 0.0)
@@ -387,21 +386,3 @@ class _Helpers:
             after.add(positions, skin_frame(self._rest, bones, weights, every))
             checkpoint(progress, (row + 1) / len(frames), "Measuring")
         return before, after
-
-
-def _best_shares(
-    gram: np.ndarray, products: np.ndarray, present: np.ndarray, allowed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Shares (m, n), the rig's own first, at most ``allowed`` others; and errors (n,). Never worse than ``present``."""
-    size = allowed + 1
-    found = []
-    for strength in (descend(gram, products, present.copy(), _ROUGH_STEPS), present):
-        strength = strength.copy()
-        strength[0] = np.inf
-        kept, fitted, errors = fit_strongest(gram, products, strength, size)
-        shares = np.zeros_like(present)
-        np.put_along_axis(shares, kept, fitted / fitted.sum(axis=0), axis=0)
-        found.append((shares, errors))
-    (rough, rough_errors), (same, same_errors) = found
-    better = rough_errors <= same_errors
-    return np.where(better, rough, same), np.where(better, rough_errors, same_errors)

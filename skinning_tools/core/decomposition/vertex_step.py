@@ -177,6 +177,27 @@ def fit_strongest(
     return kept, *fit_convex(gram, data)
 
 
+def best_shares(
+    gram: np.ndarray, products: np.ndarray, present: np.ndarray, allowed: int, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (m, n), the rig's own first, at most ``allowed`` others; and errors (n,). Never worse than ``present``.
+
+    steps: of the descent that finds the strongest.
+    """
+    size = allowed + 1
+    found = []
+    for strength in (descend(gram, products, present.copy(), steps), present):
+        strength = strength.copy()
+        strength[0] = np.inf
+        kept, fitted, errors = fit_strongest(gram, products, strength, size)
+        shares = np.zeros_like(present)
+        np.put_along_axis(shares, kept, fitted / fitted.sum(axis=0), axis=0)
+        found.append((shares, errors))
+    (rough, rough_errors), (same, same_errors) = found
+    better = rough_errors <= same_errors
+    return np.where(better, rough, same), np.where(better, rough_errors, same_errors)
+
+
 def _candidates(
     model: BoneModel,
     points: np.ndarray,
