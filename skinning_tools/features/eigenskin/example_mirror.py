@@ -3,13 +3,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
 
 from ...blender.skin_reader import Skin
 from ...blender.wording import counted
-from ...core.eigenskin.types import Examples, Rig
 from ...core.errors import BadScene
 from .example_pose import stored_pose
 from .example_sources import POSE_MARKER, check_addable, pose_name
@@ -22,6 +22,9 @@ from .examples import (
     same_poses,
     store_example,
 )
+
+if TYPE_CHECKING:
+    from ...core.eigenskin.types import Examples, Rig
 
 # The mirror plane is X = 0, as for poses in Blender.
 _FLIP = np.diag([-1.0, 1.0, 1.0])
@@ -98,7 +101,7 @@ def mirror_examples(context: bpy.types.Context, active: bpy.types.Object | None,
     return Mirrored(mesh_object.name, names, replaced, int((left == right).sum()), int((partners < 0).sum()))
 
 
-def _exchange(skin: Skin, rig: Rig, mirrored: Examples, chosen: np.ndarray) -> tuple[tuple[str, ...], int]:
+def _exchange(skin: Skin, rig: "Rig", mirrored: "Examples", chosen: np.ndarray) -> tuple[tuple[str, ...], int]:
     """Store the mirror images of the enabled examples ``chosen``, and remove older examples with the same poses.
 
     Returns the names of the new examples and the number of removed ones.
@@ -135,7 +138,7 @@ def side_of(name: str) -> str:
     return {"l": "LEFT", "r": "RIGHT"}.get(changed.lower(), "")
 
 
-def mirrored_name(name: str, rig: Rig, rotations: np.ndarray) -> str:
+def mirrored_name(name: str, rig: "Rig", rotations: np.ndarray) -> str:
     """The name of an example's mirror image with rotations (J, 4)."""
     if POSE_MARKER.search(name):
         turned = pose_name(rig, rotations)

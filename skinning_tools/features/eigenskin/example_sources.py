@@ -4,6 +4,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
@@ -21,7 +22,6 @@ from ...blender.preconditions import check_attributes_writable, check_posed
 from ...blender.shapes import evaluated_shape
 from ...blender.skin_reader import Skin, armature_of
 from ...blender.wording import counted
-from ...core.eigenskin.types import Rig
 from ...core.errors import BadScene, BadSettings
 from ...core.memory import check_available
 from .example_shapes import (
@@ -45,6 +45,9 @@ from .examples import (
     same_poses,
     store_example,
 )
+
+if TYPE_CHECKING:
+    from ...core.eigenskin.types import Rig
 
 # As Pose Joints names its timeline markers.
 POSE_MARKER = re.compile(r" ([XYZ] [+-]\d+°|ball \d+)$")
@@ -217,7 +220,7 @@ def default_range(scene: bpy.types.Scene, use_markers: bool) -> tuple[int, int]:
     return (min(marks), max(marks)) if marks else (scene.frame_start, scene.frame_end)
 
 
-def pose_name(rig: Rig, rotations: np.ndarray) -> str:
+def pose_name(rig: "Rig", rotations: np.ndarray) -> str:
     """The name of a pose: the joint with the largest rotation, its angle, and the number of other posed joints."""
     from ...core.eigenskin import is_turned, rotation_angles
 
@@ -245,7 +248,7 @@ class _Reading:
 
 
 def _store(
-    skin: Skin, rig: Rig, readings: list[_Reading], kind: str, source: bpy.types.Object, notes: tuple[str, ...] = ()
+    skin: Skin, rig: "Rig", readings: list[_Reading], kind: str, source: bpy.types.Object, notes: tuple[str, ...] = ()
 ) -> Added:
     """Add all of the examples or none, and remove older ones with the same poses. source: their object."""
     from ...core.deform import skin_frame
