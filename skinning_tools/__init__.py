@@ -4,6 +4,9 @@
 This module imports bpy only on registration: `core` works without Blender.
 """
 
+from collections.abc import Iterable
+from types import ModuleType
+
 _PARTS = ("settings", "operators", "panels")
 
 
@@ -20,7 +23,7 @@ def _modules() -> list:
     ]
 
 
-def _pointers(module) -> list[tuple]:
+def _pointers(module: ModuleType) -> list[tuple]:
     """Owner, name and group of each property group that a module adds to Blender's data-blocks."""
     import bpy
 
@@ -34,7 +37,7 @@ def _menu_entries() -> list:
     return [entry for feature in FEATURES for entry in feature.menus.items()]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> list[type]:
     """``glTF2ExportUserExtensions``, which Blender's glTF exporter looks for in every enabled add-on."""
     if name != "glTF2ExportUserExtensions":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -43,7 +46,7 @@ def __getattr__(name: str):
     return [extension for feature in FEATURES for extension in feature.gltf_extensions]
 
 
-def _manual_map():
+def _manual_map() -> tuple[str, Iterable[tuple[str, str]]]:
     """What Blender's *Online Manual* opens, by the context menu of a button or setting."""
     from .features import FEATURES
     from .ui.manual import links

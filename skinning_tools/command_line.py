@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import sys
+from typing import NoReturn
 
 import bpy
 
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors go into the report like all others."""
 
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         raise UsageError(message)
 

@@ -41,7 +41,7 @@ def assign_action(owner: bpy.types.ID, action: bpy.types.Action) -> None:
         animation.action_slot = slot
 
 
-def curve_container(owner: bpy.types.ID):
+def curve_container(owner: bpy.types.ID) -> "bpy.types.Action | bpy.types.ActionChannelbag | None":
     """The container of the curves and groups of the owner's action: it has ``.fcurves`` and ``.groups``.
 
     Makes the container if the action has none yet. None if the owner has no action, or an action without a slot for it.
@@ -62,7 +62,7 @@ def existing_curves(owner: bpy.types.ID) -> list:
     return [curve for container in _existing_containers(owner) for curve in container.fcurves]
 
 
-def _existing_containers(owner) -> list:
+def _existing_containers(owner: bpy.types.ID) -> list:
     animation = owner.animation_data
     action = animation.action if animation else None
     if action is None:
@@ -135,7 +135,13 @@ def key_times(scene: bpy.types.Scene, frame_numbers: np.ndarray) -> np.ndarray:
     return frame_numbers * (scene.render.frame_map_old / scene.render.frame_map_new)
 
 
-def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, group: str) -> None:
+def write_channels(
+    container: "bpy.types.Action | bpy.types.ActionChannelbag",
+    path: str,
+    values: np.ndarray,
+    times: np.ndarray,
+    group: str,
+) -> None:
     """Key the property ``path`` with ``values`` (F, D) at ``times`` (F,), see ``key_times``, linear in between.
 
     One curve per component; a component that never changes gets a single key. Names the curves' group ``group``.
@@ -153,7 +159,9 @@ def write_channels(container, path: str, values: np.ndarray, times: np.ndarray, 
         _set_keys(curve, times[:count], component[:count])
 
 
-def copy_curve(container, curve: bpy.types.FCurve, path: str, group: str) -> bpy.types.FCurve:
+def copy_curve(
+    container: "bpy.types.Action | bpy.types.ActionChannelbag", curve: bpy.types.FCurve, path: str, group: str
+) -> bpy.types.FCurve:
     """A copy of a curve for the property ``path``, in the curves' group ``group``: keys, handles, extrapolation and
     modifiers stay as they are. Baked samples become linear keys."""
     copy = container.fcurves.new(path, index=curve.array_index)
@@ -176,7 +184,7 @@ def copy_curve(container, curve: bpy.types.FCurve, path: str, group: str) -> bpy
     return copy
 
 
-def _copy_modifier(curve, modifier) -> None:
+def _copy_modifier(curve: bpy.types.FCurve, modifier: bpy.types.FModifier) -> None:
     copy = curve.modifiers.new(modifier.type)
     # First what decides how many coefficients there are.
     names = [each.identifier for each in modifier.bl_rna.properties if not each.is_readonly]
@@ -224,7 +232,7 @@ def keep_keys(curve: bpy.types.FCurve, rows: np.ndarray) -> None:
     _set_keys(curve, keys[rows, 0], keys[rows, 1])
 
 
-def _set_keys(curve, times: np.ndarray, values: np.ndarray) -> None:
+def _set_keys(curve: bpy.types.FCurve, times: np.ndarray, values: np.ndarray) -> None:
     points = curve.keyframe_points
     points.add(len(times))
     points.foreach_set("co", np.column_stack([times, values]).astype(np.float32).ravel())

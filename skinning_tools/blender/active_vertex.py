@@ -77,7 +77,7 @@ def stored_vertex(
 
 
 @contextmanager
-def _edited_vertex(mesh) -> Iterator:
+def _edited_vertex(mesh: bpy.types.Mesh) -> Iterator:
     """The vertex (with a valid index) and the layers of a mesh in Edit Mode, or None."""
     edited = bmesh.from_edit_mesh(mesh)
     try:

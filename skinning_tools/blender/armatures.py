@@ -21,7 +21,9 @@ from .temporary_scene import temporary_scene
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"}
 
 
-def make_bone_collection(armature: bpy.types.Armature, name: str, bone_names) -> bpy.types.BoneCollection:
+def make_bone_collection(
+    armature: bpy.types.Armature, name: str, bone_names: Sequence[str]
+) -> bpy.types.BoneCollection:
     """A new collection of the bones, which get the color of what they are for."""
     collection = armature.collections.new(name)
     for bone_name in bone_names:
@@ -108,7 +110,7 @@ class NewBone:
     adopts: str = ""
 
 
-def add_bones(context, armature, specs: list[NewBone]) -> None:
+def add_bones(context: bpy.types.Context, armature: bpy.types.Object, specs: Sequence[NewBone]) -> None:
     """Make the bones, in the given order. Existing bones stay bit-identical, except for the parents of adopted
     bones."""
     with bones_edited(context, armature) as edit_bones:
@@ -125,7 +127,7 @@ def add_bones(context, armature, specs: list[NewBone]) -> None:
                 bone.parent = edit_bones[spec.parent]
 
 
-def _adopt(bone, child) -> None:
+def _adopt(bone: bpy.types.EditBone, child: bpy.types.EditBone) -> None:
     """Insert ``bone`` between a bone and its parent, with the bone's inheritance settings."""
     for name in ("use_inherit_rotation", "inherit_scale", "use_local_location"):
         setattr(bone, name, getattr(child, name))
@@ -136,7 +138,7 @@ def _adopt(bone, child) -> None:
     child.use_inherit_rotation, child.inherit_scale, child.use_local_location = True, "FULL", True
 
 
-def _set_mode(context, armature, mode: str) -> None:
+def _set_mode(context: bpy.types.Context, armature: bpy.types.Object, mode: str) -> None:
     with temporary_scene(context.scene, [armature]) as scene:
         view_layer = scene.view_layers[0]
         view_layer.objects.active = armature

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 
+import bpy
 import numpy as np
 
 # By data type: the property for foreach_get and foreach_set, its number type, and the shape of one value.
@@ -17,13 +18,13 @@ _KINDS = {
 }
 
 
-def has_attribute(mesh, name: str, data_type: str, domain: str = "POINT") -> bool:
+def has_attribute(mesh: bpy.types.Mesh, name: str, data_type: str, domain: str = "POINT") -> bool:
     """Whether the mesh has an attribute of that name and kind."""
     attribute = mesh.attributes.get(name)
     return attribute is not None and (attribute.domain, attribute.data_type) == (domain, data_type)
 
 
-def read_attribute(mesh, name: str, into: np.ndarray | None = None) -> np.ndarray:
+def read_attribute(mesh: bpy.types.Mesh, name: str, into: np.ndarray | None = None) -> np.ndarray:
     """The values (N, …) of an existing attribute, written to the contiguous array ``into`` if given."""
     attribute = mesh.attributes[name]
     values_name, dtype, shape = _KINDS[attribute.data_type]
@@ -32,7 +33,7 @@ def read_attribute(mesh, name: str, into: np.ndarray | None = None) -> np.ndarra
     return values
 
 
-def write_attribute(mesh, name: str, data_type: str, values, domain: str = "POINT") -> str:
+def write_attribute(mesh: bpy.types.Mesh, name: str, data_type: str, values: np.ndarray, domain: str = "POINT") -> str:
     """Store ``values`` (N, …) in an attribute. Makes the attribute if necessary, and replaces one of another kind.
 
     Returns the attribute's name: a new one is numbered where a vertex group has the name.
@@ -46,7 +47,7 @@ def write_attribute(mesh, name: str, data_type: str, values, domain: str = "POIN
     return name
 
 
-def _new_attribute(mesh, name: str, data_type: str, domain: str) -> str:
+def _new_attribute(mesh: bpy.types.Mesh, name: str, data_type: str, domain: str) -> str:
     for number in range(1000):
         numbered = f"{name}.{number:03}" if number else name
         attribute = mesh.attributes.new(numbered, data_type, domain)
@@ -56,7 +57,7 @@ def _new_attribute(mesh, name: str, data_type: str, domain: str) -> str:
     raise RuntimeError(f"no attribute {name!r} can be made on {mesh.name!r}")
 
 
-def remove_attributes(mesh, names: Iterable[str]) -> None:
+def remove_attributes(mesh: bpy.types.Mesh, names: Iterable[str]) -> None:
     """Remove the attributes that the mesh has."""
     for name in names:
         # By name each time: removing an attribute invalidates references to the others.

@@ -6,7 +6,7 @@ import bpy
 from .preconditions import check_bones
 
 
-def selectable(armature: bpy.types.Object):
+def selectable(armature: bpy.types.Object) -> bpy.types.bpy_prop_collection:
     """The bones or pose bones that store the selection, in order: it moved to pose bones in Blender 5.0."""
     return armature.pose.bones if "select" in bpy.types.PoseBone.bl_rna.properties else armature.data.bones
 

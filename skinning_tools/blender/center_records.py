@@ -2,6 +2,7 @@
 """Records of centers of rotation, on the mesh that has them and on the modifier that uses them, and its inputs."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 
@@ -74,7 +75,7 @@ def modifier_record(modifier: bpy.types.NodesModifier) -> ModifierRecord | None:
     return read_record(modifier.node_group, CRS_PROPERTY, ModifierRecord)
 
 
-def modifier_input(modifier: bpy.types.NodesModifier, name: str):
+def modifier_input(modifier: bpy.types.NodesModifier, name: str) -> Any:
     """The value of an input of a Geometry Nodes modifier; None if it has no such input."""
     identifier = _identifier(modifier, name)
     if identifier is None:
@@ -84,7 +85,7 @@ def modifier_input(modifier: bpy.types.NodesModifier, name: str):
     return modifier.get(identifier)
 
 
-def set_input(modifier: bpy.types.NodesModifier, name: str, value=None, attribute: str | None = None) -> None:
+def set_input(modifier: bpy.types.NodesModifier, name: str, value: Any = None, attribute: str | None = None) -> None:
     """Set an input of a Geometry Nodes modifier, to a value, or to an attribute or vertex group by its name."""
     identifier = _identifier(modifier, name)
     assert identifier is not None, name
@@ -101,7 +102,7 @@ def set_input(modifier: bpy.types.NodesModifier, name: str, value=None, attribut
     modifier.id_data.update_tag()
 
 
-def _identifier(modifier, name: str) -> str | None:
+def _identifier(modifier: bpy.types.NodesModifier, name: str) -> str | None:
     for item in modifier.node_group.interface.items_tree:
         if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name:
             return item.identifier

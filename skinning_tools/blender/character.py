@@ -5,6 +5,8 @@ In Pose Mode no mesh can be made active. If the armature deforms several, the fi
 panels selects one. It is a name, as a pointer would keep a deleted mesh in the file.
 """
 
+from collections.abc import Callable
+
 import bpy
 from bpy.props import StringProperty
 
@@ -61,7 +63,7 @@ def chosen_mesh(context: bpy.types.Context, armature: bpy.types.Object) -> bpy.t
     return next((ob for ob in meshes_of(armature, context.view_layer) if ob.name_full == name), None)
 
 
-def on_mesh_meant(function):
+def on_mesh_meant(function: Callable) -> Callable:
     """``function``, which takes context, object and settings, called with ``mesh_meant`` in place of an active
     armature."""
     return lambda context, active, **settings: function(context, mesh_meant(context, active), **settings)
@@ -97,7 +99,7 @@ def meshes_meant(context: bpy.types.Context, active: bpy.types.Object | None) ->
     return list({ob.data: ob for ob in reversed(found)}.values())[::-1]
 
 
-def on_meshes_meant(function):
+def on_meshes_meant(function: Callable) -> Callable:
     """``function``, which takes context, objects and settings, called with ``meshes_meant``."""
     return lambda context, active, **settings: function(context, meshes_meant(context, active), **settings)
 
@@ -123,7 +125,7 @@ def target_mesh(context: bpy.types.Context) -> bpy.types.Object | None:
         return None
 
 
-def _names_to_choose(_, context, _text) -> list[str]:
+def _names_to_choose(_: bpy.types.Scene, context: bpy.types.Context, _text: str) -> list[str]:
     """The names that the field offers: full names, which differ for objects of one name from several files."""
     armature = armature_at(context.view_layer.objects.active)
     with sharing():

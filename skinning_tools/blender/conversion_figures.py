@@ -2,7 +2,9 @@
 """The figures that a conversion stores on its objects, if they are intact."""
 
 import math
+from typing import Any
 
+import bpy
 import numpy as np
 
 # On the skinned meshes and the rig of a conversion.
@@ -22,18 +24,18 @@ _SETTINGS: dict[str, type | tuple[type, ...]] = {
 _LAST_FRAME = 1048574
 
 
-def figures_of(ob) -> dict | None:
+def figures_of(ob: bpy.types.Object) -> dict | None:
     """The figures as plain values; None if ``ob`` has no readable figures."""
     return ob[REPORT_PROPERTY].to_dict() if has_figures(ob) else None
 
 
-def has_figures(ob) -> bool:
+def has_figures(ob: bpy.types.Object) -> bool:
     """Whether the object is a conversion's mesh or rig. Cheap enough for all objects in a panel's draw."""
     stored = ob.get(REPORT_PROPERTY)
     return stored is not None and _is_group(stored) and ob.type in {"MESH", "ARMATURE"} and _is_sound(stored)
 
 
-def _is_sound(stored) -> bool:
+def _is_sound(stored: Any) -> bool:
     """Whether the figures are valid; earlier versions did not store all of them."""
     return (
         all(isinstance(stored.get(name), str) for name in _TEXTS)
@@ -46,41 +48,41 @@ def _is_sound(stored) -> bool:
     )
 
 
-def _is_group(value) -> bool:
+def _is_group(value: Any) -> bool:
     return hasattr(value, "to_dict")
 
 
-def _is_number(value) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
-def _is_frame(value) -> bool:
+def _is_frame(value: Any) -> bool:
     return _is_number(value) and abs(value) <= _LAST_FRAME
 
 
-def _are_numbers(values) -> bool:
+def _are_numbers(values: Any) -> bool:
     """Whether all values of an array are numbers; Blender returns an empty array as a list."""
     if isinstance(values, list):
         return not values
     return hasattr(values, "typecode") and bool(np.isfinite(np.asarray(values)).all())
 
 
-def _are_numbers_by_name(group) -> bool:
+def _are_numbers_by_name(group: Any) -> bool:
     return _is_group(group) and all(_is_number(value) for value in group.values())
 
 
-def _are_settings(group) -> bool:
+def _are_settings(group: Any) -> bool:
     return _is_group(group) and "bone_kind" in group and all(
         isinstance(value, _SETTINGS[name]) and (isinstance(value, str) or _is_number(value))
         for name, value in group.items() if name in _SETTINGS
     )  # fmt: skip
 
 
-def _are_texts(values) -> bool:
+def _are_texts(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _are_parts(values) -> bool:
+def _are_parts(values: Any) -> bool:
     return isinstance(values, list) and all(
         _is_group(part) and _is_number(part.get("e_rms")) and isinstance(part.get("source"), str)
         and isinstance(part.get("object"), str) and isinstance(part.get("source_data", ""), str)
@@ -88,7 +90,7 @@ def _are_parts(values) -> bool:
     )  # fmt: skip
 
 
-def _is_curve(group) -> bool:
+def _is_curve(group: Any) -> bool:
     if not _is_group(group):
         return False
     columns = [group.get(name) for name in ("bone_count", "e_rms", "solved")]

@@ -108,7 +108,7 @@ def rig_of(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
     return next((modifier.object for modifier in mesh_object.modifiers if modifier.type == "ARMATURE"), None)
 
 
-def _last_mesh_made_from(source) -> bpy.types.Object | None:
+def _last_mesh_made_from(source: bpy.types.Object) -> bpy.types.Object | None:
     """The skinned mesh with the highest number."""
     if source.type != "MESH":
         return None
@@ -117,7 +117,7 @@ def _last_mesh_made_from(source) -> bpy.types.Object | None:
     return max(made, key=lambda ob: ob.name, default=None)
 
 
-def _source_of_mesh(ob) -> str | None:
+def _source_of_mesh(ob: bpy.types.Object) -> str | None:
     """The name of the source of a skinned mesh."""
     if not has_figures(ob):
         return None
@@ -129,7 +129,7 @@ def _source_of_mesh(ob) -> str | None:
 _by_source = look_ups.Index(_source_of_mesh, "MESH")
 
 
-def _is_source(ob, made) -> bool:
+def _is_source(ob: bpy.types.Object, made: bpy.types.Object) -> bool:
     return not _is_another(ob, made[REPORT_PROPERTY].get("source_data"))
 
 
@@ -139,7 +139,7 @@ def source_named(part: dict, carrier: bpy.types.Object) -> bpy.types.Object | No
     return None if found is None or _is_another(found, part.get("source_data")) else found
 
 
-def _is_another(ob, data_name: str | None) -> bool:
+def _is_another(ob: bpy.types.Object, data_name: str | None) -> bool:
     """Whether the source, which had a mesh of that name, still exists under another name than that of ``ob``.
 
     Earlier versions stored no name. A reimported source counts as the source, as does one that was edited or has
@@ -152,7 +152,7 @@ def _is_another(ob, data_name: str | None) -> bool:
     return mesh is not None and bool(look_ups.users_of(mesh))
 
 
-def _named(name: str, carrier, kind: str = "MESH") -> bpy.types.Object | None:
+def _named(name: str, carrier: bpy.types.Object, kind: str = "MESH") -> bpy.types.Object | None:
     """The object of that name and kind, preferably from the same file as ``carrier``; None if there is none."""
     found = look_ups.named(name, carrier.library) or look_ups.named(name)
     return found if found is not None and found.type == kind else None

@@ -138,7 +138,7 @@ def remove_error_colors(mesh_object: bpy.types.Object) -> None:
         mesh.attributes.active_color = mesh.attributes[before]
 
 
-def _remove_views(mesh, but: str = "") -> None:
+def _remove_views(mesh: bpy.types.Mesh, but: str = "") -> None:
     for name, others in _VIEWS.items():
         if name != but:
             remove_attributes(mesh, (name, *others))

@@ -107,7 +107,9 @@ def bare_skin(mesh_object: bpy.types.Object, armature: bpy.types.Object, names: 
 
 
 @contextmanager
-def _parts(context, mesh_object) -> Iterator[tuple[bpy.types.Object, bpy.types.Object]]:
+def _parts(
+    context: bpy.types.Context, mesh_object: bpy.types.Object
+) -> Iterator[tuple[bpy.types.Object, bpy.types.Object]]:
     """Two evaluated copies of the object: one ends before the armature, the other with it.
 
     They are in the user's own scene, which has the poses that are not keyed.
@@ -130,7 +132,7 @@ def _parts(context, mesh_object) -> Iterator[tuple[bpy.types.Object, bpy.types.O
             view_layer.update()
 
 
-def _end_with_armature(copy, mesh_object) -> None:
+def _end_with_armature(copy: bpy.types.Object, mesh_object: bpy.types.Object) -> None:
     """Remove the modifiers after the armature's, or all if a parent deforms."""
     armature = armature_modifier(mesh_object)
     place = mesh_object.modifiers.find(armature.name) if armature is not None else -1
@@ -139,7 +141,7 @@ def _end_with_armature(copy, mesh_object) -> None:
     copy.hide_viewport = False
 
 
-def _positions(mesh) -> np.ndarray:
+def _positions(mesh: bpy.types.Mesh) -> np.ndarray:
     """(N, 3) float64 vertices."""
     return read_attribute(mesh, "position").astype(np.float64)
 
@@ -154,7 +156,7 @@ def check_blended_linearly(mesh_object: bpy.types.Object, armature: bpy.types.Ob
         raise unmet("PRESERVES_VOLUME", modifier=modifier.name, object=mesh_object)
 
 
-def _check_linear(mesh_object, pose: MeshPose) -> None:
+def _check_linear(mesh_object: bpy.types.Object, pose: MeshPose) -> None:
     """Raises BadScene if Blender's evaluation does not match the weights and bones."""
     from ..core.deform import skin_frame
 

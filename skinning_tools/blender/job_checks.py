@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The object that a job works on, and the reason why it cannot start."""
 
+from collections.abc import Callable
+
 import bpy
 
 from ..core.errors import SkinningError
@@ -19,7 +21,7 @@ def still_running() -> str:
     return "" if job is None else str(unmet("JOB_RUNNING", job=job.title))
 
 
-def reason_not_to_work(context: bpy.types.Context, check) -> str:
+def reason_not_to_work(context: bpy.types.Context, check: Callable) -> str:
     """The reason for poll and panel, or "": ``check`` takes context and object, and raises SkinningError with it."""
     reason = dependencies.missing_dependency() or still_running()
     if reason:

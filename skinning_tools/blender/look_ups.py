@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import bpy
 import numpy as np
@@ -21,7 +22,7 @@ from .app_handlers import add_handlers, remove_handlers
 # The number of nested calls that share results.
 _depth = 0
 # The results of the outermost call; references to objects are kept no longer.
-_kept: dict[Hashable, object] = {}
+_kept: dict[Hashable, Any] = {}
 
 
 @dataclass
@@ -50,11 +51,11 @@ def sharing() -> Iterator[None]:
             _kept.clear()
 
 
-def shares(method):
+def shares(method: Callable) -> Callable:
     """Decorator for a method ``draw`` or ``poll`` of a panel or an operator: runs it while ``sharing``."""
 
     @functools.wraps(method)
-    def shared(self, context):
+    def shared(self: Any, context: bpy.types.Context) -> Any:
         with sharing():
             return method(self, context)
 
@@ -89,12 +90,14 @@ class Index:
         with sharing():
             return [place for place, _ in self._table().get(key, ())]
 
-    def _fits(self, ob, key: Hashable, within) -> bool:
+    def _fits(self, ob: bpy.types.Object, key: Hashable, within: bpy.types.Scene | bpy.types.ViewLayer | None) -> bool:
         if self._types and ob.type not in self._types:
             return False
         return self._key(ob) == key and (within is None or is_in(within, ob))
 
-    def _confirmed(self, key: Hashable, within, most: int | None) -> list | None:
+    def _confirmed(
+        self, key: Hashable, within: bpy.types.Scene | bpy.types.ViewLayer | None, most: int | None
+    ) -> list | None:
         """As ``at``; None if the remembered positions now have other objects."""
         objects, found = _all_objects(), []
         for place, uid in self._table().get(key, ()):
@@ -171,7 +174,7 @@ def is_in_some_scene(ob: bpy.types.Object) -> bool:
     return any(is_in(scene, ob) for scene in bpy.data.scenes)
 
 
-def kept(key: Hashable, find: Callable):
+def kept(key: Hashable, find: Callable) -> Any:
     """The result of ``find``, which is called once while sharing."""
     if not _depth:
         return find()
@@ -202,13 +205,13 @@ def _has_redraws() -> bool:
 
 
 @bpy.app.handlers.persistent
-def _forget(*_) -> None:
+def _forget(*_: Any) -> None:
     """Forget all results after any change. Costs next to nothing."""
     _memory.tables.clear()
     _memory.places.clear()
 
 
-def _handlers():
+def _handlers() -> tuple[tuple[list, Callable], ...]:
     handlers = bpy.app.handlers
     return tuple(
         (each, _forget)

@@ -1,18 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures the error of a written rig in Blender's own evaluation."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from typing import Protocol
 
 import bpy
 import numpy as np
 
-from ..core.animation import ErrorMeter, unit_scale
+from ..core.animation import Animation, ErrorMeter, unit_scale
 from .attributes import read_attribute
 from .preconditions import unmet
 from .temporary_scene import evaluate_frame, temporary_scene
 
 # Relative to the largest singular value of a world matrix; below this, Blender's inverse is not usable.
 _SINGULAR = 1e-7
+
+
+class Rig(Protocol):
+    """What is measured: mesh objects that bones of the armature object move."""
+
+    @property
+    def armature(self) -> bpy.types.Object: ...
+
+    @property
+    def objects(self) -> Sequence[bpy.types.Object]: ...
+
+
+class Source(Protocol):
+    """What has the positions to compare with."""
+
+    @property
+    def animation(self) -> Animation: ...
 
 
 class RigMeter(ErrorMeter):
@@ -32,7 +50,7 @@ class RigMeter(ErrorMeter):
             start += count
 
 
-def measure_rig(rig, source) -> Generator[float, None, RigMeter]:
+def measure_rig(rig: Rig, source: Source) -> Generator[float, None, RigMeter]:
     """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns a RigMeter.
 
     Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and

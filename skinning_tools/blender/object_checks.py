@@ -137,7 +137,7 @@ def sequence_path(first: str, number: int) -> Path | None:
     return path.with_name(f"{path.stem[: digits.start()]}{number:0{len(digits[0])}d}{path.suffix}")
 
 
-def _check_scale(mesh_object) -> None:
+def _check_scale(mesh_object: bpy.types.Object) -> None:
     scale = [own * delta for own, delta in zip(mesh_object.scale, mesh_object.delta_scale, strict=True)]
     if all(scale) or _is_animated(mesh_object, ("scale", "delta_scale")):
         return
@@ -145,7 +145,7 @@ def _check_scale(mesh_object) -> None:
     raise unmet("NO_SCALE_ALONG", object=mesh_object, axes=axes)
 
 
-def _is_animated(mesh_object, prefixes: tuple[str, ...]) -> bool:
+def _is_animated(mesh_object: bpy.types.Object, prefixes: tuple[str, ...]) -> bool:
     """Whether anything may animate the properties: an action with any content, the NLA or a driver."""
     animation = mesh_object.animation_data
     if animation is None:
@@ -154,7 +154,7 @@ def _is_animated(mesh_object, prefixes: tuple[str, ...]) -> bool:
     return drivers or animation.action is not None or len(animation.nla_tracks) > 0
 
 
-def _cache_paths(mesh_object) -> list[tuple]:
+def _cache_paths(mesh_object: bpy.types.Object) -> list[tuple]:
     """(modifier, absolute path or "") of each enabled cache modifier."""
     found = []
     for modifier in visible_modifiers(mesh_object):
@@ -167,11 +167,13 @@ def _cache_paths(mesh_object) -> list[tuple]:
     return found
 
 
-def _absolute(filepath: str, library) -> str:
+def _absolute(filepath: str, library: bpy.types.Library | None) -> str:
     return os.path.normpath(bpy.path.abspath(filepath, library=library))
 
 
-def _check_point_cache(mesh_object, modifier, path: str, label: str) -> None:
+def _check_point_cache(
+    mesh_object: bpy.types.Object, modifier: bpy.types.MeshCacheModifier, path: str, label: str
+) -> None:
     """Raises BadScene for a damaged point cache: Blender would show the mesh at rest at its missing frames."""
     try:
         size = os.path.getsize(path)

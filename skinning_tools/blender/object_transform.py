@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Gives one object the animated transform of another, without a dependency between them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import bpy
@@ -59,7 +59,9 @@ def inherit_transform(
     return action
 
 
-def _follow(context, source, target, frame_numbers: np.ndarray) -> None:
+def _follow(
+    context: bpy.types.Context, source: bpy.types.Object, target: bpy.types.Object, frame_numbers: np.ndarray
+) -> None:
     """Key the motion that the copied animation does not reproduce."""
     frames = frame_numbers if _may_move(source) else frame_numbers[:1]
     world, channels = _watch(context, source, frames)
@@ -97,7 +99,7 @@ def _is_transform(data_path: str) -> bool:
     return data_path in _VALUES or data_path.startswith("constraints[")
 
 
-def _copy_static(source, target) -> None:
+def _copy_static(source: bpy.types.Object, target: bpy.types.Object) -> None:
     """Copy the parent, the other transform values and the constraints in their present state."""
     target.rotation_mode = source.rotation_mode
     for name in _VALUES:
@@ -114,7 +116,7 @@ def _copy_static(source, target) -> None:
     target.track_axis, target.up_axis = source.track_axis, source.up_axis
 
 
-def _copy_drivers(source, target) -> None:
+def _copy_drivers(source: bpy.types.Object, target: bpy.types.Object) -> None:
     """Copy the drivers of the transform; references to ``source`` become references to ``target``.
 
     Drivers that read the source's data are left out: their effect is keyed.
@@ -131,7 +133,7 @@ def _copy_drivers(source, target) -> None:
                     item.id = target
 
 
-def _may_move(mesh_object) -> bool:
+def _may_move(mesh_object: bpy.types.Object) -> bool:
     """Whether the world transform may change over time."""
     return any(
         ob.animation_data is not None
@@ -142,7 +144,7 @@ def _may_move(mesh_object) -> bool:
     )
 
 
-def _related(mesh_object) -> set:
+def _related(mesh_object: bpy.types.Object) -> set:
     """The object and all objects that its transform depends on through parents, constraints and drivers."""
     found, waiting = set(), [mesh_object]
     while waiting:
@@ -158,12 +160,14 @@ def _related(mesh_object) -> set:
     return found
 
 
-def _driver_targets(ob) -> list:
+def _driver_targets(ob: bpy.types.Object) -> list:
     curves = ob.animation_data.drivers if ob.animation_data else ()
     return [item for curve in curves for variable in curve.driver.variables for item in variable.targets]
 
 
-def _watch(context, source, frame_numbers: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _watch(
+    context: bpy.types.Context, source: bpy.types.Object, frame_numbers: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """World matrices (F, 4, 4) of ``source`` and the values (F, D) of its evaluated channels, by name."""
     world = []
     channels: dict[str, list[tuple[float, ...]]] = {name: [] for name in _VALUES}
@@ -180,7 +184,7 @@ def _watch(context, source, frame_numbers: np.ndarray) -> tuple[np.ndarray, dict
 
 
 @contextmanager
-def _stand_in(context, source) -> Iterator[tuple]:
+def _stand_in(context: bpy.types.Context, source: bpy.types.Object) -> Iterator[tuple]:
     """An object that moves like ``source``, with the view layer and scene in which to evaluate it.
 
     A copy without shape or modifiers in a temporary scene: its caches and simulations stay untouched. But rigid bodies
@@ -203,7 +207,7 @@ def _stand_in(context, source) -> Iterator[tuple]:
         bpy.data.batch_remove([copy, empty])
 
 
-def _frames_to_play(scene, frame_numbers: np.ndarray) -> list:
+def _frames_to_play(scene: bpy.types.Scene, frame_numbers: np.ndarray) -> list:
     """The frames, and with rigid bodies all frames since their simulation's start."""
     world = scene.rigidbody_world
     if world is None or world.point_cache.is_baked or world.point_cache.frame_start > frame_numbers[0]:
@@ -212,7 +216,9 @@ def _frames_to_play(scene, frame_numbers: np.ndarray) -> list:
     return sorted({*map(float, skipped), *frame_numbers})
 
 
-def _mismatch(context, target, frame_numbers: np.ndarray, world: np.ndarray) -> int | None:
+def _mismatch(
+    context: bpy.types.Context, target: bpy.types.Object, frame_numbers: np.ndarray, world: np.ndarray
+) -> int | None:
     """The row of the first frame at which ``target`` does not match ``world`` (F, 4, 4), or None."""
     difference = np.abs(world_matrices(context, target, frame_numbers) - world)
     size = np.abs(world[:, :3, :3]).max(axis=(1, 2))
@@ -222,7 +228,9 @@ def _mismatch(context, target, frame_numbers: np.ndarray, world: np.ndarray) -> 
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
-def _key_channels(source, target, times: np.ndarray, channels: dict[str, np.ndarray]) -> None:
+def _key_channels(
+    source: bpy.types.Object, target: bpy.types.Object, times: np.ndarray, channels: dict[str, np.ndarray]
+) -> None:
     """Replace the curves and drivers of the transform with keys of the source's evaluated channels."""
     _clear_animation(target, _VALUES.__contains__)
     container = actions.curve_container(target)
@@ -235,7 +243,7 @@ def _key_channels(source, target, times: np.ndarray, channels: dict[str, np.ndar
             actions.write_channels(container, name, values, times, "Object Transforms")
 
 
-def _key_world(target, times: np.ndarray, world: np.ndarray) -> None:
+def _key_world(target: bpy.types.Object, times: np.ndarray, world: np.ndarray) -> None:
     """Key the world transform itself, without parent and constraints."""
     _clear_animation(target, _is_transform)
     target.constraints.clear()
@@ -250,8 +258,10 @@ def _key_world(target, times: np.ndarray, world: np.ndarray) -> None:
         actions.write_channels(container, name, values[:, 0], times, "Object Transforms")
 
 
-def _clear_animation(target, which) -> None:
+def _clear_animation(target: bpy.types.Object, which: Callable[[str], bool]) -> None:
     """Remove the curves and drivers whose data path ``which`` accepts."""
-    for curves in (target.animation_data.drivers, actions.curve_container(target).fcurves):
+    container = actions.curve_container(target)
+    assert container is not None
+    for curves in (target.animation_data.drivers, container.fcurves):
         for curve in [curve for curve in curves if which(curve.data_path)]:
             curves.remove(curve)

@@ -16,7 +16,7 @@ RESERVED = "skinning_"
 EIGENSKIN = "skinning_eigenskin"
 
 # For each type of a field: the type that Blender returns, and the conversion to the value.
-_STORED = {str: (str, str), bool: ((bool, int), bool), int: (int, int), float: ((float, int), float)}
+_STORED: dict[type, tuple] = {str: (str, str), bool: ((bool, int), bool), int: (int, int), float: ((float, int), float)}
 
 # Checksums in earlier versions, by their number of digits.
 _EARLIER = {8: "crc32", 40: "sha1"}
@@ -29,13 +29,13 @@ class _Dataclass(Protocol):
 Record = TypeVar("Record", bound=_Dataclass)
 
 
-def write_record(owner, key: str, record: _Dataclass) -> None:
+def write_record(owner: bpy.types.bpy_struct, key: str, record: _Dataclass) -> None:
     """Store a dataclass whose fields are of the types str, bool, int, float, and tuples of one of them."""
     values = asdict(record)
     owner[key] = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def read_record(owner, key: str, kind: type[Record]) -> Record | None:
+def read_record(owner: bpy.types.bpy_struct, key: str, kind: type[Record]) -> Record | None:
     """The record of type ``kind`` that ``write_record`` stored in the data-block ``owner``; None if there is none.
 
     A value that is missing or of another type makes the whole None, unless the field has a default: an older version of
@@ -45,7 +45,7 @@ def read_record(owner, key: str, kind: type[Record]) -> Record | None:
     return record_of(values, kind) if values is not None else None
 
 
-def stored_values(owner, key: str) -> dict | None:
+def stored_values(owner: bpy.types.bpy_struct, key: str) -> dict | None:
     """A group of custom properties as plain values; None if ``owner`` has none of that name."""
     stored = owner.get(key)
     return stored.to_dict() if hasattr(stored, "to_dict") else None
@@ -60,7 +60,7 @@ def record_of(values: dict, kind: type[Record]) -> Record | None:
         return None
 
 
-def _value(value, kind):
+def _value(value: Any, kind: Any) -> Any:
     """``value`` as ``kind``. Raises TypeError if it is of another type."""
     members = getattr(kind, "__args__", None)
     if members is not None:

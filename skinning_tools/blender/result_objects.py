@@ -34,7 +34,7 @@ def free_names(
     return names, tuple(with_ending(other, "skinned") for other in others)
 
 
-def new_object(name: str, data, made: list) -> bpy.types.Object:
+def new_object(name: str, data: bpy.types.ID | None, made: list) -> bpy.types.Object:
     """An object in no scene, added to ``made``."""
     ob = bpy.data.objects.new(name, data)
     made.append(ob)

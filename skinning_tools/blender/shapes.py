@@ -70,7 +70,7 @@ def evaluated_shape(skin: Skin, source: bpy.types.Object, depsgraph: bpy.types.D
     return (positions @ to_skin[:3, :3].T + to_skin[:3, 3]).astype(np.float32)
 
 
-def _remedy(skin: Skin, source) -> str:
+def _remedy(skin: Skin, source: bpy.types.Object) -> str:
     """What to do where the evaluated ``source`` has not the skin's vertices."""
     culprits = [modifier for modifier in visible_modifiers(source) if modifier.type in _TOPOLOGY_MODIFIERS]
     if culprits and len(source.data.vertices) in (len(skin.rest), 0):

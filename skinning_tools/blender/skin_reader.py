@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A skinned mesh as arrays: rest positions, triangles, influences, and the current pose of its armature."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
 import bpy
@@ -85,7 +85,7 @@ def check_even_scale(mesh_object: bpy.types.Object) -> None:
         raise unmet("UNEVEN_SCALE", object=mesh_object, scale=_text(mesh_object.matrix_world.to_scale()))
 
 
-def _text(scale) -> str:
+def _text(scale: Iterable[float]) -> str:
     return ", ".join(f"{value:.3g}" for value in scale)
 
 
@@ -152,7 +152,7 @@ def uses_envelopes(mesh_object: bpy.types.Object) -> bool:
     return modifier.use_bone_envelopes if modifier is not None else armature_of(mesh_object) is not None
 
 
-def _armature_number(mesh_object) -> int | None:
+def _armature_number(mesh_object: bpy.types.Object) -> int | None:
     # Called for all objects of a file, most of which have neither.
     if not mesh_object.modifiers and mesh_object.parent_type != "ARMATURE":
         return None
@@ -260,7 +260,7 @@ def bone_matrices(skin: Skin, depsgraph: bpy.types.Depsgraph) -> np.ndarray:
     return matrices[:, :3]
 
 
-def _matrices(bones, name: str) -> np.ndarray:
+def _matrices(bones: bpy.types.bpy_prop_collection, name: str) -> np.ndarray:
     """(P, 4, 4) float64 of all bones of a collection."""
     values = np.empty((len(bones), 4, 4), np.float32)
     bones.foreach_get(name, values.ravel())
@@ -268,7 +268,7 @@ def _matrices(bones, name: str) -> np.ndarray:
     return values.swapaxes(1, 2).astype(np.float64)
 
 
-def _check_single(mesh_object, modifier) -> None:
+def _check_single(mesh_object: bpy.types.Object, modifier: bpy.types.Modifier | None) -> None:
     """Raises BadScene unless ``modifier`` alone (None: the parent) moves the whole object by bones."""
     label = object_label(mesh_object)
     if modifier is None:

@@ -102,7 +102,7 @@ def place_hidden(context: bpy.types.Context, armature: bpy.types.Object) -> None
         bpy.data.objects.remove(follower)
 
 
-def _check_deformers(mesh_object, armature) -> None:
+def _check_deformers(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> None:
     """Raise BadScene if another armature deforms the mesh, or this one would deform it twice."""
     label = object_label(mesh_object)
     modifiers, parent = deforming_modifiers(mesh_object), deforming_parent(mesh_object)
@@ -145,7 +145,7 @@ def attach(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> list[st
     return notes
 
 
-def _new_modifier(mesh_object, armature):
+def _new_modifier(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> bpy.types.ArmatureModifier:
     modifier = mesh_object.modifiers.new("Armature", "ARMATURE")
     modifier.object = armature
     modifier.use_vertex_groups, modifier.use_bone_envelopes = True, False

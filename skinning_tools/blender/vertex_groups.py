@@ -63,7 +63,9 @@ def put_weights(
                 fill_group(group, vertices, values)
 
 
-def _columns(mesh_object, names, bones, weights) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _columns(
+    mesh_object: bpy.types.Object, names: Sequence[str], bones: np.ndarray, weights: np.ndarray
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """For each name the vertices that have a weight above zero, in order, and the weights. Raises BadWeights."""
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
     if bones.shape != weights.shape or len(bones) != len(mesh_object.data.vertices):
@@ -119,7 +121,7 @@ def read_weights_in_parts(
     return bones, weights
 
 
-def _memberships(mesh_object) -> Iterator[np.ndarray]:
+def _memberships(mesh_object: bpy.types.Object) -> Iterator[np.ndarray]:
     """(M, 3) vertex, index of the group, and weight, for a block of vertices at a time."""
     for start in range(0, len(mesh_object.data.vertices), _PART):
         # A flat list of numbers: so many tuples would trigger Python's garbage collector.

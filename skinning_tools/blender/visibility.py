@@ -114,7 +114,7 @@ def show_hidden(
     return found
 
 
-def _found(objects, note: _Hidden) -> dict[str, bpy.types.Object]:
+def _found(objects: bpy.types.bpy_prop_collection, note: _Hidden) -> dict[str, bpy.types.Object]:
     # A reopened file has other numbers.
     by_uid = {ob.session_uid: ob for ob in objects} if note.session == _SESSION else {}
     uids = note.uids if len(note.uids) == len(note.objects) else (0,) * len(note.objects)

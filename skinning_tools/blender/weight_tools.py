@@ -79,7 +79,7 @@ def edit_vertices(context: bpy.types.Context, chosen: dict) -> None:
     bpy.ops.object.mode_set(mode="EDIT")
 
 
-def _select_alone(mesh, vertices: np.ndarray) -> None:
+def _select_alone(mesh: bpy.types.Mesh, vertices: np.ndarray) -> None:
     for parts in (mesh.edges, mesh.polygons):
         parts.foreach_set("select", np.zeros(len(parts), bool))
     selected, hidden = np.zeros(len(mesh.vertices), bool), np.empty(len(mesh.vertices), bool)

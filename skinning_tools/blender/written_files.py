@@ -138,7 +138,7 @@ class Target:
             return self.kind.is_own(self.real)
         return False
 
-    def failed(self, reason: object) -> BadScene:
+    def failed(self, reason: str | Exception) -> BadScene:
         """The exception for a file that may be written there, but was not."""
         return BadScene(f"The {self.noun} could not be saved to {self.path}: {reason}")
 

@@ -26,7 +26,7 @@ class Animation:
     frame_numbers: np.ndarray = None  # type: ignore[assignment] # __post_init__ makes it an array
     name: str = "the animation"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         frames = np.asarray(self.frames)
         if frames.ndim != 3 or frames.shape[2] != 3:
             raise BadAnimation(

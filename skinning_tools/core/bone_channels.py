@@ -114,7 +114,7 @@ def bone_channels(decomposition: "Decomposition", rest: np.ndarray, tree: JointT
     return replace(channels, joint_location=location, joint_rotation=rotation, tree=tree)
 
 
-def _free_channels(decomposition, rest: np.ndarray) -> BoneChannels:
+def _free_channels(decomposition: "Decomposition", rest: np.ndarray) -> BoneChannels:
     matrices = affine_chain.in_rest_frame(decomposition.transforms, rest)
     if decomposition.bone_kind == "AFFINE":
         extents = extents_along(

@@ -87,7 +87,7 @@ def place_at_joints(
     return Placement(heads, np.stack([np.cross(y, z), y, z], axis=-1), np.where(turned, lengths, placement.lengths))
 
 
-def _outward(heads, rest, bones, weights) -> np.ndarray:
+def _outward(heads: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(P, 3) from each bone's head (P, 3) to the far end of the vertices that it moves most; 0 where there are none."""
     strongest = strongest_bones(bones, weights)
     offsets = rest - heads[strongest]
@@ -123,12 +123,14 @@ def extents_along(
     return np.sqrt(np.maximum(np.einsum("pij,pik,pkj->pj", axes, covariance, axes), 0.0))
 
 
-def _moments(points, bones, weights, bone_count) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moments(
+    points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sum (P,) of the squared weights of each bone, mean (P, 3) and covariance (P, 3, 3) of ``points`` under them."""
     flat = bones.ravel()
     squared = np.square(weights)
 
-    def total(values) -> np.ndarray:
+    def total(values: float | np.ndarray) -> np.ndarray:
         return np.bincount(flat, weights=(squared * values).ravel(), minlength=bone_count)
 
     mass = total(1.0)

@@ -40,7 +40,14 @@ _GLYPHS = {
 class Canvas:
     """A picture with axes, whose pixels are counted from the top left. The vertical axis is logarithmic."""
 
-    def __init__(self, size: tuple[int, int], x_range, y_range, look: Look, logarithmic_x: bool = True):
+    def __init__(
+        self,
+        size: tuple[int, int],
+        x_range: tuple[float, float],
+        y_range: tuple[float, float],
+        look: Look,
+        logarithmic_x: bool = True,
+    ):
         """size: width and height."""
         self._width, self._height = size
         self._left, right, self._top, bottom = look.margins
@@ -113,13 +120,13 @@ class Canvas:
         rows, columns = self._around((left, top), (left + mask.shape[1], top + mask.shape[0]))
         self._blend(rows, columns, mask[rows[0] - top :, columns[0] - left :][: len(rows), : len(columns)], color)
 
-    def _around(self, first, last) -> tuple[np.ndarray, np.ndarray]:
+    def _around(self, first: tuple[float, float], last: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of a box that are in the picture."""
         low = np.clip(np.floor(first), 0, [self._width - 1, self._height - 1]).astype(int)
         high = np.clip(np.ceil(last), low + 1, [self._width, self._height]).astype(int)
         return np.arange(low[1], high[1]), np.arange(low[0], high[0])
 
-    def _blend(self, rows, columns, opacity: np.ndarray, color) -> None:
+    def _blend(self, rows: np.ndarray, columns: np.ndarray, opacity: np.ndarray, color: Color) -> None:
         part = self._pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
         part += opacity[..., None] * (np.array(color) - part)
 

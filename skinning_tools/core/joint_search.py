@@ -80,7 +80,7 @@ def find_joint_hierarchy(
 class _Regions:
     """The vertices of each bone: those that it moves most, or all that it moves where it is never the strongest."""
 
-    def __init__(self, points, bones, weights, bone_count):
+    def __init__(self, points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int):
         self.vertices = members(strongest_bones(bones, weights), bone_count)
         for bone in range(bone_count):
             if not len(self.vertices[bone]):
@@ -121,7 +121,15 @@ def _candidates(regions: _Regions) -> tuple[np.ndarray, np.ndarray]:
     return first, second
 
 
-def _meeting_places(points, bones, weights, bone_count, regions, first, second):
+def _meeting_places(
+    points: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    bone_count: int,
+    regions: _Regions,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """(C, 3) where the bones of a pair meet: the middle of their shared vertices, or of the gap; (C,) bool: shared."""
     shared = np.zeros(bone_count * bone_count)
     places = np.zeros((bone_count * bone_count, 3))
@@ -141,12 +149,19 @@ def _meeting_places(points, bones, weights, bone_count, regions, first, second):
     for pair in np.flatnonzero(amount <= _SHARED):
         one, other = samples[first[pair]], samples[second[pair]]
         distances = np.square(one[:, None] - other[None]).sum(axis=-1)
-        i, j = np.unravel_index(np.argmin(distances), distances.shape)
-        result[pair] = 0.5 * (one[i] + other[j])
+        row, column = np.unravel_index(np.argmin(distances), distances.shape)
+        result[pair] = 0.5 * (one[row] + other[column])
     return result, amount > _SHARED
 
 
-def _distances(regions, first, second, joints, meeting, shared) -> tuple[np.ndarray, np.ndarray]:
+def _distances(
+    regions: _Regions,
+    first: np.ndarray,
+    second: np.ndarray,
+    joints: np.ndarray,
+    meeting: np.ndarray,
+    shared: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """(C,) how far each joint is from the farther of its bones' vertices; and (C,) how much farther than the place
     where they meet, since a thick body has its joint inside."""
     distances = np.array([regions.distance(bones, joints) for bones in (first, second)])
@@ -154,7 +169,7 @@ def _distances(regions, first, second, joints, meeting, shared) -> tuple[np.ndar
     return distances.max(axis=0), (distances - thickness).max(axis=0)
 
 
-def _gram(transforms, center, size) -> np.ndarray:
+def _gram(transforms: np.ndarray, center: np.ndarray, size: float) -> np.ndarray:
     """(P, P, 4, 4) of matrices that act on (v − center) / size and give it, frames summed up."""
     moved = np.asarray(transforms, dtype=np.float64).copy()
     moved[..., 3] += moved[..., :3] @ center - center
@@ -164,13 +179,15 @@ def _gram(transforms, center, size) -> np.ndarray:
     return (rows.T @ rows).reshape(bone_count, 4, bone_count, 4).transpose(0, 2, 1, 3)
 
 
-def _difference(gram, first, second) -> np.ndarray:
+def _difference(gram: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(C, 4, 4): Σ_f DᵀD of the differences D = M_i − M_j."""
     cross = gram[first, second]
     return gram[first, first] + gram[second, second] - cross - np.swapaxes(cross, -1, -2)
 
 
-def _joints(gram, first, second, meeting, frame_count) -> tuple[np.ndarray, np.ndarray]:
+def _joints(
+    gram: np.ndarray, first: np.ndarray, second: np.ndarray, meeting: np.ndarray, frame_count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Joints (C, 3) of the pairs, and how far they slip (C,), root mean square over the frames."""
     difference = _difference(gram, first, second)
     faint = frame_count * _FAINT_TURN**2
@@ -182,14 +199,16 @@ def _joints(gram, first, second, meeting, frame_count) -> tuple[np.ndarray, np.n
     return joints, np.sqrt(np.maximum(squares, 0.0) / frame_count)
 
 
-def _relative_motion(gram, moments, first, second, frame_count) -> np.ndarray:
+def _relative_motion(
+    gram: np.ndarray, moments: np.ndarray, first: np.ndarray, second: np.ndarray, frame_count: int
+) -> np.ndarray:
     """(C,) how differently the bones of a pair carry the vertices of both, root mean square."""
     difference = _difference(gram, first, second)
     both = 0.5 * (moments[first] + moments[second])
     return np.sqrt(np.maximum(np.einsum("cij,cij->c", difference, both), 0.0) / frame_count)
 
 
-def _rooted(tree, mass) -> np.ndarray:
+def _rooted(tree: csr_matrix, mass: np.ndarray) -> np.ndarray:
     """(P,) parents of a forest, each tree hanging from the bone nearest to the mass."""
     bone_count = len(mass)
     parents = np.full(bone_count, -1, dtype=np.int32)
@@ -205,7 +224,7 @@ def _rooted(tree, mass) -> np.ndarray:
     return parents
 
 
-def _center_of_mass(links, members, mass) -> int:
+def _center_of_mass(links: csr_matrix, members: np.ndarray, mass: np.ndarray) -> int:
     """The bone of a tree with the fewest links to the vertices on average."""
     order, predecessors = breadth_first_order(links, members[0], directed=False)
     below = mass.copy()
@@ -222,7 +241,16 @@ def _center_of_mass(links, members, mass) -> int:
         bone = heavy[0]
 
 
-def _assembled(parents, first, second, joints, slips, means, center, size) -> JointHierarchy:
+def _assembled(
+    parents: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    joints: np.ndarray,
+    slips: np.ndarray,
+    means: np.ndarray,
+    center: np.ndarray,
+    size: float,
+) -> JointHierarchy:
     """In the units of the rest pose, by bone."""
     bone_count = len(parents)
     rows = np.full((bone_count, bone_count), -1, dtype=np.int64)

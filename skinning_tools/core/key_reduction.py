@@ -7,6 +7,7 @@ checked together, whether all vertices stay within the tolerance in every frame.
 get more leeway, other bones get less, and so on for some rounds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ from .progress import Progress, checkpoint, ignore, span
 
 if TYPE_CHECKING:
     from .decomposition import Decomposition
+
+# (n,) how far members move between two rows: of (members, rows, first, last, share).
+Distances = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 _STAGE = "Reducing keys"
 # Vertices that follow a bone by less than this do not count for its region, unless it has no others.
@@ -77,12 +81,12 @@ def reduce_keys(
                 break
         raised = _LARGEST_RAISE if number < _GROWING_ROUNDS else 1.0
 
-        def factor(error, raised=raised):
+        def factor(error: np.ndarray, raised: float = raised) -> np.ndarray:
             return np.minimum(_AIM * tolerance / np.maximum(error, _AIM * tolerance / _LARGEST_RAISE), raised)
 
         for leeway, layer in zip(leeways, motion.layers, strict=True):
             leeway *= factor(layer.by_bone(errors))
-        for_shapes *= factor(errors.max())
+        for_shapes *= float(factor(errors.max()))
     return best
 
 
@@ -91,15 +95,24 @@ class _Layer:
     vertices, or for the channels of a joint those of all bones below it. Its ancestors are rigid, and do not change the
     distances."""
 
-    def __init__(self, channels: dict, matrices, rest: np.ndarray, members, frames: np.ndarray):
+    def __init__(
+        self,
+        channels: dict,
+        matrices: Callable[..., np.ndarray],
+        rest: np.ndarray,
+        members: tuple[np.ndarray, np.ndarray],
+        frames: np.ndarray,
+    ):
         """matrices(bones, **channels) in the rest frames ``frames`` (P, 4, 4); members: see ``_members``."""
         self.names, self._channels, self._matrices = tuple(channels), channels, matrices
         self._members = members
         self._corners = _corners(rest, members, np.linalg.inv(frames))
         self._places = _applied(matrices(slice(None), **channels), self._corners)
 
-    def distances_of(self, name: str):
-        def distances(members, rows, first, last, share):
+    def distances_of(self, name: str) -> Distances:
+        def distances(
+            members: np.ndarray, rows: np.ndarray, first: np.ndarray, last: np.ndarray, share: np.ndarray
+        ) -> np.ndarray:
             here = {other: values[rows, members] for other, values in self._channels.items() if other != name}
             here[name] = _mixed(self._channels[name][first, members], self._channels[name][last, members], share)
             places = _applied(self._matrices(members, **here), self._corners[members])
@@ -119,7 +132,7 @@ class _Layer:
         return largest
 
 
-def _layers(skin, channels: BoneChannels, bone_rest: np.ndarray) -> list[_Layer]:
+def _layers(skin: "Decomposition", channels: BoneChannels, bone_rest: np.ndarray) -> list[_Layer]:
     """The bones' own channels, then those of the joints; either may be missing."""
     moving, members = channels.moving(), _members(skin)
     joints = {name: moving.pop(name) for name in JOINT_CHANNELS if name in moving}
@@ -127,7 +140,7 @@ def _layers(skin, channels: BoneChannels, bone_rest: np.ndarray) -> list[_Layer]
     layers = []
     if moving:
 
-        def own(bones, **here):
+        def own(bones: np.ndarray | slice, **here: np.ndarray) -> np.ndarray:
             return rest_frame_matrices(None if child_scale is None else child_scale[bones], **here)
 
         layers.append(_Layer(moving, own, skin.rest, members, bone_rest))
@@ -144,7 +157,9 @@ def _layers(skin, channels: BoneChannels, bone_rest: np.ndarray) -> list[_Layer]
 class _Motion:
     """The motion to keep."""
 
-    def __init__(self, decomposition, channels, bone_rest, times):
+    def __init__(
+        self, decomposition: "Decomposition", channels: BoneChannels, bone_rest: np.ndarray, times: np.ndarray
+    ):
         self._skin, self._channels, self._times = decomposition, channels, times
         self._bone_rest = bone_rest
         self.layers = _layers(decomposition, channels, bone_rest)
@@ -173,22 +188,25 @@ class _Motion:
             return self._choice(bones, None)
         values = self._skin.residual.values
 
-        def distances(_members, rows, first, last, share):
+        def distances(
+            _members: np.ndarray, rows: np.ndarray, first: np.ndarray, last: np.ndarray, share: np.ndarray
+        ) -> np.ndarray:
             change = _mixed(values[first], values[last], share) - values[rows]
             return np.linalg.norm(np.tensordot(change, self._extremes, axes=1), axis=-1).max(axis=1)
 
         (shapes,) = _longest_spans(distances, np.array([for_shapes]), self._times, span(progress, 0.8, 1.0))
         return self._choice(bones, shapes)
 
-    def _choice(self, bones, shapes) -> KeyChoice:
-        return KeyChoice(bones, shapes, 0 if shapes is None else len(self._skin.residual.shapes))
+    def _choice(self, bones: dict[str, tuple[np.ndarray, ...]], shapes: np.ndarray | None) -> KeyChoice:
+        residual = self._skin.residual
+        return KeyChoice(bones, shapes, 0 if shapes is None or residual is None else len(residual.shapes))
 
     def changes(self, choice: KeyChoice, progress: Progress) -> np.ndarray:
         """(N,) the largest distance of each vertex in any frame from where it was with all keys."""
         skin, largest = self._skin, np.zeros(len(self._skin.rest))
         matrices = self._channels.at_keys(choice.bones, self._times).object_matrices(self._bone_rest)
         for frame, (reduced, full) in enumerate(zip(matrices, self._matrices, strict=True)):
-            if choice.shapes is None:
+            if choice.shapes is None or skin.residual is None:
                 change = skin_frame(skin.rest, skin.bones, skin.weights, reduced - full)
             else:
                 values = self._values_at(choice.shapes, frame)
@@ -200,6 +218,7 @@ class _Motion:
         return largest
 
     def _values_at(self, rows: np.ndarray, frame: int) -> np.ndarray:
+        assert self._skin.residual is not None
         times, values = self._times, self._skin.residual.values
         return np.array([np.interp(times[frame], times[rows], column[rows]) for column in values.T])
 
@@ -214,7 +233,7 @@ def _applied(matrices: np.ndarray, points: np.ndarray) -> np.ndarray:
     return points @ np.swapaxes(matrices[..., :3], -1, -2) + matrices[..., None, :, 3]
 
 
-def _members(skin) -> tuple[np.ndarray, np.ndarray]:
+def _members(skin: "Decomposition") -> tuple[np.ndarray, np.ndarray]:
     """Bones (L,), ascending, and vertices (L,) that follow them noticeably."""
     strongest = np.zeros(skin.transforms.shape[1])
     np.maximum.at(strongest, skin.bones, skin.weights)
@@ -225,7 +244,7 @@ def _members(skin) -> tuple[np.ndarray, np.ndarray]:
     return bones[order], vertices[order]
 
 
-def _with_ancestors(members, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _with_ancestors(members: tuple[np.ndarray, np.ndarray], parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``members`` with the vertices of each bone repeated for all of its ancestors."""
     bone_parts, vertex_parts = [members[0]], [members[1]]
     while len(bone_parts[-1]):
@@ -237,7 +256,7 @@ def _with_ancestors(members, parents: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return bones[order], vertices[order]
 
 
-def _corners(rest: np.ndarray, members, to_bone: np.ndarray) -> np.ndarray:
+def _corners(rest: np.ndarray, members: tuple[np.ndarray, np.ndarray], to_bone: np.ndarray) -> np.ndarray:
     """(P, 8, 3): corners of the box around each bone's vertices, in its rest frame; all zero without vertices."""
     bones, vertices = members
     local = np.einsum("nij,nj->ni", to_bone[bones, :3, :3], rest[vertices]) + to_bone[bones, :3, 3]
@@ -249,7 +268,9 @@ def _corners(rest: np.ndarray, members, to_bone: np.ndarray) -> np.ndarray:
     return np.stack([boxes[:, x, 0], boxes[:, y, 1], boxes[:, z, 2]], axis=-1)
 
 
-def _longest_spans(distances, allowed: np.ndarray, times: np.ndarray, progress: Progress) -> tuple[np.ndarray, ...]:
+def _longest_spans(
+    distances: Distances, allowed: np.ndarray, times: np.ndarray, progress: Progress
+) -> tuple[np.ndarray, ...]:
     """Rows of the keys of each of P members: from each key on, the farthest next one by which ``allowed`` (P,) holds.
 
     distances(members, rows, first, last, share) (L,): how far member m is off at a row where it is interpolated between
@@ -279,7 +300,14 @@ def _longest_spans(distances, allowed: np.ndarray, times: np.ndarray, progress: 
     return tuple(np.array(rows) for rows in keys)
 
 
-def _holds(distances, members, first, last, allowed, times) -> np.ndarray:
+def _holds(
+    distances: Distances,
+    members: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    allowed: np.ndarray,
+    times: np.ndarray,
+) -> np.ndarray:
     """(n,) bool: whether each member, interpolated between two rows, is near enough at all rows in between."""
     inner = last - first - 1
     holds = np.ones(len(members), dtype=bool)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .errors import Cancelled
 
-Progress = Callable[[float, str], object]
+Progress = Callable[[float, str], bool | None]
 
 
 def ignore(fraction: float, stage: str) -> None:
@@ -25,7 +25,7 @@ def checkpoint(progress: Progress, fraction: float, stage: str) -> None:
 def span(progress: Progress, start: float, end: float) -> Progress:
     """A progress function whose 0 to 1 is the part ``start`` to ``end`` of the given one."""
 
-    def inner(fraction: float, stage: str) -> object:
+    def inner(fraction: float, stage: str) -> bool | None:
         return progress(start + (end - start) * fraction, stage)
 
     return inner

@@ -6,7 +6,7 @@ Source: Le & Hodgins 2016, "Real-time skeletal skinning with optimized centers o
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -211,7 +211,7 @@ class _Targets:
         return cls._with_pairs(matrix[blended[first]], own)
 
     @classmethod
-    def _with_pairs(cls, weights, own):
+    def _with_pairs(cls, weights: sparse.csr_matrix, own: np.ndarray) -> "_Targets":
         return cls(weights, own, BonePairs.of(weights.indptr, weights.indices, weights.shape[1]))
 
     def only(self, chosen: np.ndarray) -> "_Targets":
@@ -277,17 +277,19 @@ class _Surface:
     def to_object_space(self, points: np.ndarray) -> np.ndarray:
         return points * self.scale + self.origin
 
-    def pieces(self, progress: Progress):
+    def pieces(self, progress: Progress) -> Iterator[Pieces]:
         return subdivide(self.differences, self.epsilon, progress=progress)
 
 
-def _sums(targets: _Targets, surface: _Surface, sigma: float, exact: bool, progress: Progress):
+def _sums(
+    targets: _Targets, surface: _Surface, sigma: float, exact: bool, progress: Progress
+) -> tuple[np.ndarray, np.ndarray]:
     """(U, 4) the similarity-weighted sums of position and area; (U,) bounds of their interpolation errors."""
     sums, doubt = np.zeros((targets.weights.shape[0], 4)), np.zeros(targets.weights.shape[0])
     groups = targets.pairs.groups()
     done = 0.0
 
-    def subdividing(fraction: float, stage: str):
+    def subdividing(fraction: float, stage: str) -> bool | None:
         # Pieces are made ahead of their sums: only summed pieces count as done.
         return progress(done, stage)
 
@@ -305,7 +307,17 @@ def _sums(targets: _Targets, surface: _Surface, sigma: float, exact: bool, progr
     return sums, doubt
 
 
-def _add_pair(targets, target_part, batch, part, sigma, exact, sums, doubt, pulse: Callable[[], None]) -> None:
+def _add_pair(
+    targets: _Targets,
+    target_part: slice,
+    batch: "_Batch",
+    part: slice,
+    sigma: float,
+    exact: bool,
+    sums: np.ndarray,
+    doubt: np.ndarray,
+    pulse: Callable[[], None],
+) -> None:
     """Adds one pair of bones in one batch of pieces to ``sums`` and ``doubt``."""
     pulse()
     rows, factors, target_shares = targets.shares(target_part)
@@ -389,7 +401,7 @@ def _weight_matrix(bones: np.ndarray, weights: np.ndarray) -> sparse.csr_matrix:
     return matrix
 
 
-def _checked_mesh(rest, triangles, name):
+def _checked_mesh(rest: np.ndarray, triangles: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     rest = np.asarray(rest, dtype=np.float64).reshape(-1, 3)
     triangles = np.asarray(triangles, dtype=np.int64).reshape(-1, 3)
     check_positions(rest, name)
@@ -399,7 +411,7 @@ def _checked_mesh(rest, triangles, name):
     return rest, triangles
 
 
-def _checked_weights(bones, weights, vertex_count, name) -> sparse.csr_matrix:
+def _checked_weights(bones: np.ndarray, weights: np.ndarray, vertex_count: int, name: str) -> sparse.csr_matrix:
     matrix = _weight_matrix(*convex_influences(bones, weights, vertex_count, name=name))
     if matrix.nnz == 0:
         raise BadWeights(f"No vertex of {name} has a weight. Assign vertex groups named as the bones first")

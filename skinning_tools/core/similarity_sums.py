@@ -8,7 +8,7 @@ share a pair of bones, their sum is carried by a few nodes of a Chebyshev grid w
 the number of places and not with its square.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,7 +72,9 @@ def similarity_sums(
     return result, collect is None and spread is None
 
 
-def _direct_sums(targets: Shares, sources: Shares, moments: np.ndarray, sigma: float, pulse) -> np.ndarray:
+def _direct_sums(
+    targets: Shares, sources: Shares, moments: np.ndarray, sigma: float, pulse: Callable[[], None]
+) -> np.ndarray:
     result = np.zeros((len(targets), moments.shape[1]))
     width = max(1, min(len(sources), _BLOCK // min(len(targets), 64)))
     height = max(1, _BLOCK // width)
@@ -142,7 +144,7 @@ class _Grid:
     def _bases(self, places: Shares, part: slice) -> tuple[np.ndarray, np.ndarray]:
         return self._axes[0].basis(places.ratios[part]), self._axes[1].basis(places.sums[part])
 
-    def _parts(self, places: Shares):
+    def _parts(self, places: Shares) -> Iterator[slice]:
         step = 1 << 14
         return (slice(start, start + step) for start in range(0, len(places), step))
 

@@ -62,7 +62,7 @@ def subdivide(
         yield _joined(finished)
 
 
-def _finished(differences, epsilon, limit, progress) -> Iterator[Pieces]:
+def _finished(differences: np.ndarray, epsilon: float, limit: int, progress: Progress) -> Iterator[Pieces]:
     total, done = len(differences), 0.0
     # The last triangles are pushed first, so that pieces come out roughly in the triangles' order.
     starts = range(0, total, limit)
@@ -90,20 +90,22 @@ def _finished(differences, epsilon, limit, progress) -> Iterator[Pieces]:
             stack.extend(reversed([tuple(values.copy() for values in part) for part in split]))
 
 
-def _whole(triangles):
+def _whole(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Triangle rows (n,), corners (n, 3, 2) in the second and third barycentric coordinate, shares of the area (n,)."""
     corners = np.broadcast_to(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), (len(triangles), 3, 2))
     return triangles, corners, np.ones(len(triangles))
 
 
-def _squared_lengths(differences, corners) -> np.ndarray:
+def _squared_lengths(differences: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """(n, 3) how far the weights of each edge's ends are apart, squared; edge i goes from corner i to the next."""
     second, third = np.moveaxis(np.roll(corners, -1, axis=1) - corners, -1, 0)
     a, b, c = differences.T[:, :, None]
     return a * second**2 + 2 * b * second * third + c * third**2
 
 
-def _halves(triangles, corners, shares, edges):
+def _halves(
+    triangles: np.ndarray, corners: np.ndarray, shares: np.ndarray, edges: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = np.arange(len(triangles))
     start, end, opposite = (corners[rows, (edges + i) % 3] for i in range(3))
     middle = 0.5 * (start + end)

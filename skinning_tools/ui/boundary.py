@@ -2,7 +2,9 @@
 """Turns exceptions into what Blender shows its user: reports, and the reason why a button is grayed out."""
 
 import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import bpy
 
@@ -16,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def reported(operator: bpy.types.Operator):
+def reported(operator: bpy.types.Operator) -> Iterator[None]:
     """Turn an exception of the body into a report of ``operator``; the statement after the block returns CANCELLED."""
     try:
         yield
@@ -46,7 +48,7 @@ def reported(operator: bpy.types.Operator):
         )
 
 
-def _tell(operator, text: str, code: str = "") -> None:
+def _tell(operator: bpy.types.Operator, text: str, code: str = "") -> None:
     """Report an error: the whole text for scripts, two lines for the popup in the interface, where the panel and the
     Info editor have the rest."""
     if not operator.options.is_invoke or bpy.app.background:
@@ -68,8 +70,11 @@ class Checked:
     (Not ``check``: Blender calls an operator's method of that name itself, with other arguments.)
     """
 
+    require: ClassVar[Callable]
+    poll_message_set: ClassVar[Callable[[str], None]]
+
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         reason = reason_not_to_work(context, cls.require)
         if reason:
             cls.poll_message_set(reason)
@@ -83,13 +88,13 @@ class SKINNING_OT_dismiss_failure(bpy.types.Operator):
     bl_label = "Dismiss"
     bl_options = {"INTERNAL"}
 
-    def execute(self, context):
+    def execute(self, context: bpy.types.Context) -> set[str]:
         background.forget_failure()
         return {"FINISHED"}
 
 
 @bpy.app.handlers.persistent
-def _forget_failure(*_) -> None:
+def _forget_failure(*_: Any) -> None:
     """Remove the failure, which was about the previous file."""
     background.forget_failure()
 
@@ -97,7 +102,7 @@ def _forget_failure(*_) -> None:
 registry = [SKINNING_OT_dismiss_failure]
 
 
-def _handlers():
+def _handlers() -> tuple[tuple[list, Callable], ...]:
     return ((bpy.app.handlers.load_pre, _forget_failure),)
 
 

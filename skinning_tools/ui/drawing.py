@@ -2,11 +2,14 @@
 """Shared by the panels: their base class, and drawing of texts, figures, frame range and running job."""
 
 import textwrap
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
 
+import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
 from ..blender import background, look_ups
-from ..blender.figures import rows_of_panel
+from ..blender.figures import Figure, rows_of_panel
 from ..blender.job_checks import active_object
 from ..blender.wording import TAB, duration_text, sentence
 from .manual import page_address
@@ -20,6 +23,12 @@ BOX_WIDTH = 50
 _NOTHING_TO_DEFORM = {"EMPTY", "CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"}
 
 
+class HasFigures(Protocol):
+    """A result, or what is stored of one."""
+
+    def figures(self) -> list[Figure]: ...
+
+
 class SidebarPanel:
     """A panel in the sidebar's tab. failures: the titles of the operators whose failures it shows. always: whether it
     is there while nothing is selected that it could work on.
@@ -30,11 +39,12 @@ class SidebarPanel:
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = TAB
+    draw: ClassVar[Callable]
     failures: tuple[str, ...] = ()
     always = False
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         return (
             cls.always
             or works_on_selection(context)
@@ -42,15 +52,15 @@ class SidebarPanel:
             or background.last_failure(*cls.failures) is not None
         )
 
-    def __init_subclass__(cls, **given):
+    def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "draw" in vars(cls):
             cls.draw = look_ups.shares(cls.draw)
         if "poll" in vars(cls):
-            cls.poll = classmethod(look_ups.shares(vars(cls)["poll"].__func__))
+            cls.poll = classmethod(look_ups.shares(vars(cls)["poll"].__func__))  # type: ignore[method-assign, assignment]
 
 
-def works_on_selection(context) -> bool:
+def works_on_selection(context: bpy.types.Context) -> bool:
     """Whether the active or a selected object is of a type that panels work on."""
     active = active_object(context)
     if active is not None and active.type not in _NOTHING_TO_DEFORM:
@@ -58,7 +68,7 @@ def works_on_selection(context) -> bool:
     return any(ob.type not in _NOTHING_TO_DEFORM for ob in context.view_layer.objects.selected)
 
 
-def split_layout(panel):
+def split_layout(panel: bpy.types.Panel) -> bpy.types.UILayout:
     """The layout of a panel, with property names next to the values."""
     layout = panel.layout
     layout.use_property_split = True
@@ -66,14 +76,14 @@ def split_layout(panel):
     return layout
 
 
-def idle_column(layout):
+def idle_column(layout: bpy.types.UILayout) -> bpy.types.UILayout:
     """A column for properties that cannot be changed while a job runs."""
     column = layout.column()
     column.enabled = background.running_job() is None
     return column
 
 
-def draw_mesh(layout, context) -> None:
+def draw_mesh(layout: bpy.types.UILayout, context: bpy.types.Context) -> None:
     """Draw the field for the mesh to work on while its armature is active: in Pose Mode a click does not select a
     mesh."""
     active = active_object(context)
@@ -81,7 +91,7 @@ def draw_mesh(layout, context) -> None:
         layout.prop(context.scene, "skinning_mesh", icon="MESH_DATA")
 
 
-def draw_frame_range(layout, scene, settings) -> None:
+def draw_frame_range(layout: bpy.types.UILayout, scene: bpy.types.Scene, settings: bpy.types.PropertyGroup) -> None:
     """Draw the frame range of ``settings``, or the scene's range if the settings use that."""
     column = layout.column()
     column.prop(settings, "use_scene_range")
@@ -93,7 +103,7 @@ def draw_frame_range(layout, scene, settings) -> None:
     column.prop(settings, "frame_step", text="Step")
 
 
-def draw_job(layout, job: background.RunningJob) -> None:
+def draw_job(layout: bpy.types.UILayout, job: background.RunningJob) -> None:
     """Draw the progress of a modal job, and its cancel button."""
     layout.progress(factor=job.fraction, text=f"{iface_(job.stage)}, {job.fraction:.0%}")
     row = layout.row()
@@ -103,7 +113,7 @@ def draw_job(layout, job: background.RunningJob) -> None:
     row.operator("skinning.cancel_job", text="Cancel (Esc)", icon="X")
 
 
-def draw_failure(layout, context, panel: type[SidebarPanel]) -> None:
+def draw_failure(layout: bpy.types.UILayout, context: bpy.types.Context, panel: type[SidebarPanel]) -> None:
     """Draw why the panel's last operator failed: the popup shows only the beginning."""
     failure = background.last_failure(*panel.failures)
     if failure is None:
@@ -117,7 +127,9 @@ def draw_failure(layout, context, panel: type[SidebarPanel]) -> None:
         buttons.operator("wm.url_open", text="", icon="HELP", emboss=False).url = help_page
 
 
-def draw_button(layout, context, operator: str, text: str, icon: str, reason: str = ""):
+def draw_button(
+    layout: bpy.types.UILayout, context: bpy.types.Context, operator: str, text: str, icon: str, reason: str = ""
+) -> bpy.types.OperatorProperties:
     """Draw the main button of a panel, disabled with the reason below if there is one; returns its properties."""
     button = layout.row()
     button.scale_y = 1.5
@@ -128,13 +140,15 @@ def draw_button(layout, context, operator: str, text: str, icon: str, reason: st
     return properties
 
 
-def draw_figures(layout, result) -> None:
+def draw_figures(layout: bpy.types.UILayout, result: HasFigures | None) -> None:
     """Draw the ``figures`` of a result; nothing if it is None."""
     if result is not None:
         draw_rows(layout, rows_of_panel(result.figures()))
 
 
-def draw_vertex_group(layout, settings, mesh_object) -> None:
+def draw_vertex_group(
+    layout: bpy.types.UILayout, settings: bpy.types.PropertyGroup, mesh_object: bpy.types.Object | None
+) -> None:
     """Draw ``vertex_group`` and ``invert_vertex_group`` of settings, to choose from the groups of a mesh if there is
     one."""
     row = layout.row(align=True)
@@ -148,21 +162,23 @@ def draw_vertex_group(layout, settings, mesh_object) -> None:
     invert.prop(settings, "invert_vertex_group", text="", icon="ARROW_LEFTRIGHT", toggle=True)
 
 
-def draw_rows(layout, rows: list[tuple[str, str]]) -> None:
+def draw_rows(layout: bpy.types.UILayout, rows: list[tuple[str, str]]) -> None:
     grid = layout.grid_flow(row_major=True, columns=2, even_columns=True)
     for name, value in rows:
         grid.label(text=name)
         grid.label(text=value)
 
 
-def named_row(layout, name: str):
+def named_row(layout: bpy.types.UILayout, name: str) -> bpy.types.UILayout:
     """A row for alternative buttons after a common label."""
     row = layout.split(factor=0.2, align=True)
     row.label(text=name)
     return row.row(align=True)
 
 
-def draw_text(layout, context, text: str, icon: str, margin: float = MARGIN_WIDTH) -> None:
+def draw_text(
+    layout: bpy.types.UILayout, context: bpy.types.Context, text: str, icon: str, margin: float = MARGIN_WIDTH
+) -> None:
     """Draw a text, wrapped to the sidebar's width minus ``margin`` pixels."""
     width = context.region.width / context.preferences.system.ui_scale - margin
     column = layout.column(align=True)

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A feature: everything that it adds to Blender, in one object."""
 
+import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Protocol
 
+import bpy
+
 
 class Subcommand(Protocol):
     """A ``Command``, or a module that declares one to argparse itself."""
 
-    def add(self, commands, /) -> None: ...
+    def add(self, commands: argparse._SubParsersAction, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Feature:
 def menu_entry(identifier: str) -> Callable:
     """A function that draws the operator of that name at the end of a menu."""
 
-    def draw(menu, context) -> None:
+    def draw(menu: bpy.types.Menu, context: bpy.types.Context) -> None:
         menu.layout.separator()
         menu.layout.operator_context = "INVOKE_DEFAULT"
         menu.layout.operator(identifier)

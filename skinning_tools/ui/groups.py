@@ -21,9 +21,10 @@ class _Group(SidebarPanel):
     """nothing: shown in place of the panels while nothing is selected that they work on."""
 
     always = True
+    layout: bpy.types.UILayout
     nothing: str
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         if not works_on_selection(context):
             draw_text(self.layout, context, self.nothing, "INFO")
             return
@@ -34,7 +35,7 @@ class _Group(SidebarPanel):
             self.layout.label(text=", ".join(names), icon="OBJECT_DATA", translate=False)
             draw_text(self.layout, context, self.next_step(mesh_object, armature), "FORWARD")
 
-    def next_step(self, mesh_object, armature) -> str:
+    def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         raise NotImplementedError
 
 
@@ -43,7 +44,7 @@ class SKINNING_PT_group_animation(_Group, bpy.types.Panel):
     bl_idname = ANIMATION
     nothing = "Select a mesh that moves, or one with shape keys"
 
-    def next_step(self, mesh_object, armature):
+    def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if mesh_object is None or mesh_object.type != "MESH":
             return "Select a mesh that moves, or one with shape keys"
         result = result_of(mesh_object)
@@ -63,7 +64,7 @@ class SKINNING_PT_group_weights(_Group, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     nothing = "Select the meshes, then their armature"
 
-    def next_step(self, mesh_object, armature):
+    def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if armature is None:
             return "Bind the mesh to an armature"
         if mesh_object is None or mesh_object.type != "MESH" or not mesh_object.vertex_groups:
@@ -77,7 +78,7 @@ class SKINNING_PT_group_deformation(_Group, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     nothing = "Select a mesh with an armature"
 
-    def next_step(self, mesh_object, armature):
+    def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if armature is None or mesh_object is None:
             return "Bind a mesh to an armature first"
         return "Preview the deformation, then bake centers, or add bone links where limbs twist"

@@ -4,8 +4,8 @@ shows its progress, and can be cancelled."""
 
 import inspect
 import time
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 import bpy
 
@@ -35,20 +35,22 @@ class WithSettings:
     bl_options = {"REGISTER", "UNDO"}
     settings: type[Settings] = Settings
     work: ClassVar[Callable]
+    bl_label: str
     properties: bpy.types.OperatorProperties
+    report: Callable[[set[str], str], None]
 
-    def __init_subclass__(cls, **given):
+    def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         if "settings" in vars(cls):
             # The class's own annotations, which Python 3.14 and newer evaluates on access.
             own = inspect.get_annotations(cls)
             cls.__annotations__ = cls.settings.operator_annotations() | own
 
-    def prepare(self, context) -> None:
+    def prepare(self, context: bpy.types.Context) -> None:
         """Fill properties that the caller left unset from the interface's settings."""
         self.settings.fill(self, context.scene)
 
-    def finish(self, context, result) -> str:
+    def finish(self, context: bpy.types.Context, result: Any) -> str:
         """The line to report."""
         return result.summary()
 
@@ -61,10 +63,10 @@ class AtOnce(WithSettings):
     returns the line to report, if any.
     """
 
-    def act(self, context, active) -> str | None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         return self.finish(context, self.work(context, active, **self.settings.of_operator(self)))
 
-    def execute(self, context):
+    def execute(self, context: bpy.types.Context) -> set[str]:
         with reported(self):
             line = self.act(context, active_object(context))
             if line:
@@ -72,7 +74,7 @@ class AtOnce(WithSettings):
             return {"FINISHED"}
         return {"CANCELLED"}
 
-    def invoke(self, context, event):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
         return self.execute(context)
 
@@ -87,19 +89,21 @@ class SkinningJob(WithSettings):
     timer until it ends or the user presses Esc. Closing the generator must undo all its changes.
     """
 
-    def steps(self, context):
+    _steps: background.Steps[Any] | None
+
+    def steps(self, context: bpy.types.Context) -> background.Steps[Any]:
         """The generator that does the work."""
         dependencies.require_dependencies()
         return (yield from self.work(context, active_object(context), **self.settings.of_operator(self)))
 
-    def execute(self, context):
+    def execute(self, context: bpy.types.Context) -> set[str]:
         with reported(self):
             result = background.drain(self.steps(context))
             self.report({"INFO"}, self.finish(context, result))
             return {"FINISHED"}
         return {"CANCELLED"}
 
-    def invoke(self, context, event):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
         if bpy.app.background or context.window is None:
             return self.execute(context)
@@ -123,7 +127,7 @@ class SkinningJob(WithSettings):
         self._manager.modal_handler_add(self)
         return {"RUNNING_MODAL"}
 
-    def modal(self, context, event):
+    def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         if self._steps is None or self._job.cancelled:
             return self._stop(Cancelled())
         if event.type == "ESC" and event.value == "PRESS":
@@ -137,12 +141,13 @@ class SkinningJob(WithSettings):
         passes = _navigates(context, event) or _clicks_in_own_tab(context, event)
         return {"PASS_THROUGH"} if passes else {"RUNNING_MODAL"}
 
-    def cancel(self, context):
+    def cancel(self, context: bpy.types.Context) -> None:
         """End the job: the window closes, another file is loaded, or Blender quits."""
         self._end()
 
-    def _advance(self, context, seconds):
+    def _advance(self, context: bpy.types.Context, seconds: float) -> set[str] | None:
         """Take steps for ``seconds``; the operator's result if the job ended, else None."""
+        assert self._steps is not None
         deadline = time.perf_counter() + seconds
         with reported(self):
             try:
@@ -161,7 +166,7 @@ class SkinningJob(WithSettings):
         self._end()
         return {"CANCELLED"}
 
-    def _stop(self, reason: SkinningError):
+    def _stop(self, reason: SkinningError) -> set[str]:
         self._end()
         with reported(self):
             raise reason
@@ -195,7 +200,7 @@ _modal_job: SkinningJob | None = None
 
 
 @bpy.app.handlers.persistent
-def _stop_before_change(*_) -> None:
+def _stop_before_change(*_: Any) -> None:
     """End the job before an undo or another file removes the data that it works on."""
     stop_modal_job()
 
@@ -206,7 +211,7 @@ def stop_modal_job() -> None:
         _modal_job._end()
 
 
-def _navigates(context, event) -> bool:
+def _navigates(context: bpy.types.Context, event: bpy.types.Event) -> bool:
     """Whether an event only moves a view: the rest would edit what the job works on."""
     if event.type in NAVIGATION:
         # Ctrl+wheel over a field changes its value; Alt+wheel over the timeline changes the frame.
@@ -214,7 +219,7 @@ def _navigates(context, event) -> bool:
     return event.type in VIEW_KEYS and _area_type(context, event) == "VIEW_3D"
 
 
-def _clicks_in_own_tab(context, event) -> bool:
+def _clicks_in_own_tab(context: bpy.types.Context, event: bpy.types.Event) -> bool:
     """Whether a click is in a region where only the cancel button works while a job runs."""
     if event.type != "LEFTMOUSE":
         return False
@@ -226,12 +231,14 @@ def _clicks_in_own_tab(context, event) -> bool:
     return sidebar is not None and sidebar.active_panel_category == TAB
 
 
-def _area_type(context, event) -> str:
+def _area_type(context: bpy.types.Context, event: bpy.types.Event) -> str:
     area = _at(context.screen.areas, event)
     return area.type if area is not None else ""
 
 
-def _at(places, event):
+def _at(
+    places: Iterable[bpy.types.Area] | Iterable[bpy.types.Region], event: bpy.types.Event
+) -> bpy.types.Area | bpy.types.Region | None:
     """The area or region under the pointer, or None."""
     for place in places:
         if place.x <= event.mouse_x < place.x + place.width and place.y <= event.mouse_y < place.y + place.height:
@@ -247,18 +254,20 @@ class SKINNING_OT_cancel_job(bpy.types.Operator):
     bl_options = {"INTERNAL"}
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         return background.running_job() is not None
 
-    def execute(self, context):
-        background.running_job().cancelled = True
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        job = background.running_job()
+        if job is not None:
+            job.cancelled = True
         return {"FINISHED"}
 
 
 registry = [SKINNING_OT_cancel_job]
 
 
-def _handlers():
+def _handlers() -> tuple[tuple[list, Callable], ...]:
     """Blender's handler lists with the callbacks that are in them while the extension is registered.
 
     Not only while a job runs: a callback that removes itself makes Blender skip the next one, perhaps another add-on's.

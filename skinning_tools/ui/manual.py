@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The pages of docs/, which an installed extension has as web pages, so that they open without a network."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import bpy
+
+if TYPE_CHECKING:
+    from .feature import Feature
 
 # The package is built with it; a checkout has none.
 FOLDER = Path(__file__).resolve().parents[1] / "manual"
@@ -15,7 +20,7 @@ def page_address(page: str, anchor: str = "") -> str:
     return path.as_uri() + (f"#{anchor}" if anchor else "") if path.is_file() else ""
 
 
-def links(features) -> list[tuple[str, str]]:
+def links(features: "Iterable[Feature]") -> list[tuple[str, str]]:
     """The page of each operator and each setting, as Blender's *Online Manual* looks them up: (pattern, address)."""
     found = []
     for feature in features:

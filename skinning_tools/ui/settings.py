@@ -67,16 +67,16 @@ class Setting:
         return self.more.get("subtype") == "ANGLE"
 
     @property
-    def default_value(self):
+    def default_value(self) -> Any:
         """The value of ``of_property`` if nothing is set."""
         return int(self.default) if self.of_numbers else self.default
 
-    def of_property(self, owner, name: str):
+    def of_property(self, owner: bpy.types.bpy_struct, name: str) -> Any:
         """Its value in an operator or a property group."""
         value = getattr(owner, name)
         return int(value) if self.of_numbers else self.checked(value)
 
-    def checked(self, value):
+    def checked(self, value: Any) -> Any:
         """The value. Raises BadSettings if it is a number outside the range."""
         least = -math.inf if self.least is None else self.least
         most = math.inf if self.most is None else self.most
@@ -95,7 +95,7 @@ class Setting:
     def _text(self, value: float) -> str:
         return f"{math.degrees(value):g}°" if self.is_angle else f"{value:g}" if self.kind == "Float" else str(value)
 
-    def as_property(self, limit: str, remembered: bool = False, **more):
+    def as_property(self, limit: str, remembered: bool = False, **more: Any) -> Any:
         """The property for Blender; ``more``: further keywords."""
         keywords = {"name": self.label, "description": self.tip, "default": self.default, **self.more, **more}
         for end, value in (("min", self.least), ("max", self.most)):
@@ -131,7 +131,7 @@ class Setting:
             keywords["default"] = None
         command.add_argument(self.flag, **keywords)
 
-    def of_options(self, options: argparse.Namespace):
+    def of_options(self, options: argparse.Namespace) -> Any:
         """Its value on a command line."""
         value = getattr(options, self.dest)
         if self.kind == "Bool":
@@ -144,44 +144,49 @@ class Setting:
 _TYPES = {"Int": arguments.whole_number, "Float": arguments.number, "String": str}
 
 
-def count(label: str, default: int, *, tip: str, least: int | None = None, soft_most: int | None = 1000, **more) -> Any:
+def count(
+    label: str, default: int, *, tip: str, least: int | None = None, soft_most: int | None = 1000, **more: Any
+) -> Any:
     """A whole number."""
     return _setting("Int", label, tip, default, least, more, metavar="N", soft_max=soft_most)
 
 
-def number(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Any:
+def number(label: str, default: float, *, tip: str, least: float | None = None, **more: Any) -> Any:
     """A number. Further keywords are those of ``bpy.props.FloatProperty``."""
     return _setting("Float", label, tip, default, least, more, metavar="X")
 
 
-def factor(label: str, default: float, *, tip: str, most: float | None = None, **more) -> Any:
+def factor(label: str, default: float, *, tip: str, most: float | None = None, **more: Any) -> Any:
     """A number from 0 to 1, drawn as a slider; without ``most``, larger values can be typed."""
     limits = {"most": most} if most is not None else {"soft_max": 1.0}
     return _setting("Float", label, tip, default, 0.0, more | limits, metavar="X", subtype="FACTOR")
 
 
-def angle(label: str, default: float, *, tip: str, least: float | None = None, **more) -> Any:
+def angle(label: str, default: float, *, tip: str, least: float | None = None, **more: Any) -> Any:
     """An angle in radians, which the command line takes in degrees."""
     return _setting("Float", label, tip, default, least, more, metavar="DEGREES", subtype="ANGLE")
 
 
-def switch(label: str, default: bool, *, tip: str, **more) -> Any:
+def switch(label: str, default: bool, *, tip: str, **more: Any) -> Any:
     """Yes or no. Its flag on the command line inverts the default."""
     return _setting("Bool", label, tip, default, None, more)
 
 
-def choice(label: str, items: Iterable[tuple], default: str, *, tip: str, **more) -> Any:
+def choice(label: str, items: Iterable[tuple], default: str, *, tip: str, **more: Any) -> Any:
     """One of several, each (identifier, label, tooltip) or with more, as ``bpy.props.EnumProperty`` has them."""
     return _setting("Enum", label, tip, default, None, more, items=tuple(items))
 
 
-def name(label: str, default: str = "", *, tip: str, **more) -> Any:
+def name(label: str, default: str = "", *, tip: str, **more: Any) -> Any:
     """The name of something, empty by default."""
     return _setting("String", label, tip, default, None, more, metavar="NAME")
 
 
 def influences(
-    default: int = 4, least: int = 1, tip="Most bones that may move one vertex. Game engines commonly allow 4", **more
+    default: int = 4,
+    least: int = 1,
+    tip: str = "Most bones that may move one vertex. Game engines commonly allow 4",
+    **more: Any,
 ) -> Any:
     """The most influences per vertex, at least ``least``."""
     keywords: dict[str, Any] = {
@@ -191,7 +196,7 @@ def influences(
     return count("Influences", default, least=least, tip=tip, **keywords)
 
 
-def smoothness(**more) -> Any:
+def smoothness(**more: Any) -> Any:
     """The smoothness of solved weights."""
     return factor(
         "Smoothness",
@@ -220,7 +225,7 @@ def _frames(verb: str) -> dict[str, Setting]:
     }
 
 
-def _setting(kind: str, label: str, tip: str, default, least, given: dict, **usual) -> Setting:
+def _setting(kind: str, label: str, tip: str, default: Any, least: float | None, given: dict, **usual: Any) -> Setting:
     keywords = {each: value for each, value in {**usual, **given}.items() if value is not None}
     own = {each: keywords.pop(each) for each in _OWN if each in keywords}
     own.setdefault("dest", own.get("flag", "").lstrip("-").replace("-", "_"))
@@ -247,7 +252,7 @@ class Settings:
     frame_end: int | None
     frame_step: int
 
-    def __init_subclass__(cls, stored: str = "", frames: str = "", one_of: tuple[str, ...] = (), **given):
+    def __init_subclass__(cls, stored: str = "", frames: str = "", one_of: tuple[str, ...] = (), **given: Any) -> None:
         super().__init_subclass__(**given)
         own = {each: value for each, value in vars(cls).items() if isinstance(value, Setting)}
         cls.stored, cls.frames, cls.one_of = stored or cls.stored, frames or cls.frames, one_of or cls.one_of
@@ -255,7 +260,7 @@ class Settings:
         kept = [each for each, setting in cls.declared.items() if setting.kept]
         cls.places = {each: cls.places.get(each) or cls.stored for each in kept}
 
-    def __init__(self, **given):
+    def __init__(self, **given: Any) -> None:
         """Set the given values, and the defaults of all others; None for optional ones. Raises BadSettings if a number
         is outside its range."""
         for each, setting in self.declared.items():

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Draws texts, scales and rings over a 3D view, and reads its matrices."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import blf
+import bpy
 import gpu
 import numpy as np
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 from gpu_extras.batch import batch_for_shader
+from mathutils import Vector
 
 # Same as heat() in surface_frag.glsl.
 STOPS = ((0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (1, 1, 0, 1), (1, 0, 0, 1))
@@ -29,7 +32,7 @@ class View:
     perspective: bool
 
     @classmethod
-    def of(cls, region_data) -> "View":
+    def of(cls, region_data: bpy.types.RegionView3D) -> "View":
         return cls(
             np.array(region_data.view_matrix, dtype=np.float64),
             np.array(region_data.window_matrix, dtype=np.float64),
@@ -38,7 +41,7 @@ class View:
 
 
 @contextmanager
-def legible(context):
+def legible(context: bpy.types.Context) -> Iterator[float]:
     """Draw text with a shadow, readable on any background; yields the interface's scale."""
     scale = context.preferences.system.ui_scale
     blf.size(0, TEXT_SIZE * scale)
@@ -50,7 +53,7 @@ def legible(context):
         blf.disable(0, blf.SHADOW)
 
 
-def draw_scale(context, title: str, *ends: str) -> None:
+def draw_scale(context: bpy.types.Context, title: str, *ends: str) -> None:
     """Draw the scale from blue (none) to red in the lower left corner of the region. ends: lines on the meaning of
     red."""
     with legible(context) as scale:
@@ -67,7 +70,7 @@ def draw_scale(context, title: str, *ends: str) -> None:
             write(end, left + width, bottom - line * LINE_HEIGHT * scale, right=True)
 
 
-def draw_ring(context, place, text: str) -> None:
+def draw_ring(context: bpy.types.Context, place: Vector, text: str) -> None:
     """Draw a ring around the world position ``place`` with ``text`` next to it; nothing if the view does not show
     it."""
     at = location_3d_to_region_2d(context.region, context.region_data, place)
@@ -90,19 +93,19 @@ def draw_ring(context, place, text: str) -> None:
         write(text, at.x + (beside if fits else -beside), at.y - 4 * scale, right=not fits)
 
 
-def _free_corner(context, scale) -> tuple[float, float]:
+def _free_corner(context: bpy.types.Context, scale: float) -> tuple[float, float]:
     """Lower left of the region, right of an overlapping toolbar."""
     return 20 * scale + _width_of(context, "TOOLS"), 50 * scale
 
 
-def _width_of(context, kind: str) -> int:
+def _width_of(context: bpy.types.Context, kind: str) -> int:
     """The width that regions of this kind cover."""
     if not context.preferences.system.use_region_overlap:
         return 0
     return sum(region.width for region in context.area.regions if region.type == kind)
 
 
-def write(text: str, x: float, y: float, centered=False, right=False) -> None:
+def write(text: str, x: float, y: float, centered: bool = False, right: bool = False) -> None:
     width = blf.dimensions(0, text)[0] if centered or right else 0.0
     blf.color(0, 1.0, 1.0, 1.0, 1.0)
     blf.position(0, x - (0.5 * width if centered else width), y, 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads the animation of mesh objects, whatever makes them move, as arrays and as new meshes."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -103,7 +103,12 @@ def read_animation(
 
 
 def _read(
-    context, scene, view_layer, objects, numbers: range, watch: Omissions
+    context: bpy.types.Context,
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    objects: Sequence[bpy.types.Object],
+    numbers: range,
+    watch: Omissions,
 ) -> Generator[float, None, SourceAnimation]:
     # Several objects must be evaluated at every frame in any case, as they may move relative to each other.
     keys = shape_key_values(scene, objects[0], numbers) if len(objects) == 1 else None
@@ -134,7 +139,12 @@ def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Genera
 
 
 def _read_evaluated(
-    scene, view_layer, objects, numbers: range, stamps: list[dict], watch: Omissions
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    objects: Sequence[bpy.types.Object],
+    numbers: range,
+    stamps: list[dict],
+    watch: Omissions,
 ) -> Generator[float, None, SourceAnimation]:
     starts = [simulation_start(scene, view_layer, ob) for ob in objects]
     simulation = min((start for start in starts if start is not None), default=None)
@@ -167,12 +177,19 @@ def _read_evaluated(
                 row += 1
             yield (done + 1) / len(steps)
         method = "Evaluated mesh" if simulation is None else f"Evaluated mesh, simulated from frame {steps[0]}"
+        assert frames is not None
         source = _source(parts, frames, numbers, method, watch.finish())
         undo.pop_all()
         return source
 
 
-def _copies(objects, evaluated, number: int, depsgraph, undo: ExitStack) -> list[SourcePart]:
+def _copies(
+    objects: Sequence[bpy.types.Object],
+    evaluated: Sequence[bpy.types.Object],
+    number: int,
+    depsgraph: bpy.types.Depsgraph,
+    undo: ExitStack,
+) -> list[SourcePart]:
     """The parts, each with a new mesh in the space of the first; ``undo`` removes these meshes."""
     parts, start = [], 0
     for ob, each in zip(objects, evaluated, strict=True):
@@ -187,7 +204,9 @@ def _copies(objects, evaluated, number: int, depsgraph, undo: ExitStack) -> list
     return parts
 
 
-def _read_positions(parts: list[SourcePart], evaluated, number: int, positions: np.ndarray) -> None:
+def _read_positions(
+    parts: list[SourcePart], evaluated: Sequence[bpy.types.Object], number: int, positions: np.ndarray
+) -> None:
     """Fill ``positions`` (N, 3) float32 with the vertices of the parts' evaluated objects, in the first object's
     space."""
     for part, each in zip(parts, evaluated, strict=True):
@@ -199,7 +218,7 @@ def _read_positions(parts: list[SourcePart], evaluated, number: int, positions: 
         check_finite(own, str(number), object_label(part.object))
 
 
-def _evaluated(view_layer, mesh_object, number: int) -> bpy.types.Object:
+def _evaluated(view_layer: bpy.types.ViewLayer, mesh_object: bpy.types.Object, number: int) -> bpy.types.Object:
     """The object as evaluated at the current frame, ``number``.
 
     Raises for what changed since the start: by the user between two steps, by animated visibility, by a removed file.
@@ -215,7 +234,7 @@ def _evaluated(view_layer, mesh_object, number: int) -> bpy.types.Object:
     return mesh_object.evaluated_get(view_layer.depsgraph)
 
 
-def _topology(mesh) -> tuple[int, int, int]:
+def _topology(mesh: bpy.types.Mesh) -> tuple[int, int, int]:
     """Numbers of vertices, faces and face corners."""
     return len(mesh.vertices), len(mesh.polygons), len(mesh.loops)
 
@@ -254,11 +273,11 @@ def _allocate(label: str, frame_count: int, vertex_count: int) -> np.ndarray:
     return np.empty((frame_count, vertex_count, 3), dtype=np.float32)
 
 
-def _evaluated_copy(evaluated, depsgraph) -> bpy.types.Mesh:
+def _evaluated_copy(evaluated: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> bpy.types.Mesh:
     return bpy.data.meshes.new_from_object(evaluated, preserve_all_data_layers=True, depsgraph=depsgraph)
 
 
-def _make_independent(mesh_object, mesh: bpy.types.Mesh) -> None:
+def _make_independent(mesh_object: bpy.types.Object, mesh: bpy.types.Mesh) -> None:
     """Make a new copy of the object's mesh independent: named, with the materials that the object shows."""
     mesh.name = f"{mesh_object.name}_skinned"
     for index, slot in enumerate(mesh_object.material_slots):
@@ -278,7 +297,9 @@ def _make_independent(mesh_object, mesh: bpy.types.Mesh) -> None:
         bpy.data.objects.remove(carrier)
 
 
-def _source(parts: list[SourcePart], frames, numbers: range, method: str, omissions) -> SourceAnimation:
+def _source(
+    parts: list[SourcePart], frames: np.ndarray, numbers: range, method: str, omissions: tuple[Omission, ...]
+) -> SourceAnimation:
     first, *others = parts
     triangles = np.concatenate([mesh_triangles(part.mesh) + np.int32(part.vertices.start) for part in parts])
     label = sources_label([part.object for part in parts])
@@ -286,6 +307,6 @@ def _source(parts: list[SourcePart], frames, numbers: range, method: str, omissi
     return SourceAnimation(first.object, animation, method, first.mesh, tuple(others), omissions)
 
 
-def _remove_mesh(mesh) -> None:
+def _remove_mesh(mesh: bpy.types.Mesh) -> None:
     if is_alive(mesh):
         bpy.data.meshes.remove(mesh)

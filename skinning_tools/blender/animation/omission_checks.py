@@ -109,7 +109,7 @@ def drivers_in_error(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | 
             )
 
 
-def _is_blocked(curve) -> bool:
+def _is_blocked(curve: bpy.types.FCurve) -> bool:
     driver = curve.driver
     python = driver.type == "SCRIPTED" and not driver.is_simple_expression
     return python and not driver.is_valid and bpy.app.autoexec_fail and _is_python(driver.expression)
@@ -134,12 +134,12 @@ def _is_python(expression: str) -> bool:
     return True
 
 
-def _drivers_text(block, names: list[str]) -> str:
+def _drivers_text(block: bpy.types.ID, names: list[str]) -> str:
     several = len(names) > 1
     return f"the driver{'s' if several else ''} of {_listed(names)} of {_label(block)} {'are' if several else 'is'}"
 
 
-def _property(block, curve) -> str:
+def _property(block: bpy.types.ID, curve: bpy.types.FCurve) -> str:
     """Such as "location[0]"."""
     try:
         value = block.path_resolve(curve.data_path)
@@ -192,7 +192,7 @@ def missing_files(used: dict, numbers: Sequence[int]) -> Iterator[str]:
             )
 
 
-def _missing_image(image, user, numbers) -> str | None:
+def _missing_image(image: bpy.types.Image, user: bpy.types.ID | None, numbers: Sequence[int]) -> str | None:
     """The path that is missing or cannot be read, or None."""
     if image.source in {"GENERATED", "VIEWER"} or image.packed_file is not None or len(image.packed_files):
         return None
@@ -208,7 +208,7 @@ def _missing_image(image, user, numbers) -> str | None:
     return _missing(path)
 
 
-def _image_number(image_user, frame: float) -> int:
+def _image_number(image_user: bpy.types.ImageUser, frame: float) -> int:
     """The file number of an image sequence at a frame, as Blender counts it."""
     count, number = image_user.frame_duration, int(frame) - image_user.frame_start + 1
     if image_user.use_cyclic and count:
@@ -220,7 +220,7 @@ def _missing(path: str) -> str | None:
     return None if path and os.path.isfile(path) else path
 
 
-def _absolute(filepath: str, block) -> str:
+def _absolute(filepath: str, block: bpy.types.ID) -> str:
     return os.path.normpath(bpy.path.abspath(filepath, library=block.library)) if filepath else ""
 
 
@@ -241,12 +241,12 @@ def cache_faults(context: bpy.types.Context, used: dict, read: Iterable, numbers
                     )
 
 
-def _constraints(ob) -> list:
+def _constraints(ob: bpy.types.Object) -> list:
     bones = ob.pose.bones if ob.pose is not None else ()
     return [*ob.constraints, *(constraint for bone in bones for constraint in bone.constraints)]
 
 
-def _file_faults(ob, depsgraph, numbers) -> Iterator[str]:
+def _file_faults(ob: bpy.types.Object, depsgraph: bpy.types.Depsgraph, numbers: Sequence[int]) -> Iterator[str]:
     try:
         check_cache_files(ob)
         check_cache_content(ob, depsgraph)
@@ -312,7 +312,7 @@ def particles_and_duplicates(objects: Iterable) -> Iterator[str]:
 _INSTANCERS = {"VERTS": "vertices", "FACES": "faces"}
 
 
-def _shows_particles(settings) -> bool:
+def _shows_particles(settings: bpy.types.ParticleSettings) -> bool:
     return settings.render_type in _PARTICLES_SHOWN and (settings.render_type != "PATH" or settings.type == "HAIR")
 
 
@@ -334,7 +334,7 @@ def beside_meshes(objects: list, depsgraph: bpy.types.Depsgraph) -> dict:
     return {ob: list(_beside_text(ob, found[ob])) for ob in objects if ob in found}
 
 
-def _beside_text(ob, kinds: set[str]) -> Iterator[str]:
+def _beside_text(ob: bpy.types.Object, kinds: set[str]) -> Iterator[str]:
     names = [f'"{modifier.name}"' for modifier in visible_modifiers(ob) if modifier.type == "NODES"]
     of = f"from the modifier{'s' if len(names) > 1 else ''} {_listed(names)} of {object_label(ob)}"
     for kind in sorted(kinds):
@@ -354,14 +354,14 @@ _COMPONENTS = {
 }
 
 
-def _used_by(user, used: dict) -> str:
+def _used_by(user: bpy.types.ID | None, used: dict) -> str:
     """Such as ", which object "Flag" uses": the object at the end of the chain of users."""
     while user is not None and not isinstance(user, bpy.types.Object):
         user = used[user]
     return f", which {object_label(user)} uses" if user is not None else ""
 
 
-def _label(block) -> str:
+def _label(block: bpy.types.ID) -> str:
     if isinstance(block, bpy.types.Key):
         return f"the shape keys of {_label(block.user)}"
     return f'{block.bl_rna.name.lower()} "{block.name}"'

@@ -110,7 +110,7 @@ class Omissions:
         self._check()
         return tuple(self._found)
 
-    def _add_drivers(self, depsgraph=None) -> None:
+    def _add_drivers(self, depsgraph: bpy.types.Depsgraph | None = None) -> None:
         self._driven = [each for each in self._driven if is_alive(each.block)]
         self._add("scripts", omission_checks.blocked_drivers(self._driven, depsgraph))
         self._add("drivers", omission_checks.drivers_in_error(self._driven, depsgraph))

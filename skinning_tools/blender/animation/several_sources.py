@@ -77,14 +77,14 @@ def move_mesh(mesh: bpy.types.Mesh, matrix: np.ndarray) -> None:
         mesh.normals_split_custom_set(moved / np.linalg.norm(moved, axis=1, keepdims=True))
 
 
-def _corner_normals(mesh) -> np.ndarray:
+def _corner_normals(mesh: bpy.types.Mesh) -> np.ndarray:
     """(L, 3) float64 normals."""
     normals = np.empty((len(mesh.loops), 3), np.float32)
     mesh.corner_normals.foreach_get("vector", normals.ravel())
     return normals.astype(np.float64)
 
 
-def _corner_order(mesh) -> np.ndarray:
+def _corner_order(mesh: bpy.types.Mesh) -> np.ndarray:
     """(L,) the corners in an order that flipped faces do not change: by face, then by vertex."""
     counts = np.empty(len(mesh.polygons), np.int32)
     mesh.polygons.foreach_get("loop_total", counts)

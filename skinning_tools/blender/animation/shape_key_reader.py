@@ -90,7 +90,7 @@ def _add_block(keys: ShapeKeyValues, column: int, weights: dict[str, np.ndarray]
         frames[row] -= (value if mask is None else (mask * value)[:, None]) * difference
 
 
-def _only_keys_deform(scene, mesh_object) -> bool:
+def _only_keys_deform(scene: bpy.types.Scene, mesh_object: bpy.types.Object) -> bool:
     mesh = mesh_object.data
     key = mesh.shape_keys
     if key is None or not key.use_relative or mesh_object.show_only_shape_key or visible_modifiers(mesh_object):
@@ -109,7 +109,7 @@ def _only_keys_deform(scene, mesh_object) -> bool:
     return mesh_object.animation_data is None or _channels_match(mesh_object.animation_data, _OBJECT_CHANNELS)
 
 
-def _channels_match(animation, pattern: re.Pattern) -> bool:
+def _channels_match(animation: bpy.types.AnimData, pattern: re.Pattern) -> bool:
     """Whether the animation data has only known curves and drivers, whose data paths begin with ``pattern``."""
     curves = _action_curves(animation)
     if curves is None or len(animation.nla_tracks):
@@ -117,7 +117,7 @@ def _channels_match(animation, pattern: re.Pattern) -> bool:
     return all(pattern.match(curve.data_path) for curve in (*curves, *animation.drivers))
 
 
-def _value_curves(key) -> dict[str, bpy.types.FCurve] | None:
+def _value_curves(key: bpy.types.Key) -> dict[str, bpy.types.FCurve] | None:
     """Curve of each animated ``key_blocks[...].value`` by its path; None if anything else is animated."""
     animation = key.animation_data
     if animation is None:
@@ -132,12 +132,12 @@ def _value_curves(key) -> dict[str, bpy.types.FCurve] | None:
     return by_path if len(by_path) == len(curves) else None
 
 
-def _is_plain(curve) -> bool:
+def _is_plain(curve: bpy.types.FCurve) -> bool:
     muted = curve.mute or (curve.group is not None and curve.group.mute)
     return curve.is_valid and not muted and not curve.is_empty
 
 
-def _action_curves(animation) -> list | None:
+def _action_curves(animation: bpy.types.AnimData) -> list | None:
     """The curves that the action applies; None if the action has an unknown structure."""
     action = animation.action
     if action is None:
@@ -153,14 +153,14 @@ def _action_curves(animation) -> list | None:
     return list(channels.fcurves) if channels else []
 
 
-def key_coordinates(block) -> np.ndarray:
+def key_coordinates(block: bpy.types.ShapeKey) -> np.ndarray:
     """(N, 3) float32 coordinates of a key block."""
     coordinates = np.empty((len(block.points), 3), dtype=np.float32)
     block.points.foreach_get("co", coordinates.ravel())
     return coordinates
 
 
-def group_weights(mesh_object, names: set[str]) -> dict[str, np.ndarray]:
+def group_weights(mesh_object: bpy.types.Object, names: set[str]) -> dict[str, np.ndarray]:
     """(N,) float32 weights of each named vertex group that exists; Blender ignores missing groups, so they are left
     out."""
     indices = {name: mesh_object.vertex_groups[name].index for name in names if name in mesh_object.vertex_groups}

@@ -35,7 +35,7 @@ def acting_on(view_layer: bpy.types.ViewLayer, objects: Iterable[bpy.types.Objec
     return [ob for ob in view_layer.objects if _acts(ob)] if played else []
 
 
-def _acts(ob) -> bool:
+def _acts(ob: bpy.types.Object) -> bool:
     field = ob.field
     collides = any(modifier.type == "COLLISION" for modifier in visible_modifiers(ob))
     return collides or ob.rigid_body is not None or (field is not None and field.type != "NONE")
@@ -121,7 +121,7 @@ def cache_faults(ob: bpy.types.Object, first: int, last: int) -> Iterator[str]:
                     yield f"{label} is only baked to frame {end}, and stands still after. Bake it again to frame {last}"
 
 
-def _fluid_faults(domain, label: str, last: int) -> Iterator[str]:
+def _fluid_faults(domain: bpy.types.FluidDomainSettings, label: str, last: int) -> Iterator[str]:
     if domain.domain_type != "LIQUID":
         return
     if domain.cache_frame_end < last:
@@ -131,7 +131,7 @@ def _fluid_faults(domain, label: str, last: int) -> Iterator[str]:
         yield f"{label} is not baked, and shows its domain instead. Bake it in the domain's Cache panel"
 
 
-def _ends_of_node_bakes(modifier, library) -> Iterator[int]:
+def _ends_of_node_bakes(modifier: bpy.types.NodesModifier, library: bpy.types.Library | None) -> Iterator[int]:
     """The last frame of each simulation of a Geometry Nodes modifier that is baked to files."""
     for bake in modifier.bakes:
         if bake.node is None or bake.node.bl_idname != "GeometryNodeSimulationOutput":
@@ -144,17 +144,17 @@ def _ends_of_node_bakes(modifier, library) -> Iterator[int]:
             yield from [max(numbers)] if numbers else []
 
 
-def _own_short_caches(ob, last: int) -> Iterator[ShortCache]:
+def _own_short_caches(ob: bpy.types.Object, last: int) -> Iterator[ShortCache]:
     for each in _point_caches(ob):
         if each.is_short(last) and not each.cache.use_external:
             yield _short(ob, each)
 
 
-def _short(ob, each: "_Simulation") -> ShortCache:
+def _short(ob: bpy.types.Object, each: "_Simulation") -> ShortCache:
     return ShortCache(ob.name, each.name, each.cache.frame_end, each.cache.is_baked, each.place)
 
 
-def _starts(scene, ob) -> Iterator[int]:
+def _starts(scene: bpy.types.Scene, ob: bpy.types.Object) -> Iterator[int]:
     """First frames of the object's own simulations that are not baked."""
     for each in _point_caches(ob):
         if not each.cache.is_baked and not each.cache.use_external:
@@ -183,7 +183,7 @@ class _Simulation:
         return self.has_range and self.cache.frame_end < last
 
 
-def _point_caches(ob) -> Iterator[_Simulation]:
+def _point_caches(ob: bpy.types.Object) -> Iterator[_Simulation]:
     """The simulations that shape the object's mesh, or move the object as a rigid body."""
     particles: dict[tuple[bpy.types.Object, int], bpy.types.ParticleSystem] = {}
     for modifier in visible_modifiers(ob):

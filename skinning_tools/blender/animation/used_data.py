@@ -9,7 +9,7 @@ _CONTAINERS = (bpy.types.Scene, bpy.types.WindowManager, bpy.types.WorkSpace, bp
 _LOOKS = (bpy.types.Material, bpy.types.World, bpy.types.FreestyleLineStyle)
 
 
-def dependencies(*objects) -> dict:
+def dependencies(*objects: bpy.types.Object) -> dict:
     """The objects and all data-blocks that they use, directly or through others, each with its user (None for the
     objects themselves).
 
@@ -33,7 +33,7 @@ def dependencies(*objects) -> dict:
     return found
 
 
-def _unused(block) -> set:
+def _unused(block: bpy.types.ID) -> set:
     """The data-blocks that ``block`` refers to, but its shape does not depend on."""
     unused = set()
     override = block.override_library
@@ -60,11 +60,11 @@ def _unused(block) -> set:
     return unused - used
 
 
-def _is_on(part) -> bool:
+def _is_on(part: bpy.types.Modifier | bpy.types.Constraint) -> bool:
     return part.show_viewport if isinstance(part, bpy.types.Modifier) else not part.mute
 
 
-def _pointers(part, depth: int = 3) -> set:
+def _pointers(part: bpy.types.bpy_struct, depth: int = 3) -> set:
     """The data-blocks that a modifier or a constraint refers to, including its nested settings."""
     found = set()
     for name in [each.identifier for each in part.bl_rna.properties if each.type == "POINTER"]:

@@ -45,7 +45,7 @@ def make_helper_bones(
             pose.lock_rotation_w = pose.lock_rotations_4d = True
 
 
-def _collection(data, name: str) -> bpy.types.BoneCollection:
+def _collection(data: bpy.types.Armature, name: str) -> bpy.types.BoneCollection:
     """The bone collection for helpers, even if it was renamed; a new one if there is none."""
     own = [each for each in data.collections_all if made_as(each) == name]
     if own:

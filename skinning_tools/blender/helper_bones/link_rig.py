@@ -14,6 +14,9 @@ is left. Neither kind needs a driver, and both follow the joint under constraint
 
 from dataclasses import dataclass
 
+import bpy
+from mathutils import Matrix, Vector
+
 from ..armatures import NewBone
 from .records import AIM, SKIN, TURN, TWIST, BoneRecord
 
@@ -44,12 +47,14 @@ class LinkPlan:
     others: tuple[str, ...]
 
 
-def link_specs(armature, plan: LinkPlan) -> list[tuple[NewBone, BoneRecord]]:
+def link_specs(armature: bpy.types.Object, plan: LinkPlan) -> list[tuple[NewBone, BoneRecord]]:
     """The bones of a joint's links."""
     joint, count = plan.joint, len(plan.links)
     start, end = (armature.data.bones[name] for name in (joint.start, joint.end))
 
-    def spec(name, parent, matrix, length, part, index=0):
+    def spec(
+        name: str, parent: bpy.types.Bone, matrix: Matrix, length: float, part: str, index: int = 0
+    ) -> tuple[NewBone, BoneRecord]:
         record = BoneRecord(joint.kind, plan.number, part, index, joint.end)
         return NewBone(name, parent.name, matrix, length, part == SKIN), record
 
@@ -77,7 +82,7 @@ def link_specs(armature, plan: LinkPlan) -> list[tuple[NewBone, BoneRecord]]:
     return specs
 
 
-def constrain_links(armature, plan: LinkPlan) -> None:
+def constrain_links(armature: bpy.types.Object, plan: LinkPlan) -> None:
     """Make the links of a joint follow it."""
     from ...core.binding.links import link_shares
 
@@ -94,7 +99,9 @@ def constrain_links(armature, plan: LinkPlan) -> None:
         _follow(armature, name, "COPY_ROTATION", turn, float(share))
 
 
-def _follow(armature, name: str, kind: str, target: str, influence=1.0):
+def _follow(
+    armature: bpy.types.Object, name: str, kind: str, target: str, influence: float = 1.0
+) -> bpy.types.Constraint:
     constraint = armature.pose.bones[name].constraints.new(kind)
     constraint.target, constraint.subtarget = armature, target
     if kind != "DAMPED_TRACK":
@@ -104,7 +111,7 @@ def _follow(armature, name: str, kind: str, target: str, influence=1.0):
     return constraint
 
 
-def _placed(matrix, head):
+def _placed(matrix: Matrix, head: Vector) -> Matrix:
     """A copy of a rest matrix with another head."""
     result = matrix.copy()
     result.translation = head

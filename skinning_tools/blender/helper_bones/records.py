@@ -4,7 +4,7 @@
 The record of a helper is a custom property of its bones, so that renaming bones or copying the rig loses nothing.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -107,7 +107,7 @@ def find_helpers(armature: bpy.types.Object, kinds: Collection[str] = (*OF_JOINT
     return [helper for helper in found if helper is not None]
 
 
-def _helper(armature, members) -> Helper | None:
+def _helper(armature: bpy.types.Object, members: Sequence[tuple[BoneRecord, bpy.types.Bone]]) -> Helper | None:
     """The helper of these bones; None if none of them deforms any longer."""
     members = sorted(members, key=lambda member: member[0].index)
     skin = [(record, bone) for record, bone in members if record.part == SKIN]
@@ -132,7 +132,7 @@ def _helper(armature, members) -> Helper | None:
     )
 
 
-def _end_of(armature, record: BoneRecord, first: str, aims: list[bpy.types.Bone]) -> str:
+def _end_of(armature: bpy.types.Object, record: BoneRecord, first: str, aims: list[bpy.types.Bone]) -> str:
     """The name of the end bone, if possible from references that Blender updates when bones are renamed."""
     if record.kind == TWIST:
         return aims[0].parent.name if aims and aims[0].parent is not None else record.end

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """References to bones of an armature anywhere in the file: constraints and drivers."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import bpy
@@ -24,7 +24,7 @@ class BoneReferences:
         return len(self.constraints) + len(self.drivers)
 
 
-def find_references(armature, names) -> BoneReferences:
+def find_references(armature: bpy.types.Object, names: Collection[str]) -> BoneReferences:
     """The constraints and drivers that refer to the bones ``names``, except those on these bones themselves.
 
     Linked and overridden data-blocks cannot be changed and do not count.
@@ -64,20 +64,20 @@ def remove_references(found: BoneReferences) -> None:
         owner.animation_data.drivers.remove(curve)
 
 
-def _constrained(owner_object, left_out) -> Iterator:
+def _constrained(owner_object: bpy.types.Object, left_out: Collection[str]) -> Iterator:
     yield owner_object
     if owner_object.pose is not None:
         yield from (bone for bone in owner_object.pose.bones if bone.name not in left_out)
 
 
-def _constraint_names(constraint, armature, names) -> bool:
+def _constraint_names(constraint: bpy.types.Constraint, armature: bpy.types.Object, names: Collection[str]) -> bool:
     return any(
         getattr(holder, target, None) == armature and getattr(holder, subtarget, "") in names
         for holder, target, subtarget in _targets(constraint)
     )
 
 
-def _targets(constraint) -> Iterator[tuple[object, str, str]]:
+def _targets(constraint: bpy.types.Constraint) -> Iterator[tuple[bpy.types.bpy_struct, str, str]]:
     """The owners of targets, with their property names for object and bone."""
     yield constraint, "target", "subtarget"
     yield constraint, "pole_target", "pole_subtarget"
@@ -85,7 +85,7 @@ def _targets(constraint) -> Iterator[tuple[object, str, str]]:
         yield from ((target, "target", "subtarget") for target in constraint.targets)
 
 
-def _only_in_part(constraint, found: BoneReferences) -> bool:
+def _only_in_part(constraint: bpy.types.Constraint, found: BoneReferences) -> bool:
     """Remove the bones from a constraint that works without them; returns whether it does."""
     if constraint.type == "IK" and not (constraint.target == found.armature and constraint.subtarget in found.names):
         constraint.pole_target = None
@@ -102,13 +102,15 @@ def _only_in_part(constraint, found: BoneReferences) -> bool:
     return True
 
 
-def _drivers(block) -> Iterator[bpy.types.FCurve]:
+def _drivers(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
     """The drivers of any data-block that uses the armature; collections, texts and others have no animation."""
     animation = getattr(block, "animation_data", None)
     return iter(animation.drivers if animation is not None else ())
 
 
-def _driver_names(owner, curve, armature, names) -> bool:
+def _driver_names(
+    owner: bpy.types.ID, curve: bpy.types.FCurve, armature: bpy.types.Object, names: Collection[str]
+) -> bool:
     bones = tuple(path.removeprefix("pose.") for path in bone_paths(names))
     if owner == armature.data and curve.data_path.startswith(bones):
         return True

@@ -147,7 +147,7 @@ def _give_back(helpers: list[Helper], staying: list[Helper], concerned: dict) ->
     return painted
 
 
-def _plays_elsewhere(armature, names) -> bool:
+def _plays_elsewhere(armature: bpy.types.Object, names: Sequence[str]) -> bool:
     """Whether another armature with such bones uses the same action: it then needs the keyframes, too."""
     action, slot = _played(armature)
     others = (ob for ob in bpy.data.objects if ob.type == "ARMATURE" and ob != armature)
@@ -156,14 +156,14 @@ def _plays_elsewhere(armature, names) -> bool:
     )
 
 
-def _played(animated) -> tuple:
+def _played(animated: bpy.types.Object) -> tuple:
     animation = animated.animation_data
     action = animation.action if animation else None
     slot = animation.action_slot_handle if action is not None and hasattr(action, "slots") else None
     return action, slot
 
 
-def _children(armature, gone) -> list[tuple[bpy.types.Object, str, np.ndarray]]:
+def _children(armature: bpy.types.Object, gone: Sequence[str]) -> list[tuple[bpy.types.Object, str, np.ndarray]]:
     """Child objects of the bones ``gone``: each with its new parent bone, "" for the armature itself, and its matrix
     (4, 4) in the rest pose."""
     found = []
@@ -177,7 +177,7 @@ def _children(armature, gone) -> list[tuple[bpy.types.Object, str, np.ndarray]]:
     return found
 
 
-def _notes(armature, references: BoneReferences, keyed_twice: bool) -> list[str]:
+def _notes(armature: bpy.types.Object, references: BoneReferences, keyed_twice: bool) -> list[str]:
     notes = []
     if references.count:
         kinds = [(len(references.constraints), "constraint"), (len(references.drivers), "driver")]

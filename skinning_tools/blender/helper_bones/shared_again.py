@@ -58,7 +58,14 @@ def shared_again(mesh_object: bpy.types.Object, armature: bpy.types.Object, help
     return NewWeights(mesh_object, before, new_bones, new_weights, vertices)
 
 
-def _receiver(armature, before: BoneWeights, helper: int, count: int, vertices: int, mesh_object) -> int:
+def _receiver(
+    armature: bpy.types.Object,
+    before: BoneWeights,
+    helper: int,
+    count: int,
+    vertices: int,
+    mesh_object: bpy.types.Object,
+) -> int:
     """The index, below ``count``, of the bone of ``before`` that takes a helper's weights if no other bone of the
     vertex can. Raises BadWeights."""
     free = [name for name, locked in zip(before.names[:count], before.locked, strict=False) if not locked]
@@ -78,7 +85,7 @@ def _receiver(armature, before: BoneWeights, helper: int, count: int, vertices: 
     )
 
 
-def weights_beside(bones, weights, count: int, bone: int) -> np.ndarray:
+def weights_beside(bones: np.ndarray, weights: np.ndarray, count: int, bone: int) -> np.ndarray:
     """(count,): how much each of the first ``count`` bones of the rows ``bones`` and ``weights`` (N, K) shares vertices
     with ``bone``."""
     share = np.where(bones == bone, weights, 0.0).sum(axis=1)

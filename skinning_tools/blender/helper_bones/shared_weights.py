@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The weights that helpers of joints take from a mesh's bones, collected before anything is written."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import bpy
 import numpy as np
 
@@ -8,6 +11,9 @@ from ..bodies import deforming_bones
 from ..bone_weights import read_bone_weights
 from ..vertex_groups import ABSENT, Memberships, put_columns
 from .weight_notes import Change, note_change
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # Rows keep to this number of bones unless they already have more.
 _MOST_INFLUENCES = 4
@@ -41,11 +47,11 @@ class SharedWeights:
     def index(self, name: str) -> int:
         return self.names.index(name)
 
-    def has_weights(self, names) -> bool:
+    def has_weights(self, names: Sequence[str]) -> bool:
         """Whether any of the bones moves a vertex."""
         return bool((np.isin(self.bones, [self.index(name) for name in names]) & (self.weights > 0)).any())
 
-    def add_names(self, names) -> list[int]:
+    def add_names(self, names: Sequence[str]) -> list[int]:
         """Add new bones; returns their indices."""
         first = len(self.names)
         self.names += names
@@ -94,11 +100,13 @@ class SharedWeights:
             note_change(self.mesh_object.data, number, change, [name for name in others if name in made])
 
 
-def _changes(bones, weights, new_bones, new_weights, bone_count: int):
+def _changes(
+    bones: np.ndarray, weights: np.ndarray, new_bones: np.ndarray, new_weights: np.ndarray, bone_count: int
+) -> "sparse.csr_matrix":
     """(N, P) sparse: the change of each bone's weight, without rounding."""
     from scipy import sparse
 
-    def matrix(bones, weights):
+    def matrix(bones: np.ndarray, weights: np.ndarray) -> "sparse.csr_matrix":
         rows = np.repeat(np.arange(len(bones)), bones.shape[1])
         return sparse.coo_matrix((weights.ravel(), (rows, bones.ravel())), shape=(len(bones), bone_count)).tocsr()
 

@@ -112,7 +112,9 @@ def _shares(helper: Helper) -> dict[str, list[tuple[str, float]]]:
     return shares
 
 
-def _without(state: dict[str, np.ndarray], helper: Helper, shares) -> dict[str, np.ndarray]:
+def _without(
+    state: dict[str, np.ndarray], helper: Helper, shares: dict[str, list[tuple[str, float]]]
+) -> dict[str, np.ndarray]:
     """Columns by their groups' names, with a helper's weights distributed according to ``shares``."""
     result = dict(state)
     for bone in helper.skin:
@@ -137,7 +139,7 @@ class _Note:
     checksums: np.ndarray | None
 
     @classmethod
-    def read(cls, mesh_object, helper: Helper) -> "_Note":
+    def read(cls, mesh_object: bpy.types.Object, helper: Helper) -> "_Note":
         mesh, record = mesh_object.data, _record(mesh_object, helper)
         if record is None:
             return cls(mesh_object, helper, None, (), np.zeros((0, len(mesh.vertices)), np.float32), None)
@@ -170,7 +172,7 @@ class _Note:
             result[name] = np.where(rows, np.float32(ABSENT), state[name])
         return result
 
-    def without(self, helper: Helper, receivers) -> "_Note":
+    def without(self, helper: Helper, receivers: Sequence[str]) -> "_Note":
         """The note after another helper's weights went to ``receivers``; the caller must write its columns again."""
         others = [name for name in self.others if name not in helper.skin]
         if len(others) < len(self.others):
@@ -185,7 +187,7 @@ class _Note:
         note_change(self.mesh_object.data, self.helper.number, change, self.record.made, rows)
 
 
-def _forget(mesh, number: int) -> None:
+def _forget(mesh: bpy.types.Mesh, number: int) -> None:
     """Remove the note of a helper from a mesh."""
     own, slots = _attribute(number), f"{_attribute(number)}_"
     names = [attribute.name for attribute in mesh.attributes]
@@ -198,7 +200,7 @@ def _forget(mesh, number: int) -> None:
             del mesh[WEIGHT_RECORDS]
 
 
-def _record(mesh_object, helper: Helper) -> WeightRecord | None:
+def _record(mesh_object: bpy.types.Object, helper: Helper) -> WeightRecord | None:
     stored = mesh_object.data.get(WEIGHT_RECORDS)
     return read_record(stored, str(helper.number), WeightRecord) if hasattr(stored, "keys") else None
 

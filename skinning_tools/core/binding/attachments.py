@@ -80,20 +80,20 @@ class Attachments:
         own = self.of_island(self.bones)
         return segment_distances(middle, heads[own], axes[own]), least
 
-    def of_island(self, values) -> np.ndarray:
+    def of_island(self, values: np.ndarray) -> np.ndarray:
         """(count,) of values (A,) that are the same all over each island."""
         result = np.zeros(self.count, np.int64)
         result[self.label] = values
         return result
 
-    def shared(self, first, second) -> tuple[np.ndarray, np.ndarray]:
+    def shared(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of attachments to the same bone, of the places ``first`` and ``second`` (E,)."""
         counts = np.diff(self.matrix.indptr)[first]
         one = ranges(self.matrix.indptr[first], counts)
         other = self.find(np.repeat(second, counts), self.bones[one])
         return one[other >= 0], other[other >= 0]
 
-    def find(self, places, bones) -> np.ndarray:
+    def find(self, places: np.ndarray, bones: np.ndarray) -> np.ndarray:
         """The attachments of pairs of places and bones, −1 where there is none."""
         keys = places * len(self.skeleton) + bones
         found = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)

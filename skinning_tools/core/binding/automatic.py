@@ -24,7 +24,7 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
     parts = request.parts
     near = topological_neighbors(body, distances, skeleton, span(progress, 0.2, 0.6))
 
-    def block(rows: slice):
+    def block(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         scores, held, candidates = distances.facing(rows), parts.held[parts.of_place[rows]], near[rows].toarray()
         inside = candidates & held
         candidates = np.where(inside.any(axis=1, keepdims=True), inside, candidates)

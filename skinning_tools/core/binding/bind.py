@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore, span
@@ -98,7 +99,7 @@ def bind(
     return kept[bones[body.place, :width]], weights[body.place, :width]
 
 
-def _reach(limits, skeleton: Skeleton) -> np.ndarray:
+def _reach(limits: ArrayLike | None, skeleton: Skeleton) -> np.ndarray:
     if limits is None:
         return np.full(len(skeleton), np.inf)
     reach = np.asarray(limits, dtype=np.float64)

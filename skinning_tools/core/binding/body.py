@@ -134,7 +134,7 @@ class Surface:
             sine[rows] = self._below_faces(places[rows], directions[rows])
         return sine
 
-    def _below_faces(self, places, directions):
+    def _below_faces(self, places: np.ndarray, directions: np.ndarray) -> np.ndarray:
         count = self._count[places]
         first = np.cumsum(count) - count
         corner = ranges(self._start[places], count)

@@ -48,7 +48,7 @@ class Falloff:
     inside: float = 0.0
     outside: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (0 <= self.inside <= 1 and 0 <= self.outside < np.inf):
             raise BadSettings(
                 "The falloff of volumes must be from 0 to 1 inside, and at least 0 outside, not "
@@ -143,7 +143,7 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
     widths = np.array([volume.width for volume in volumes])
     owners = np.array([volume.bone for volume in volumes])
 
-    def block(rows: slice):
+    def block(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         points = body.points[rows]
         depths, radii = np.full((len(points), len(skeleton)), np.inf), np.ones((len(points), len(skeleton)))
         for volume, width, owner in zip(volumes, widths, owners, strict=True):

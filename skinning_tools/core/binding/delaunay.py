@@ -60,7 +60,7 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
     distances, limits = request.distances, request.limits
     near = topological_neighbors(request.body, distances, request.skeleton, span(progress, 0.0, 0.7))
 
-    def block(rows: slice):
+    def block(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         scores = np.where(near[rows].toarray(), distances.facing(rows), np.inf)
         scores = limits.applied(rows, scores)
         return nearly_best(scores, _MARGIN), scores.min(axis=1)
@@ -116,7 +116,7 @@ def _thinned(distances: BoneDistances) -> np.ndarray:
 
 
 def _graph(
-    body: Body, distances: BoneDistances, chosen, samples, owners
+    body: Body, distances: BoneDistances, chosen: np.ndarray, samples: np.ndarray, owners: np.ndarray
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """Lengths of edges (M, M) between nodes, the places and then the samples beside them, and their bones (M, P)."""
     places, scale = len(distances.points), distances.scale

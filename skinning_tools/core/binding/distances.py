@@ -98,7 +98,7 @@ class BoneDistances:
             result[:, column] = segment_distances(self.points, self._heads[chosen], self._axes[chosen])
         return result
 
-    def _distances(self, points):
+    def _distances(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         along = points @ self._axes.T
         along -= self._offsets
         share = np.clip(along * self._along, 0, 1)

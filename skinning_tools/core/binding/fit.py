@@ -140,12 +140,12 @@ def bone_predictions(rest: np.ndarray, bones: np.ndarray, matrices: np.ndarray) 
 class _Poses:
     """Vertices (N, 3) at rest, bones' matrices (F, P, 3, 4) and targets (F, N, 3)."""
 
-    def __init__(self, rest, matrices, targets, noise=None):
+    def __init__(self, rest: np.ndarray, matrices: np.ndarray, targets: np.ndarray, noise: float | None = None):
         self.rest, self.matrices, self.targets = rest, matrices, targets
         extent = np.abs(rest).max(initial=0.0) + np.abs(targets).max(initial=0.0)
         self.noise = _NOISE * extent if noise is None else noise
 
-    def part(self, part: slice) -> "_Poses":
+    def part(self, part: slice | np.ndarray) -> "_Poses":
         return _Poses(self.rest[part], self.matrices, self.targets[:, part], self.noise)
 
     def predictions(self, bones: np.ndarray) -> np.ndarray:
@@ -180,7 +180,9 @@ class _Poses:
         return result
 
 
-def _fit_block(poses, bones, weights, open_bones, locked, most) -> tuple[np.ndarray, np.ndarray]:
+def _fit_block(
+    poses: _Poses, bones: np.ndarray, weights: np.ndarray, open_bones: np.ndarray | None, locked: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Bones and weights (n, at most ``most``) of one block of vertices."""
     fixed = np.where(locked[bones], weights, 0.0)
     free = 1.0 - fixed.sum(axis=1)
@@ -253,7 +255,7 @@ class _Convex:
             near[:, too_many] = np.where(as_close, *choices)
         return near
 
-    def _reduced(self, weights, most) -> np.ndarray:
+    def _reduced(self, weights: np.ndarray, most: int) -> np.ndarray:
         """With the ``most`` bones (m, n) that are left when one after the other goes, the one that is needed least."""
         columns = np.arange(weights.shape[1])
         places = np.argsort(-weights, axis=0, kind="stable")
@@ -278,7 +280,7 @@ class _Convex:
         """The weights (m, n) that come closest."""
         return fit_convex_general(self._gram(), self._along(self.goal))[0]
 
-    def _near(self, closest) -> np.ndarray:
+    def _near(self, closest: np.ndarray) -> np.ndarray:
         """Of the weights that come as close as ``closest`` (m, n), those nearest to the present ones."""
         gram, along = self._gram(), self._along(np.einsum("mdn,mn->dn", self.offsets, closest))
         diagonal = np.arange(len(gram))
@@ -296,19 +298,19 @@ class _Convex:
     def _gram(self) -> np.ndarray:
         return np.einsum("idn,jdn->ijn", self.offsets, self.offsets)
 
-    def _along(self, goal) -> np.ndarray:
+    def _along(self, goal: np.ndarray) -> np.ndarray:
         """(m, n) products with ``goal`` (3F, n); a slope that no gain outweighs keeps weight off barred bones."""
         slope = 1e3 * self.size * (self.size + np.linalg.norm(goal, axis=0))
         return np.einsum("idn,dn->in", self.offsets, goal) - np.where(self.usable, 0.0, slope)
 
-    def _distances(self, weights) -> np.ndarray:
+    def _distances(self, weights: np.ndarray) -> np.ndarray:
         return np.linalg.norm(np.einsum("mdn,mn->dn", self.offsets, weights) - self.goal, axis=0)
 
-    def _columns(self, columns) -> "_Convex":
+    def _columns(self, columns: np.ndarray) -> "_Convex":
         """The same of some of the vertices."""
         return _Convex(*(getattr(self, name)[..., columns] for name in self.__dataclass_fields__))
 
-    def _slots(self, places) -> "_Convex":
+    def _slots(self, places: np.ndarray) -> "_Convex":
         """The same with the bones at ``places`` (k, n) only."""
         columns = np.arange(places.shape[1])
         offsets = np.ascontiguousarray(np.moveaxis(self.offsets[places, :, columns], -1, 1))

@@ -51,7 +51,9 @@ def padded_influences(bones: np.ndarray, weights: np.ndarray, width: int) -> tup
     return np.hstack([bones, np.repeat(bones[:, :1], missing, axis=1)]), np.pad(weights, ((0, 0), (0, missing)))
 
 
-def _tidy(bones, weights, most, locked):
+def _tidy(
+    bones: np.ndarray, weights: np.ndarray, most: int, locked: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(bones, axis=1, kind="stable")
     bones, weights = np.take_along_axis(bones, order, axis=1), np.take_along_axis(weights, order, axis=1)
     for slot in range(1, bones.shape[1]):

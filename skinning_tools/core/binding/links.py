@@ -9,6 +9,7 @@ twisted cross-section to cos²(φ / 2) of its area: 0.854 for three links in hal
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import quaternions
 from ..errors import BadSettings
@@ -204,7 +205,15 @@ def twist_weights(
     return _with_chain(bones, others, chain, place * (len(chain) - 1), total, max_influences, locked)
 
 
-def _with_chain(bones, others, chain, place, total, most, locked):
+def _with_chain(
+    bones: np.ndarray,
+    others: np.ndarray,
+    chain: np.ndarray,
+    place: np.ndarray,
+    total: np.ndarray,
+    most: int,
+    locked: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray]:
     """``others`` (N, K) beside ``total`` (N,) split between the two bones of ``chain`` around ``place`` (N,)."""
     before = np.minimum(place.astype(np.int64), len(chain) - 2)
     share = place - before
@@ -213,21 +222,21 @@ def _with_chain(bones, others, chain, place, total, most, locked):
     return tidy_influences(new_bones, new_weights, most, locked)
 
 
-def _checked_chain(chain, least) -> np.ndarray:
+def _checked_chain(chain: ArrayLike, least: int) -> np.ndarray:
     chain = np.asarray(chain, dtype=np.int64)
     if len(chain) < least or len(np.unique(chain)) < len(chain):
         raise BadSettings("Bone links need at least one link, and each bone only once")
     return chain
 
 
-def _check_unlocked(locked, changing) -> None:
+def _check_unlocked(locked: np.ndarray | None, changing: np.ndarray | tuple[np.ndarray, ...]) -> None:
     if locked is not None and np.asarray(locked)[list(changing)].any():
         raise BadSettings(
             "The vertex groups of a joint's bones are locked. Unlock them to share their weights with links"
         )
 
 
-def _along_and_away(points, origin, direction) -> tuple[np.ndarray, np.ndarray]:
+def _along_and_away(points: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distances (N,) of points (N, 3) from ``origin`` (3,) along ``direction`` (3,), and from that line."""
     axis = np.asarray(direction, dtype=np.float64) / np.linalg.norm(direction)
     offsets = points - np.asarray(origin, dtype=np.float64)
@@ -235,10 +244,10 @@ def _along_and_away(points, origin, direction) -> tuple[np.ndarray, np.ndarray]:
     return along, np.linalg.norm(offsets - along[:, None] * axis, axis=1)
 
 
-def _placed(linear, place, joint) -> np.ndarray:
+def _placed(linear: np.ndarray, place: np.ndarray, joint: np.ndarray) -> np.ndarray:
     """(..., 3, 4) with the linear parts (..., 3, 3), taking ``joint`` (3,) to ``place`` (..., 3)."""
     return np.concatenate([linear, (place - linear @ joint)[..., None]], axis=-1)
 
 
-def _about(axis, half_angles) -> np.ndarray:
+def _about(axis: np.ndarray, half_angles: np.ndarray) -> np.ndarray:
     return np.concatenate([np.cos(half_angles)[:, None], np.sin(half_angles)[:, None] * axis], axis=-1)

@@ -27,7 +27,7 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
     children, normals = joint_planes(skeleton)
     parents, joints = skeleton.parents[children], skeleton.heads[children] - distances.middle
 
-    def block(rows: slice):
+    def block(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         scores = limits.applied(rows, distances.facing(rows))
         nearest = scores.min(axis=1)
         by_distance = nearly_best(scores, _MARGIN)

@@ -196,7 +196,7 @@ class _Judgment:
         certain &= away >= np.where(own >= _FAR_BONE * least, _FAR_AWAY / 2, _FAR_AWAY)
         return hard | soft | (~valid & whole & far), certain
 
-    def _tears(self, islands) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _tears(self, islands: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of ``islands`` (count,) bool: how far their weights take the rim from where the nearest place outside of them
         would take it, in edge lengths and as a share of the extent; and the same for their bone alone. Each (count,),
         the root mean square over the poses, averaged over the places; 0 for other islands."""
@@ -228,7 +228,7 @@ class _Judgment:
         apart, away = (np.bincount(label, values, at.count) / sizes for values in (off / length, off / extent))
         return tear, seen, apart, away
 
-    def _cut_off(self, valid) -> np.ndarray:
+    def _cut_off(self, valid: np.ndarray) -> np.ndarray:
         """``valid`` (count,) and the islands that rogue places between cut off from valid ones: one such place, or any
         number of them for islands of small weights, which are hardly strays."""
         at = self._at
@@ -284,7 +284,7 @@ def _members(attachments: Attachments, islands: Iterable[Island]) -> np.ndarray:
     return chosen
 
 
-def _first_best(values, groups) -> np.ndarray:
+def _first_best(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """The index of the largest of ``values`` (A,) in each group 0 … of ``groups`` (A,); the first of equal ones.
 
     0 for empty groups.
@@ -296,7 +296,7 @@ def _first_best(values, groups) -> np.ndarray:
     return result
 
 
-def _quantiles(values, groups, count, share: float, weights) -> np.ndarray:
+def _quantiles(values: np.ndarray, groups: np.ndarray, count: int, share: float, weights: np.ndarray) -> np.ndarray:
     """(count,) the weighted quantile ``share`` of ``values`` (A,) in each group; 0 for empty groups. weights (A,)."""
     order = np.lexsort((values, groups))
     running = np.cumsum(weights[order])

@@ -211,7 +211,9 @@ def _axes(skeleton: Skeleton) -> np.ndarray:
     return axes
 
 
-def _along(heads, bone, others, way, least, nearest=False) -> np.ndarray:
+def _along(
+    heads: np.ndarray, bone: int, others: np.ndarray, way: np.ndarray, least: float, nearest: bool = False
+) -> np.ndarray:
     """(1,) which head of ``others`` lies best along ``way``, or the nearest that lies along it at all; (0,) without."""
     offsets = heads[others] - heads[bone]
     lengths = np.linalg.norm(offsets, axis=1)

@@ -83,7 +83,9 @@ def place_weights(body: Body, matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     return (sparse.diags(ratio(1.0, count)) @ members @ matrix).tocsr()
 
 
-def _smoothed(free, steps, neighbors, room) -> sparse.csr_matrix:
+def _smoothed(
+    free: sparse.csr_matrix, steps: np.ndarray, neighbors: sparse.csr_matrix, room: np.ndarray
+) -> sparse.csr_matrix:
     """One round: (W, P) moved by ``steps`` (W,) toward the neighbors' mean, with rows that sum to ``room`` (W,)."""
     mean = neighbors @ free
     sums = row_sums(mean)
@@ -125,7 +127,7 @@ def _place_mean(body: Body, values: np.ndarray) -> np.ndarray:
     return np.bincount(body.place, values) / np.bincount(body.place)
 
 
-def _fitting(values, count, what, of) -> np.ndarray:
+def _fitting(values: np.ndarray, count: int, what: str, of: str) -> np.ndarray:
     values = np.asarray(values, dtype=np.float64).reshape(-1)
     if len(values) != count:
         raise BadSettings(f"The {what} ({len(values)}) do not fit the {count} {of}")

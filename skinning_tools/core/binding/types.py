@@ -51,7 +51,7 @@ class Body:
     edges: np.ndarray
     others: np.ndarray = None  # type: ignore[assignment] # __post_init__ makes it an array
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.others is None:
             object.__setattr__(self, "others", self.triangles)
         columns = {"rest": (3, np.float64), "triangles": (3, np.int64), "edges": (2, np.int64), "others": (3, np.int64)}
@@ -179,7 +179,7 @@ class Skeleton:
     names: tuple[str, ...] = ()
     local_axes: np.ndarray | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("heads", "tails"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64).reshape(-1, 3))
         count = len(self.heads)

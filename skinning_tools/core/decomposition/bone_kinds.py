@@ -5,6 +5,8 @@ All work on rows Tᵀ (4P, d) in the space of their ``source``: affine bones in 
 follow anywhere, the stiffer ones in the animation itself, as a rotation is not a linear combination of others.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..dense import product
@@ -39,7 +41,7 @@ class AffineBones:
         """The same bones on other vertices."""
         return AffineBones(matrix, reduction, len(self._standstill) // 4)
 
-    def start(self, equations: NormalEquations, _full_equations) -> np.ndarray:
+    def start(self, equations: NormalEquations, _full_equations: Callable[[], NormalEquations] | None) -> np.ndarray:
         return equations.solve(self._standstill, _HOLD_AT_START)
 
     def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
@@ -69,7 +71,7 @@ class HeldAffineBones:
         allowed = (1.0 + _COST_OF_HOLD) * error + _LEAST_COST
         self._allowed = size * allowed**2 - self.source.squared_norm
 
-    def fit(self, equations: NormalEquations, _rows) -> np.ndarray:
+    def fit(self, equations: NormalEquations, _rows: np.ndarray) -> np.ndarray:
         rows = to_rows(rigid.fit_alone(equations.products, equations.bone_moments))
         # Repeated, the hold fades where the data decide, and stays where they do not.
         rows = equations.solve(rows, _HOLD_AT_END)
@@ -81,7 +83,7 @@ class HeldAffineBones:
             hold *= _LOOSENED
         return rows
 
-    def extrapolate(self, rows: np.ndarray, _change, _factor) -> np.ndarray:
+    def extrapolate(self, rows: np.ndarray, _change: np.ndarray, _factor: float) -> np.ndarray:
         return rows
 
 
@@ -94,13 +96,13 @@ class StiffBones:
         self._scaled = scaled
         self.axes: np.ndarray | None = None
 
-    def on(self, matrix: Rows, _reduction) -> "StiffBones":
+    def on(self, matrix: Rows, _reduction: Reduction) -> "StiffBones":
         """The same bones on other vertices."""
         other = StiffBones(matrix, self._scaled)
         other.axes = self.axes
         return other
 
-    def start(self, _equations, full_equations) -> np.ndarray:
+    def start(self, _equations: NormalEquations, full_equations: Callable[[], NormalEquations]) -> np.ndarray:
         equations = full_equations()
         motion = rigid.fit_alone(equations.products, equations.bone_moments)
         if self._scaled:
@@ -123,3 +125,6 @@ def standstill(bone_count: int, frame_count: int) -> np.ndarray:
     rows = np.zeros((bone_count, 4, frame_count, 3))
     rows[:, :3] = np.eye(3)[:, None]
     return rows.reshape(4 * bone_count, -1)
+
+
+BoneKind = AffineBones | HeldAffineBones | StiffBones

@@ -28,8 +28,7 @@ from .partial import Given, WeightProblem
 from .partial_transforms import checked_skin, reduced_equations, skin_equations
 from .sweeps import vertex_blocks
 from .transforms import NormalEquations, from_rows, to_rows
-from .vertex_step import Pull, fit_strongest, predictions_gram
-from .weights import descend
+from .vertex_step import Pull, best_shares, predictions_gram
 
 OWN_WEIGHTS = ("KEEP", "ADAPT")
 
@@ -130,7 +129,9 @@ def add_helper_bones(
 class _Helpers:
     """Everything in solver units. shares (N, H): the helpers' of what is not locked; rows Tᵀ (4H, 3F)."""
 
-    def __init__(self, animation, rest, transforms, targets: HelperTargets, most: int):
+    def __init__(
+        self, animation: Animation, rest: np.ndarray, transforms: np.ndarray, targets: HelperTargets, most: int
+    ):
         self._animation, self._rest, self._transforms = animation, np.asarray(rest, float), transforms
         self._targets, self._most = targets, most
         self._adapted: tuple[np.ndarray, np.ndarray] | None = None
@@ -203,7 +204,7 @@ class _Helpers:
         # The best weights for the last motion.
         self._weights_step()
 
-    def _weights_step(self):
+    def _weights_step(self) -> tuple[NormalEquations, float, np.ndarray]:
         """New shares; the normal equations of the helpers, the squared error (a sum) and its parts (n,)."""
         model = BoneModel(self.rows)
         helper_count = model.bone_count
@@ -218,7 +219,15 @@ class _Helpers:
         self._keep_near(equations, near)
         return equations, float(left.sum()), left
 
-    def _improve(self, model, part, allowed, equations, near, left) -> None:
+    def _improve(
+        self,
+        model: BoneModel,
+        part: np.ndarray,
+        allowed: int,
+        equations: NormalEquations,
+        near: NormalEquations,
+        left: np.ndarray,
+    ) -> None:
         points, budget = self._points[part], self._budget[part]
         data, own = self._targets.of(part)
         count, helper_count = len(part), model.bone_count
@@ -235,7 +244,7 @@ class _Helpers:
         diagonal = np.arange(1, helper_count + 1)
         astray = np.maximum(gram[diagonal, diagonal] - 2.0 * products[1:] + norms, 0.0)
         products[1:] -= 0.5 * _NEARNESS * astray
-        fitted, errors = _best_shares(gram, products, present, allowed)
+        fitted, errors = best_shares(gram, products, present, allowed, _ROUGH_STEPS)
         self.shares[part] = fitted[1:].T
         errors -= _NEARNESS * (fitted[1:] * astray).sum(axis=0)
         left[part] = budget**2 * np.maximum(errors + norms, 0.0)
@@ -244,7 +253,7 @@ class _Helpers:
         equations.add(design.reshape(count, -1), target)
         self._add_near(near, part, data)
 
-    def _add_near(self, near: NormalEquations, part, data) -> None:
+    def _add_near(self, near: NormalEquations, part: np.ndarray, data: np.ndarray) -> None:
         """Equations for each helper alone: it should move its vertices as they move, weighted by its shares."""
         points, helper_count = self._points[part], self.shares.shape[1]
         strength = self._budget[part, None] ** 2 * self.shares[part]
@@ -324,7 +333,7 @@ class _Helpers:
         if not equations.squared_error(self.rows) <= error:
             self.rows = before
 
-    def _whole(self):
+    def _whole(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Bones and weights (N, K) of rig and helpers, and which vertices (N,) helpers take part in."""
         own_count, helper_count = len(self._targets.locked), self.shares.shape[1]
         shares = np.where(self.shares > _LEAST_WEIGHT, self.shares, 0.0)
@@ -365,7 +374,9 @@ class _Helpers:
             before.max_error,
         )
 
-    def _measured(self, bones, weights, motion, progress):
+    def _measured(
+        self, bones: np.ndarray, weights: np.ndarray, motion: np.ndarray, progress: Progress
+    ) -> tuple[ErrorMeter, ErrorMeter]:
         frames = self._animation.frames
         before, after = (ErrorMeter(unit_scale(frames), len(self._points)) for _ in range(2))
         given = self._targets.bones, self._targets.weights
@@ -375,19 +386,3 @@ class _Helpers:
             after.add(positions, skin_frame(self._rest, bones, weights, every))
             checkpoint(progress, (row + 1) / len(frames), "Measuring")
         return before, after
-
-
-def _best_shares(gram, products, present, allowed):
-    """Shares (m, n), the rig's own first, at most ``allowed`` others; and errors (n,). Never worse than ``present``."""
-    size = allowed + 1
-    found = []
-    for strength in (descend(gram, products, present.copy(), _ROUGH_STEPS), present):
-        strength = strength.copy()
-        strength[0] = np.inf
-        kept, fitted, errors = fit_strongest(gram, products, strength, size)
-        shares = np.zeros_like(present)
-        np.put_along_axis(shares, kept, fitted / fitted.sum(axis=0), axis=0)
-        found.append((shares, errors))
-    (rough, rough_errors), (same, same_errors) = found
-    better = rough_errors <= same_errors
-    return np.where(better, rough, same), np.where(better, rough_errors, same_errors)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The error that helper bones have to correct, on a rig whose own bones keep their motion."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..animation import Animation
@@ -23,7 +25,17 @@ class HelperTargets:
     weights; room (N,): how many helpers it may have. chosen (n,): the vertices that helpers may move.
     """
 
-    def __init__(self, animation: Animation, rest, transforms, bones, weights, most, locked_bones, locked_vertices):
+    def __init__(
+        self,
+        animation: Animation,
+        rest: np.ndarray,
+        transforms: np.ndarray,
+        bones: np.ndarray,
+        weights: np.ndarray,
+        most: int,
+        locked_bones: np.ndarray | None,
+        locked_vertices: np.ndarray | None,
+    ):
         self.matrix = AnimationMatrix(animation.frames)
         points, own = self.matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
         self.points, self.own_rows = homogeneous(points), to_rows(own)
@@ -72,7 +84,7 @@ class HelperTargets:
     def left_by(self, rows: np.ndarray) -> np.ndarray:
         """(n,) squared error of each chosen vertex if a helper of these rows (4, 3F) alone joins its own bones."""
 
-        def difference(data, own, part):
+        def difference(data: np.ndarray, own: np.ndarray, part: np.ndarray) -> np.ndarray:
             step = product(self.points[part], rows) - own
             missing = data - own
             length = np.einsum("ij,ij->i", step, step)
@@ -81,7 +93,7 @@ class HelperTargets:
 
         return self._squared_lengths(difference)
 
-    def _squared_lengths(self, difference) -> np.ndarray:
+    def _squared_lengths(self, difference: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """(n,) squared lengths of ``difference(data, own, part)`` of the chosen vertices."""
         parts = []
         for block in vertex_blocks(len(self.chosen)):

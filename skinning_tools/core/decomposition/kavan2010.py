@@ -54,7 +54,7 @@ def first_regions(
 
 def iterate(
     reduction: Reduction, state: VertexState, bone_count: int, settings: Settings, progress: Progress, watch: Watch
-):
+) -> tuple[np.ndarray, list[float]]:
     """The iterations of sections 4.2 to 4.4, ``state`` changed in place.
 
     settings: iterations and optimize_rest_pose count. watch(iteration, ‖TX − C‖² − ‖C‖²) may raise.
@@ -66,7 +66,7 @@ def iterate(
         model = BoneModel(rows)
         part = span(progress, number / settings.iterations, (number + 1) / settings.iterations)
 
-        def improve(part, data, model=model):
+        def improve(part: slice, data: np.ndarray, model: BoneModel = model) -> None:
             _improve(model, data, state, part, settings.optimize_rest_pose)
 
         equations = over_blocks(state, reduction, bone_count, part, f"Iteration {number + 1}", improve)
@@ -82,7 +82,7 @@ def _transforms(equations: NormalEquations) -> np.ndarray:
     return equations.solve(np.zeros_like(equations.products), 0.0)
 
 
-def _improve(model, data, state, part, optimize_rest_pose) -> None:
+def _improve(model: BoneModel, data: np.ndarray, state: VertexState, part: slice, optimize_rest_pose: bool) -> None:
     """Sections 4.4 and 4.3 for some vertices."""
     products = model.data_products(data)
     bones, weights = best_single_weights(model, products, state.points[part], state.bones.shape[1])
@@ -92,7 +92,9 @@ def _improve(model, data, state, part, optimize_rest_pose) -> None:
         state.points[part] = fit_rest_positions(*system, state.points[part])
 
 
-def best_single_weights(model: BoneModel, products: np.ndarray, points: np.ndarray, influences: int):
+def best_single_weights(
+    model: BoneModel, products: np.ndarray, points: np.ndarray, influences: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Convex weights over the bones that alone predict each vertex best (section 4.4): bones and weights (n, K).
 
     products (n, P, 4) from ``BoneModel.data_products``; influences at most P. Strongest first.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights for bones whose motion is given; some of the weights may be kept."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -97,7 +98,9 @@ def solve_weights(
     return problem.result()
 
 
-def _check(animation, rest, transforms, max_influences, smoothness) -> None:
+def _check(
+    animation: Animation, rest: np.ndarray, transforms: np.ndarray, max_influences: int, smoothness: float
+) -> None:
     frame_count = len(transforms)
     if frame_count != len(animation.frames):
         raise BadSettings(f"The bones have {frame_count} frames, {animation.name} has {len(animation.frames)}")
@@ -116,7 +119,17 @@ class WeightProblem:
     a vertex may have. chosen: the vertices with a free share.
     """
 
-    def __init__(self, matrix, points, rows, free, held, most, allowed, locked_vertices):
+    def __init__(
+        self,
+        matrix: AnimationMatrix,
+        points: np.ndarray,
+        rows: np.ndarray,
+        free: np.ndarray,
+        held: sparse.csr_matrix,
+        most: int,
+        allowed: np.ndarray,
+        locked_vertices: np.ndarray,
+    ):
         self._matrix, self._free, self._held = matrix, free, held
         self._bone_count, self._most = len(rows) // 4, most
         self.move(rows)
@@ -125,7 +138,7 @@ class WeightProblem:
         self.chosen = np.flatnonzero(~locked_vertices & (self._budget > _LEAST_BUDGET) & (self._allowed > 0))
         shape = len(points), max(min(most, len(free)), 1)
         self._state = VertexState(points, np.zeros(shape, np.int32), np.zeros(shape))
-        self._kept_products = None
+        self._kept_products: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(
@@ -168,7 +181,7 @@ class WeightProblem:
         self._model = BoneModel(own_rows.reshape(4 * len(self._free), rows.shape[1]))
         self._kept_products = None
 
-    def groups(self):
+    def groups(self) -> Iterator[tuple[float, int, np.ndarray]]:
         """(fraction done, allowed influences, vertices) for each number of allowed influences."""
         done = 0
         for allowed in np.unique(self._allowed[self.chosen])[::-1]:
@@ -219,7 +232,7 @@ class WeightProblem:
             self._state.bones[part, :allowed], self._state.weights[part, :allowed] = bones, weights
             checkpoint(progress, (number + 1) / len(blocks), _STAGE)
 
-    def _starts(self, part, data, allowed: int):
+    def _starts(self, part: np.ndarray, data: np.ndarray, allowed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Bones and weights (n, allowed) to start the search from."""
         present = self._state.bones[part, :allowed].copy(), self._state.weights[part, :allowed].copy()
         points, shape = self._state.points[part], (len(part), allowed)
@@ -235,7 +248,9 @@ class WeightProblem:
             bones, weights = present
             yield bones, np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), first)
 
-    def _strongest_of_many(self, points, data, candidates, allowed: int):
+    def _strongest_of_many(
+        self, points: np.ndarray, data: np.ndarray, candidates: np.ndarray, allowed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Bones and weights (n, allowed) of the strongest among ``candidates`` (n, m) in the fit of them all."""
         products = np.einsum("npi,ni->np", self._model.data_products(data), points)
         products = np.ascontiguousarray(np.take_along_axis(products, candidates, axis=1).T)
@@ -245,7 +260,7 @@ class WeightProblem:
         bones, weights = strongest_first(np.take_along_axis(candidates, kept.T, axis=1).astype(np.int32), weights.T)
         return bones, weights / weights.sum(axis=1, keepdims=True)
 
-    def _settled(self, state: VertexState, data, own_norms) -> np.ndarray:
+    def _settled(self, state: VertexState, data: np.ndarray, own_norms: np.ndarray) -> np.ndarray:
         """Let other bones compete for the influences of ``state``, in place, until nothing changes: errors (n,)."""
         last, everything = np.full(len(data), np.inf), slice(None)
         for _ in range(_PASSES):
@@ -327,7 +342,8 @@ class WeightProblem:
                 data = self.data(rows)
                 self._kept_products[0][rows] = self._model.data_products(data)
                 self._kept_products[1][rows] = np.einsum("ij,ij->i", data, data)
-        return tuple(kept[part] for kept in self._kept_products)
+        products, norms = self._kept_products
+        return products[part], norms[part]
 
     def weights(self) -> sparse.csr_matrix:
         """(N, P): all weights as they are now."""

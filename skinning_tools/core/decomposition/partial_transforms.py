@@ -192,7 +192,16 @@ class _Bone:
 class _Hierarchy:
     """The bones and their joints, in solver units."""
 
-    def __init__(self, equations: NormalEquations, heads, parents, free, kind: str, rigid_bones, axes):
+    def __init__(
+        self,
+        equations: NormalEquations,
+        heads: np.ndarray,
+        parents: np.ndarray,
+        free: np.ndarray,
+        kind: str,
+        rigid_bones: np.ndarray,
+        axes: np.ndarray,
+    ):
         self._equations = equations
         self._parents, self._free = np.asarray(parents), free
         # A bone without a joint turns about its vertices: about a far point, digits would be lost.
@@ -257,7 +266,7 @@ class _Hierarchy:
         checkpoint(progress, 1.0, _STAGE)
         return current
 
-    def _best_start(self, start):
+    def _best_start(self, start: np.ndarray) -> tuple[np.ndarray, float]:
         """Each bone fitted alone, or the affine fit brought to what bones may do: whichever is closer."""
         alone = _alone(self._equations, start, self._free)
         found = [self._jointed(alone)]
@@ -285,7 +294,7 @@ class _Hierarchy:
             result[:, index, :, 3] = joint - result[:, index, :, :3] @ head
         return result
 
-    def _extrapolated(self, current, before, factor):
+    def _extrapolated(self, current: np.ndarray, before: np.ndarray, factor: float) -> np.ndarray:
         moved = current + factor * (current - before)
         moved[:, ~self._free] = current[:, ~self._free]
         return self._jointed(moved)
@@ -322,7 +331,7 @@ class _Hierarchy:
             left -= shift.reshape(-1, 1) * bone.pulled_carried
         self._turn(bone, result, change, shift)
 
-    def _fit(self, bone: _Bone, covariance, spread, current):
+    def _fit(self, bone: _Bone, covariance: np.ndarray, spread: np.ndarray, current: np.ndarray) -> np.ndarray:
         hold = rigid.twist_hold(bone.weight, spread)
         if self._rigid[bone.index]:
             return nearest_rotations(covariance + hold * current)
@@ -331,7 +340,7 @@ class _Hierarchy:
         step = np.linalg.solve(spread + hold * np.eye(3), (covariance - current @ spread).swapaxes(1, 2))
         return current + step.swapaxes(1, 2)
 
-    def _turn(self, bone: _Bone, result, change, shift) -> None:
+    def _turn(self, bone: _Bone, result: np.ndarray, change: np.ndarray, shift: np.ndarray) -> None:
         """Add ``change`` (F, 3, 3) and ``shift`` (F, 3) of a bone to it and to all bones below it."""
         columns = np.zeros((len(result), 3, len(bone.rows)))
         columns += change @ bone.lever.T

@@ -81,7 +81,7 @@ class _Removal:
     need: float
 
 
-def _removals(sample, model: BoneModel, state: VertexState, noise: np.ndarray) -> list[_Removal]:
+def _removals(sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray) -> list[_Removal]:
     near = _neighborhoods(state, model.bone_count)
     return [_removal(sample, model, state, noise, bone, near[bone]) for bone in range(model.bone_count)]
 
@@ -100,7 +100,9 @@ def _neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     return near
 
 
-def _removal(sample, model: BoneModel, state: VertexState, noise, bone: int, near: np.ndarray) -> _Removal:
+def _removal(
+    sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray, bone: int, near: np.ndarray
+) -> _Removal:
     vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
     mine = VertexState(state.points[vertices], state.bones[vertices], state.weights[vertices])
     if len(vertices) == 0:
@@ -155,7 +157,7 @@ def _least_needed(removals: list[_Removal], bone_count: int) -> dict[int, _Remov
     return chosen
 
 
-def _without(rows, state: VertexState, removals: dict[int, _Removal]) -> tuple[np.ndarray, VertexState]:
+def _without(rows: np.ndarray, state: VertexState, removals: dict[int, _Removal]) -> tuple[np.ndarray, VertexState]:
     """Transforms and state after ``removals``, the bones that are left in the same order."""
     bones, weights = state.bones.copy(), state.weights.copy()
     for removal in removals.values():

@@ -5,6 +5,7 @@ The animation matrix A (3F, N) becomes a basis B (3F, d) with orthonormal column
 ‖BC − A‖_F ≤ ε. The sweeps of the solver then work on C, whose height d is far below 3F.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,7 +64,7 @@ class AnimationMatrix:
         """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices), not to be written to."""
         return self._read(part) if self._kept is None else self._kept[part]
 
-    def _read(self, part) -> np.ndarray:
+    def _read(self, part: slice | np.ndarray) -> np.ndarray:
         positions = self._frames[:, part].transpose(1, 0, 2)
         # Into an array in C order: the difference alone would lie like the frames and be copied again.
         moved = np.subtract(positions, self.means, out=np.empty(positions.shape))
@@ -88,7 +89,7 @@ class AnimationMatrix:
         moved[..., 3] = (transforms[..., 3] + transforms[..., :3] @ origin - self.means[:, None]) / self.radius
         return (rest - origin) / self.radius, moved
 
-    def blocks(self):
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (slice of vertices, ``rows`` of it), in blocks of bounded size."""
         step = max(1, _BLOCK_BYTES // (8 * self.height))
         for start in range(0, self.vertex_count, step):

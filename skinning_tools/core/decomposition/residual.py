@@ -83,7 +83,15 @@ def fit_residual_shapes(
 class _Blocks:
     """Blocks of vertices with the data that all steps need; computed each time, as it is too much to keep in memory."""
 
-    def __init__(self, frames, rest, bones, weights, transforms, count):
+    def __init__(
+        self,
+        frames: np.ndarray,
+        rest: np.ndarray,
+        bones: np.ndarray,
+        weights: np.ndarray,
+        transforms: np.ndarray,
+        count: int,
+    ):
         self._frames, self._rest, self._transforms = frames, rest, transforms
         self.frame_count, self.vertex_count = len(frames), len(rest)
         self._weights = weight_matrix(bones, weights, transforms.shape[1])

@@ -65,7 +65,7 @@ def sweep(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray |
     return from_rows(rows)
 
 
-def _procrustes(data, moment, axes, current):
+def _procrustes(data: np.ndarray, moment: np.ndarray, axes: np.ndarray | None, current: np.ndarray) -> np.ndarray:
     """Best motion (F, 3, 4) of one bone: data E (F, 3, 4), moment Σ w² v vᵀ (4, 4), current motion (F, 3, 4)."""
     mass, center, spread = (part[0] for part in _mass_center_and_spread(moment[None]))
     covariance = data[:, :, :3] - data[:, :, 3:] * center
@@ -84,14 +84,14 @@ def centers(moments: np.ndarray) -> np.ndarray:
     return _mass_center_and_spread(moments)[1]
 
 
-def _mass_center_and_spread(moments):
+def _mass_center_and_spread(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weight (P,), 1 where there is none, mean (P, 3) and Σ w (v − mean)(v − mean)ᵀ (P, 3, 3) of ``moments``."""
     mass = np.where(moments[:, 3, 3] > 0, moments[:, 3, 3], 1.0)
     center = moments[:, :3, 3] / mass[:, None]
     return mass, center, moments[:, :3, :3] - mass[:, None, None] * center[:, :, None] * center[:, None]
 
 
-def twist_hold(mass: np.ndarray | float, spread: np.ndarray):
+def twist_hold(mass: np.ndarray | float, spread: np.ndarray) -> np.ndarray:
     """How much of its present rotation (...) is added to a bone's covariance.
 
     Enough to decide what rounding would decide otherwise, too little to be visible where the vertices decide.
@@ -106,7 +106,7 @@ def rotation_and_scales(
     hold: np.ndarray | float,
     axes: np.ndarray,
     current: np.ndarray,
-):
+) -> np.ndarray:
     """Alternate the rotation for given scales and the scales for given rotation; both are exact, so the error falls."""
     turned = covariance @ axes
     along = np.einsum("ij,jk,ki->i", axes.T, spread, axes)

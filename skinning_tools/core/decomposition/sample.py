@@ -60,7 +60,9 @@ def morton_codes(points: np.ndarray) -> np.ndarray:
     return codes
 
 
-def _nearest(rest, reduction: Reduction, vertices, frame_count: int, progress: Progress) -> np.ndarray:
+def _nearest(
+    rest: np.ndarray, reduction: Reduction, vertices: np.ndarray, frame_count: int, progress: Progress
+) -> np.ndarray:
     """The place in ``vertices`` (n,) of the nearest of them (N,): at rest and in all frames (root mean square)."""
     tree = cKDTree(rest[vertices])
     near = min(_NEAR, len(vertices))

@@ -106,7 +106,7 @@ def deformation_gradients(matrix: AnimationMatrix, rest: np.ndarray, triples: np
     return rows.reshape(4 * count, -1)
 
 
-def _edge_frames(corners):
+def _edge_frames(corners: np.ndarray) -> np.ndarray:
     """(…, 3, 3) whose columns are two edges and a normal as long as the edges are on average."""
     first = corners[..., 1, :] - corners[..., 0, :]
     second = corners[..., 2, :] - corners[..., 0, :]
@@ -124,7 +124,7 @@ def surface_neighbors(triangles: np.ndarray, vertex_count: int) -> scipy.sparse.
     return scipy.sparse.csr_matrix((ones, (ends[:, 0], ends[:, 1])), shape=(vertex_count, vertex_count))
 
 
-def _grow(costs, neighbors, seeds, progress) -> np.ndarray:
+def _grow(costs: np.ndarray, neighbors: scipy.sparse.csr_matrix, seeds: np.ndarray, progress: Progress) -> np.ndarray:
     """Always append the vertex with the least of ``costs`` (N, P) among all that border a region.
 
     The queue is one for all regions, which is the same as comparing the fronts of one queue each. Parts of the mesh
@@ -135,7 +135,7 @@ def _grow(costs, neighbors, seeds, progress) -> np.ndarray:
     queue: list[tuple[float, int, int]] = []
     taken = 0
 
-    def append(vertex, region):
+    def append(vertex: int, region: int) -> None:
         labels[vertex] = region
         around = ends[starts[vertex] : starts[vertex + 1]]
         for neighbor, cost in zip(around, costs[around, region].tolist(), strict=True):
@@ -161,7 +161,7 @@ def _grow(costs, neighbors, seeds, progress) -> np.ndarray:
     return regions
 
 
-def _best_of_parts(costs, vertices, parts) -> np.ndarray:
+def _best_of_parts(costs: np.ndarray, vertices: np.ndarray, parts: np.ndarray) -> np.ndarray:
     """The region (n,) for each of ``vertices`` (n,) that predicts best all those with the same of ``parts`` (n,)."""
     order = np.argsort(parts, kind="stable")
     starts = np.nonzero(np.diff(parts[order], prepend=-1))[0]

@@ -86,7 +86,7 @@ class Smoothness:
     @classmethod
     def balanced(
         cls, neighbors: sparse.csr_matrix, matrix: sparse.csr_matrix, amount: float, squared_error: float, elements: int
-    ):
+    ) -> "Smoothness | None":
         """A strength with which E_RMS grows to at most 1 + 4 · amount² times its value; in practice far less.
 
         matrix (N, P): the weights to smooth, whose ``squared_error`` over ``elements`` numbers is least. With a growth

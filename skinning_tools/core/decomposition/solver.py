@@ -2,7 +2,7 @@
 """The whole decomposition: reduction, segmentation, sweeps, final transforms, measuring."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -122,7 +122,7 @@ class _Clock:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def stage(self, name: str):
+    def stage(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
         try:
             yield
@@ -210,7 +210,7 @@ def _solve_for_target(
 ) -> tuple[_Solution, tuple[CurvePoint, ...]]:
     """The fewest bones, at most ``bone_count``, that reach the target error; see ``solve_for_target``."""
 
-    def solve(bone_count: int, progress: Progress, watch: Watch):
+    def solve(bone_count: int, progress: Progress, watch: Watch) -> tuple[_Solution, float]:
         solution = _solver(settings)(prepared, replace(settings, bone_count=bone_count), clock, progress, watch)
         return solution, prepared.e_rms(solution.squared_errors[-1])
 
@@ -230,7 +230,7 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
     points = homogeneous(rest)
     triangles = prepared.triangles
 
-    def reassigned(labels, rounds, progress):
+    def reassigned(labels: np.ndarray, rounds: int, progress: Progress) -> np.ndarray:
         for _ in range(rounds):
             equations = NormalEquations.of_regions(points, reduction.coefficients, labels, bone_count)
             model = BoneModel(affine.start(equations, None))
@@ -240,7 +240,7 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
             labels = fill_empty_regions(labels, rest, bone_count)
         return labels
 
-    def moved(labels, progress):
+    def moved(labels: np.ndarray, progress: Progress) -> np.ndarray:
         labels = reassigned(labels, 2, progress)
         for i in range(_MOVE_ROUNDS if bone_count > 2 else 0):
             part = span(progress, i / _MOVE_ROUNDS, 1.0)

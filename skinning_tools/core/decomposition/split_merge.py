@@ -32,7 +32,7 @@ class _Sums:
     products: np.ndarray
     norms: np.ndarray
 
-    def __getitem__(self, index) -> "_Sums":
+    def __getitem__(self, index: np.ndarray) -> "_Sums":
         return _Sums(self.moments[index], self.products[index], self.norms[index])
 
     def __add__(self, other: "_Sums") -> "_Sums":
@@ -80,12 +80,14 @@ def squared_error(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone
     return float(_of_regions(points, data, labels, bone_count)[1].errors().sum())
 
 
-def _of_regions(points, data, labels, bone_count) -> tuple[list[np.ndarray], _Sums]:
+def _of_regions(
+    points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int
+) -> tuple[list[np.ndarray], _Sums]:
     regions = members(labels, bone_count)
     return regions, _stack([_sums(points[rows], data[rows]) for rows in regions])
 
 
-def _sums(points, data) -> _Sums:
+def _sums(points: np.ndarray, data: np.ndarray) -> _Sums:
     return _Sums(product(points.T, points), product(points.T, data), np.vdot(data, data))
 
 
@@ -105,7 +107,7 @@ def _neighboring(sums: _Sums) -> np.ndarray:
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
-def _best_cut(points, data, error) -> tuple[float, np.ndarray | None]:
+def _best_cut(points: np.ndarray, data: np.ndarray, error: float) -> tuple[float, np.ndarray | None]:
     """What the best plane across one of a region's own axes saves, and the side (n,) bool it gives to a new bone."""
     best, side = 0.0, None
     if len(points) < _SMALLEST_TO_CUT:

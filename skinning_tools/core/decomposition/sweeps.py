@@ -4,13 +4,15 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import BLOCK_VERTICES, MOST_WORKERS
+from .bone_kinds import BoneKind
 from .bone_model import BoneModel
-from .reduction import AnimationMatrix, Reduction
+from .reduction import Rows
 from .transforms import NormalEquations, design_matrix
 from .vertex_step import VertexState, improve_vertices
 
@@ -22,12 +24,12 @@ _GROWTH = 1.2
 _SHARE_OF_REST = 0.5
 
 
-def vertex_blocks(count: int, size: int = BLOCK_VERTICES):
+def vertex_blocks(count: int, size: int = BLOCK_VERTICES) -> list[slice]:
     """Slices that cover ``count`` vertices, in order."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def collect_equations(state: VertexState, source: AnimationMatrix | Reduction, bone_count: int) -> NormalEquations:
+def collect_equations(state: VertexState, source: Rows, bone_count: int) -> NormalEquations:
     """The normal equations of the transforms for the present vertices; source: gives ``rows`` of the data."""
     return over_blocks(state, source, bone_count, ignore, "", lambda part, data: None)
 
@@ -35,7 +37,7 @@ def collect_equations(state: VertexState, source: AnimationMatrix | Reduction, b
 def sweep_vertices(
     model: BoneModel,
     state: VertexState,
-    source: AnimationMatrix | Reduction,
+    source: Rows,
     progress: Progress,
     stage: str,
     *,
@@ -43,7 +45,7 @@ def sweep_vertices(
 ) -> NormalEquations:
     """Improve all vertices of ``state`` in place for the bones of ``model``; the normal equations of the result."""
 
-    def improve(part, data):
+    def improve(part: slice, data: np.ndarray) -> None:
         improve_vertices(model, data, state, part, optimize_rest_pose=optimize_rest_pose)
 
     return over_blocks(state, source, model.bone_count, progress, stage, improve)
@@ -51,7 +53,7 @@ def sweep_vertices(
 
 def over_blocks(
     state: VertexState,
-    source: AnimationMatrix | Reduction,
+    source: Rows,
     bone_count: int,
     progress: Progress,
     stage: str,
@@ -70,7 +72,7 @@ def over_blocks(
     finished: list[slice] = []
     stopped: list[bool] = []
 
-    def run(report):
+    def run(report: Progress) -> None:
         # Threads take the next share from the one iterator.
         for number in waiting:
             equations = None
@@ -85,6 +87,7 @@ def over_blocks(
                 equations.add(design, data)
                 finished.append(part)
                 checkpoint(report, len(finished) / len(blocks), stage)
+            assert equations is not None
             sums[number] = equations
 
     threads = min(os.cpu_count() or 1, len(shares))
@@ -104,14 +107,14 @@ def over_blocks(
 
 
 def alternate(
-    kind,
+    kind: BoneKind,
     rows: np.ndarray,
     state: VertexState,
     sweeps: range,
     optimize_rest_pose: bool,
     progress: Progress,
     watch: Callable[[int, float], None] = lambda sweep, error: None,
-):
+) -> tuple[np.ndarray, VertexState, list[float]]:
     """The ``sweeps``, by their numbers from 0, from the transforms ``rows`` and ``state``.
 
     After each sweep the transforms and rest positions are extrapolated along their last change; if that does not
@@ -147,7 +150,7 @@ def alternate(
     return rows, state, errors
 
 
-def _sweep(kind, rows, state, **options):
+def _sweep(kind: BoneKind, rows: np.ndarray, state: VertexState, **options: Any) -> tuple[np.ndarray, float]:
     equations = sweep_vertices(BoneModel(rows), state, kind.source, **options)
     fitted = kind.fit(equations, rows)
     return fitted, equations.squared_error(fitted)

@@ -16,7 +16,7 @@ _LARGEST_PSEUDO_INVERSE = 1200
 _SINGULAR = 1e-12
 
 
-def design_matrix(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int):
+def design_matrix(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> np.ndarray:
     """Xᵀ of some vertices, (n, 4P): weight times homogeneous rest position in the columns of each influence.
 
     points (n, 4), bones and weights (n, K). Dense, or a scipy CSR matrix where there are many bones.
@@ -48,7 +48,7 @@ class NormalEquations:
         return self
 
     @classmethod
-    def of_regions(cls, points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int):
+    def of_regions(cls, points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int) -> "NormalEquations":
         """The equations where each vertex has one bone, ``labels`` (N,): one block a bone, no product between bones.
 
         points (N, 4), data (N, d).

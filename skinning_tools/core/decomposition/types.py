@@ -39,7 +39,7 @@ class Settings:
     prune: bool = False
     """Remove bones that others can replace: ``bone_count`` is the most. Rigid bones without a target error only."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.bone_kind not in BONE_KINDS:
             raise BadSettings(f"Bone kind must be one of {', '.join(BONE_KINDS)}, not {self.bone_kind}")
         if self.method not in METHODS:

@@ -58,14 +58,18 @@ def improve_vertices(
     return errors
 
 
-def _moved(model, products, points, bones, weights) -> tuple[np.ndarray, np.ndarray]:
+def _moved(
+    model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Rest positions (n, 4) for given weights, and the squared errors less ‖y‖² (n,)."""
     matrices, right = blended_system(model, products, bones, weights)
     points = fit_rest_positions(matrices, right, points)
     return points, squared_errors(matrices, right, points)
 
 
-def _refitted(model, products, points, bones, weights) -> tuple[np.ndarray, np.ndarray]:
+def _refitted(
+    model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The same bones and new weights (n, K) for new rest positions, strongest first; the old where no worse."""
     with_data = np.einsum("npi,ni->np", products, points)
     gram = predictions_gram(model, bones, monomials(points))
@@ -76,7 +80,7 @@ def _refitted(model, products, points, bones, weights) -> tuple[np.ndarray, np.n
     return _with_sums_of_one(bones, np.where(errors < now, fitted / fitted.sum(axis=0), present).T)
 
 
-def _with_sums_of_one(bones, weights) -> tuple[np.ndarray, np.ndarray]:
+def _with_sums_of_one(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows that sum to exactly 1, strongest first; the weight of a slot that repeats the first bone goes to that."""
     repeated = (bones[:, 1:] == bones[:, :1]) & (weights[:, 1:] > 0)
     weights = np.column_stack([weights[:, 0], np.where(repeated, 0.0, weights[:, 1:])])
@@ -125,7 +129,7 @@ def choose_weights(
     bones: np.ndarray,
     weights: np.ndarray,
     pull: Pull | None = None,
-):
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,), with what ``pull`` adds.
 
     products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse.
@@ -160,7 +164,9 @@ def choose_weights(
     return chosen.astype(bones.dtype), fitted / fitted.sum(axis=1, keepdims=True), errors
 
 
-def fit_strongest(gram: np.ndarray, data: np.ndarray, strength: np.ndarray, influences: int):
+def fit_strongest(
+    gram: np.ndarray, data: np.ndarray, strength: np.ndarray, influences: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The exact fit over each vertex's strongest candidates: their places (K, n), weights (K, n), errors (n,)."""
     rows = np.arange(data.shape[1])
     if len(data) > influences:
@@ -171,7 +177,36 @@ def fit_strongest(gram: np.ndarray, data: np.ndarray, strength: np.ndarray, infl
     return kept, *fit_convex(gram, data)
 
 
-def _candidates(model, points, powers, with_data, bones, weights, pull=None) -> np.ndarray:
+def best_shares(
+    gram: np.ndarray, products: np.ndarray, present: np.ndarray, allowed: int, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (m, n), the rig's own first, at most ``allowed`` others; and errors (n,). Never worse than ``present``.
+
+    steps: of the descent that finds the strongest.
+    """
+    size = allowed + 1
+    found = []
+    for strength in (descend(gram, products, present.copy(), steps), present):
+        strength = strength.copy()
+        strength[0] = np.inf
+        kept, fitted, errors = fit_strongest(gram, products, strength, size)
+        shares = np.zeros_like(present)
+        np.put_along_axis(shares, kept, fitted / fitted.sum(axis=0), axis=0)
+        found.append((shares, errors))
+    (rough, rough_errors), (same, same_errors) = found
+    better = rough_errors <= same_errors
+    return np.where(better, rough, same), np.where(better, rough_errors, same_errors)
+
+
+def _candidates(
+    model: BoneModel,
+    points: np.ndarray,
+    powers: np.ndarray,
+    with_data: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    pull: Pull | None = None,
+) -> np.ndarray:
     """Bones worth a closer look (n, M): those in use, then those that a step toward them helps most."""
     count, influences = bones.shape
     size = min(influences + _EXTRA_CANDIDATES, model.bone_count)

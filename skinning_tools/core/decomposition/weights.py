@@ -63,7 +63,7 @@ def closest_on_simplex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, 
     return weights, cost
 
 
-def _edges(gram, data, origin, others):
+def _edges(gram: np.ndarray, data: np.ndarray, origin: int, others: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Inner products of the edges from one corner to others, and of these edges with the data seen from that corner."""
     size = len(others)
     products = np.empty((size, size, data.shape[1]))
@@ -76,7 +76,13 @@ def _edges(gram, data, origin, others):
     return products, along
 
 
-def _keep_better(weights, cost, proposed, allowed, values):
+def _keep_better(
+    weights: np.ndarray,
+    cost: np.ndarray,
+    proposed: np.ndarray,
+    allowed: bool | np.ndarray,
+    values: dict[int, np.ndarray],
+) -> None:
     better = (proposed < cost) & allowed
     np.copyto(cost, proposed, where=better)
     for corner, row in enumerate(weights):
@@ -178,7 +184,7 @@ def fit_convex_general(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, 
     return weights, cost
 
 
-def _equality_solution(gram, data, used, weights):
+def _equality_solution(gram: np.ndarray, data: np.ndarray, used: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Minimize over the used bones with weights summing to one, their signs free: (m, n), zero where unused.
 
     Solved for the edges from each vertex's strongest bone, by elimination on all vertices at once (thousands of tiny

@@ -87,7 +87,14 @@ def vertex_transforms(
     return result
 
 
-def _blocks(rest, bones, weights, matrices, method, centers) -> Iterator[tuple[slice, np.ndarray]]:
+def _blocks(
+    rest: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    matrices: np.ndarray,
+    method: str,
+    centers: np.ndarray | None,
+) -> Iterator[tuple[slice, np.ndarray]]:
     """Slices of the vertices with their transforms (n, 3, 4)."""
     if method not in METHODS:
         raise BadSettings(f"The skinning method must be one of {', '.join(METHODS)}, not {method}")
@@ -105,18 +112,19 @@ def _blocks(rest, bones, weights, matrices, method, centers) -> Iterator[tuple[s
         else:
             transforms = _linear(bones[part], weights[part], matrices)
             if turning is not None:
+                assert centers is not None
                 transforms = turning.about_centers(centers[part], bones[part], weights[part], transforms)
         still = ~weights[part].any(axis=1)
         transforms[still] = np.eye(3, 4)
         yield part, transforms
 
 
-def _linear(bones, weights, matrices) -> np.ndarray:
+def _linear(bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     """(n, 3, 4) blended matrices, CRS equation 2."""
     return (weight_matrix(bones, weights, len(matrices)) @ matrices.reshape(-1, 12)).reshape(-1, 3, 4)
 
 
-def _applied(transforms, points) -> np.ndarray:
+def _applied(transforms: np.ndarray, points: np.ndarray) -> np.ndarray:
     return np.einsum("nij,nj->ni", transforms[..., :3], points) + transforms[..., 3]
 
 
@@ -161,7 +169,7 @@ class _TurningBones:
         rotation = quaternions.to_matrices(blended / np.sqrt(_length_squared(blended))[:, None])
         return self._stretched(rotation, bones, weights, centers, _applied(linear, centers))
 
-    def _aligned_sum(self, bones, weights) -> tuple[np.ndarray, np.ndarray]:
+    def _aligned_sum(self, bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sum of the weighted quaternions (n, 4), each on the side of the sum before it (CRS equation 5), and the
         weights with the signs of this alignment (n, K).
 
@@ -178,7 +186,9 @@ class _TurningBones:
             total += signed[:, slot, None] * turn
         return total, signed
 
-    def _stretched(self, rotation, bones, weights, points, targets) -> np.ndarray:
+    def _stretched(
+        self, rotation: np.ndarray, bones: np.ndarray, weights: np.ndarray, points: np.ndarray, targets: np.ndarray
+    ) -> np.ndarray:
         """(n, 3, 4) with the linear part rotation · blended stretch, which takes ``points`` to ``targets`` (n, 3)."""
         linear = rotation
         if self._scalings is not None:
@@ -188,12 +198,12 @@ class _TurningBones:
         return np.concatenate([linear, translation[..., None]], axis=-1)
 
 
-def _pure(vectors) -> np.ndarray:
+def _pure(vectors: np.ndarray) -> np.ndarray:
     """Quaternions (..., 4) with no real part."""
     return np.concatenate([np.zeros((*vectors.shape[:-1], 1)), vectors], axis=-1)
 
 
-def _length_squared(blended) -> np.ndarray:
+def _length_squared(blended: np.ndarray) -> np.ndarray:
     """(n,), 1 for vertices without weights, which do not move."""
     squared = np.einsum("ni,ni->n", blended, blended)
     return np.where(squared > 0, squared, 1.0)

@@ -159,7 +159,7 @@ def _inverse_transposes(linear: np.ndarray) -> np.ndarray:
     return _normal_matrices(linear) * factors[:, None, None]
 
 
-def _blended(total, parts, bones, weights) -> np.ndarray:
+def _blended(total: np.ndarray, parts: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(N, 1) bool: whether more than rounding is left of sums ``total`` (N, 3) over ``parts`` (P, 3, 3)."""
     sizes = np.abs(parts).max(axis=(-2, -1))
     return _length(total) > _VANISHED * (weights * sizes[bones]).max(axis=1, initial=0.0)[:, None]
@@ -170,5 +170,5 @@ def _scaled_to_one(matrices: np.ndarray) -> np.ndarray:
     return np.divide(matrices, largest, out=np.zeros_like(matrices), where=largest > 0)
 
 
-def _length(vectors) -> np.ndarray:
+def _length(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.norm(vectors, axis=-1, keepdims=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From examples to an EigenSkin: displacements, supports, components, interpolation (section 2 of the paper)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,7 +84,9 @@ class _Observations:
         return self.moving.sum(axis=1) > 1
 
 
-def _observations(rig, examples: Examples, surface_normals, progress) -> tuple[_Observations, list[str]]:
+def _observations(
+    rig: Rig, examples: Examples, surface_normals: np.ndarray | None, progress: Progress
+) -> tuple[_Observations, list[str]]:
     """What the examples say, each pose once, and notes on them for the user."""
     notes: list[str] = []
     moving = is_turned(examples.rotations)
@@ -281,26 +284,41 @@ class _Builder:
             residuals[places] -= predicted * draft.mask[:, None].astype(np.float32)
         return residuals
 
-    def _best_pair(self, drafts, candidates, residuals, energies, worth: float) -> PairDraft | None:
+    def _best_pair(
+        self,
+        drafts: Sequence[Draft],
+        candidates: Sequence[tuple[int, int]],
+        residuals: np.ndarray,
+        energies: np.ndarray,
+        worth: float,
+    ) -> PairDraft | None:
         """The one of ``candidates`` that explains most of the residuals (E, N, C), whose squares ``energies`` (E, N)
         are; None where none explains more than ``worth``."""
         singles = {draft.joints[0]: draft for draft in drafts if isinstance(draft, JointDraft)}
-        possible = []
+        possible: list[tuple[float, tuple[int, int], np.ndarray, np.ndarray, np.ndarray]] = []
         for pair in candidates:
             if set(pair) <= set(singles):
                 examples = np.flatnonzero(self.observations.moving[:, list(pair)].all(axis=1))
                 region, shared = _shared_region(*(singles[joint] for joint in pair))
                 possible.append((float(energies[np.ix_(examples, region)].sum()), pair, examples, region, shared))
         best: PairDraft | None = None
-        for most, *rest in sorted(possible, key=lambda entry: -entry[0]):
+        for most, pair, examples, region, shared in sorted(possible, key=lambda entry: -entry[0]):
             if most <= worth:
                 break
-            draft = self._pair_draft(singles, residuals, *rest)
+            draft = self._pair_draft(singles, residuals, pair, examples, region, shared)
             if draft.trial.energy > worth:
                 best, worth = draft, draft.trial.energy
         return best
 
-    def _pair_draft(self, singles: dict[int, JointDraft], residuals, pair, examples, region, shared) -> PairDraft:
+    def _pair_draft(
+        self,
+        singles: dict[int, JointDraft],
+        residuals: np.ndarray,
+        pair: tuple[int, int],
+        examples: np.ndarray,
+        region: np.ndarray,
+        shared: np.ndarray,
+    ) -> PairDraft:
         """The support of two joints for what is left, (E, N, C), of the ``examples`` that pose both; where it may act,
         region and mask ``shared`` (n,)."""
         rotations, left = self.observations.rotations[examples], residuals[np.ix_(examples, region)]

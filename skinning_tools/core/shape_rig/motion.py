@@ -68,7 +68,7 @@ def _slopes(turns: np.ndarray) -> np.ndarray:
 
 def fit_motions(
     normal: np.ndarray, right: np.ndarray, hold: np.ndarray, turns: np.ndarray, moves: np.ndarray, active: np.ndarray
-):
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The turns and moves (S, P, 3) of least uᵀ·normal·u − 2·uᵀ·right + Σ hold·‖R − I‖², u the bones' [R − I | t].
 
     normal (12P, 12P), right (S, 12P), hold (P,). active (S, P): which bones move; all others stay at rest. Gauss–Newton
@@ -87,7 +87,7 @@ def fit_motions(
     return turns, moves, errors
 
 
-def _held(normal, hold) -> np.ndarray:
+def _held(normal: np.ndarray, hold: np.ndarray) -> np.ndarray:
     """normal, with what holds the bones to their rest."""
     held = normal.copy()
     linear = (12 * np.arange(len(hold))[:, None] + _LINEAR).ravel()
@@ -95,7 +95,9 @@ def _held(normal, hold) -> np.ndarray:
     return held
 
 
-def _fit_shape(held, right, turn, move):
+def _fit_shape(
+    held: np.ndarray, right: np.ndarray, turn: np.ndarray, move: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Turn and move (P, 3) of one shape, and its error."""
     values, error = _error(held, right, turn, move)
     for _ in range(_STEPS):
@@ -116,7 +118,7 @@ def _fit_shape(held, right, turn, move):
     return turn, move, error
 
 
-def _curvature(held, slopes) -> np.ndarray:
+def _curvature(held: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """The Gauss–Newton matrix (6P, 6P) of turns and moves; bones that move nothing stay where they are."""
     bone_count = len(slopes)
     reach = (held.reshape(-1, bone_count, 12).transpose(1, 0, 2) @ slopes).transpose(1, 0, 2)
@@ -165,7 +167,7 @@ def drop_motions(
     return active
 
 
-def _costs(inverse, motion, chosen) -> np.ndarray:
+def _costs(inverse: np.ndarray, motion: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """(P,) by how much the error grows without each bone; infinite for those that are not ``chosen``, and the last."""
     blocks = inverse.reshape(len(motion), 6, len(motion), 6)[chosen, :, chosen]
     costs = np.full(len(motion), np.inf)
@@ -174,7 +176,7 @@ def _costs(inverse, motion, chosen) -> np.ndarray:
     return costs
 
 
-def _error(held, right, turn, move) -> tuple[np.ndarray, float]:
+def _error(held: np.ndarray, right: np.ndarray, turn: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, float]:
     """held·u (12P,) and the error of one shape."""
     entries = motions(turn, move).ravel()
     values = held @ entries

@@ -79,7 +79,9 @@ def _energy(rig: ShapeRig, rest: np.ndarray) -> np.ndarray:
     return squared.sum(axis=0) * np.square(rig.moves).sum(axis=2) + spread * np.square(linear).sum(axis=(2, 3)) / 3.0
 
 
-def _sides(rig: ShapeRig, rest, slider_names, shares) -> tuple[list[str], np.ndarray]:
+def _sides(
+    rig: ShapeRig, rest: np.ndarray, slider_names: Sequence[str], shares: np.ndarray
+) -> tuple[list[str], np.ndarray]:
     """The ending of each bone's name, and the bone that mirrors it (P,), itself if none does."""
     partners = np.arange(rig.bone_count)
     low, high = rest.min(axis=0), rest.max(axis=0)

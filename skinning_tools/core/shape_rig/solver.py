@@ -78,7 +78,7 @@ def moves_visibly(deltas: np.ndarray) -> np.ndarray:
     return motion > _MOVING * motion.max()
 
 
-def _started(shapes: Shapes, settings: Settings, center, size: float, progress: Progress) -> State:
+def _started(shapes: Shapes, settings: Settings, center: np.ndarray, size: float, progress: Progress) -> State:
     """Bones and weights of a few sweeps of the general solver, with the shapes as frames."""
     rest = (shapes.rest - center) / size
     deltas = shapes.deltas / size

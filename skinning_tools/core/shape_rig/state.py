@@ -74,7 +74,7 @@ class State:
             self.active = drop_motions(normal, hold * spread, *found, self.importance, allowed)
             self.turns, self.moves, _ = fit_motions(normal, right, hold * spread, self.turns, self.moves, self.active)
 
-    def _equations(self, surface: SurfaceError):
+    def _equations(self, surface: SurfaceError) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of [R − I | t] of all bones (12P,): matrix (12P, 12P), right sides (S, 12P), and the bones' spread (P,)."""
         bone_count, shape_count = self.bone_count, self.target.shape[2]
         weights = self.dense_weights()

@@ -6,6 +6,8 @@ rest: (∇e)ᵀn is what the normal turns by. The first alone leaves skin with t
 counts alike, whatever the size of its faces, but for its importances m and k. All is one symmetric matrix.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import sparse
 
@@ -67,7 +69,9 @@ class SurfaceError:
         return np.einsum("ij,ij->i", flat, flat), rough
 
 
-def _along_surface(rest, triangles, normals):
+def _along_surface(
+    rest: np.ndarray, triangles: np.ndarray, normals: np.ndarray
+) -> Iterator[tuple[sparse.csr_matrix, sparse.csr_matrix]]:
     """For each of two tangents the pair of its projection (N, 3N) and the gradient (3N, N), the mean of the faces'."""
     count = len(rest)
     corners = rest[triangles]
@@ -91,14 +95,14 @@ def _along_surface(rest, triangles, normals):
     second = np.cross(normals, first)
     everyone = np.arange(count)
     for tangent in (first, second):
-        rows = np.repeat(everyone, 3)
+        places = np.repeat(everyone, 3), np.arange(3 * count)
         yield (
-            sparse.coo_matrix((tangent.ravel(), (rows, np.arange(3 * count))), shape=(count, 3 * count)).tocsr(),
+            sparse.coo_matrix((tangent.ravel(), places), shape=(count, 3 * count)).tocsr(),
             gradient,
         )
 
 
-def _dotted(gradient, normals) -> sparse.csr_matrix:
+def _dotted(gradient: sparse.csr_matrix, normals: np.ndarray) -> sparse.csr_matrix:
     """(N, 3N): the gradient (N, N) of errors along each row's own normal."""
     entries = gradient.tocoo()
     values = (entries.data[:, None] * normals[entries.row]).ravel()
@@ -107,7 +111,7 @@ def _dotted(gradient, normals) -> sparse.csr_matrix:
     return sparse.coo_matrix((values, (np.repeat(entries.row, 3), columns)), shape=shape).tocsr()
 
 
-def _own_blocks(matrix, count: int) -> np.ndarray:
+def _own_blocks(matrix: sparse.csr_matrix, count: int) -> np.ndarray:
     """(N, 3, 3) of a matrix (3N, 3N)."""
     entries = matrix.tocoo()
     inside = entries.row // 3 == entries.col // 3

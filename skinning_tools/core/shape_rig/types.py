@@ -39,7 +39,7 @@ class Settings:
     sparsity: float = 0.0
     """From 0 to 1: how much error, as a share of it, is allowed so that shapes move only the bones that they need."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.bone_kind not in BONE_KINDS:
             raise BadSettings(f"Bone kind must be RIGID for shape keys, not {self.bone_kind}")
         for name in ("bone_count", "max_influences"):

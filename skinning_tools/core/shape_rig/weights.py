@@ -19,7 +19,15 @@ class WeightStep:
     points (N, 4); bones, weights (N, K) and errors (N, 3, S), which are changed in place.
     """
 
-    def __init__(self, points, transforms, bones, weights, errors, surface: SurfaceError):
+    def __init__(
+        self,
+        points: np.ndarray,
+        transforms: np.ndarray,
+        bones: np.ndarray,
+        weights: np.ndarray,
+        errors: np.ndarray,
+        surface: SurfaceError,
+    ):
         self.points, self.bones, self.weights, self.errors = points, bones, weights, errors
         self.transforms, self.surface = transforms, surface
         self.gains = np.zeros(len(points))
@@ -51,9 +59,9 @@ class WeightStep:
         stretch = np.linalg.cholesky(own).transpose(0, 2, 1)
         left = np.empty((count, candidates.shape[1], blend.shape[1]))
         for bone, block in enumerate(self.transforms.reshape(self.bone_count, 4, -1)):
-            places = np.nonzero(candidates == bone)
-            if len(places[0]):
-                left[places] = product(points[places[0]], block)
+            using = np.nonzero(candidates == bone)
+            if len(using[0]):
+                left[using] = product(points[using[0]], block)
         left -= wanted[:, None]
         left = np.matmul(stretch[:, None], left.reshape(count, -1, 3, blend.shape[1] // 3)).reshape(left.shape)
         gram = np.ascontiguousarray(np.matmul(left, left.transpose(0, 2, 1)).transpose(1, 2, 0))
@@ -68,13 +76,15 @@ class WeightStep:
             chosen = candidates[everyone[better], places[:, better]]
             self._take(part[better], chosen, fitted[:, better], points[better], blend[better])
 
-    def _candidates(self, points, now, slope, blend, own) -> np.ndarray:
+    def _candidates(
+        self, points: np.ndarray, now: np.ndarray, slope: np.ndarray, blend: np.ndarray, own: np.ndarray
+    ) -> np.ndarray:
         """The bones in use (n, K or K + newcomers) and those that a step toward them seems to help most."""
         count, kept = len(points), min(self.bones.shape[1] + _NEWCOMERS, self.bone_count)
         if kept == self.bone_count:
             return np.tile(np.arange(kept), (count, 1))
 
-        def with_bones(vectors):
+        def with_bones(vectors: np.ndarray) -> np.ndarray:
             """(n, P): inner products of ``vectors`` (n, 3S) with what each bone adds to the point."""
             found = product(vectors, self.transforms.T).reshape(count, -1, 4)
             return np.einsum("npa,na->np", found, points)
@@ -88,7 +98,9 @@ class WeightStep:
         gain[now > 0] = np.inf
         return np.argpartition(-gain, kept - 1, axis=1)[:, :kept]
 
-    def _take(self, part, bones, fitted, points, blend) -> None:
+    def _take(
+        self, part: np.ndarray, bones: np.ndarray, fitted: np.ndarray, points: np.ndarray, blend: np.ndarray
+    ) -> None:
         """Set weights (K, n) of bones (K, n) for the vertices, strongest first, and bring their errors up to date."""
         order = np.argsort(-fitted, axis=0, kind="stable")
         bones, fitted = np.take_along_axis(bones, order, axis=0).T, np.take_along_axis(fitted, order, axis=0).T

@@ -23,7 +23,9 @@ _COLUMNS = 32
 _NEGLIGIBLE = 1e-4
 
 
-def continued(body: Body, known: np.ndarray, values: sparse.csr_matrix, progress: Progress = ignore):
+def continued(
+    body: Body, known: np.ndarray, values: sparse.csr_matrix, progress: Progress = ignore
+) -> sparse.csr_matrix:
     """(W, P) sparse: ``values`` (W, P) ≥ 0 at the places ``known`` (W,) bool, and their harmonic continuation at all
     others: L x = 0 there, with the tolerant Laplacian L.
 

@@ -2,8 +2,11 @@
 """Bind meshes to an armature: from their rest shape and its bones at rest to vertex groups and an Armature modifier."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -15,12 +18,16 @@ from ...blender.records import read_record, write_record
 from ...blender.skinnable import attach, check_armature, check_mesh, check_skinnable, place_hidden
 from ...blender.wording import counted
 from ...core.errors import BadScene
-from ...core.progress import checkpoint, span
+from ...core.progress import Progress, checkpoint, span
 from .rigid_objects import check_parentable, parent_to_bones
 from .settings import BindSettings, binds_objects
 from .targets import Targets, find_targets
 from .tasks import BoundMesh, read_bodies, read_tasks
 from .volumes import write_volumes
+
+if TYPE_CHECKING:
+    from ...core.binding.containment import Volume
+    from ...core.binding.types import Skeleton
 
 # A custom property of a bound object: a BindRecord.
 RECORD = "skinning_bind"
@@ -73,7 +80,9 @@ class Bound(Result):
         ]
 
 
-def _figures(vertex_count, kept_count, bone_count, influences, left_out, idle) -> list[Figure]:
+def _figures(
+    vertex_count: int, kept_count: int, bone_count: int, influences: int, left_out: Sequence[str], idle: Sequence[str]
+) -> list[Figure]:
     """What the panel tells of one mesh, and the report of all that were bound together."""
     return [
         Figure("Vertices bound", vertex_count),
@@ -85,7 +94,7 @@ def _figures(vertex_count, kept_count, bone_count, influences, left_out, idle) -
     ]
 
 
-def check_bindable(context, armature_name: str = "", as_objects: bool = False) -> Targets:
+def check_bindable(context: bpy.types.Context, armature_name: str = "", as_objects: bool = False) -> Targets:
     """The targets that ``bind`` would bind. Raises BadScene with the reason if it cannot. Cheap enough for a panel."""
     targets = find_targets(context, armature_name, as_objects)
     if as_objects:
@@ -95,14 +104,14 @@ def check_bindable(context, armature_name: str = "", as_objects: bool = False) -
     return targets
 
 
-def bind_chosen(context, active, **given) -> background.Steps:
+def bind_chosen(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
     """``bind`` for the targets that name and selection give."""
     settings = BindSettings(**given)
     targets = find_targets(context, settings.armature, binds_objects(settings))
     return (yield from bind(context, targets, settings))
 
 
-def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
+def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -> background.Steps:
     """Generator: bind the meshes, as one body; yields (fraction, stage), returns a Bound, or the Parented of
     ``parent_to_bones`` where the settings ask for that.
 
@@ -124,7 +133,7 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
     if not tasks:
         raise _all_complete(complete, targets.armature)
 
-    def work(progress):
+    def work(progress: Progress) -> list[tuple[np.ndarray, np.ndarray]]:
         parts = [span(progress, index / len(tasks), (index + 1) / len(tasks)) for index in range(len(tasks))]
         return [rows for task, part in zip(tasks, parts, strict=True) for rows in task.weights(part)]
 
@@ -166,12 +175,14 @@ def bind(context, targets: Targets, settings: BindSettings) -> background.Steps:
     return Bound(targets.armature.name, records, names, len(moving), tuple(notes), time.perf_counter() - begin)
 
 
-def bind_record(mesh_object) -> BindRecord | None:
+def bind_record(mesh_object: bpy.types.Object) -> BindRecord | None:
     """The record of the last binding of an object."""
     return read_record(mesh_object, RECORD, BindRecord)
 
 
-def generate_volumes(context, active, kind: str, armature: str) -> background.Steps:
+def generate_volumes(
+    context: bpy.types.Context, active: bpy.types.Object | None, kind: str, armature: str
+) -> background.Steps:
     """Generator: replace the volumes around the bones of the chosen armature, as wide as its meshes are there; yields
     (fraction, stage), returns the armature's name and the number of volumes. kind: of core.binding.containment.
 
@@ -188,7 +199,7 @@ def generate_volumes(context, active, kind: str, armature: str) -> background.St
     body = joined(*read_bodies(targets.meshes))
     given = read_skeleton(first, targets.armature)
 
-    def work(progress):
+    def work(progress: Progress) -> "tuple[Skeleton, list[Volume]]":
         from ...core.binding.containment import fitted_volumes
         from ...core.binding.distances import BoneDistances
         from ...core.binding.segments import segments_of
@@ -203,7 +214,7 @@ def generate_volumes(context, active, kind: str, armature: str) -> background.St
     return targets.armature.name, count
 
 
-def _all_complete(objects, armature) -> BadScene:
+def _all_complete(objects: Sequence[bpy.types.Object], armature: bpy.types.Object) -> BadScene:
     """The error if no mesh has a vertex to bind."""
     count = sum(len(mesh_object.data.vertices) for mesh_object in objects)
     place = object_label(objects[0]) if len(objects) == 1 else f"the {len(objects)} meshes"
@@ -211,7 +222,7 @@ def _all_complete(objects, armature) -> BadScene:
     return BadScene(f"{where}. Enable Replace to replace them")
 
 
-def _write(mesh: BoundMesh, armature, bones, weights) -> None:
+def _write(mesh: BoundMesh, armature: bpy.types.Object, bones: np.ndarray, weights: np.ndarray) -> None:
     """Store the weights, with groups of all deforming bones. The active group stays active."""
     groups = mesh.object.vertex_groups
     active = groups.active.name if groups.active is not None else _first_name(armature, mesh.before.names)
@@ -223,6 +234,6 @@ def _write(mesh: BoundMesh, armature, bones, weights) -> None:
     mesh.object.data.update()
 
 
-def _first_name(armature, names) -> str:
+def _first_name(armature: bpy.types.Object, names: Sequence[str]) -> str:
     active = armature.data.bones.active
     return active.name if active is not None and active.name in names else names[0]

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The subcommand that binds meshes to an armature."""
 
+import argparse
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import bpy
+
 from ...blender.preconditions import check_type, find_object
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError
-from .bind import bind
+from .bind import Bound, bind
+from .rigid_objects import Parented
 from .settings import BindSettings
 from .targets import Targets, armature_for
 
 
-def _add_objects(command) -> None:
+def _add_objects(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--object", metavar="NAME", required=True, action="append", help="a mesh object; may be repeated"
     )
@@ -18,14 +25,14 @@ def _add_objects(command) -> None:
     )
 
 
-def _find_meshes(scene, names) -> list:
+def _find_meshes(scene: bpy.types.Scene, names: Sequence[str]) -> list:
     meshes = [find_object(scene, name) for name in dict.fromkeys(names)]
     for ob in meshes:
         check_type(ob, "Name meshes with --object")
     return meshes
 
 
-def _check(options) -> None:
+def _check(options: argparse.Namespace) -> None:
     if (options.whole_parts or options.as_objects) and options.method != "RIGID":
         raise UsageError("--whole-parts and --as-objects require --method RIGID")
     of_volumes = {
@@ -54,7 +61,9 @@ def _check(options) -> None:
             raise UsageError(f"--as-objects makes no weights: leave out {name}")
 
 
-def _bind(context, meshes, armature, **given):
+def _bind(
+    context: bpy.types.Context, meshes: Sequence[bpy.types.Object], armature: str, **given: Any
+) -> Generator[tuple[float, str], None, Bound | Parented]:
     targets = Targets(tuple(meshes), armature_for(context, meshes[0], armature))
     return (yield from bind(context, targets, BindSettings(**given)))
 

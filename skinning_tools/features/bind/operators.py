@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bind meshes to an armature, and the volumes that containment binding uses."""
 
+from collections.abc import Callable, Sequence
+
 import bpy
 
 from ...blender import dependencies
@@ -36,7 +38,7 @@ class SKINNING_OT_find_t_intersections(Checked, AtOnce, bpy.types.Operator):
     require = staticmethod(check_active)
     work = staticmethod(tears.find_tears)
 
-    def act(self, context, active) -> str | None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         dependencies.require_dependencies()
         return super().act(context, active)
 
@@ -52,7 +54,7 @@ class SKINNING_OT_generate_volumes(Checked, SkinningJob, bpy.types.Operator):
     require = staticmethod(check_active)
     work = staticmethod(bind.generate_volumes)
 
-    def finish(self, context, result):
+    def finish(self, context: bpy.types.Context, result: tuple[str, int]) -> str:
         name, count = result
         return f"{name}: {counted(count, 'volume')}. Move, rotate and scale them, then bind with Containment"
 
@@ -62,9 +64,10 @@ class _OnVolumes(Checked, AtOnce):
 
     settings = ArmatureSettings
     require = staticmethod(check_active)
+    change: Callable[[bpy.types.Context, bpy.types.Object, Sequence[bpy.types.Object]], str]
 
-    def act(self, context, active):
-        armature = find_armature(context, self.armature)
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
+        armature = find_armature(context, self.armature)  # type: ignore[attr-defined] # of the settings
         present = volumes.volumes_of(armature)
         if not present:
             raise BadScene(f'The armature "{armature.name}" has no volumes. Generate them first')
@@ -77,7 +80,9 @@ class SKINNING_OT_remove_volumes(_OnVolumes, bpy.types.Operator):
     bl_idname = "skinning.remove_volumes"
     bl_label = "Remove Volumes"
 
-    def change(self, context, armature, present):
+    def change(
+        self, context: bpy.types.Context, armature: bpy.types.Object, present: Sequence[bpy.types.Object]
+    ) -> str:
         return f"{armature.name}: {counted(volumes.remove_volumes(armature), 'volume')} removed"
 
 
@@ -87,7 +92,9 @@ class SKINNING_OT_mirror_volumes(_OnVolumes, bpy.types.Operator):
     bl_idname = "skinning.mirror_volumes"
     bl_label = "Mirror Volumes"
 
-    def change(self, context, armature, present):
+    def change(
+        self, context: bpy.types.Context, armature: bpy.types.Object, present: Sequence[bpy.types.Object]
+    ) -> str:
         selected = [ob for ob in present if ob.select_get(view_layer=context.view_layer)]
         if not selected:
             raise BadScene("No volume is selected. Select the volumes of one side to mirror")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panel of binding."""
 
+from collections.abc import Sequence
+
 import bpy
 
 from ...blender import background
@@ -19,8 +21,8 @@ from ...ui.drawing import (
 )
 from ...ui.groups import WEIGHTS
 from .bind import bind_record, check_bindable
-from .settings import METHODS, binds_objects, chosen_armature
-from .targets import find_armature
+from .settings import METHODS, SkinningBindSettings, binds_objects, chosen_armature
+from .targets import Targets, find_armature
 from .volumes import volume_summary, volumes_of
 
 _METHOD_NAMES = {identifier: name for identifier, name, _ in METHODS}
@@ -33,7 +35,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Bind", "Find T-Intersections", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         settings = context.scene.skinning_bind
         job = background.running_job()
@@ -54,13 +56,13 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
         _draw_figures(layout, context, targets)
 
 
-def _what_is_bound(targets) -> str:
+def _what_is_bound(targets: Targets) -> str:
     meshes = targets.meshes
     what = f'"{meshes[0].name}"' if len(meshes) == 1 else f"{len(meshes)} meshes"
     return f'{what} to "{targets.armature.name}"'
 
 
-def _draw_settings(layout, context, settings) -> None:
+def _draw_settings(layout: bpy.types.UILayout, context: bpy.types.Context, settings: SkinningBindSettings) -> None:
     layout.prop(settings, "method")
     method = settings.bl_rna.properties["method"].enum_items[settings.method]
     draw_text(layout, context, method.description, "INFO")
@@ -88,7 +90,7 @@ def _draw_settings(layout, context, settings) -> None:
             body.prop(settings, "use_envelopes")
 
 
-def _draw_volumes(layout, context, settings) -> None:
+def _draw_volumes(layout: bpy.types.UILayout, context: bpy.types.Context, settings: bpy.types.PropertyGroup) -> None:
     try:
         armature = find_armature(context, chosen_armature(context.scene))
     except SkinningError:
@@ -112,7 +114,7 @@ def _draw_volumes(layout, context, settings) -> None:
     box.prop(settings, "smooth")
 
 
-def _draw_figures(layout, context, targets) -> None:
+def _draw_figures(layout: bpy.types.UILayout, context: bpy.types.Context, targets: Sequence[Targets]) -> None:
     """Draw the figures of the mesh that the button works on, or of the active one."""
     meshes = targets[0].meshes if targets else (active_object(context),)
     mesh_object = meshes[0]

@@ -4,7 +4,9 @@
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
+import bpy
 from mathutils import Matrix
 
 from ...blender import background
@@ -22,8 +24,11 @@ from ...blender.skinnable import (
 )
 from ...blender.wording import counted
 from ...core.errors import BadScene
-from ...core.progress import checkpoint
+from ...core.progress import Progress, checkpoint
 from .targets import Targets
+
+if TYPE_CHECKING:
+    from ...core.binding.types import Body, Skeleton
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Parented(Result):
         )
 
 
-def check_parentable(context, targets: Targets) -> None:
+def check_parentable(context: bpy.types.Context, targets: Targets) -> None:
     """Raise BadScene if the objects cannot be parented to bones. Cheap enough for a panel."""
     armature = targets.armature
     check_armature(armature)
@@ -66,7 +71,7 @@ def check_parentable(context, targets: Targets) -> None:
             )
 
 
-def parent_to_bones(context, targets: Targets) -> background.Steps:
+def parent_to_bones(context: bpy.types.Context, targets: Targets) -> background.Steps:
     """Generator: parent each object to the bone that its surface is nearest to on average; yields (fraction, stage),
     returns a Parented.
 
@@ -87,7 +92,7 @@ def parent_to_bones(context, targets: Targets) -> background.Steps:
     skeletons = [read_skeleton(ob, armature) for ob in standing]
     bodies = [read_body(ob) for ob in standing]
 
-    def work(progress):
+    def work(progress: Progress) -> list[str]:
         found = []
         for index, (body, skeleton) in enumerate(zip(bodies, skeletons, strict=True)):
             checkpoint(progress, index / len(bodies), "Finding the nearest bones")
@@ -101,7 +106,7 @@ def parent_to_bones(context, targets: Targets) -> background.Steps:
     return Parented(armature.name, dict(zip(objects, names, strict=True)), time.perf_counter() - begin)
 
 
-def _nearest_bone(body, skeleton) -> int:
+def _nearest_bone(body: "Body", skeleton: "Skeleton") -> int:
     """The bone nearest to the surface on average; among equally near bones, their common ancestor."""
     from ...core.binding.distances import TIE, BoneDistances
     from ...core.binding.laplacian import laplacian
@@ -112,7 +117,7 @@ def _nearest_bone(body, skeleton) -> int:
     return int(common_ancestors((total <= total.min() * (1 + TIE))[None], skeleton)[0])
 
 
-def _rest_world(mesh_object, armature) -> Matrix:
+def _rest_world(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> Matrix:
     """The object's world matrix with the armature in its rest pose."""
     parent = mesh_object.parent
     if parent == armature and mesh_object.parent_type == "BONE" and mesh_object.parent_bone in armature.data.bones:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Settings of binding, kept with the scene."""
 
+from collections.abc import Iterable
+
 import bpy
 from bpy.props import PointerProperty
 
@@ -27,7 +29,13 @@ class ArmatureSettings(Settings, stored="skinning_bind"):
     )
 
     @classmethod
-    def fill(cls, operator, scene, keeper=None, but=()) -> None:
+    def fill(
+        cls,
+        operator: bpy.types.Operator,
+        scene: bpy.types.Scene,
+        keeper: bpy.types.ID | None = None,
+        but: Iterable[str] = (),
+    ) -> None:
         if not operator.properties.is_property_set("armature"):
             operator.armature = chosen_armature(scene)
         super().fill(operator, scene, keeper, but)
@@ -121,19 +129,25 @@ class VolumeSettings(ArmatureSettings):
     kind = _VOLUME_KIND
 
     @classmethod
-    def fill(cls, operator, scene, keeper=None, but=()) -> None:
+    def fill(
+        cls,
+        operator: bpy.types.Operator,
+        scene: bpy.types.Scene,
+        keeper: bpy.types.ID | None = None,
+        but: Iterable[str] = (),
+    ) -> None:
         if not operator.properties.is_property_set("kind"):
             operator.kind = scene.skinning_bind.volume_kind
         super().fill(operator, scene, keeper, but)
 
 
-def chosen_armature(scene) -> str:
+def chosen_armature(scene: bpy.types.Scene) -> str:
     """The name of the armature in the panel's field, "" if empty."""
     armature = scene.skinning_bind.armature
     return armature.name if armature is not None and armature.name in scene.objects else ""
 
 
-def binds_objects(settings) -> bool:
+def binds_objects(settings: "BindSettings | SkinningBindSettings") -> bool:
     """Whether objects are parented to bones instead of getting weights."""
     return settings.method == "RIGID" and settings.as_objects
 

@@ -28,14 +28,15 @@ class Targets:
     armature: bpy.types.Object
 
 
-def check_active(context, active) -> None:
+def check_active(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raise BadScene if there is nothing to bind for the active object. Cheap enough for a panel."""
     check_type(active, "Select the mesh to bind, or its armature together with the meshes", ("MESH", "ARMATURE"))
+    assert active is not None
     if active.type == "MESH":
         check_mode(active)
 
 
-def find_targets(context, armature_name: str = "", as_objects: bool = False) -> Targets:
+def find_targets(context: bpy.types.Context, armature_name: str = "", as_objects: bool = False) -> Targets:
     """The targets by name and selection. Cheap enough for a panel.
 
     The armature: by name; else the active object, if it is one; else the armature of the active mesh; else the selected
@@ -55,30 +56,30 @@ def find_targets(context, armature_name: str = "", as_objects: bool = False) -> 
     return Targets(tuple(meshes), armature)
 
 
-def find_armature(context, name: str = ""):
+def find_armature(context: bpy.types.Context, name: str = "") -> bpy.types.Object:
     """The armature that ``find_targets`` finds. Raises BadScene."""
     return armature_for(context, _active(context), name)
 
 
-def _active(context) -> bpy.types.Object:
+def _active(context: bpy.types.Context) -> bpy.types.Object:
     """The active object, after ``check_active``."""
     active = active_object(context)
     check_active(context, active)
     return active
 
 
-def armature_for(context, active, name: str = ""):
+def armature_for(context: bpy.types.Context, active: bpy.types.Object | None, name: str = "") -> bpy.types.Object:
     """The armature named ``name``, else the one that ``find_targets`` finds for the active object."""
     return _named(context, name) if name else _automatic(context, active)
 
 
-def _named(context, name: str):
+def _named(context: bpy.types.Context, name: str) -> bpy.types.Object:
     found = find_object(context.scene, name, ("ARMATURE",))
     check_type(found, "Choose an armature", ("ARMATURE",))
     return found
 
 
-def _automatic(context, active):
+def _automatic(context: bpy.types.Context, active: bpy.types.Object) -> bpy.types.Object:
     own = active if active.type == "ARMATURE" else volume_armature(active) or _present(active)
     if own is not None:
         return own
@@ -91,7 +92,7 @@ def _automatic(context, active):
     raise BadScene(f"There is no armature to bind the {object_label(active)} to. Add one, and place its bones")
 
 
-def _present(mesh_object):
+def _present(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
     """The armature that deforms a mesh object, or else its parent if that is an armature; else None."""
     armature = armature_of(mesh_object)
     if armature is not None:
@@ -99,7 +100,7 @@ def _present(mesh_object):
     return mesh_object.parent if mesh_object.parent is not None and mesh_object.parent.type == "ARMATURE" else None
 
 
-def _deformed(context, armature, as_objects: bool) -> list:
+def _deformed(context: bpy.types.Context, armature: bpy.types.Object, as_objects: bool) -> list:
     """The meshes that the armature deforms. Raises BadScene."""
     found = meshes_of(armature, context.view_layer)
     if found and not as_objects:

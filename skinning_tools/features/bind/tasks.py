@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What binding reads: the meshes of a character as one body, and the bones that its armature has for them."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,7 +136,9 @@ class Task:
         return [mesh.with_locked(*rows, most) for mesh, rows in zip(self.meshes, found, strict=True)]
 
 
-def read_tasks(context, targets: Targets, settings: BindSettings) -> tuple[list[Task], list[bpy.types.Object]]:
+def read_tasks(
+    context: bpy.types.Context, targets: Targets, settings: BindSettings
+) -> tuple[list[Task], list[bpy.types.Object]]:
     """The tasks of a binding, and the objects whose vertices all keep their weights. Raises BadScene, BadMesh."""
     complete: list[bpy.types.Object] = []
     by_bones: dict[bytes, list[BoundMesh]] = {}
@@ -148,7 +151,7 @@ def read_tasks(context, targets: Targets, settings: BindSettings) -> tuple[list[
     return [_task(context, meshes, targets, settings) for meshes in by_bones.values()], complete
 
 
-def read_bodies(objects) -> "tuple[Body, ...]":
+def read_bodies(objects: Sequence[bpy.types.Object]) -> "tuple[Body, ...]":
     """Each mesh, in the space of ``bodies.stretch_of`` the first one. Raises BadScene, BadMesh."""
     found = []
     for ob in objects:
@@ -159,7 +162,7 @@ def read_bodies(objects) -> "tuple[Body, ...]":
     return tuple(found)
 
 
-def _read_mesh(mesh_object, armature, settings: BindSettings) -> BoundMesh | None:
+def _read_mesh(mesh_object: bpy.types.Object, armature: bpy.types.Object, settings: BindSettings) -> BoundMesh | None:
     """Read one mesh for binding; None if all its vertices keep their weights."""
     from ...core.deform.influences import LEAST_TOTAL_WEIGHT
 
@@ -190,7 +193,7 @@ def _read_mesh(mesh_object, armature, settings: BindSettings) -> BoundMesh | Non
     return BoundMesh(mesh_object, before, free, fresh, notes)
 
 
-def _task(context, meshes: list[BoundMesh], targets: Targets, settings: BindSettings) -> Task:
+def _task(context: bpy.types.Context, meshes: list[BoundMesh], targets: Targets, settings: BindSettings) -> Task:
     armature, first, names = targets.armature, meshes[0].object, meshes[0].before.names
     objects = [mesh.object for mesh in meshes]
     bodies = read_bodies(objects)
@@ -220,7 +223,7 @@ def _size_notes(bodies: "tuple[Body, ...]", skeleton: "Skeleton") -> list[str]:
     return [f"the {larger} is {ratio:,.0f} times as large as the {smaller}: apply their scales, or check the units"]
 
 
-def _limits(armature, names, settings: BindSettings) -> np.ndarray | None:
+def _limits(armature: bpy.types.Object, names: Sequence[str], settings: BindSettings) -> np.ndarray | None:
     """(P,) the reach of each bone in scene units; None without limits. The smaller of two limits counts."""
     limits = np.full(len(names), settings.distance_limit or np.inf)
     if settings.use_envelopes:

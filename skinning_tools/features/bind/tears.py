@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+import bpy
+
 from ...blender.bodies import read_body
 from ...blender.preconditions import check_own_mesh, check_visible
 from ...blender.weight_tools import edit_vertices
@@ -25,7 +27,7 @@ class Tears:
         return f"{told} selected. Add each vertex to the long edge on which it lies, or move it away from that edge"
 
 
-def find_tears(context, active, armature: str) -> Tears:
+def find_tears(context: bpy.types.Context, active: bpy.types.Object | None, armature: str) -> Tears:
     """Select the T-intersections of the meshes that Bind would bind; change nothing if there is none. Raises
     BadScene."""
     from ...core.binding.tears import t_intersections

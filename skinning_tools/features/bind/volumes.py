@@ -6,7 +6,9 @@ position. So volumes follow the armature object, but not the pose: they surround
 that is bound. They are not rendered.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
@@ -20,6 +22,11 @@ from ...blender.records import read_record, write_record
 from ...blender.skin_reader import mesh_triangles
 from ...blender.wording import counted, listed
 from ...core.errors import BadMesh, BadScene
+
+if TYPE_CHECKING:
+    from ...core.binding.containment import Volume
+    from ...core.binding.mesh_volume import MeshVolume
+    from ...core.binding.types import Skeleton
 
 # A custom property of a volume's object: a VolumeRecord.
 RECORD = "skinning_volume"
@@ -47,22 +54,22 @@ class VolumeRecord:
     meshes: tuple[str, ...]
 
 
-def is_volume(ob) -> bool:
+def is_volume(ob: bpy.types.Object) -> bool:
     return ob.type == "MESH" and RECORD in ob
 
 
-def volume_armature(volume):
+def volume_armature(volume: bpy.types.Object) -> bpy.types.Object | None:
     """The armature object of a volume; None if the object is not a volume or was detached from its armature."""
     parent = volume.parent
     return parent if is_volume(volume) and parent is not None and parent.type == "ARMATURE" else None
 
 
-def volumes_of(armature) -> list:
+def volumes_of(armature: bpy.types.Object) -> list:
     """The volume objects of an armature that are in a scene."""
     return [ob for ob in _by_armature.at(armature.session_uid) if look_ups.is_in_some_scene(ob)]
 
 
-def _armature_number(volume) -> int | None:
+def _armature_number(volume: bpy.types.Object) -> int | None:
     armature = volume_armature(volume)
     return armature.session_uid if armature is not None else None
 
@@ -74,7 +81,7 @@ _by_armature = look_ups.Index(_armature_number, "MESH")
 _BOX_FACES = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
 
 
-def wire_shape(kind: str, radii) -> tuple[np.ndarray, np.ndarray]:
+def wire_shape(kind: str, radii: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """points (n, 3) on the surface of a volume in its own space, and edges (e, 2)."""
     x, y, z = np.asarray(radii, dtype=np.float64)
     if kind == "BOX":
@@ -102,7 +109,7 @@ def wire_shape(kind: str, radii) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(loops), np.concatenate([np.column_stack([ring, np.roll(ring, -1)]) for ring in rings])
 
 
-def meshes_of_volume(context, volume) -> list:
+def meshes_of_volume(context: bpy.types.Context, volume: bpy.types.Object) -> list:
     """The mesh objects in the view layer that a volume was generated for, found by name."""
     record = read_record(volume, RECORD, VolumeRecord)
     known = context.view_layer.objects
@@ -110,7 +117,13 @@ def meshes_of_volume(context, volume) -> list:
     return [ob for ob in found if ob is not None and ob.type == "MESH"]
 
 
-def write_volumes(context, objects, armature, skeleton, volumes) -> int:
+def write_volumes(
+    context: bpy.types.Context,
+    objects: Sequence[bpy.types.Object],
+    armature: bpy.types.Object,
+    skeleton: "Skeleton",
+    volumes: "Sequence[Volume]",
+) -> int:
     """Replace the armature's volumes in the scene with ``volumes`` of a ``skeleton``; returns their number.
 
     They are in the space of ``bodies.stretch_of`` the first of the mesh ``objects``.
@@ -128,7 +141,7 @@ def write_volumes(context, objects, armature, skeleton, volumes) -> int:
     return len(volumes)
 
 
-def remove_volumes(armature) -> int:
+def remove_volumes(armature: bpy.types.Object) -> int:
     """Delete the volumes of an armature and their collection; returns their number. Raises BadScene."""
     objects = volumes_of(armature)
     for ob in objects:
@@ -139,7 +152,9 @@ def remove_volumes(armature) -> int:
     return len(objects)
 
 
-def read_volumes(mesh_object, armature, names) -> tuple[list, list[str]]:
+def read_volumes(
+    mesh_object: bpy.types.Object, armature: bpy.types.Object, names: Sequence[str]
+) -> tuple[list, list[str]]:
     """The armature's volumes of the bones ``names`` in the space of ``bodies.stretch_of`` the mesh.
 
     The user may have moved, rotated and scaled them, as objects or as whole meshes; or given them any closed mesh. Also
@@ -156,6 +171,7 @@ def read_volumes(mesh_object, armature, names) -> tuple[list, list[str]]:
         record = _record_of(ob)
         if record.bone in order:
             placement, edits = to_binding @ _placement(ob), _edits(ob, record)
+            volume: Volume | MeshVolume
             if edits is None:
                 volume = _closed_mesh(ob, order[record.bone], placement)
             else:
@@ -176,7 +192,7 @@ def read_volumes(mesh_object, armature, names) -> tuple[list, list[str]]:
     return volumes, notes
 
 
-def mirror_volumes(armature, objects) -> tuple[int, int]:
+def mirror_volumes(armature: bpy.types.Object, objects: Sequence[bpy.types.Object]) -> tuple[int, int]:
     """Replace the volumes on the other side with mirror images, across the armature's X, of all volumes of the bones of
     the volume ``objects``. Returns the numbers of volumes and of bones.
 
@@ -210,25 +226,25 @@ def mirror_volumes(armature, objects) -> tuple[int, int]:
     return len(sources), len(sides)
 
 
-def volume_summary(armature) -> str:
+def volume_summary(armature: bpy.types.Object) -> str:
     """The number of volumes, for the panel."""
     count = len(volumes_of(armature))
     return f"{counted(count, 'volume')}, which Bind uses" if count else "No volumes: Bind uses temporary capsules"
 
 
-def _check_mode(ob) -> None:
+def _check_mode(ob: bpy.types.Object) -> None:
     """Raise BadScene if a volume's mesh cannot be read."""
     check_not_edited(ob, f'volume "{ob.name}"')
 
 
-def _delete(objects) -> None:
+def _delete(objects: Sequence[bpy.types.Object]) -> None:
     """Delete the objects and their meshes if nothing else uses them."""
     meshes = {ob.data for ob in objects}
     bpy.data.batch_remove(objects)
     bpy.data.batch_remove([mesh for mesh in meshes if not mesh.users])
 
 
-def _new_collection(context, armature):
+def _new_collection(context: bpy.types.Context, armature: bpy.types.Object) -> bpy.types.Collection:
     collection = bpy.data.collections.new(f"{armature.name}_volumes")
     collection[_COLLECTION_MARK] = True
     collection.hide_render = True
@@ -236,7 +252,7 @@ def _new_collection(context, armature):
     return collection
 
 
-def _new_mesh(record: VolumeRecord):
+def _new_mesh(record: VolumeRecord) -> bpy.types.Mesh:
     """A box has faces, for artists to shape; the others are rings, which show more of the body."""
     points, edges = wire_shape(record.kind, record.radii)
     faces = _BOX_FACES if record.kind == "BOX" else ()
@@ -245,7 +261,7 @@ def _new_mesh(record: VolumeRecord):
     return mesh
 
 
-def _new_object(armature, record: VolumeRecord, mesh):
+def _new_object(armature: bpy.types.Object, record: VolumeRecord, mesh: bpy.types.Mesh) -> bpy.types.Object:
     mesh.name = f"{record.bone}_volume"
     ob = bpy.data.objects.new(mesh.name, mesh)
     write_record(ob, RECORD, record)
@@ -256,7 +272,7 @@ def _new_object(armature, record: VolumeRecord, mesh):
     return ob
 
 
-def _place(ob, matrix: np.ndarray) -> None:
+def _place(ob: bpy.types.Object, matrix: np.ndarray) -> None:
     """Place the object by ``matrix`` (4, 4) in its parent's space, with location, rotation and scale.
 
     Shear, which an unevenly scaled armature requires, goes into the mesh.
@@ -268,14 +284,14 @@ def _place(ob, matrix: np.ndarray) -> None:
         ob.data.transform(Matrix(rest))
 
 
-def _placement(ob) -> np.ndarray:
+def _placement(ob: bpy.types.Object) -> np.ndarray:
     """(4, 4) from a volume's space to the world, even if it is hidden and Blender does not evaluate it."""
     parts = (ob.parent.matrix_world, ob.matrix_parent_inverse, ob.matrix_basis)
     world, inverse, basis = (np.array(part, dtype=np.float64) for part in parts)
     return world @ inverse @ basis
 
 
-def _edits(ob, record: VolumeRecord) -> np.ndarray | None:
+def _edits(ob: bpy.types.Object, record: VolumeRecord) -> np.ndarray | None:
     """(4, 4) the transform that the user applied to all vertices of a volume, for instance by Apply Scale; None if the
     shape has changed."""
     made, made_edges = wire_shape(record.kind, record.radii)
@@ -292,7 +308,7 @@ def _edits(ob, record: VolumeRecord) -> np.ndarray | None:
     return None
 
 
-def _closed_mesh(ob, bone: int, placement: np.ndarray):
+def _closed_mesh(ob: bpy.types.Object, bone: int, placement: np.ndarray) -> "MeshVolume":
     """A volume whose shape the user has made, in its object. Raises BadScene if that is not a closed surface."""
     from ...core.binding.mesh_volume import MeshVolume
 
@@ -310,7 +326,7 @@ def _pairs(edges: np.ndarray) -> set[tuple[int, int]]:
     return set(map(tuple, np.sort(edges).tolist()))
 
 
-def _record_of(ob) -> VolumeRecord:
+def _record_of(ob: bpy.types.Object) -> VolumeRecord:
     """The record of a volume. Raises BadScene if it was changed by hand."""
     record = read_record(ob, RECORD, VolumeRecord)
     if record is None or record.kind not in ("CAPSULE", "ELLIPSOID", "BOX") or len(record.radii) != 3:
@@ -320,7 +336,7 @@ def _record_of(ob) -> VolumeRecord:
     return record
 
 
-def _mesh_arrays(mesh) -> tuple[np.ndarray, np.ndarray]:
+def _mesh_arrays(mesh: bpy.types.Mesh) -> tuple[np.ndarray, np.ndarray]:
     points, edges = np.empty((len(mesh.vertices), 3), np.float32), np.empty((len(mesh.edges), 2), np.int32)
     mesh.vertices.foreach_get("co", points.ravel())
     mesh.edges.foreach_get("vertices", edges.ravel())
@@ -332,11 +348,11 @@ def _is_flat(matrix: np.ndarray) -> bool:
     return not sizes[2] > _FLAT * sizes[0]
 
 
-def _world(volume) -> np.ndarray:
+def _world(volume: bpy.types.Object) -> np.ndarray:
     return np.array(volume.matrix_world, dtype=np.float64)
 
 
-def _stretch(volume) -> np.ndarray:
+def _stretch(volume: bpy.types.Object) -> np.ndarray:
     matrix = np.eye(4)
     matrix[:3, :3] = stretch_of(volume)
     return matrix

@@ -6,8 +6,9 @@ A timer reads the mesh in parts, so that the window stays responsive; an edit or
 
 import logging
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 
@@ -36,7 +37,7 @@ _QUIET_SECONDS = 0.3
 _SECONDS_PER_VERTEX = 5e-6
 
 
-def shown_bake_state(mesh_object) -> str:
+def shown_bake_state(mesh_object: bpy.types.Object) -> str:
     """``bake_state`` for a panel's draw: read again only after the mesh was edited, and not too often even then.
 
     If nothing can be read, as in Edit Mode, or while a large mesh waits for the timer, it is the previous state,
@@ -68,7 +69,7 @@ def shown_bake_state(mesh_object) -> str:
     return known.state
 
 
-def is_being_checked(mesh_object) -> bool:
+def is_being_checked(mesh_object: bpy.types.Object) -> bool:
     """Whether the state from ``shown_bake_state`` is from before an edit, and a timer will check it."""
     known = _known_states.get(mesh_object.session_uid)
     if known is None or not _can_wait() or not bpy.app.timers.is_registered(_read_edited):
@@ -102,7 +103,7 @@ class _KnownState:
 _known_states: dict[int, _KnownState] = {}
 
 
-def _read(mesh_object, known: _KnownState) -> None:
+def _read(mesh_object: bpy.types.Object, known: _KnownState) -> None:
     start = time.perf_counter()
     try:
         state = baking.bake_state(mesh_object)
@@ -135,7 +136,7 @@ class _Reading:
 
     uid: int
     known: _KnownState
-    parts: Generator[object, None, str]
+    parts: Generator[tuple[float, str] | None, None, str]
     seconds: float = 0.0
 
 
@@ -190,12 +191,12 @@ def _goes_on(reading: _Reading, objects: dict[int, bpy.types.Object]) -> bool:
     return known is reading.known and not known.edited and _is_readable(objects[reading.uid], known)
 
 
-def _waits(mesh_object, known: _KnownState) -> bool:
+def _waits(mesh_object: bpy.types.Object, known: _KnownState) -> bool:
     return known.edited and not known.unreadable and _is_readable(mesh_object, known)
 
 
 @bpy.app.handlers.persistent
-def _stop_reading(*_) -> None:
+def _stop_reading(*_: Any) -> None:
     """Stop reading: an undo or another file removes the mesh being read."""
     global _reading
     if _reading is not None:
@@ -204,12 +205,12 @@ def _stop_reading(*_) -> None:
         _reading = None
 
 
-def _forget_all_but(uids) -> None:
+def _forget_all_but(uids: Collection[int]) -> None:
     for uid in _known_states.keys() - uids:
         del _known_states[uid]
 
 
-def _is_readable(mesh_object, known: _KnownState) -> bool:
+def _is_readable(mesh_object: bpy.types.Object, known: _KnownState) -> bool:
     """Whether ``known`` belongs to the object's present mesh, and the mesh is not being edited."""
     return (
         mesh_object.type == "MESH"
@@ -219,7 +220,7 @@ def _is_readable(mesh_object, known: _KnownState) -> bool:
 
 
 @bpy.app.handlers.persistent
-def _note_edits(_scene, depsgraph) -> None:
+def _note_edits(_scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     """Record which meshes were edited. Changes nothing in the scene."""
     if not _known_states or not depsgraph.id_type_updated("MESH"):
         return
@@ -229,7 +230,12 @@ def _note_edits(_scene, depsgraph) -> None:
             known.edited, known.unreadable = True, False
 
 
-def _handlers():
+def _handlers() -> tuple[
+    tuple[list[Callable], Callable],
+    tuple[list[Callable], Callable],
+    tuple[list[Callable], Callable],
+    tuple[list[Callable], Callable],
+]:
     handlers = bpy.app.handlers
     return (
         (handlers.depsgraph_update_post, _note_edits),

@@ -19,6 +19,7 @@ from ...blender.records import RESERVED, read_record, write_record
 from ...blender.skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_in_parts, read_skin
 from ...blender.wording import names_text
 from ...core.errors import BadScene, BadSettings, SkinningError
+from ...core.progress import Progress
 
 DEFAULT_ATTRIBUTE = "rotation_center"
 
@@ -53,7 +54,7 @@ class Bake(Result):
 
 
 def bake(
-    context,
+    context: bpy.types.Context,
     meshes: Sequence[bpy.types.Object],
     sigma: float,
     subdivision_epsilon: float,
@@ -85,7 +86,7 @@ def bake(
     placements = [np.eye(4), *(to_mesh(meshes[0], ob) for ob in meshes[1:])]
     label = skins[0].label if len(skins) == 1 else f"the meshes {names_text(meshes)}"
 
-    def work(progress):
+    def work(progress: Progress) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[str]]:
         for skin in skins:
             core.check_positions(skin.rest, skin.label)
         rest, triangles, bones, weights = core.joined_skins(_in_one_space(skins, placements))
@@ -152,7 +153,7 @@ def fingerprint(skin: Skin) -> str:
     return core.fingerprint(skin.rest, skin.triangles, np.searchsorted(used, skin.bones), skin.weights)
 
 
-def write_centers(mesh_object, centers: np.ndarray, valid: np.ndarray, record: BakeRecord) -> None:
+def write_centers(mesh_object: bpy.types.Object, centers: np.ndarray, valid: np.ndarray, record: BakeRecord) -> None:
     """Store centers (N, 3), valid (N,) and the record in the mesh, replacing earlier ones."""
     mesh = mesh_object.data
     write_attribute(mesh, record.attribute, "FLOAT_VECTOR", centers)
@@ -161,13 +162,13 @@ def write_centers(mesh_object, centers: np.ndarray, valid: np.ndarray, record: B
     mesh.update()
 
 
-def read_centers(mesh_object) -> tuple[np.ndarray, np.ndarray]:
+def read_centers(mesh_object: bpy.types.Object) -> tuple[np.ndarray, np.ndarray]:
     """The baked centers (N, 3) float32 and valid (N,) bool. Raises BadScene if there are none."""
     name = _existing_record(mesh_object).attribute
     return read_attribute(mesh_object.data, name), read_attribute(mesh_object.data, name + VALID_ENDING)
 
 
-def bake_record(mesh_object) -> BakeRecord | None:
+def bake_record(mesh_object: bpy.types.Object) -> BakeRecord | None:
     """The settings with which the centers of ``mesh_object`` were baked; None without centers or their attributes."""
     record = read_record(mesh_object.data, BAKE_PROPERTY, BakeRecord)
     if record is None:
@@ -176,7 +177,7 @@ def bake_record(mesh_object) -> BakeRecord | None:
     return record if all(has_attribute(mesh_object.data, name, data_type) for name, data_type in kinds) else None
 
 
-def bake_state(mesh_object) -> str:
+def bake_state(mesh_object: bpy.types.Object) -> str:
     """MISSING, FRESH, STALE if mesh or weights have changed since the bake, UNKNOWN if they cannot be read at present.
 
     Reads all weights.
@@ -184,7 +185,7 @@ def bake_state(mesh_object) -> str:
     return background.drain(bake_state_in_parts(mesh_object))
 
 
-def bake_state_in_parts(mesh_object) -> Generator[object, None, str]:
+def bake_state_in_parts(mesh_object: bpy.types.Object) -> Generator[tuple[float, str] | None, None, str]:
     """Generator: ``bake_state`` in parts, with time for the caller in between. The mesh must not change meanwhile."""
     record = bake_record(mesh_object)
     if record is None:
@@ -197,13 +198,13 @@ def bake_state_in_parts(mesh_object) -> Generator[object, None, str]:
     return FRESH if found == record.fingerprint else STALE
 
 
-def check_baked(context, mesh_object) -> None:
+def check_baked(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if the object is not a skinned mesh with centers; cheap, so an outdated bake passes."""
     check_turning(context, mesh_object)
     _existing_record(mesh_object)
 
 
-def check_fresh(mesh_object) -> BakeRecord:
+def check_fresh(mesh_object: bpy.types.Object) -> BakeRecord:
     """The record of the object's bake. Raises BadScene if it is missing or older than mesh or weights.
 
     Raises like ``read_arrays`` if these cannot be read.
@@ -217,7 +218,7 @@ def check_fresh(mesh_object) -> BakeRecord:
     return record
 
 
-def _existing_record(mesh_object) -> BakeRecord:
+def _existing_record(mesh_object: bpy.types.Object) -> BakeRecord:
     record = bake_record(mesh_object)
     if record is None:
         raise BadScene(f"The {object_label(mesh_object)} has no centers of rotation. Bake them first")
@@ -229,7 +230,7 @@ def _data_types(name: str) -> dict[str, str]:
     return {name: "FLOAT_VECTOR", name + VALID_ENDING: "BOOLEAN"}
 
 
-def _check_name(mesh_object, name: str) -> None:
+def _check_name(mesh_object: bpy.types.Object, name: str) -> None:
     """Raise BadSettings if centers cannot be stored under ``name``."""
     if name != name.strip() or name.startswith(RESERVED):
         raise BadSettings(

@@ -18,7 +18,7 @@ from .point_cache import cache_owner
 _NAME = "Point Cache"
 
 
-def earlier_copies(mesh_object, owner: dict[str, str]) -> dict[tuple, list[bpy.types.Object]]:
+def earlier_copies(mesh_object: bpy.types.Object, owner: dict[str, str]) -> dict[tuple, list[bpy.types.Object]]:
     """The copies of ``mesh_object`` that play its earlier bakes, by the ``identity`` of the file.
 
     A file is left out, and so stays, if anything else or a copy that cannot be changed also plays it. owner: of the
@@ -37,7 +37,7 @@ def earlier_copies(mesh_object, owner: dict[str, str]) -> dict[tuple, list[bpy.t
     return {key: list(dict.fromkeys(found)) for key, found in players.items() if own[key]}
 
 
-def add_player(scene, copy, path: Path, numbers: range) -> None:
+def add_player(scene: bpy.types.Scene, copy: bpy.types.Object, path: Path, numbers: range) -> None:
     """Add a modifier before all others that makes a copy play the file with those frames."""
     modifier = copy.modifiers.new(_NAME, "MESH_CACHE")
     # By name: modifiers that are pinned to the end stay after a new one.
@@ -46,7 +46,7 @@ def add_player(scene, copy, path: Path, numbers: range) -> None:
     _play(scene, copy.modifiers[name], path, numbers)
 
 
-def play_anew(scene, players: list, copy, path: Path, numbers: range) -> list:
+def play_anew(scene: bpy.types.Scene, players: list, copy: bpy.types.Object, path: Path, numbers: range) -> list:
     """Make earlier copies play the file's new content; returns those that still exist.
 
     copy: a new copy, whose mesh they get if their vertices or faces differ. Everything else about them stays.
@@ -68,7 +68,7 @@ def play_anew(scene, players: list, copy, path: Path, numbers: range) -> list:
     return there
 
 
-def _play(scene, modifier, path: Path, numbers: range) -> None:
+def _play(scene: bpy.types.Scene, modifier: bpy.types.MeshCacheModifier, path: Path, numbers: range) -> None:
     modifier.cache_format = "PC2"
     modifier.filepath = _relative(path)
     modifier.time_mode, modifier.play_mode, modifier.interpolation = "FRAME", "SCENE", "LINEAR"
@@ -78,7 +78,7 @@ def _play(scene, modifier, path: Path, numbers: range) -> None:
     modifier.frame_start = first / step
 
 
-def _cache_modifiers(mesh_object) -> list:
+def _cache_modifiers(mesh_object: bpy.types.Object) -> list:
     return [each for each in mesh_object.modifiers if each.type == "MESH_CACHE" and each.filepath]
 
 
@@ -88,13 +88,13 @@ def _owner_at(path: str) -> dict | None:
     return None
 
 
-def _is_changeable(mesh_object) -> bool:
+def _is_changeable(mesh_object: bpy.types.Object) -> bool:
     if mesh_object.type != "MESH" or mesh_object.data.is_editmode:
         return False
     return mesh_object.library is None and mesh_object.override_library is None and mesh_object.data.library is None
 
 
-def _same_topology(one, other) -> bool:
+def _same_topology(one: bpy.types.Mesh, other: bpy.types.Mesh) -> bool:
     if len(one.vertices) != len(other.vertices):
         return False
     return all(map(np.array_equal, face_corners(one), face_corners(other)))

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from ...blender.attributes import has_attribute, write_attribute
@@ -31,7 +32,7 @@ class ExportRecord:
     to_world: tuple[float, ...]
 
 
-def write_export_attribute(mesh_object, y_up: bool = True) -> int:
+def write_export_attribute(mesh_object: bpy.types.Object, y_up: bool = True) -> int:
     """Copy the baked centers of a mesh object into the point attribute GLTF_ATTRIBUTE; returns the number of centers.
 
     The exporter does not change such attributes, but it converts the positions of a skinned mesh to world space and,
@@ -54,7 +55,7 @@ def write_export_attribute(mesh_object, y_up: bool = True) -> int:
     return int(valid.sum())
 
 
-def export_state(mesh_object) -> str:
+def export_state(mesh_object: bpy.types.Object) -> str:
     """MISSING without the attribute, FRESH, or STALE: the object has moved since, or was baked again. Cheap."""
     attribute, bake = mesh_object.data.attributes.get(GLTF_ATTRIBUTE), bake_record(mesh_object)
     if attribute is None or bake is None:
@@ -66,5 +67,5 @@ def export_state(mesh_object) -> str:
     return FRESH if np.abs(np.subtract(stored.to_world, now.to_world)).max() <= limit else STALE
 
 
-def _export_record(mesh_object, bake: BakeRecord) -> ExportRecord:
+def _export_record(mesh_object: bpy.types.Object, bake: BakeRecord) -> ExportRecord:
     return ExportRecord(repr(bake), tuple(np.array(mesh_object.matrix_world, dtype=np.float64).ravel().tolist()))

@@ -7,6 +7,9 @@ The least-squares linear map from the copy to the present positions turns and sc
 center. A sum over all vertices is hardly affected by edits of a few.
 """
 
+from collections.abc import Callable, Sequence
+
+import bpy
 import numpy as np
 
 from ...blender.records import RESERVED
@@ -27,7 +30,12 @@ _FLAT = 1e-10
 _MOST_LEFT = 0.05**2
 
 
-def followed(build: NodeBuilder, geometry, center, position):
+def followed(
+    build: NodeBuilder,
+    geometry: bpy.types.NodeSocketGeometry,
+    center: bpy.types.NodeSocketVector,
+    position: bpy.types.NodeSocketVector,
+) -> bpy.types.NodeSocketVector:
     """The field ``center`` for the present mesh; ``position``, from linear blending, if the center is unknown.
 
     The unchanged center if either attribute is missing, as in files of older versions.
@@ -38,11 +46,11 @@ def followed(build: NodeBuilder, geometry, center, position):
     own = build.math("GREATER_THAN", build.dot(baked, baked), 0.0)
     own = build.add("FunctionNodeBooleanMath", own, exists, operation="AND").outputs["Boolean"]
 
-    def mean(field):
+    def mean(field: bpy.types.NodeSocketVector) -> bpy.types.NodeSocketVector:
         statistic = build.add("GeometryNodeAttributeStatistic", geometry, own, field, data_type="FLOAT_VECTOR")
         return statistic.outputs["Mean"]
 
-    def mean_square(field):
+    def mean_square(field: bpy.types.NodeSocketVector) -> bpy.types.NodeSocketFloat:
         squares = build.xyz(build.dot(field, field), 0.0, 0.0)
         return build.components(mean(squares))["X"]
 
@@ -69,7 +77,7 @@ def followed(build: NodeBuilder, geometry, center, position):
     solved = build.inverse(_matrix(build, squares))
     linear = build.product(_matrix(build, _columns(build, mean, now, evened)), solved, to_even)
 
-    def moved(field):
+    def moved(field: bpy.types.NodeSocketVector) -> bpy.types.NodeSocketVectorXYZ:
         return build.directed(field, linear)
 
     left = mean_square(build.vector("SUBTRACT", now, moved(before)))
@@ -80,12 +88,12 @@ def followed(build: NodeBuilder, geometry, center, position):
     return build.switch(edited, center, build.switch(fits, position, carried))
 
 
-def _columns(build: NodeBuilder, mean, field, axes) -> list:
+def _columns(build: NodeBuilder, mean: Callable, field: bpy.types.bpy_struct, axes: bpy.types.bpy_struct) -> list:
     """The means of ``field`` times each component of ``axes``."""
     return [mean(build.scaled(field, axis)) for axis in build.components(axes)]
 
 
-def _matrix(build: NodeBuilder, columns):
+def _matrix(build: NodeBuilder, columns: Sequence[bpy.types.NodeSocketVector]) -> bpy.types.NodeSocketMatrix:
     """3 × 3 of the ``columns``."""
     values = []
     for column in columns:

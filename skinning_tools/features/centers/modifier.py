@@ -4,6 +4,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import bpy
 import numpy as np
@@ -53,7 +54,7 @@ def reason_not_available() -> str:
     )
 
 
-def check_addable(context, mesh_object) -> None:
+def check_addable(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """Raise BadScene with the reason if the modifier cannot be added; cheap. ``add`` checks the bake."""
     reason = reason_not_available()
     if reason:
@@ -64,7 +65,7 @@ def check_addable(context, mesh_object) -> None:
     _check_sharing(mesh_object)
 
 
-def check_updatable(context, mesh_object) -> None:
+def check_updatable(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if ``update`` would. Evaluates the modifiers above the armature."""
     check_turning(context, mesh_object)
     if reason_not_available():
@@ -76,7 +77,7 @@ def check_updatable(context, mesh_object) -> None:
         _check_sharing(mesh_object)
 
 
-def is_current(mesh_object) -> bool:
+def is_current(mesh_object: bpy.types.Object) -> bool:
     """Whether the object's modifier still matches the rig. Cheap: the bake's state covers the weights.
 
     The nodes use bones' names and numbers: renaming, adding or removing a bone invalidates them.
@@ -88,7 +89,7 @@ def is_current(mesh_object) -> bool:
     return record.bones == bone_names(mesh_object, armature) and modifier_input(modifier, "Armature") == armature
 
 
-def refining_above(mesh_object):
+def refining_above(mesh_object: bpy.types.Object) -> bpy.types.MirrorModifier | None:
     """The first modifier, or None, that adds vertices before this modifier or, without it, before the armature."""
     end = native_modifier(mesh_object) or armature_modifier(mesh_object)
     for modifier in mesh_object.modifiers:
@@ -100,7 +101,7 @@ def refining_above(mesh_object):
     return None
 
 
-def is_leftover(mesh_object) -> bool:
+def is_leftover(mesh_object: bpy.types.Object) -> bool:
     """Whether the user removed or applied the modifier: its data is left, and the Armature modifier is off."""
     armature = armature_modifier(mesh_object)
     if native_modifier(mesh_object) is not None or armature is None or armature.show_viewport or armature.show_render:
@@ -108,7 +109,7 @@ def is_leftover(mesh_object) -> bool:
     return any(attribute.name.startswith(INFLUENCES) for attribute in mesh_object.data.attributes)
 
 
-def add(context, mesh_object):
+def add(context: bpy.types.Context, mesh_object: bpy.types.Object) -> bpy.types.NodesModifier:
     """Add the modifier instead of the Armature modifier, which is turned off, or update the existing one.
 
     Also updates those of other objects with the same mesh. Returns the modifier. Raises BadScene, also if the centers
@@ -121,7 +122,7 @@ def add(context, mesh_object):
     return native_modifier(mesh_object)
 
 
-def update(context, mesh_object) -> None:
+def update(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """Update the modifiers of all objects that share the object's mesh and bones to its bake."""
     if reason_not_available():
         return
@@ -132,14 +133,16 @@ def update(context, mesh_object) -> None:
         _write(users, read_skin(context, mesh_object), baking.check_fresh(mesh_object))
 
 
-def check_bakeable(context, meshes: Sequence[bpy.types.Object]) -> None:
+def check_bakeable(context: bpy.types.Context, meshes: Sequence[bpy.types.Object]) -> None:
     """Raise BadScene if centers of the meshes cannot be baked. Cheap enough for a panel."""
     for mesh_object in meshes:
         check_turning(context, mesh_object)
     check_one_character(list(meshes))
 
 
-def bake(context, meshes: Sequence[bpy.types.Object], add_modifier: bool = False, **settings) -> background.Steps:
+def bake(
+    context: bpy.types.Context, meshes: Sequence[bpy.types.Object], add_modifier: bool = False, **settings: Any
+) -> background.Steps:
     """Generator: ``baking.bake``, followed by an update of the modifiers that use the centers.
 
     add_modifier: add one to those of ``meshes`` that have none.
@@ -155,7 +158,7 @@ def bake(context, meshes: Sequence[bpy.types.Object], add_modifier: bool = False
     return result
 
 
-def check_removable(context, mesh_object) -> None:
+def check_removable(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """Raise BadScene with the reason if the modifier cannot be removed; cheap."""
     mesh = mesh_object is not None and mesh_object.type == "MESH"
     modifier = native_modifier(mesh_object) if mesh else None
@@ -171,7 +174,7 @@ def check_removable(context, mesh_object) -> None:
     check_not_edited(mesh_object)
 
 
-def remove(mesh_object):
+def remove(mesh_object: bpy.types.Object) -> bpy.types.ArmatureModifier | None:
     """Remove the modifier with its data, and turn the Armature modifier on again.
 
     Also works if only its data is left. Returns the Armature modifier, None if it is gone. The object must pass
@@ -192,7 +195,7 @@ def remove(mesh_object):
     return armature
 
 
-def remove_data(mesh) -> None:
+def remove_data(mesh: bpy.types.Mesh) -> None:
     """Remove the modifier's data from a mesh, if any."""
     names = [attribute.name for attribute in mesh.attributes if attribute.name.startswith(INFLUENCES)]
     remove_attributes(mesh, [*names, REST])
@@ -219,7 +222,9 @@ def _write(users: list, skin: Skin, centers: baking.BakeRecord) -> None:
     skin.object.data.update()
 
 
-def _install(mesh_object, tree, bones: tuple[str, ...], leftover: bool) -> None:
+def _install(
+    mesh_object: bpy.types.Object, tree: bpy.types.GeometryNodeTree, bones: tuple[str, ...], leftover: bool
+) -> None:
     """Assign the tree to the object's modifier, which is added if missing.
 
     leftover: the Armature modifier is off because of a removed modifier.
@@ -243,7 +248,7 @@ def _install(mesh_object, tree, bones: tuple[str, ...], leftover: bool) -> None:
     armature.show_viewport = armature.show_render = False
 
 
-def _shown(armature, record: ModifierRecord | None) -> tuple[bool, bool]:
+def _shown(armature: bpy.types.ArmatureModifier, record: ModifierRecord | None) -> tuple[bool, bool]:
     """Where the Armature modifier is to be on (viewport, render) after removal of the modifier with the record."""
     if record is None:
         return True, True
@@ -267,7 +272,7 @@ def packed(skin: Skin) -> tuple[np.ndarray, np.ndarray]:
     return bones, weights
 
 
-def _influence_names(mesh_object, slot_count: int) -> list[str]:
+def _influence_names(mesh_object: bpy.types.Object, slot_count: int) -> list[str]:
     """Names for the attributes that hold ``slot_count`` slots. Names of vertex groups are excluded: Blender treats both
     alike."""
     numbered = (f"{INFLUENCES}_{number}" for number in itertools.count(1))
@@ -275,7 +280,7 @@ def _influence_names(mesh_object, slot_count: int) -> list[str]:
     return list(itertools.islice(free, math.ceil(slot_count / SLOTS_PER_ATTRIBUTE)))
 
 
-def _write_influences(mesh, bones: np.ndarray, weights: np.ndarray, names: list[str]) -> None:
+def _write_influences(mesh: bpy.types.Mesh, bones: np.ndarray, weights: np.ndarray, names: list[str]) -> None:
     """Store bones and weights (N, K) as matrix attributes of 8 slots each, replacing earlier ones."""
     remove_data(mesh)
     for part, name in enumerate(names):
@@ -286,7 +291,7 @@ def _write_influences(mesh, bones: np.ndarray, weights: np.ndarray, names: list[
         write_attribute(mesh, name, "FLOAT4X4", values)
 
 
-def _own_armature_modifier(mesh_object):
+def _own_armature_modifier(mesh_object: bpy.types.Object) -> bpy.types.ArmatureModifier:
     """The Armature modifier; if the armature deforms only as the parent, that is converted to a modifier first."""
     modifier = armature_modifier(mesh_object)
     if modifier is not None:
@@ -297,7 +302,7 @@ def _own_armature_modifier(mesh_object):
     return modifier
 
 
-def _new_modifier(mesh_object, label: str, kind: str, place: int):
+def _new_modifier(mesh_object: bpy.types.Object, label: str, kind: str, place: int) -> bpy.types.NodesModifier:
     """A new modifier at a place among the others; the active modifier stays active."""
     active = mesh_object.modifiers.active
     active = active.name if active is not None else ""
@@ -308,7 +313,7 @@ def _new_modifier(mesh_object, label: str, kind: str, place: int):
     return mesh_object.modifiers[name]
 
 
-def _check_modifiers(mesh_object) -> None:
+def _check_modifiers(mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if the vertices that reach the armature are not the mesh's own."""
     modifier = refining_above(mesh_object)
     if modifier is not None:
@@ -319,7 +324,7 @@ def _check_modifiers(mesh_object) -> None:
         )
 
 
-def _check_sharing(mesh_object) -> None:
+def _check_sharing(mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if another object with the same mesh numbers its bones differently."""
     twins = _twins(mesh_object)
     for other in _other_users(mesh_object):
@@ -328,7 +333,7 @@ def _check_sharing(mesh_object) -> None:
             raise unmet("MESH_SHARED", object=mesh_object, other=other, meaning=meaning)
 
 
-def _twins(mesh_object) -> list:
+def _twins(mesh_object: bpy.types.Object) -> list:
     """Other objects with the modifier that share the mesh and number its bones alike, from any armature."""
     names = bone_names(mesh_object, armature_of(mesh_object))
     return [
@@ -338,7 +343,7 @@ def _twins(mesh_object) -> list:
     ]
 
 
-def _other_users(mesh_object) -> list:
+def _other_users(mesh_object: bpy.types.Object) -> list:
     """Other local objects that share the mesh of ``mesh_object``."""
     users = users_of(mesh_object.data) if mesh_object.data.users > 1 else []
     return [ob for ob in users if ob != mesh_object and ob.library is None]

@@ -6,6 +6,8 @@ stored indices. So the work at a vertex depends on its influences, not on the nu
 The rule is that of core.deform (Le & Hodgins 2016): rotations blend as quaternions on one side, stretches linearly.
 """
 
+from collections.abc import Sequence
+
 import bpy
 
 from .following import followed
@@ -27,7 +29,7 @@ _HALF_TURN = 1e-6
 
 
 def build_tree(
-    name: str, bone_names, slot_count: int, center_attribute: str, influence_attributes
+    name: str, bone_names: Sequence[str], slot_count: int, center_attribute: str, influence_attributes: Sequence[str]
 ) -> bpy.types.NodeTree:
     """A new group with the inputs Geometry, Armature and Factor (1 about the centers, 0 by linear blending).
 
@@ -50,7 +52,7 @@ def build_tree(
     return build.tree
 
 
-def _add_interface(tree) -> None:
+def _add_interface(tree: bpy.types.GeometryNodeTree) -> None:
     tree.is_modifier = True
     interface = tree.interface
     interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
@@ -65,7 +67,9 @@ def _add_interface(tree) -> None:
     factor.min_value, factor.max_value, factor.default_value = 0.0, 1.0, 1.0
 
 
-def _all_points(build: NodeBuilder, armature, bone_names) -> bpy.types.NodeSocket:
+def _all_points(
+    build: NodeBuilder, armature: bpy.types.NodeSocketObject, bone_names: Sequence[str]
+) -> bpy.types.NodeSocket:
     """A point per bone and one identity point, with two matrices each.
 
     The first takes the rest pose to the present one, in the space of the modified object. The second has the stretch of
@@ -87,7 +91,7 @@ def _all_points(build: NodeBuilder, armature, bone_names) -> bpy.types.NodeSocke
     )
 
 
-def _bone_group(name: str, bone_names) -> bpy.types.NodeTree:
+def _bone_group(name: str, bone_names: Sequence[str]) -> bpy.types.NodeTree:
     """A group from an Armature to a point per bone with the first of its matrices."""
     with new_tree(name) as build:
         build.tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
@@ -105,7 +109,9 @@ def _bone_group(name: str, bone_names) -> bpy.types.NodeTree:
     return build.tree
 
 
-def _by_index(build: NodeBuilder, index, matrices) -> bpy.types.NodeSocket:
+def _by_index(
+    build: NodeBuilder, index: bpy.types.NodeSocketInt, matrices: Sequence[bpy.types.NodeSocketMatrix]
+) -> bpy.types.NodeSocket:
     """The matrices by index."""
     node = build.add("GeometryNodeIndexSwitch", data_type="MATRIX")
     while len(node.index_switch_items) < len(matrices):
@@ -115,7 +121,7 @@ def _by_index(build: NodeBuilder, index, matrices) -> bpy.types.NodeSocket:
     return node.outputs["Output"]
 
 
-def _turn(build: NodeBuilder, matrix) -> bpy.types.NodeSocket:
+def _turn(build: NodeBuilder, matrix: bpy.types.NodeSocketMatrix) -> bpy.types.NodeSocket:
     """Stretch and rotation of ``matrix`` by its polar decomposition, in one matrix.
 
     As in core.rotations: if the matrix mirrors, all stretches are negative; if it also flattens, the lost axis is
@@ -141,7 +147,7 @@ def _turn(build: NodeBuilder, matrix) -> bpy.types.NodeSocket:
     return build.add("FunctionNodeCombineMatrix", *values).outputs["Matrix"]
 
 
-def _canonical(build: NodeBuilder, quaternion) -> list[bpy.types.NodeSocket]:
+def _canonical(build: NodeBuilder, quaternion: Sequence[bpy.types.NodeSocketFloat]) -> list[bpy.types.NodeSocket]:
     """x, y, z, w with the sign that core.quaternions.canonical gives them."""
     leading = 0.0
     x, y, z, w = quaternion
@@ -154,7 +160,9 @@ def _canonical(build: NodeBuilder, quaternion) -> list[bpy.types.NodeSocket]:
     return [build.math("MULTIPLY", component, sign) for component in quaternion]
 
 
-def _influences(build: NodeBuilder, attributes, slot_count: int):
+def _influences(
+    build: NodeBuilder, attributes: Sequence[str], slot_count: int
+) -> tuple[list[tuple[bpy.types.NodeSocketFloat, bpy.types.NodeSocketFloat]], bpy.types.NodeSocketBool]:
     """(index, weight) of each slot, and whether the vertex has the attributes."""
     slots, exist = [], None
     for attribute in attributes:
@@ -165,7 +173,9 @@ def _influences(build: NodeBuilder, attributes, slot_count: int):
     return slots[:slot_count], exist
 
 
-def _has_influences(build: NodeBuilder, slots) -> bpy.types.NodeSocket:
+def _has_influences(
+    build: NodeBuilder, slots: Sequence[tuple[bpy.types.NodeSocketFloat, bpy.types.NodeSocketFloat]]
+) -> bpy.types.NodeSocket:
     """False at vertices joined from another mesh, which have only zeros."""
     total = 0.0
     for _, weight in slots:
@@ -173,7 +183,14 @@ def _has_influences(build: NodeBuilder, slots) -> bpy.types.NodeSocket:
     return build.math("GREATER_THAN", total, 0.0)
 
 
-def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bpy.types.NodeSocket:
+def _deformed(
+    build: NodeBuilder,
+    points: bpy.types.NodeSocketGeometry,
+    slots: Sequence[tuple[bpy.types.NodeSocketFloat, bpy.types.NodeSocketFloat]],
+    position: bpy.types.NodeSocketVector,
+    center: bpy.types.NodeSocketVector,
+    factor: bpy.types.NodeSocketFloatFactor,
+) -> bpy.types.NodeSocket:
     """The deformed position: the center by linear blending, plus the turned and stretched offset from it."""
     matrix_field = build.attribute(_MATRIX, "FLOAT4X4").outputs["Attribute"]
     turn_field = build.attribute(_TURN, "FLOAT4X4").outputs["Attribute"]
@@ -211,7 +228,12 @@ def _deformed(build: NodeBuilder, points, slots, position, center, factor) -> bp
     return build.vector("ADD", base, result)
 
 
-def _rotated(build: NodeBuilder, vector, axis, real) -> bpy.types.NodeSocket:
+def _rotated(
+    build: NodeBuilder,
+    vector: bpy.types.NodeSocketVector,
+    axis: bpy.types.NodeSocketVector,
+    real: bpy.types.NodeSocketFloat,
+) -> bpy.types.NodeSocket:
     """``vector`` turned by the quaternion (real, axis) of any length: v + 2 a × (a × v + r v) / |q|²."""
     inner = build.vector("MULTIPLY_ADD", vector, real, build.vector("CROSS_PRODUCT", axis, vector))
     squared = build.math("MULTIPLY_ADD", real, real, build.dot(axis, axis))

@@ -32,9 +32,10 @@ class SKINNING_OT_add_center_of_rotation_modifier(Checked, AtOnce, bpy.types.Ope
 
     require = staticmethod(on_mesh_meant(modifier.check_addable))
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         added = modifier.add(context, mesh_meant(context, active))
         record = modifier_record(added)
+        assert record is not None
         return (
             f'{added.id_data.name}: modifier "{added.name}" deforms by {len(record.bones)} bones, '
             f'modifier "{record.armature_modifier}" is turned off'
@@ -49,8 +50,9 @@ class SKINNING_OT_remove_center_of_rotation_modifier(Checked, AtOnce, bpy.types.
 
     require = staticmethod(on_mesh_meant(modifier.check_removable))
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         mesh_object = mesh_meant(context, active)
+        assert mesh_object is not None
         armature = modifier.remove(mesh_object)
         left = f'modifier "{armature.name}" restored' if armature is not None else "there is no Armature modifier"
         return f"{mesh_object.name}: {modifier.LABEL} modifier removed, {left}"
@@ -92,8 +94,9 @@ class SKINNING_OT_prepare_centers_for_export(Checked, AtOnce, bpy.types.Operator
 
     require = staticmethod(on_mesh_meant(baking.check_baked))
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         mesh_object = mesh_meant(context, active)
+        assert mesh_object is not None
         count = export.write_export_attribute(mesh_object, self.y_up)
         self.report(
             {"INFO"},

@@ -42,7 +42,7 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         "Remove Center of Rotation Modifier",
     )
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         job = background.running_job()
         settings = idle_column(layout)
@@ -71,7 +71,9 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         _draw_playback(layout, context, mesh_object, state)
 
 
-def _draw_state(layout, context, mesh_object, state: str) -> None:
+def _draw_state(
+    layout: bpy.types.UILayout, context: bpy.types.Context, mesh_object: bpy.types.Object, state: str
+) -> None:
     record = bake_record(mesh_object)
     if state == MISSING or record is None:
         layout.label(text="Not baked yet", icon="RADIOBUT_OFF")
@@ -85,7 +87,9 @@ def _draw_state(layout, context, mesh_object, state: str) -> None:
     draw_rows(layout, rows_of_panel(record.figures(len(mesh_object.data.vertices))))
 
 
-def _draw_playback(layout, context, mesh_object, state: str) -> None:
+def _draw_playback(
+    layout: bpy.types.UILayout, context: bpy.types.Context, mesh_object: bpy.types.Object, state: str
+) -> None:
     unavailable = modifier.reason_not_available()
     if native_modifier(mesh_object) is not None:
         above = modifier.refining_above(mesh_object)
@@ -112,7 +116,7 @@ def _draw_playback(layout, context, mesh_object, state: str) -> None:
         _draw_copies(body, context)
 
 
-def _draw_copies(layout, context) -> None:
+def _draw_copies(layout: bpy.types.UILayout, context: bpy.types.Context) -> None:
     settings = context.scene.skinning_rotation_centers
     draw_frame_range(layout, context.scene, settings)
     layout.operator("skinning.crs_to_shape_keys", icon="SHAPEKEY_DATA")
@@ -125,13 +129,13 @@ def _draw_copies(layout, context) -> None:
         draw_text(column, context, "Save the .blend file to write the cache beside it, or choose a path", "INFO")
 
 
-def _draw_add(layout, state: str, label: str, icon: str) -> None:
+def _draw_add(layout: bpy.types.UILayout, state: str, label: str, icon: str) -> None:
     row = layout.row()
     row.enabled = state == FRESH
     row.operator("skinning.add_center_of_rotation_modifier", text=label, icon=icon)
 
 
-def _draw_remove(layout, label="Remove Modifier", icon="X") -> None:
+def _draw_remove(layout: bpy.types.UILayout, label: str = "Remove Modifier", icon: str = "X") -> None:
     layout.operator("skinning.remove_center_of_rotation_modifier", text=label, icon=icon)
 
 
@@ -142,11 +146,11 @@ class SKINNING_PT_export_centers(SidebarPanel, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         mesh_object = target_mesh(context)
         return mesh_object is not None and mesh_object.type == "MESH" and bake_record(mesh_object) is not None
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         layout.operator("skinning.prepare_centers_for_export", icon="EXPORT")
         state = export_state(target_mesh(context))

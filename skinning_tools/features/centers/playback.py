@@ -71,7 +71,13 @@ class Playback:
         return "; ".join([f"{self.source_name}: {where}, {player}", *self.notes])
 
 
-def to_shape_keys(context, mesh_object, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
+def to_shape_keys(
+    context: bpy.types.Context,
+    mesh_object: bpy.types.Object,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
+) -> background.Steps:
     """Generator: a copy of the object with a shape key per frame, each keyed to 1 at its frame and 0 at the others.
 
     Yields (fraction, stage), returns a Playback. Frames: the scene's range if None, including the last one.
@@ -96,7 +102,12 @@ def to_shape_keys(context, mesh_object, frame_start=None, frame_end=None, frame_
 
 
 def to_point_cache(
-    context, mesh_object, filepath: str = "", frame_start=None, frame_end=None, frame_step=1
+    context: bpy.types.Context,
+    mesh_object: bpy.types.Object,
+    filepath: str = "",
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
 ) -> background.Steps:
     """Generator: a copy of ``mesh_object`` with a Mesh Cache modifier that plays a PC2 file; else as ``to_shape_keys``.
 
@@ -135,7 +146,13 @@ def to_point_cache(
     )
 
 
-def _prepared(context, mesh_object, frame_start, frame_end, frame_step) -> tuple[range, Skin, np.ndarray]:
+def _prepared(
+    context: bpy.types.Context,
+    mesh_object: bpy.types.Object,
+    frame_start: int | None,
+    frame_end: int | None,
+    frame_step: int,
+) -> tuple[range, Skin, np.ndarray]:
     numbers = frame_range(context.scene, frame_start, frame_end, frame_step)
     skin = read_skin(context, mesh_object)
     check_even_scale(mesh_object)
@@ -144,7 +161,7 @@ def _prepared(context, mesh_object, frame_start, frame_end, frame_step) -> tuple
 
 
 def _skinned_frames(
-    context, skin: Skin, centers: np.ndarray, numbers: range, omissions: Omissions
+    context: bpy.types.Context, skin: Skin, centers: np.ndarray, numbers: range, omissions: Omissions
 ) -> Generator[np.ndarray]:
     """Positions (N, 3) at each frame: shape keys and modifiers before the armature, then core's skinning."""
     from ...core.deform import skin_frame
@@ -164,7 +181,7 @@ def _skinned_frames(
 
 
 @contextmanager
-def _copied(mesh_object) -> Iterator[bpy.types.Object]:
+def _copied(mesh_object: bpy.types.Object) -> Iterator[bpy.types.Object]:
     """A copy of the object with its own mesh, without shape keys, armature and modifiers before it; removed on an
     error."""
     made = []
@@ -186,19 +203,21 @@ def _copied(mesh_object) -> Iterator[bpy.types.Object]:
         raise
 
 
-def _remove_copy(copy) -> None:
+def _remove_copy(copy: bpy.types.Object) -> None:
     mesh = copy.data
     bpy.data.objects.remove(copy)
     if mesh.users == 0:
         bpy.data.meshes.remove(mesh)
 
 
-def _write_rest(copy, rest: np.ndarray) -> None:
+def _write_rest(copy: bpy.types.Object, rest: np.ndarray) -> None:
     write_attribute(copy.data, "position", "FLOAT_VECTOR", rest)
     copy.data.update()
 
 
-def _write_shape_keys(scene, copy, rest: np.ndarray, frames: np.ndarray, numbers: range) -> None:
+def _write_shape_keys(
+    scene: bpy.types.Scene, copy: bpy.types.Object, rest: np.ndarray, frames: np.ndarray, numbers: range
+) -> None:
     _write_rest(copy, rest)
     copy.shape_key_add(name="Basis", from_mix=False)
     for number, positions in zip(numbers, frames, strict=True):
@@ -216,7 +235,7 @@ def _write_shape_keys(scene, copy, rest: np.ndarray, frames: np.ndarray, numbers
         actions.write_channels(container, path, values[:, None], times[part], "Frames")
 
 
-def _owner(mesh_object, folder: Path) -> dict[str, str]:
+def _owner(mesh_object: bpy.types.Object, folder: Path) -> dict[str, str]:
     """Identifies the mesh among all whose caches may lie in that folder, in the form stored in a cache file.
 
     Relative to the folder, so that it also holds on another machine.
@@ -300,7 +319,7 @@ def _cache_path(filepath: str) -> Path:
     return path.with_name(path.name + ".pc2") if path.suffix.lower() != ".pc2" else path
 
 
-def _link_beside(context, mesh_object, copy) -> None:
+def _link_beside(context: bpy.types.Context, mesh_object: bpy.types.Object, copy: bpy.types.Object) -> None:
     """Link the copy to the local collections of the object, or else to the scene's collection."""
     for home in collections_beside(context, mesh_object):
         home.objects.link(copy)

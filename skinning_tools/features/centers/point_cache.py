@@ -22,7 +22,7 @@ _MOST_OF_OWNER = 10_000
 @contextlib.contextmanager
 def point_cache(
     target: Target, owner: dict, vertex_count: int, frame_count: int
-) -> Iterator[Callable[[np.ndarray], object]]:
+) -> Iterator[Callable[[np.ndarray], int]]:
     """Context with a function that writes the next frame, (N, 3), to a PC2 file. owner: what ``cache_owner`` will read.
 
     The file gets its name only when it is complete; after an exception, an older file of the same name stays and

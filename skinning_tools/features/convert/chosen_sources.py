@@ -2,7 +2,9 @@
 """What a conversion reads: where the active object is a result, its source, and the result only if asked for."""
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
@@ -43,7 +45,9 @@ class Chosen:
         return text.format(results=results, sources=sources)
 
 
-def chosen_sources(context, active, selected_objects: bool = False, on_result: str = KEEP) -> Chosen:
+def chosen_sources(
+    context: bpy.types.Context, active: bpy.types.Object | None, selected_objects: bool = False, on_result: str = KEEP
+) -> Chosen:
     """The sources to read when converting ``active``, and with ``selected_objects`` the selected meshes; cheap enough
     for a panel.
 
@@ -54,33 +58,34 @@ def chosen_sources(context, active, selected_objects: bool = False, on_result: s
     return sources_of(objects, on_result)
 
 
-def stands_for_source(context, selected_objects: bool = False) -> bool:
+def stands_for_source(context: bpy.types.Context, selected_objects: bool = False) -> bool:
     """Whether the active object, or with ``selected_objects`` a selected mesh, is a result of a conversion."""
     active = active_object(context)
     objects = [active, *(ob for ob in context.view_layer.objects.selected if selected_objects and ob.type == "MESH")]
     return any(ob is not None and has_figures(ob) for ob in objects)
 
 
-def sources_of(objects, on_result: str = KEEP) -> Chosen:
+def sources_of(objects: Iterable[bpy.types.Object | None], on_result: str = KEEP) -> Chosen:
     """``chosen_sources`` for these objects only."""
     if on_result == CONVERT:
         return Chosen(tuple(dict.fromkeys(objects)))
     results = tuple(ob for ob in dict.fromkeys(objects) if ob is not None and has_figures(ob))
-    earlier = {_key(result): result for result in map(result_of, results)}
+    earlier = {_key(result): result for result in map(result_of, results) if result is not None}
     sources = dict.fromkeys(source for ob in objects for source in _sources_of(ob, (ob,)))
     return Chosen(tuple(sources), results, tuple(earlier.values()))
 
 
-def _key(result: Result):
+def _key(result: Result) -> bpy.types.Object:
     return result.rig or result.mesh
 
 
-def _sources_of(ob, passed: tuple) -> list:
+def _sources_of(ob: bpy.types.Object | None, passed: tuple) -> list:
     """``ob``, or its sources if it is a result; for the result of a result, the original source."""
     if ob is None or not has_figures(ob):
         return [ob]
-    found = []
-    for source in sources_to_convert(result_of(ob)):
+    result, found = result_of(ob), []
+    assert result is not None
+    for source in sources_to_convert(result):
         if source in passed:
             raise BadScene(
                 f'The result "{ob.name}" has the name of its own source. Make the animated mesh the active '
@@ -90,14 +95,14 @@ def _sources_of(ob, passed: tuple) -> list:
     return found
 
 
-def check_chosen(context, chosen: Chosen) -> None:
+def check_chosen(context: bpy.types.Context, chosen: Chosen) -> None:
     """Raise BadScene with the reason if a source cannot be read. A hidden source that was found through its result is
     shown for the check: the panel's own button has hidden it."""
     for source in chosen.sources:
         check_object(context, source, hidden_by_eye=bool(chosen.earlier))
 
 
-def reason_not_to_convert(context, selected_objects: bool = False, on_result: str = KEEP) -> str:
+def reason_not_to_convert(context: bpy.types.Context, selected_objects: bool = False, on_result: str = KEEP) -> str:
     """Why the active object, or with ``selected_objects`` the selection, cannot be converted now; "" if it can.
 
     For poll and panel.
@@ -108,7 +113,7 @@ def reason_not_to_convert(context, selected_objects: bool = False, on_result: st
     )
 
 
-def convert_active(context, active, **values) -> background.Steps:
+def convert_active(context: bpy.types.Context, active: bpy.types.Object | None, **values: Any) -> background.Steps:
     """Generator: convert the sources of the active object or the selection; returns the Conversion. values: of
     ``ConvertSettings``. Raises SkinningError."""
     settings = ConvertSettings(**values)
@@ -117,7 +122,7 @@ def convert_active(context, active, **values) -> background.Steps:
     return (yield from convert_chosen(context, chosen, settings, settings.on_result == REPLACE))
 
 
-def convert_again(context, active, replace: bool) -> background.Steps:
+def convert_again(context: bpy.types.Context, active: bpy.types.Object | None, replace: bool) -> background.Steps:
     """Generator: repeat the conversion that an object belongs to, with the same settings and sources, even if a source
     is a result itself. Returns the new Conversion. replace: delete the earlier one at the end. Raises
     SkinningError."""
@@ -129,7 +134,9 @@ def convert_again(context, active, replace: bool) -> background.Steps:
     return (yield from convert_chosen(context, chosen, settings_of(earlier.figures), replace))
 
 
-def convert_chosen(context, chosen: Chosen, settings: ConvertSettings, replace: bool = False) -> background.Steps:
+def convert_chosen(
+    context: bpy.types.Context, chosen: Chosen, settings: ConvertSettings, replace: bool = False
+) -> background.Steps:
     """Generator: ``conversion.convert`` of the sources; returns its Conversion.
 
     If the sources replace chosen results, the sources are shown and the new result is active at the end. replace:

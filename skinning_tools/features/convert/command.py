@@ -2,6 +2,7 @@
 """`convert`: a mesh animation to bones, weights and keyframes."""
 
 import argparse
+from typing import Any
 
 import bpy
 
@@ -22,7 +23,7 @@ from .settings import REPLACE, ConvertSettings, PresetSettings
 PICTURE = Kind("picture of the curve", lambda path: begins_with(path, png_beginning(WIDTH, HEIGHT)))
 
 
-def add(commands) -> None:
+def add(commands: argparse._SubParsersAction) -> None:
     convert = commands.add_parser(
         "convert",
         help="turn a mesh animation into bones, weights and keyframes",
@@ -43,7 +44,13 @@ def add(commands) -> None:
 class _Preset(argparse.Action):
     """Set the options that a preset has values for, unless the command line has set them already."""
 
-    def __call__(self, parser, namespace, name, option_string=None):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        name: Any,
+        option_string: str | None = None,
+    ) -> None:
         try:
             values = read_preset(find_preset(name))
         except SkinningError as error:
@@ -59,7 +66,7 @@ class _Preset(argparse.Action):
         setattr(namespace, self.dest, name)
 
 
-def add_settings(command) -> None:
+def add_settings(command: argparse._ActionsContainer) -> None:
     """Add the options for the conversion itself, shared by one file and many."""
     command.add_argument(
         "--object",
@@ -80,7 +87,7 @@ def add_settings(command) -> None:
     ConvertSettings.add_options(command)
 
 
-def _run(options) -> Outcome:
+def _run(options: argparse.Namespace) -> Outcome:
     picture = _picture_target(options)
     context = bpy.context
     settings = ConvertSettings(**ConvertSettings.of_options(options))
@@ -98,7 +105,7 @@ def _run(options) -> Outcome:
     )
 
 
-def _picture_target(options) -> Target | None:
+def _picture_target(options: argparse.Namespace) -> Target | None:
     """The file for the curve, checked before the work."""
     picture = options.curve
     if picture is None:

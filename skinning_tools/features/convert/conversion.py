@@ -2,26 +2,38 @@
 """The pipeline from animated meshes to a measured rig: a generator that both operator and command line run."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background, dependencies
+from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.animation.omissions import texts_of
 from ...blender.animation.several_sources import check_sources, sources_label
 from ...blender.conversion_figures import REPORT_PROPERTY
 from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
+from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
-from ...core.animation import ErrorMeter, check_animation
+from ...core.animation import Animation, check_animation
+from ...core.joint_hierarchy import JointHierarchy
+from ...core.progress import Progress
 from ...core.run_time import Work, learn_pace, stage_seconds
 from .estimate import check_memory, spread, work_of
 from .figures import errors_of_bone_counts, errors_of_objects, figures_of_record
+from .rig_writer import Rig
 from .scene_state import SceneState
 from .settings import ConvertSettings
+
+if TYPE_CHECKING:
+    from ...core.decomposition import Decomposition, Settings
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -33,8 +45,8 @@ class Conversion(Result):
     settings, and what Blender left out of the sources. seconds: of reading, solving, writing and measuring.
     """
 
-    rig: object
-    meter: ErrorMeter
+    rig: "Rig"
+    meter: RigMeter
     record: dict
     seconds: dict[str, float]
     notes: tuple[str, ...] = ()
@@ -43,7 +55,9 @@ class Conversion(Result):
         return [*figures_of_record(self.record), *errors_of_objects(self.record), *errors_of_bone_counts(self.record)]
 
 
-def convert(context, objects, settings: ConvertSettings) -> background.Steps:
+def convert(
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object], settings: ConvertSettings
+) -> background.Steps:
     """Generator: turn the animation of mesh objects into skinned meshes and their one armature; returns a Conversion.
 
     objects: the first one names the result; duplicates are ignored. Yields (fraction, stage). At the end, frame,
@@ -76,7 +90,7 @@ def convert(context, objects, settings: ConvertSettings) -> background.Steps:
         state.restore()
 
 
-def _allowed(solver, work: Work) -> tuple[object, tuple[str, ...]]:
+def _allowed(solver: "Settings", work: Work) -> "tuple[Settings, tuple[str, ...]]":
     """The solver's settings within what the frames allow, and notes on what was reduced."""
     note = shapes_note(work)
     return (replace(solver, residual_shapes=work.frame_count), (note,)) if note else (solver, ())
@@ -91,7 +105,14 @@ def shapes_note(work: Work) -> str:
     return text.format(count=count, asked=asked)
 
 
-def _convert(context, objects, settings: ConvertSettings, solver, notes, made) -> background.Steps:
+def _convert(
+    context: bpy.types.Context,
+    objects: Sequence[bpy.types.Object],
+    settings: ConvertSettings,
+    solver: "Settings",
+    notes: Sequence[str],
+    made: list[bpy.types.ID],
+) -> Generator[tuple[str, float, str], None, Conversion]:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings
     within what the frames allow."""
     from ...blender.animation.animation_reader import read_animation
@@ -140,7 +161,9 @@ def _convert(context, objects, settings: ConvertSettings, solver, notes, made) -
     return Conversion(rig, meter, record, seconds, notes)
 
 
-def _solve(animation, solver, joint_hierarchy: bool, progress):
+def _solve(
+    animation: Animation, solver: "Settings", joint_hierarchy: bool, progress: Progress
+) -> "tuple[Decomposition, JointHierarchy | None]":
     """The decomposition, and the hierarchy of its joints or None."""
     from ...core.decomposition import decompose
     from ...core.joint_search import find_joint_hierarchy
@@ -154,7 +177,14 @@ def _solve(animation, solver, joint_hierarchy: bool, progress):
     return found, find_joint_hierarchy(*skin, found.transforms, animation.triangles)
 
 
-def _record(objects, source, decomposition, rig, meter, settings: ConvertSettings) -> dict:
+def _record(
+    objects: Sequence[bpy.types.Object],
+    source: SourceAnimation,
+    decomposition: "Decomposition",
+    rig: Rig,
+    meter: RigMeter,
+    settings: ConvertSettings,
+) -> dict:
     """The figures, in the form of the objects' custom properties."""
     hierarchy, numbers = rig.bones.hierarchy, source.animation.frame_numbers.tolist()
     record = {
@@ -209,7 +239,7 @@ def _record(objects, source, decomposition, rig, meter, settings: ConvertSetting
     return record
 
 
-def _write_figures(objects, rig, meter, record: dict) -> None:
+def _write_figures(objects: Sequence[bpy.types.Object], rig: Rig, meter: RigMeter, record: dict) -> None:
     """Store the figures on each skinned object (the contract's properties) and, for the panel, on the armature."""
     for source, made in zip(objects, rig.objects, strict=True):
         made["skinning_e_rms"] = meter.e_rms
@@ -219,7 +249,7 @@ def _write_figures(objects, rig, meter, record: dict) -> None:
     rig.armature[REPORT_PROPERTY] = record
 
 
-def _while_there(steps: Iterator, objects) -> background.Steps:
+def _while_there(steps: background.Steps[Made], objects: Sequence[bpy.types.Object]) -> background.Steps[Made]:
     """Generator: run ``steps``; raise BadScene if the user deletes an object meanwhile."""
     names = [ob.name for ob in objects]
     try:
@@ -235,7 +265,7 @@ def _while_there(steps: Iterator, objects) -> background.Steps:
         steps.close()
 
 
-def _stage(name: str, steps: Iterator, text: str) -> Iterator:
+def _stage(name: str, steps: Generator[Any, None, Made], text: str) -> Generator[tuple[str, float, str], None, Made]:
     """Generator: a stage's own steps, bare fractions or (fraction, text), as (stage name, fraction, text)."""
     try:
         while True:
@@ -250,7 +280,7 @@ def _stage(name: str, steps: Iterator, text: str) -> Iterator:
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], name: str):
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     begin = time.perf_counter()
     yield
     seconds[name] = time.perf_counter() - begin

@@ -2,6 +2,8 @@
 """The legend of the error colors in each 3D view that shows them on the active or a selected object, and the ring
 around the vertex that Go to Worst Frame marks."""
 
+from collections.abc import Iterator
+
 import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
@@ -13,7 +15,7 @@ from .worst_mark import marked, place_of
 _handle = None
 
 
-def scale_in_view(context) -> Scale | None:
+def scale_in_view(context: bpy.types.Context) -> Scale | None:
     """The scale of the error colors in the view being drawn; None if it shows none."""
     space = context.space_data
     if not space.overlay.show_overlays or (space.shading.type, space.shading.color_type) != ("SOLID", "VERTEX"):
@@ -22,7 +24,7 @@ def scale_in_view(context) -> Scale | None:
     return next((scale for scale in found if scale is not None), None)
 
 
-def _candidates(context):
+def _candidates(context: bpy.types.Context) -> Iterator[bpy.types.Object]:
     active = context.view_layer.objects.active
     yield active
     figures = figures_of(active) if active is not None and active.type == "ARMATURE" else None

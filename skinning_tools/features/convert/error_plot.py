@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The error of a conversion over time and over its sweeps, drawn in a panel as images that are not saved."""
 
+from collections.abc import Callable, Iterable, Sequence
+
+import bpy
 import bpy.utils.previews
 import numpy as np
 
@@ -15,21 +18,21 @@ _previews = None
 _shown: dict[str, tuple] = {}
 
 
-def draw_error_plot(layout, figures: dict) -> None:
+def draw_error_plot(layout: bpy.types.UILayout, figures: dict) -> None:
     """Draw the errors of a conversion's frames; the picture is rendered again only if they have changed."""
     _draw(layout, "error over time", frames_picture, frame_errors(figures))
 
 
-def draw_sweeps_plot(layout, history) -> None:
+def draw_sweeps_plot(layout: bpy.types.UILayout, history: Sequence[float]) -> None:
     """Draw the error after each sweep of a conversion."""
     _draw(layout, "error over sweeps", sweeps_picture, (history,))
 
 
-def _draw(layout, name: str, render, values) -> None:
+def _draw(layout: bpy.types.UILayout, name: str, render: Callable[..., np.ndarray], values: Iterable[Iterable]) -> None:
     layout.template_icon(icon_value=_picture(name, render, values).icon_id, scale=_UNITS)
 
 
-def _picture(name: str, render, values):
+def _picture(name: str, render: Callable[..., np.ndarray], values: Iterable[Iterable]) -> bpy.types.ImagePreview:
     global _previews
     if _previews is None:
         _previews = bpy.utils.previews.new()

@@ -3,9 +3,11 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
 
+import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
 from ...blender.animation.simulations import own_simulation_start
@@ -15,7 +17,12 @@ from ...core.errors import NotEnoughMemory
 from ...core.run_time import Work, stage_seconds
 from ...core.solve_memory import memory_estimate
 from ...ui.settings import RANGE_NAMES
-from .settings import ConvertSettings
+from .settings import ConvertSettings, SkinningConversionSettings
+
+if TYPE_CHECKING:
+    from ...core.decomposition import Settings
+
+Made = TypeVar("Made")
 
 # After this fraction of a stage, only its own pace determines the time left.
 _TRUSTED = 0.1
@@ -24,7 +31,7 @@ _LEAST = 1e-9
 _FREE_SECONDS = 20.0
 
 
-def work_of(context, objects, settings: ConvertSettings) -> Work:
+def work_of(context: bpy.types.Context, objects: Sequence[bpy.types.Object], settings: ConvertSettings) -> Work:
     """The amount of work in converting ``objects``, as far as known without evaluating anything; cheap enough for a
     panel's draw."""
     scene, step = context.scene, settings.frame_step
@@ -36,16 +43,20 @@ def work_of(context, objects, settings: ConvertSettings) -> Work:
     starts = [each for each in first if each is not None]
     played = max(end + 1 - min(start, *starts), count) if starts else 0
     simulated = played * sum(own for own, each in zip(counts, first, strict=True) if each is not None)
-    return Work(count, sum(counts), settings, simulated, settings.key_tolerance)
+    # They have the attributes of the solver's own settings.
+    for_solver = cast("Settings", settings)
+    return Work(count, sum(counts), for_solver, simulated, settings.key_tolerance)
 
 
-def work_of_settings(context, objects, chosen) -> Work:
+def work_of_settings(
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object], chosen: SkinningConversionSettings
+) -> Work:
     """``work_of`` with the scene's settings, features.convert.settings.SkinningConversionSettings."""
     names = ConvertSettings.declared.keys() - (RANGE_NAMES if chosen.use_scene_range else ())
     return work_of(context, objects, ConvertSettings(**{name: getattr(chosen, name) for name in names}))
 
 
-def vertex_count(view_layer, mesh_object) -> int:
+def vertex_count(view_layer: bpy.types.ViewLayer, mesh_object: bpy.types.Object) -> int:
     """Number of vertices of the evaluated mesh, or of the mesh itself if the view layer does not have it."""
     own, depsgraph = len(mesh_object.data.vertices), view_layer.depsgraph
     if depsgraph is None:
@@ -114,8 +125,10 @@ def _free_memory() -> int | None:
 
 
 def spread(
-    stages: Iterator[tuple[str, float, str]], seconds: dict[str, float], clock: Callable[[], float] = time.perf_counter
-) -> Steps:
+    stages: Generator[tuple[str, float, str], None, Made],
+    seconds: dict[str, float],
+    clock: Callable[[], float] = time.perf_counter,
+) -> Steps[Made]:
     """Generator: turn (stage name, fraction, text) into (overall fraction, text), which never decreases.
 
     The fraction is elapsed time over elapsed plus remaining time: the current stage's by its own pace, the later

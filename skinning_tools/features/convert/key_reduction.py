@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Remove keys from a written rig that its motion does not need."""
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.animation.animation_reader import SourceAnimation
 from ...core.animation import unit_scale
+from ...core.progress import Progress
 from .residual_keys import value_curves
 from .rig_bones import rest_matrices
 from .rig_motion import channel_path, keyed_on, rig_channels
+from .rig_writer import Rig
+
+if TYPE_CHECKING:
+    from ...core.decomposition import Decomposition
+    from ...core.key_reduction import KeyChoice
 
 
 class KeyCounts(NamedTuple):
@@ -19,7 +28,9 @@ class KeyCounts(NamedTuple):
     after: int
 
 
-def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.Steps:
+def reduce_rig_keys(
+    rig: Rig, source: SourceAnimation, decomposition: "Decomposition", tolerance: float
+) -> background.Steps:
     """Generator: reduce the keys of ``rig`` (a Rig) just written for ``decomposition``; returns KeyCounts.
 
     tolerance > 0: the most that a vertex may move in any frame, in per mille of the unit ball, like the largest error.
@@ -32,7 +43,7 @@ def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.
     times = np.asarray(source.animation.frame_numbers, dtype=np.float64)
     distance = tolerance / 1000.0 / unit_scale(source.animation.frames)
 
-    def choose(progress):
+    def choose(progress: Progress) -> "KeyChoice":
         return reduce_keys(decomposition, channels, rest, times, distance, progress)
 
     choice = yield from background.run_in_worker(choose)
@@ -46,11 +57,12 @@ def reduce_rig_keys(rig, source, decomposition, tolerance: float) -> background.
             actions.keep_keys(curve, kept[curve.data_path])
     for curve in shape_curves:
         if len(curve.keyframe_points) == len(times):
+            assert choice.shapes is not None
             actions.keep_keys(curve, choice.shapes)
     return KeyCounts(before, _key_count(curves) + _key_count(shape_curves))
 
 
-def _rows_by_path(rig, choice):
+def _rows_by_path(rig: Rig, choice: "KeyChoice") -> Iterator[tuple[str, np.ndarray]]:
     """Yield (data path, rows to keep) for all curves of the bones."""
     for channel, rows in choice.bones.items():
         owners, property_name = keyed_on(rig.bones, channel)
@@ -58,5 +70,5 @@ def _rows_by_path(rig, choice):
             yield channel_path(bone_name, property_name), kept
 
 
-def _key_count(curves) -> int:
+def _key_count(curves: Sequence[bpy.types.FCurve]) -> int:
     return sum(len(curve.keyframe_points) for curve in curves)

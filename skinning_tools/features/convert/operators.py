@@ -2,7 +2,9 @@
 """Convert Animation to Skinning, its presets, and operators on a finished conversion: show its error, convert again,
 compare with the source, reuse its settings, delete it."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import bpy
 import numpy as np
@@ -10,10 +12,11 @@ from bl_operators.presets import AddPresetBase
 from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty, StringProperty
 from bpy_extras.view3d_utils import location_3d_to_region_2d
+from mathutils import Vector
 
 from ...blender import dependencies, error_display
 from ...blender.areas import redraw_views
-from ...blender.conversions import result_of
+from ...blender.conversions import Result, result_of
 from ...blender.job_checks import still_running
 from ...blender.lengths import length_text
 from ...blender.look_ups import shares
@@ -23,6 +26,7 @@ from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from . import worst_mark
 from .chosen_sources import check_chosen, chosen_sources, convert_active, convert_again, reason_not_to_convert
+from .conversion import Conversion
 from .presets import DEFINES, SHIPPED, SUBDIR, apply_preset, preset_name
 from .result import delete_result, in_its_place, notes_on_deleting, objects_made, other_results, worst_frame
 from .settings import CONVERT, KEEP, ConvertAgainSettings, ConvertSettings, PresetSettings, take_settings
@@ -44,7 +48,7 @@ SHOWN = (
 class _Converting(SkinningJob):
     """Mix-in for operators that return a Conversion."""
 
-    def finish(self, context, result):
+    def finish(self, context: bpy.types.Context, result: Conversion) -> str:
         for note in result.notes:
             self.report({"INFO"}, note)
         return result.line()
@@ -61,7 +65,7 @@ an earlier conversion: convert its source"""
     work = staticmethod(convert_active)
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         # Whether source or result is converted depends on the caller's settings.
         reasons = [reason_not_to_convert(context, on_result=meant) for meant in (KEEP, CONVERT)]
         if all(reasons):
@@ -78,11 +82,11 @@ for an E_RMS of about 2"""
     bl_label = "Suggest Bones"
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         chosen = context.scene.skinning_conversion
         check_chosen(context, chosen_sources(context, active, chosen.selected_objects, chosen.on_result))
 
-    def act(self, context, active) -> str:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         dependencies.require_dependencies()
         chosen, scene = context.scene.skinning_conversion, context.scene
         sources = chosen_sources(context, active, chosen.selected_objects, chosen.on_result).sources
@@ -104,7 +108,7 @@ class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
     preset_values = tuple(f"settings.{name}" for name in PresetSettings.declared)
     preset_subdir = SUBDIR
 
-    def remove(self, context, filepath):
+    def remove(self, context: bpy.types.Context, filepath: str) -> None:
         # Blender refuses only for files that it may not write.
         if Path(filepath).parent == SHIPPED:
             raise PermissionError("it belongs to the extension")
@@ -119,7 +123,7 @@ class SKINNING_OT_apply_conversion_preset(AtOnce, bpy.types.Operator):
 
     filepath: StringProperty(name="File", description="The preset's file", subtype="FILE_PATH", options={"SKIP_SAVE"})
 
-    def act(self, context, active) -> str:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         path = Path(self.filepath)
         for note in apply_preset(context.scene.skinning_conversion, path):
             self.report({"INFO"}, note)
@@ -129,16 +133,19 @@ class SKINNING_OT_apply_conversion_preset(AtOnce, bpy.types.Operator):
 class _OnResult(AtOnce):
     """Mix-in for operators on the active object's conversion: ``act_on`` does the work. SciPy is not needed for it."""
 
+    act_on: ClassVar[Callable[..., str | None]]
+    poll_message_set: ClassVar[Callable[[str], None]]
+
     @classmethod
     @shares
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         reason = cls.reason(context, result_of(context.view_layer.objects.active))
         if reason:
             cls.poll_message_set(reason)
         return not reason
 
     @classmethod
-    def reason(cls, context, result) -> str:
+    def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         """Why the operator cannot run now, or ""."""
         if still_running():
             return still_running()
@@ -146,7 +153,7 @@ class _OnResult(AtOnce):
             return "Go to Object Mode first"
         return "" if result is not None else "The active object is not part of a conversion"
 
-    def act(self, context, active) -> str | None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         return self.act_on(context, result_of(active))
 
 
@@ -159,12 +166,12 @@ class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
     part: EnumProperty(name="Part", items=PARTS, default="RIG")
 
     @classmethod
-    def reason(cls, context, result) -> str:
+    def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         if context.mode != "OBJECT":
             return "Go to Object Mode first"
         return "" if result is not None else "The active object is not part of a conversion"
 
-    def act_on(self, context, result) -> None:
+    def act_on(self, context: bpy.types.Context, result: Result) -> None:
         part = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[self.part]
         label = next(label for part, label, _ in PARTS if part == self.part).lower()
         if part is None or part.name not in context.view_layer.objects:
@@ -184,17 +191,18 @@ with an error. The source and its other results, which lie in the same place, ar
     bl_label = "Show Error"
 
     @classmethod
-    def reason(cls, context, result) -> str:
+    def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         if result is None or not _with_error(result):
             return "The active object is not part of a conversion that has its error stored"
         return "Go to Object Mode first" if any(mesh.data.is_editmode for mesh in _with_error(result)) else ""
 
-    def act_on(self, context, result) -> str | None:
+    def act_on(self, context: bpy.types.Context, result: Result) -> str | None:
         if any(error_display.shows_error(mesh) for mesh in _with_error(result)):
-            return self._show_materials(context, result)
+            self._show_materials(context, result)
+            return None
         return self._show_colors(context, result)
 
-    def _show_colors(self, context, result) -> str:
+    def _show_colors(self, context: bpy.types.Context, result: Result) -> str:
         meshes = _with_error(result)
         # The same color means the same error on all meshes.
         scale = error_display.Scale.of(np.concatenate([error_display.read_errors(mesh.data) for mesh in meshes]))
@@ -204,7 +212,7 @@ with an error. The source and its other results, which lie in the same place, ar
         error_display.show_colors(context, True)
         return f"{', '.join(mesh.name for mesh in meshes)}: {scale.meaning(context)}"
 
-    def _show_materials(self, context, result) -> None:
+    def _show_materials(self, context: bpy.types.Context, result: Result) -> None:
         meshes, others = _with_error(result), in_its_place(result)
         noted = [show_again(context, mesh.data, error_display.HIDDEN, others) for mesh in meshes]
         if not any(noted):
@@ -223,18 +231,20 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
     bl_label = "Go to Worst Frame"
 
     @classmethod
-    def reason(cls, context, result) -> str:
+    def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         if result is None or worst_frame(result.figures) is None:
             return "The active object is not part of a conversion that has its errors over time stored"
         return ""
 
-    def act_on(self, context, result) -> str | None:
+    def act_on(self, context: bpy.types.Context, result: Result) -> str | None:
         if worst_mark.marked(context, result):
             worst_mark.clear_mark()
             # The scene does not change, so nothing else redraws the views.
             redraw_views()
             return None
-        frame = round(worst_frame(result.figures))
+        worst = worst_frame(result.figures)
+        assert worst is not None
+        frame = round(worst)
         context.scene.frame_set(frame)
         mark = worst_mark.set_mark(result)
         self._show(context, result)
@@ -250,7 +260,7 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
         text = rpt_("{name} is hidden: the mark appears once you show it, for example with Result in Conversions")
         return text.format(name=mark.name)
 
-    def _show(self, context, result) -> None:
+    def _show(self, context: bpy.types.Context, result: Result) -> None:
         """Center the views that do not show the marked vertex on it, except camera views."""
         found = worst_mark.marked(context, result)
         if found is None:
@@ -261,7 +271,7 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
                 bring_into_view(area, place)
 
 
-def bring_into_view(area, place) -> None:
+def bring_into_view(area: bpy.types.Area, place: Vector) -> None:
     """Center the area's view on ``place`` unless it is visible already."""
     region = next(region for region in area.regions if region.type == "WINDOW")
     view = area.spaces.active.region_3d
@@ -273,7 +283,7 @@ def bring_into_view(area, place) -> None:
         view.view_location = place
 
 
-def _with_error(result) -> list:
+def _with_error(result: Result) -> list:
     return [mesh for mesh in result.meshes if error_display.has_error(mesh)]
 
 
@@ -287,7 +297,7 @@ class SKINNING_OT_convert_again(_Converting, _OnResult, bpy.types.Operator):
     work = staticmethod(convert_again)
 
     @classmethod
-    def reason(cls, context, result) -> str:
+    def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         return dependencies.missing_dependency() or super().reason(context, result)
 
 
@@ -297,7 +307,7 @@ class SKINNING_OT_use_result_settings(_OnResult, bpy.types.Operator):
     bl_idname = "skinning.use_result_settings"
     bl_label = "Use Settings"
 
-    def act_on(self, context, result) -> None:
+    def act_on(self, context: bpy.types.Context, result: Result) -> None:
         take_settings(context.scene, result.figures)
 
 
@@ -310,7 +320,7 @@ hidden. From a shortcut: alternate between the two"""
 
     show: EnumProperty(name="Show", description="What to show", items=SHOWN, default="OTHER")
 
-    def act_on(self, context, result) -> None:
+    def act_on(self, context: bpy.types.Context, result: Result) -> None:
         if not result.sources or not result.meshes:
             gone = "source" if not result.sources else "skinned mesh"
             raise BadScene(f"The {gone} of this conversion was renamed or deleted, so there is nothing to compare")
@@ -337,7 +347,7 @@ class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
     bl_idname = "skinning.delete_result"
     bl_label = "Delete Result"
 
-    def act_on(self, context, result) -> str:
+    def act_on(self, context: bpy.types.Context, result: Result) -> str:
         objects = context.view_layer.objects
         active = objects.active
         stand_in = next((part.source for part in result.parts if part.mesh == active), None)

@@ -2,6 +2,9 @@
 """The panels of Convert Animation to Skinning: settings, button and progress, the figures of the result, and the list
 of all conversions in the file."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import bpy
 from bl_ui.utils import PresetPanel
 from bpy.app.translations import pgettext_iface as iface_
@@ -9,7 +12,7 @@ from bpy.props import IntProperty
 
 from ...blender import background, error_display
 from ...blender.conversion_figures import REPORT_PROPERTY, has_figures
-from ...blender.conversions import conversions, index_of_conversion, places_of_conversions, result_of
+from ...blender.conversions import Result, conversions, index_of_conversion, places_of_conversions, result_of
 from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object
 from ...blender.visibility import make_active
@@ -44,7 +47,7 @@ class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
     preset_operator = "skinning.apply_conversion_preset"
     preset_add_operator = "skinning.add_conversion_preset"
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         layout.emboss = "PULLDOWN_MENU"
         layout.operator_context = "EXEC_DEFAULT"
@@ -70,10 +73,10 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
     bl_parent_id = ANIMATION
     failures = ("Convert Animation to Skinning", "Convert Again", "Suggest Bones")
 
-    def draw_header_preset(self, context):
+    def draw_header_preset(self, context: bpy.types.Context) -> None:
         SKINNING_PT_conversion_presets.draw_panel_header(self.layout)
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         job = background.running_job()
         settings = idle_column(layout)
@@ -111,19 +114,20 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
     bl_parent_id = ANIMATION
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         return result_of(context.view_layer.objects.active) is not None
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         result = result_of(context.view_layer.objects.active)
+        assert result is not None
         figures = result.figures
         draw_rows(layout, rows_of_panel(figures_of_record(figures)))
         for note in figures.get("notes", ()):
             draw_text(layout, context, sentence(note), "INFO")
         parts, curve, worst = errors_of_objects(figures), curve_rows(figures), worst_frame(figures)
         if parts and (body := _section(layout, "parts", "E_RMS of the Objects")) is not None:
-            draw_rows(body, [(part.group[1], part.text) for part in parts])
+            draw_rows(body, [(part.group[1], part.text) for part in parts if part.group])
         if curve and (body := _section(layout, "curve", "Error over Bones")) is not None:
             draw_curve(body, curve)
         if worst is not None and (body := _section(layout, "frames", "Error over Time")) is not None:
@@ -160,7 +164,7 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         )
 
 
-def draw_settings(layout, scene) -> None:
+def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene) -> None:
     settings = scene.skinning_conversion
     column = layout.column()
     column.prop(settings, "selected_objects")
@@ -175,7 +179,7 @@ def draw_settings(layout, scene) -> None:
             body.prop(settings, name)
 
 
-def _section(layout, name: str, label: str, closed: bool = False):
+def _section(layout: bpy.types.UILayout, name: str, label: str, closed: bool = False) -> bpy.types.UILayout | None:
     """The layout of a collapsible section, None while it is collapsed."""
     header, body = layout.panel(f"skinning_conversion_{name}", default_closed=closed)
     header.label(text=label)
@@ -192,14 +196,14 @@ def objects_text(read: Chosen) -> str:
     return iface_("Converts {names}").format(names=names)
 
 
-def _draw_estimate(layout, context, objects) -> None:
+def _draw_estimate(layout: bpy.types.UILayout, context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
     """Show how long the conversion will take and whether there is enough memory."""
     work = work_of_settings(context, objects, context.scene.skinning_conversion)
     expected, note = estimate(work), shapes_note(work)
     if note:
         draw_text(layout, context, note, "INFO")
     layout.label(text=sentence(expected.text()), icon="TIME")
-    if not expected.fits:
+    if expected.free is not None and not expected.fits:
         text = iface_("Only {amount} of memory are free. Choose a shorter frame range or a larger step")
         free = text.format(amount=amount_text(expected.free))
         draw_text(layout, context, free, "ERROR")
@@ -213,7 +217,7 @@ def curve_rows(record: dict) -> list[tuple[str, float, str, bool]]:
     return [(figure.label, figure.value["e_rms"] / largest, figure.text, figure.group == taken) for figure in figures]
 
 
-def draw_curve(layout, rows: list[tuple[str, float, str, bool]]) -> None:
+def draw_curve(layout: bpy.types.UILayout, rows: list[tuple[str, float, str, bool]]) -> None:
     column = layout.column(align=True)
     for name, length, text, taken in rows:
         split = column.split(factor=0.4)
@@ -226,7 +230,16 @@ class SKINNING_UL_conversions(bpy.types.UIList):
 
     bl_idname = "SKINNING_UL_conversions"
 
-    def draw_item(self, context, layout, data, item, icon, active_data, active_property):
+    def draw_item(
+        self,
+        context: bpy.types.Context,
+        layout: bpy.types.UILayout,
+        data: bpy.types.bpy_struct,
+        item: bpy.types.bpy_struct,
+        icon: int,
+        active_data: bpy.types.bpy_struct,
+        active_property: str,
+    ) -> None:
         figures = item[REPORT_PROPERTY]
         columns = layout.row()
         columns.active = item.visible_get()
@@ -235,7 +248,9 @@ class SKINNING_UL_conversions(bpy.types.UIList):
         for text in conversion_cells(figures):
             name.label(text=text)
 
-    def filter_items(self, context, data, property):
+    def filter_items(
+        self, context: bpy.types.Context, data: bpy.types.bpy_struct, property: str
+    ) -> tuple[list[int], list[int]]:
         objects = getattr(data, property)
         places, bit = places_of_conversions(), self.bitflag_filter_item
         found = [objects[place] for place in places]
@@ -246,7 +261,7 @@ class SKINNING_UL_conversions(bpy.types.UIList):
         return shown, []
 
 
-def conversion_cells(figures) -> tuple[str, str, str]:
+def conversion_cells(figures: Any) -> tuple[str, str, str]:
     """E_RMS, bones and seconds of a conversion in a row of the list."""
     seconds = sum(figures["seconds"].values())
     return (
@@ -262,10 +277,10 @@ class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
     bl_parent_id = ANIMATION
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         return bool(conversions())
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         layout.enabled = background.running_job() is None
         heads = layout.split(factor=0.4)
@@ -295,17 +310,17 @@ class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
         column.operator("skinning.delete_result", icon="TRASH")
 
 
-def shown_of(result) -> str:
+def shown_of(result: Result) -> str:
     """The entry of operators.SHOWN that matches the view layer, "" if none does."""
     sources, meshes = (any(ob.visible_get() for ob in objects) for objects in (result.sources, result.meshes))
     return {(True, True): "BOTH", (True, False): "SOURCE", (False, True): "RESULT"}.get((sources, meshes), "")
 
 
-def _chosen(scene) -> int:
+def _chosen(scene: bpy.types.Scene) -> int:
     return index_of_conversion(bpy.context.view_layer.objects.active)
 
 
-def _choose(scene, index: int) -> None:
+def _choose(scene: bpy.types.Scene, index: int) -> None:
     """Make the object of the clicked row active."""
     if bpy.context.mode in {"OBJECT", "POSE"} and 0 <= index < len(bpy.data.objects):
         make_active(bpy.context, bpy.data.objects[index])

@@ -5,6 +5,7 @@ They are parsed, never executed.
 """
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import bpy
@@ -13,7 +14,7 @@ from bpy.app.translations import pgettext_iface as iface_
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...core.errors import BadSettings
-from .settings import PresetSettings
+from .settings import PresetSettings, SkinningConversionSettings
 
 SUBDIR = "skinning/convert_animation"
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / SUBDIR
@@ -80,7 +81,7 @@ def read_preset(path: Path) -> dict:
     return values
 
 
-def apply_preset(chosen, path: Path) -> list[str]:
+def apply_preset(chosen: SkinningConversionSettings, path: Path) -> list[str]:
     """Set ``chosen``, the scene's settings, to those of a preset file.
 
     Numbers outside a setting's range are clamped; returns notes on them. Raises BadSettings, and changes nothing, if
@@ -110,9 +111,11 @@ def _unreadable(path: Path, reason: str) -> BadSettings:
     return BadSettings(f"The preset {path} cannot be read: {reason}. Save it again, or delete it")
 
 
-def _assignments(tree: ast.Module):
+def _assignments(tree: ast.Module) -> Iterator[tuple[ast.Assign, ast.Attribute]]:
     for node in tree.body:
-        for target in node.targets if isinstance(node, ast.Assign) else ():
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
             if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == _OWNER:
                 yield node, target
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Residual shapes as shape keys of the skinned mesh, and their values over time as keyframes."""
 
+from collections.abc import Sequence
+
 import bpy
 import numpy as np
 
@@ -12,7 +14,7 @@ KEY_PREFIX = "Residual"
 CURVE_GROUP = "Residual Shapes"
 
 
-def add_residual_keys(mesh_object, shapes: np.ndarray) -> tuple[str, ...]:
+def add_residual_keys(mesh_object: bpy.types.Object, shapes: np.ndarray) -> tuple[str, ...]:
     """Add a shape key for each of ``shapes`` (R, N, 3), offsets from the present mesh; returns their names.
 
     The shape keys change the rest pose before the armature modifier deforms it. Their values range from −1 to 1.
@@ -29,7 +31,9 @@ def add_residual_keys(mesh_object, shapes: np.ndarray) -> tuple[str, ...]:
     return tuple(names)
 
 
-def assign_residual_action(mesh_objects, action, name: str) -> bpy.types.Action:
+def assign_residual_action(
+    mesh_objects: Sequence[bpy.types.Object], action: bpy.types.Action, name: str
+) -> bpy.types.Action:
     """Assign the shape keys of all the objects, which share their values, one action; returns it.
 
     If actions have slots, it is ``action``, the armature's, so that bones and shapes are exported as one animation;
@@ -48,7 +52,9 @@ def assign_residual_action(mesh_objects, action, name: str) -> bpy.types.Action:
     return action
 
 
-def key_residual_values(mesh_object, names: tuple[str, ...], values: np.ndarray, times: np.ndarray) -> None:
+def key_residual_values(
+    mesh_object: bpy.types.Object, names: tuple[str, ...], values: np.ndarray, times: np.ndarray
+) -> None:
     """Key the shape keys ``names`` with ``values`` (F, R) at ``times`` (F,) in their action.
 
     This also keys other objects with the same action.
@@ -58,7 +64,7 @@ def key_residual_values(mesh_object, names: tuple[str, ...], values: np.ndarray,
         actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)
 
 
-def value_curves(mesh_object, names: tuple[str, ...]) -> list:
+def value_curves(mesh_object: bpy.types.Object, names: tuple[str, ...]) -> list:
     """The F-curves of the shape keys ``names``."""
     if not names:
         return []

@@ -18,7 +18,7 @@ from ...core.errors import BadScene
 def other_results(result: Result) -> list[Result]:
     """The other conversions of the same sources, which lie in the same place."""
     sources, meshes = set(result.sources), set(result.meshes)
-    found = [result_of(ob) for ob in conversions()]
+    found = [other for ob in conversions() if (other := result_of(ob)) is not None]
     return [other for other in found if sources & set(other.sources) and not meshes & set(other.meshes)]
 
 
@@ -65,7 +65,9 @@ def notes_on_deleting(results: Iterable[Result]) -> list[str]:
     return [
         text.format(other=ob.name, source=", ".join(source.name for source in sources))
         for ob in conversions()
-        if ob not in gone and (sources := [source for source in result_of(ob).sources if source in gone])
+        if ob not in gone
+        and (found := result_of(ob)) is not None
+        and (sources := [source for source in found.sources if source in gone])
     ]
 
 
@@ -76,7 +78,7 @@ def check_deletable(result: Result) -> None:
             raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
 
 
-def delete_result(context, result: Result) -> list[str]:
+def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
     """Remove what the conversion made and nothing else uses; returns the names of the objects.
 
     Sources are never removed. Objects hidden by Show Error are shown again. Objects that the user put into the
@@ -123,8 +125,10 @@ def worst_vertex(result: Result) -> tuple[bpy.types.Object, int] | None:
     # Vertices are numbered over all objects, in the order of the conversion.
     names = [part["object"] for part in figures.get("parts", ())] or [figures["object"]]
     known = {figures["object"]: result.mesh} | {mesh.name: mesh for mesh in result.meshes}
-    meshes, index = [known.get(name) for name in names], figures.get("worst_vertex")
-    if index is None or None in meshes or sum(len(ob.data.vertices) for ob in meshes) != figures["vertex_count"]:
+    meshes = [mesh for name in names if (mesh := known.get(name)) is not None]
+    index = figures.get("worst_vertex")
+    count = sum(len(ob.data.vertices) for ob in meshes)
+    if index is None or len(meshes) < len(names) or count != figures["vertex_count"]:
         return None
     for ob in meshes:
         if index < len(ob.data.vertices):
@@ -133,7 +137,7 @@ def worst_vertex(result: Result) -> tuple[bpy.types.Object, int] | None:
     return None
 
 
-def _animated(ob) -> list:
+def _animated(ob: bpy.types.Object) -> list:
     """The object and its shape keys, if animated."""
     keys = ob.data.shape_keys if ob.type == "MESH" else None
     return [block for block in (ob, keys) if block is not None and block.animation_data is not None]

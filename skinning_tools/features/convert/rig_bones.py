@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The bones of a written rig: their places, parents and bone collections."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 from mathutils import Vector
 
@@ -10,6 +13,9 @@ from ...blender.armatures import edit_bones_of, make_bone_collection
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
 from ...core.joint_hierarchy import JointHierarchy
+
+if TYPE_CHECKING:
+    from ...core.decomposition import Decomposition
 
 DEFORM_PREFIX, MECHANISM_PREFIX, CONTROL_PREFIX = "DEF-bone_", "MCH-bone_", "CTL-bone_"
 ROOT_NAME = "root"
@@ -31,14 +37,20 @@ class RigBones:
     controls: tuple[str, ...] = ()
     hierarchy: JointHierarchy | None = None
 
-    def tree(self, armature_object) -> JointTree | None:
+    def tree(self, armature_object: bpy.types.Object) -> JointTree | None:
         """The joints at their positions in the armature."""
         if self.hierarchy is None:
             return None
         return JointTree(self.hierarchy, rest_matrices(armature_object, self.controls), self.controls == self.deform)
 
 
-def make_bones(context, armature_object, decomposition, hierarchy=None, root_bone: bool = False) -> RigBones:
+def make_bones(
+    context: bpy.types.Context,
+    armature_object: bpy.types.Object,
+    decomposition: "Decomposition",
+    hierarchy: JointHierarchy | None = None,
+    root_bone: bool = False,
+) -> RigBones:
     """Make the bones for ``decomposition``; a chain is a deforming bone and its mechanism parent in one place.
 
     hierarchy: the core.joint_hierarchy.JointHierarchy that parents them. root_bone: parent all to one bone at the
@@ -55,7 +67,7 @@ def make_bones(context, armature_object, decomposition, hierarchy=None, root_bon
     chained, rigid = decomposition.bone_kind == "AFFINE", decomposition.bone_kind == "RIGID"
     with edit_bones_of(context, armature_object) as edit_bones:
         parents = [_make_root(edit_bones, decomposition.rest) if root_bone else None] * bone_count
-        controls = ()
+        controls: tuple[str, ...] = ()
         if hierarchy is not None:
             at_joints = place_at_joints(placement, hierarchy, *skin)
             parents = _add(edit_bones, DEFORM_PREFIX if rigid else CONTROL_PREFIX, at_joints, parents)
@@ -63,7 +75,7 @@ def make_bones(context, armature_object, decomposition, hierarchy=None, root_bon
                 if parent >= 0:
                     parents[bone].parent = parents[parent]
             controls = deform = _names(parents)
-        mechanism = ()
+        mechanism: tuple[str, ...] = ()
         if chained:
             parents = _add(edit_bones, MECHANISM_PREFIX, placement, parents)
             mechanism = _names(parents)
@@ -74,7 +86,12 @@ def make_bones(context, armature_object, decomposition, hierarchy=None, root_bon
     return bones
 
 
-def _add(edit_bones, prefix: str, placement: Placement, parents) -> list:
+def _add(
+    edit_bones: bpy.types.ArmatureEditBones,
+    prefix: str,
+    placement: Placement,
+    parents: Sequence[bpy.types.EditBone | None],
+) -> list:
     """Add a child bone to each of ``parents``; only bones with the deforming prefix deform."""
     digits = max(2, len(str(len(parents))))
     made = []
@@ -91,11 +108,11 @@ def _add(edit_bones, prefix: str, placement: Placement, parents) -> list:
     return made
 
 
-def _names(edit_bones) -> tuple[str, ...]:
+def _names(edit_bones: Iterable[bpy.types.EditBone]) -> tuple[str, ...]:
     return tuple(bone.name for bone in edit_bones)
 
 
-def _make_root(edit_bones, rest: np.ndarray):
+def _make_root(edit_bones: bpy.types.ArmatureEditBones, rest: np.ndarray) -> bpy.types.EditBone:
     """Add a bone at the origin without keyframes."""
     bone = edit_bones.new(ROOT_NAME)
     bone.head = (0.0, 0.0, 0.0)
@@ -104,7 +121,7 @@ def _make_root(edit_bones, rest: np.ndarray):
     return bone
 
 
-def _show(armature_object, bones: RigBones) -> None:
+def _show(armature_object: bpy.types.Object, bones: RigBones) -> None:
     """Make bone collections; those of bones that animators do not pose are hidden."""
     armature = armature_object.data
     armature.display_type = "OCTAHEDRAL"
@@ -117,6 +134,6 @@ def _show(armature_object, bones: RigBones) -> None:
         deform.is_visible = False
 
 
-def rest_matrices(armature_object, bone_names) -> np.ndarray:
+def rest_matrices(armature_object: bpy.types.Object, bone_names: Sequence[str]) -> np.ndarray:
     """(P, 4, 4) float64: the bones' rest matrices as stored, which single precision has rounded."""
     return np.array([armature_object.data.bones[name].matrix_local for name in bone_names], dtype=np.float64)

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The motion of a written rig's bones: the bone and property that each channel of core.bone_channels keys."""
 
+from typing import TYPE_CHECKING
+
+import bpy
 import numpy as np
 
 from ...blender import actions
 from ...core.bone_channels import BoneChannels, bone_channels
 from .rig_bones import RigBones, rest_matrices
+
+if TYPE_CHECKING:
+    from ...core.decomposition import Decomposition
 
 _PROPERTIES = {
     "location": "location",
@@ -17,18 +23,20 @@ _PROPERTIES = {
 }
 
 
-def rig_channels(armature_object, bones: RigBones, decomposition) -> BoneChannels:
+def rig_channels(armature_object: bpy.types.Object, bones: RigBones, decomposition: "Decomposition") -> BoneChannels:
     """The channels of ``decomposition`` for the bones at their stored rest matrices."""
     rest = rest_matrices(armature_object, bones.deform)
     return bone_channels(decomposition, rest, bones.tree(armature_object))
 
 
-def write_motion(armature_object, bones: RigBones, decomposition, times: np.ndarray) -> None:
+def write_motion(
+    armature_object: bpy.types.Object, bones: RigBones, decomposition: "Decomposition", times: np.ndarray
+) -> None:
     """Key the bones at ``times`` (F,) with linear interpolation."""
     channels = rig_channels(armature_object, bones, decomposition)
     moving = channels.moving()
     values = [(*keyed_on(bones, name), moving[name]) for name in moving]
-    if channels.child_scale is not None:
+    if channels.child_scale is not None and channels.scale is not None:
         values.append((bones.deform, "scale", np.broadcast_to(channels.child_scale, channels.scale.shape)))
     container = actions.curve_container(armature_object)
     for names, property_name, values_of_all in values:

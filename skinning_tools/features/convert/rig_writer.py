@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write a decomposition as an ordinary Blender rig: skinned meshes, armature, vertex groups, shape keys and motion."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
 
 from ...blender import actions
+from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.attributes import write_attribute
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.object_transform import inherit_transform
 from ...blender.result_objects import follow_armature, free_names, home_collection, new_object, without_traces
 from ...blender.vertex_groups import put_weights, write_weights
+from ...core.joint_hierarchy import JointHierarchy
 from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values
 from .rig_bones import RigBones, make_bones
 from .rig_motion import write_motion
+
+if TYPE_CHECKING:
+    from ...core.decomposition import Decomposition
 
 # The endings of the names of the data-blocks that a conversion makes.
 _KINDS = {
@@ -63,7 +70,13 @@ class Rig:
         return blocks if self.shape_action in (None, self.action) else (*blocks, self.shape_action)
 
 
-def write_rig(context, source, decomposition, root_bone: bool = False, hierarchy=None) -> Rig:
+def write_rig(
+    context: bpy.types.Context,
+    source: SourceAnimation,
+    decomposition: "Decomposition",
+    root_bone: bool = False,
+    hierarchy: JointHierarchy | None = None,
+) -> Rig:
     """Write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the scene.
 
     root_bone: parent all bones to one at the origin, which stands still. hierarchy: the
@@ -95,7 +108,8 @@ def write_rig(context, source, decomposition, root_bone: bool = False, hierarchy
         made.append(action)
         times = actions.key_times(context.scene, source.animation.frame_numbers)
         write_motion(armature_object, bones, decomposition, times)
-        shape_names, shape_action = (), None
+        shape_names: tuple[str, ...] = ()
+        shape_action = None
         if decomposition.residual is not None:
             for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
                 shape_names = add_residual_keys(mesh_object, decomposition.residual.shapes[:, part.vertices])
@@ -121,7 +135,9 @@ def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
         start += len(own)
 
 
-def _write_mesh(mesh_object, name: str, decomposition, vertices: slice, bone_names) -> None:
+def _write_mesh(
+    mesh_object: bpy.types.Object, name: str, decomposition: "Decomposition", vertices: slice, bone_names: Sequence[str]
+) -> None:
     mesh = mesh_object.data
     mesh.name = name
     rest = decomposition.rest[vertices]

@@ -7,7 +7,7 @@ import bpy
 class SceneState:
     """Remembers frame, selection, active object and mode of the context's scene, and puts them back."""
 
-    def __init__(self, context):
+    def __init__(self, context: bpy.types.Context):
         self.scene = context.scene
         self.view_layer = context.view_layer
         self.frame = (self.scene.frame_current, self.scene.frame_subframe)

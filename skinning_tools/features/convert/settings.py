@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The settings of a conversion: declared, kept with the scene, and read back from the figures of a result."""
 
+from typing import TYPE_CHECKING
+
 import bpy
 
 from ...ui.settings import RANGE_NAMES, Settings, choice, count, influences, number, smoothness, switch
+
+if TYPE_CHECKING:
+    from ...core import decomposition
 
 BONE_KINDS = (
     (
@@ -136,7 +141,7 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
         """Whether to make only as many bones as parts move: a skeleton, unless a target error decides their number."""
         return self.joint_hierarchy and self.bone_kind == "RIGID" and not self.target_error
 
-    def for_solver(self):
+    def for_solver(self) -> "decomposition.Settings":
         """The core.decomposition.Settings. Raises BadSettings if a setting is invalid."""
         from ...core import decomposition
 
@@ -165,7 +170,7 @@ def settings_of(figures: dict) -> ConvertSettings:
     return ConvertSettings(**values)
 
 
-def take_settings(scene, figures: dict) -> None:
+def take_settings(scene: bpy.types.Scene, figures: dict) -> None:
     """Set the scene's settings to those of a conversion; the frame range too if it is not the scene's.
 
     Raises BadSettings, and changes nothing, if the stored settings are invalid.

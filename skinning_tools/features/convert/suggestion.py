@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A suggested number of bones for the animation of mesh objects."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -27,7 +28,9 @@ class Suggestion(NamedTuple):
     reason: str
 
 
-def suggest_bones(context, objects, bone_kind: str, frame_start: int, frame_end: int) -> Suggestion:
+def suggest_bones(
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object], bone_kind: str, frame_start: int, frame_end: int
+) -> Suggestion:
     """Suggest a number of bones from about sixteen frames of the range or, for a simulation, from the mesh's size.
 
     The scene is unchanged, including the current frame. Raises SkinningError if an object cannot be read.

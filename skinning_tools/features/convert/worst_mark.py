@@ -26,7 +26,11 @@ def set_mark(result: Result) -> Mark | None:
     """Mark the result's worst vertex at its worst frame; None, and nothing is marked, if it is not known."""
     global _mark
     found = worst_vertex(result)
-    _mark = Mark(found[0].name, found[0].session_uid, found[1], round(worst_frame(result.figures))) if found else None
+    frame = worst_frame(result.figures)
+    if found is None or frame is None:
+        _mark = None
+    else:
+        _mark = Mark(found[0].name, found[0].session_uid, found[1], round(frame))
     return _mark
 
 
@@ -35,7 +39,7 @@ def clear_mark() -> None:
     _mark = None
 
 
-def marked(context, result: Result | None = None) -> tuple[bpy.types.Object, Mark] | None:
+def marked(context: bpy.types.Context, result: Result | None = None) -> tuple[bpy.types.Object, Mark] | None:
     """The object and its mark at the marked frame, else None; with ``result``, only if it belongs to that result."""
     if _mark is None or context.scene.frame_current != _mark.frame:
         return None
@@ -47,7 +51,7 @@ def marked(context, result: Result | None = None) -> tuple[bpy.types.Object, Mar
     return ob, _mark
 
 
-def place_of(context, mesh_object, mark: Mark):
+def place_of(context: bpy.types.Context, mesh_object: bpy.types.Object, mark: Mark) -> Vector:
     """The marked vertex in world space, as last evaluated by the view layer."""
     depsgraph = context.view_layer.depsgraph
     evaluated = mesh_object.evaluated_get(depsgraph) if depsgraph is not None else mesh_object
@@ -58,7 +62,7 @@ def place_of(context, mesh_object, mark: Mark):
     return evaluated.matrix_world @ _skinned(mesh_object, mark.vertex, depsgraph)
 
 
-def _skinned(mesh_object, vertex: int, depsgraph) -> Vector:
+def _skinned(mesh_object: bpy.types.Object, vertex: int, depsgraph: bpy.types.Depsgraph) -> Vector:
     """A vertex deformed by shape keys and armature only, in object space."""
     place = _keyed(mesh_object.data, vertex)
     rig = rig_of(mesh_object)
@@ -78,7 +82,7 @@ def _skinned(mesh_object, vertex: int, depsgraph) -> Vector:
     return to_rig.inverted_safe() @ (moved / total) if total else place
 
 
-def _keyed(mesh, vertex: int) -> Vector:
+def _keyed(mesh: bpy.types.Mesh, vertex: int) -> Vector:
     keys = mesh.shape_keys
     if keys is None:
         return mesh.vertices[vertex].co.copy()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The values of an EigenSkin's shape keys as keyframes, for players of morph targets without drivers."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ class Baked:
         return "; ".join([text, *self.notes])
 
 
-def check_bakeable(context, active) -> None:
+def check_bakeable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raise BadScene with the reason if keyframes cannot be made. Cheap enough for a panel."""
     mesh_object = character_of(context, active)
     record = present_record(mesh_object)
@@ -71,7 +72,13 @@ def check_bakeable(context, active) -> None:
         )
 
 
-def bake_to_keyframes(context, active, frame_start=None, frame_end=None, frame_step=1) -> background.Steps:
+def bake_to_keyframes(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    frame_start: int | None = None,
+    frame_end: int | None = None,
+    frame_step: int = 1,
+) -> background.Steps:
     """Generator: key the corrections' shape keys at each frame and mute their drivers, until ``unbake``.
 
     Yields (fraction, stage), returns Baked. Frames: the scene's range if None, including the last one. Keyframes of
@@ -108,7 +115,7 @@ def bake_to_keyframes(context, active, frame_start=None, frame_end=None, frame_s
     return Baked(mesh_object.name, len(names), len(numbers), key.animation_data.action, texts_of(omissions.finish()))
 
 
-def unbake(mesh_object) -> None:
+def unbake(mesh_object: bpy.types.Object) -> None:
     """Delete the keyframes and unmute the drivers. Raises BadScene if there are no keyframes."""
     record = present_record(mesh_object)
     if not record.baked:
@@ -117,7 +124,7 @@ def unbake(mesh_object) -> None:
     store_record(mesh_object.data, record)
 
 
-def take_keyframes_away(mesh, record: Record) -> None:
+def take_keyframes_away(mesh: bpy.types.Mesh, record: Record) -> None:
     """Undo a bake, if there is one, and update ``record``."""
     key = mesh.shape_keys
     if not record.baked or key is None:
@@ -140,7 +147,7 @@ def take_keyframes_away(mesh, record: Record) -> None:
 
 
 @contextmanager
-def _earlier_set_aside(mesh, record: Record):
+def _earlier_set_aside(mesh: bpy.types.Mesh, record: Record) -> Iterator[None]:
     """Context in which an earlier bake's keyframes make room for new ones. They are removed at the end; after an
     exception, the new ones are removed and the earlier ones restored."""
     key = mesh.shape_keys
@@ -153,6 +160,7 @@ def _earlier_set_aside(mesh, record: Record):
     except BaseException:
         if earlier:
             container = actions.curve_container(key)
+            assert container is not None
             for curve in [curve for curve in container.fcurves if curve.data_path in paths]:
                 container.fcurves.remove(curve)
             for curve in earlier:
@@ -162,11 +170,14 @@ def _earlier_set_aside(mesh, record: Record):
             take_keyframes_away(mesh, record)
         raise
     container = actions.curve_container(key)
+    assert container is not None
     for curve in earlier:
         container.fcurves.remove(curve)
 
 
-def _write(mesh_object, record: Record, names, values: np.ndarray, times: np.ndarray) -> None:
+def _write(
+    mesh_object: bpy.types.Object, record: Record, names: Sequence[str], values: np.ndarray, times: np.ndarray
+) -> None:
     key = mesh_object.data.shape_keys
     if key.animation_data.action is None:
         record.made_action = True
@@ -179,7 +190,7 @@ def _write(mesh_object, record: Record, names, values: np.ndarray, times: np.nda
 
 
 @contextmanager
-def _drivers_at_work(mesh_object, record: Record):
+def _drivers_at_work(mesh_object: bpy.types.Object, record: Record) -> Iterator[None]:
     """Context in which the drivers are not muted."""
     drivers = own_drivers(mesh_object.data, record)
     muted = [curve for curve in drivers if curve.mute]
@@ -190,6 +201,6 @@ def _drivers_at_work(mesh_object, record: Record):
         _mute(muted, True)
 
 
-def _mute(curves, mute: bool) -> None:
+def _mute(curves: Sequence[bpy.types.FCurve], mute: bool) -> None:
     for curve in curves:
         curve.mute = mute

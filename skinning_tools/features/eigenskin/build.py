@@ -3,7 +3,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -18,13 +18,15 @@ from ...blender.lengths import length_text
 from ...blender.preconditions import check_unchanged, object_label, unmet
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
+from ...core.progress import Progress
 from .examples import example_items, new_bones, read_examples, read_rig
 from .half_rotation import bones_made, check_kept, plan_bones, remove_bones_of
-from .record import eigenskin_record, painted_masks
+from .record import Record, eigenskin_record, painted_masks
 from .writer import Written, check_writable, remove_eigenskin, write_eigenskin
 
 if TYPE_CHECKING:
     from ...core.eigenskin import EigenSkinSettings
+    from ...core.eigenskin.model import EigenSkin, ExampleErrors
 
 # Point attributes: each vertex's largest distance from the examples' shapes in world space; see ``length_of_unit``.
 ERROR_BEFORE, ERROR_AFTER = "skinning_eigenskin_before", "skinning_eigenskin_after"
@@ -66,7 +68,7 @@ class Built(Result):
         ]
 
 
-def check_buildable(context, active) -> bpy.types.Object:
+def check_buildable(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
     """The mesh for the active object. Raises BadScene with the reason if its corrections cannot be built. Cheap enough
     for a panel."""
     mesh_object = character_of(context, active)
@@ -92,7 +94,7 @@ def check_examples_enabled(mesh_object: bpy.types.Object) -> None:
         )
 
 
-def checked_settings(**settings) -> "EigenSkinSettings":
+def checked_settings(**settings: Any) -> "EigenSkinSettings":
     """Raises BadSettings."""
     from ...core.eigenskin import EigenSkinSettings
 
@@ -101,7 +103,13 @@ def checked_settings(**settings) -> "EigenSkinSettings":
     return chosen
 
 
-def build(context, active, normals: bool = False, half_rotation: bool = False, **settings) -> background.Steps:
+def build(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    normals: bool = False,
+    half_rotation: bool = False,
+    **settings: Any,
+) -> background.Steps:
     """Generator: build the corrections of the mesh for the active object, replacing earlier ones; yields (fraction,
     stage), returns a Built.
 
@@ -122,7 +130,7 @@ def build(context, active, normals: bool = False, half_rotation: bool = False, *
     plan = plan_bones(mesh_object, skin, rig, examples.rotations) if half_rotation else None
     used = [item.uid for item in example_items(skin.armature, mesh_object) if item.enabled]
 
-    def work(progress):
+    def work(progress: Progress) -> "tuple[EigenSkin, ExampleErrors]":
         surface = vertex_normals(skin.rest, skin.triangles) if normals else None
         helped = plan.applied(examples) if plan is not None else (rig, examples)
         model = core.build_eigenskin(*helped, chosen, painted=painted, rest_surface_normals=surface, progress=progress)
@@ -152,7 +160,7 @@ def build(context, active, normals: bool = False, half_rotation: bool = False, *
     )
 
 
-def show_heat_map(mesh_object, shown: str) -> error_display.Scale:
+def show_heat_map(mesh_object: bpy.types.Object, shown: str) -> error_display.Scale:
     """Color the mesh by its distance from the examples, ``shown`` BEFORE or AFTER, and return the scale of the colors.
 
     Both use the same scale, from the distances before. Raises BadScene if the distances are missing.
@@ -172,7 +180,7 @@ def show_heat_map(mesh_object, shown: str) -> error_display.Scale:
     return error_display.add_error_colors(mesh_object, names[shown], scale, unit)
 
 
-def length_of_unit(mesh_object) -> float | None:
+def length_of_unit(mesh_object: bpy.types.Object) -> float | None:
     """The length in world space of one unit of the stored distances from the examples.
 
     Earlier versions measured in object space. None if the length is unknown: an uneven scale changes each distance by a
@@ -188,7 +196,7 @@ def length_of_unit(mesh_object) -> float | None:
     return float(stretch[0, 0]) if np.array_equal(stretch, np.eye(3) * stretch[0, 0]) else None
 
 
-def remove(context, mesh_object) -> int:
+def remove(context: bpy.types.Context, mesh_object: bpy.types.Object) -> int:
     """Remove the corrections from the mesh, with the distances from the examples, and their half-rotation bones, whose
     number it returns. The examples stay."""
     # First the step that may fail.
@@ -199,7 +207,9 @@ def remove(context, mesh_object) -> int:
     return count
 
 
-def _store_errors(mesh_object, armature, used: list[str], errors) -> None:
+def _store_errors(
+    mesh_object: bpy.types.Object, armature: bpy.types.Object, used: list[str], errors: "ExampleErrors"
+) -> None:
     """Store the errors for the panel and the heat map. used: the examples' identifiers, in order."""
     _forget_errors(mesh_object, armature)
     rows = {uid: row for row, uid in enumerate(used)}
@@ -212,7 +222,7 @@ def _store_errors(mesh_object, armature, used: list[str], errors) -> None:
         write_attribute(mesh_object.data, name, "FLOAT", values)
 
 
-def _forget_errors(mesh_object, armature) -> None:
+def _forget_errors(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> None:
     """Remove the errors that the last build measured."""
     for item in example_items(armature, mesh_object) if armature is not None else ():
         for name in ("error_before", "error_after", "worst_vertex", "worst_distance"):
@@ -220,18 +230,18 @@ def _forget_errors(mesh_object, armature) -> None:
     remove_attributes(mesh_object.data, (ERROR_BEFORE, ERROR_AFTER))
 
 
-def _note_on_bones(mesh_object) -> list[str]:
+def _note_on_bones(mesh_object: bpy.types.Object) -> list[str]:
     """A note on bones that the examples do not have."""
     names = new_bones(mesh_object)
     return [f"{', '.join(names)}: missing in some examples, in which these bones follow their parents"] if names else []
 
 
-def _note_on_keyframes(before) -> list[str]:
+def _note_on_keyframes(before: Record | None) -> list[str]:
     """A note if a new build removed the keyframes of the last one."""
     return ["The keyframes of the last build were removed: bake again for export"] if before and before.baked else []
 
 
-def notes_on_modifiers(mesh_object) -> list[str]:
+def notes_on_modifiers(mesh_object: bpy.types.Object) -> list[str]:
     """Notes on what deforms the mesh besides the Armature modifier, in addition to the corrections."""
     found = [
         modifier.name

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`build-eigenskin`: corrective shape keys driven by the pose."""
 
+import argparse
+from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
+
+import bpy
 
 from ...blender.preconditions import find_object
 from ...ui.command_line.command import Command
@@ -10,13 +15,20 @@ from . import build, example_sources
 from .settings import CommandSettings, FrameSettings
 
 
-def _check(options) -> None:
+def _check(options: argparse.Namespace) -> None:
     reads = (options.frame_start is not None, options.frame_end is not None, options.frame_step != 1)
     if any((*reads, options.all_frames)) and not options.examples_from:
         raise UsageError("Frames are read only with --examples-from: name the object with the correct shape")
 
 
-def _build(context, mesh_object, normals: bool, half_rotation: bool, examples_from: str = "", **settings):
+def _build(
+    context: bpy.types.Context,
+    mesh_object: bpy.types.Object,
+    normals: bool,
+    half_rotation: bool,
+    examples_from: str = "",
+    **settings: Any,
+) -> Generator[tuple[float, str], None, build.Built]:
     """Generator: ``build.build``, after reading examples from the object of that name, if any."""
     frames = {each: settings.pop(each) for each in FrameSettings.declared}
     build.checked_settings(**settings)

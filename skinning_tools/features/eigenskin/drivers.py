@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 
 from ...blender.actions import property_path
@@ -224,6 +225,7 @@ class _Planner:
             from ...core.eigenskin import hinge_middle
 
             space = self.model.spaces[joint]
+            assert space.axis is not None
             along = _product(self.model.joint_names[joint], (0.0, *space.axis))
             text = f"2*atan2((1 if {{0}}>=0 else -1)*({along.text}),abs({{0}}))"
             middle = hinge_middle(space.centers, space.axis)
@@ -277,7 +279,7 @@ class _Planner:
     def _pair_weights(self) -> dict[int, float]:
         return self._largest_sums([support for support in self.model.supports if support.centers is not None])
 
-    def _largest_sums(self, supports) -> dict[int, float]:
+    def _largest_sums(self, supports: "Sequence[Support]") -> dict[int, float]:
         found: dict[int, float] = {}
         for support in supports:
             largest = float(np.abs(support.basis_weights).sum(axis=0).max())
@@ -286,7 +288,7 @@ class _Planner:
         return found
 
 
-def free_properties(key, network: Network, taken=()) -> dict[str, str]:
+def free_properties(key: bpy.types.Key, network: Network, taken: Sequence[str] = ()) -> dict[str, str]:
     """Unused names for the network's arrays and the ``MODEL`` on the Key data-block, except those in ``taken``."""
     names = {}
     for array in (*network.sizes, MODEL):
@@ -298,7 +300,9 @@ def free_properties(key, network: Network, taken=()) -> dict[str, str]:
     return names
 
 
-def write_drivers(key, armature, network: Network, names: dict[str, str], value_paths: Sequence[str]) -> None:
+def write_drivers(
+    key: bpy.types.Key, armature: bpy.types.Object, network: Network, names: dict[str, str], value_paths: Sequence[str]
+) -> None:
     """Make the network's properties and drivers on the Key data-block ``key``.
 
     armature: the object whose bones they read. names: of its arrays, see ``free_properties``. value_paths: of each
@@ -316,12 +320,18 @@ def write_drivers(key, armature, network: Network, names: dict[str, str], value_
         _fill(key.driver_add(path), expression, key, armature, names)
 
 
-def drivers_of(key) -> Iterator:
+def drivers_of(key: bpy.types.Key) -> Iterator:
     """The driver curves of a data-block."""
     return iter(key.animation_data.drivers if key.animation_data else ())
 
 
-def _fill(curve, expression: Expression, key, armature, names: dict[str, str]) -> None:
+def _fill(
+    curve: bpy.types.FCurve,
+    expression: Expression,
+    key: bpy.types.Key,
+    armature: bpy.types.Object,
+    names: dict[str, str],
+) -> None:
     """Make a new driver compute ``expression``, and remove the curve or modifier that Blender adds by default."""
     for modifier in list(curve.modifiers):
         curve.modifiers.remove(modifier)
@@ -344,18 +354,18 @@ def _fill(curve, expression: Expression, key, armature, names: dict[str, str]) -
     driver.expression = expression.text
 
 
-def _product(joint: str, factors) -> Term:
+def _product(joint: str, factors: np.ndarray | tuple[float, float, float, float]) -> Term:
     """The sum of a joint's four channels, {0} … {3}, times ``factors``."""
     channels = tuple((Rotation(joint, channel),) for channel in "WXYZ")
     parts = [f"{_exact(factor)}*{{{index}}}" for index, factor in enumerate(factors) if factor]
     return Term("".join(parts).removeprefix("+"), channels)
 
 
-def _exact(number) -> str:
+def _exact(number: float) -> str:
     return f"{float(number):+.17g}"
 
 
-def _rounded(number) -> str:
+def _rounded(number: float) -> str:
     """The number with its sign, to ten digits, and as many decimals if it is large: large weights cancel each other."""
     number = float(number)
     return f"{number:+.{10 + max(0, int(np.ceil(np.log10(max(abs(number), 1.0)))))}g}"

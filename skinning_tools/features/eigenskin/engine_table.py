@@ -5,6 +5,7 @@ import json
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -23,6 +24,9 @@ from ...core.rotations import polar_decomposition
 from .drivers import MODEL, PREFIX
 from .record import present_record
 from .removal import RUNS_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from ...core.eigenskin.model import EigenSkin
 
 MAGIC = b"SKINEIG1"
 TABLE = Kind("EigenSkin table", lambda path: begins_with(path, MAGIC[:-1]))
@@ -55,7 +59,9 @@ class SavedTable(Result):
         ]
 
 
-def save_table(context, mesh_object, filepath: str, y_up: bool = True) -> SavedTable:
+def save_table(
+    context: bpy.types.Context, mesh_object: bpy.types.Object, filepath: str, y_up: bool = True
+) -> SavedTable:
     """Write the tables of docs/eigenskin.md to ``filepath``, in the space of glTF files, and each vertex's run of
     displacements to the point attribute RUNS_ATTRIBUTE, which the exporter writes. Raises BadScene, BadPath."""
     dependencies.require_dependencies()
@@ -107,7 +113,7 @@ def save_table(context, mesh_object, filepath: str, y_up: bool = True) -> SavedT
     )
 
 
-def _read_model(mesh_object, to_world: np.ndarray, y_up: bool):
+def _read_model(mesh_object: bpy.types.Object, to_world: np.ndarray, y_up: bool) -> "tuple[EigenSkin, list[str]]":
     """The model in the space of the file, and the names of its components. Raises BadScene."""
     from ...core.eigenskin.shader_tables import model_of
 
@@ -119,7 +125,7 @@ def _read_model(mesh_object, to_world: np.ndarray, y_up: bool):
         raise BadScene(f"The corrections of {label} have lost their shape keys. Build them again")
     rest = key_coordinates(key.reference_key).astype(np.float64)
     deltas = np.array([key_coordinates(blocks[name]) - rest for name in names]).reshape(-1, len(rest), 3)
-    text = next((key.get(name) for name in record.properties if name.startswith(PREFIX + MODEL)), None)
+    text: Any = next((key.get(name) for name in record.properties if name.startswith(PREFIX + MODEL)), None)
     try:
         return model_of(text, gltf_axes(deltas @ to_world.T, y_up)), names
     except (TypeError, ValueError, KeyError) as error:
@@ -128,7 +134,7 @@ def _read_model(mesh_object, to_world: np.ndarray, y_up: bool):
         ) from error
 
 
-def _joint(armature, name: str, y_up: bool) -> dict:
+def _joint(armature: bpy.types.Object, name: str, y_up: bool) -> dict:
     """What an engine needs to know of a joint. axes: its rotation at rest in the space of the file, x y z w."""
     bone = armature.data.bones[name]
     at_rest = np.array(armature.matrix_world @ bone.matrix_local, dtype=np.float64)[:3, :3]

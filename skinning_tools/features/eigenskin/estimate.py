@@ -50,14 +50,14 @@ class Estimate(Result):
         ]
 
 
-def check_estimable(context, active) -> None:
+def check_estimable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raise BadScene with the reason if the error cannot be estimated. Cheap enough for a panel."""
     mesh_object = character_of(context, active)
     check_storable(armature_of(mesh_object))
     check_examples_enabled(mesh_object)
 
 
-def estimate(context, active, radius: float = 0.0) -> background.Steps:
+def estimate(context: bpy.types.Context, active: bpy.types.Object | None, radius: float = 0.0) -> background.Steps:
     """Generator: predict each enabled example from the others; yields (fraction, stage), returns an Estimate, which is
     also stored on the armature. radius: of the interpolation. Raises BadScene, BadExamples."""
     from ...core.eigenskin import left_out_errors
@@ -86,13 +86,13 @@ def estimate(context, active, radius: float = 0.0) -> background.Steps:
     return found
 
 
-def last_estimate(armature, mesh_object) -> Estimate | None:
+def last_estimate(armature: bpy.types.Object, mesh_object: bpy.types.Object) -> Estimate | None:
     """The last estimate, if the mesh's enabled examples are still the same. Cheap enough for a panel."""
     found = read_record(armature, _RECORD, Estimate)
     return found if found is not None and found.uids == _enabled(armature, mesh_object) else None
 
 
-def pose_next(context, active) -> str:
+def pose_next(context: bpy.types.Context, active: bpy.types.Object | None) -> str:
     """Put the armature into the next pose of the last estimate, and return the result in one line.
 
     Raises BadScene, also if there is no estimate of the present examples, or the bone does not follow.
@@ -105,6 +105,7 @@ def pose_next(context, active) -> str:
             f"The examples of {object_label(mesh_object)} have changed since their error was estimated, or it was not. "
             "Press Estimate Error first"
         )
+    assert armature is not None
     check_bones(armature, [found.joint])
     turn_joint(context, armature, found.joint, np.array(found.rotation))
     return f'{armature.name}: "{found.joint}" posed. Give the mesh its correct shape here, and add the example'

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
@@ -21,6 +22,9 @@ from .examples import (
     same_poses,
     store_example,
 )
+
+if TYPE_CHECKING:
+    from ...core.eigenskin.types import Examples, Rig
 
 # The mirror plane is X = 0, as for poses in Blender.
 _FLIP = np.diag([-1.0, 1.0, 1.0])
@@ -53,7 +57,7 @@ class Mirrored:
         return text
 
 
-def mirror_examples(context, active, direction: str) -> Mirrored:
+def mirror_examples(context: bpy.types.Context, active: bpy.types.Object | None, direction: str) -> Mirrored:
     """Mirror the enabled examples that pose one side across the mesh's local X axis. The names of bones tell the side.
 
     Examples of the other side with the same pose are replaced. All or nothing. Raises BadScene, BadExamples.
@@ -76,7 +80,7 @@ def mirror_examples(context, active, direction: str) -> Mirrored:
             f"No example of {skin.label} poses the {side} side alone. Bones of a side have names that end in "
             f'"{example}", for instance'
         )
-    _check_counterparts(skin, rig.joint_names, posed[chosen].any(axis=0))
+    _check_counterparts(skin, rig.joint_names, np.any(posed[chosen], axis=0))
     _check_symmetric(skin, rig.joint_names)
     partners = mirror_pairs(skin.rest)
     mirrored = mirrored_examples(
@@ -97,7 +101,7 @@ def mirror_examples(context, active, direction: str) -> Mirrored:
     return Mirrored(mesh_object.name, names, replaced, int((left == right).sum()), int((partners < 0).sum()))
 
 
-def _exchange(skin: Skin, rig, mirrored, chosen: np.ndarray) -> tuple[tuple[str, ...], int]:
+def _exchange(skin: Skin, rig: "Rig", mirrored: "Examples", chosen: np.ndarray) -> tuple[tuple[str, ...], int]:
     """Store the mirror images of the enabled examples ``chosen``, and remove older examples with the same poses.
 
     Returns the names of the new examples and the number of removed ones.
@@ -134,7 +138,7 @@ def side_of(name: str) -> str:
     return {"l": "LEFT", "r": "RIGHT"}.get(changed.lower(), "")
 
 
-def mirrored_name(name: str, rig, rotations: np.ndarray) -> str:
+def mirrored_name(name: str, rig: "Rig", rotations: np.ndarray) -> str:
     """The name of an example's mirror image with rotations (J, 4)."""
     if POSE_MARKER.search(name):
         turned = pose_name(rig, rotations)

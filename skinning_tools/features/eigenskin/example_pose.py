@@ -2,9 +2,11 @@
 """The pose of an example: reading it, completing it for bones that were added later, and posing the armature."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
 
@@ -13,6 +15,7 @@ from ...blender.helper_bones.records import HALF, find_helpers
 from ...blender.preconditions import armature_label, check_movable, check_posed, unmet
 from ...core import quaternions
 from ...core.errors import BadScene
+from .settings import SkinningEigenskinExample
 
 if TYPE_CHECKING:
     from ...core.eigenskin import Rig
@@ -32,7 +35,7 @@ class StoredPose:
     channels: dict[str, list[float]]
 
 
-def stored_pose(item) -> StoredPose:
+def stored_pose(item: SkinningEigenskinExample) -> StoredPose:
     """The stored pose. Raises BadExamples if the data is missing or damaged."""
     from ...core.eigenskin import BadExamples
 
@@ -54,11 +57,11 @@ def stored_pose(item) -> StoredPose:
     return pose
 
 
-def is_stored(item) -> bool:
+def is_stored(item: SkinningEigenskinExample) -> bool:
     return item.storage is not None and item.uid in item.storage and item.uid in item.storage.attributes
 
 
-def check_posed_bones(item, pose: StoredPose, rig: "Rig", armature) -> None:
+def check_posed_bones(item: SkinningEigenskinExample, pose: StoredPose, rig: "Rig", armature: bpy.types.Object) -> None:
     """Raise BadExamples if the example poses a bone that the armature no longer has."""
     from ...core.eigenskin import BadExamples, is_turned
 
@@ -82,14 +85,14 @@ class HalfBone:
     stretch: np.ndarray
 
 
-def half_bones(mesh_object, armature) -> dict[str, HalfBone]:
+def half_bones(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> dict[str, HalfBone]:
     """The half-rotation helpers of an armature, by name."""
     found = [helper for helper in find_helpers(armature, (HALF,)) if helper.start and helper.end]
     ends = {helper.skin[0]: (helper.start, helper.end) for helper in found}
     return {name: HalfBone(*pair, *joint_place(mesh_object, armature, pair[1])) for name, pair in ends.items()}
 
 
-def joint_place(mesh_object, armature, end: str) -> tuple[np.ndarray, np.ndarray]:
+def joint_place(mesh_object: bpy.types.Object, armature: bpy.types.Object, end: str) -> tuple[np.ndarray, np.ndarray]:
     """Where the joint of a bone is at rest, (3,) in the mesh object's space, and what leads from that space to the
     armature's, but for its origin, (3, 3)."""
     from_armature = to_mesh(mesh_object, armature)
@@ -98,7 +101,12 @@ def joint_place(mesh_object, armature, end: str) -> tuple[np.ndarray, np.ndarray
 
 
 def for_bones(
-    item, pose: StoredPose, joints, deforming, armature, halves: dict[str, HalfBone]
+    item: SkinningEigenskinExample,
+    pose: StoredPose,
+    joints: Sequence[str],
+    deforming: Sequence[str],
+    armature: bpy.types.Object,
+    halves: dict[str, HalfBone],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rotations (J, 4) of ``joints`` and matrices (P, 3, 4) of ``deforming`` in an example's pose.
 
@@ -120,15 +128,17 @@ def for_bones(
     for name, half in halves.items():
         if name not in deforming:
             continue
-        sides = [
+        start, end = (
             matrices[side] if side in matrices else _matrix_by_parents(item, pose, armature, side)
             for side in (half.start, half.end)
-        ]
-        matrices[name] = half_matrices(*sides, half.place, half.stretch)
+        )
+        matrices[name] = half_matrices(start, end, half.place, half.stretch)
     return np.array([rotations[name] for name in joints]), np.array([matrices[name] for name in deforming])
 
 
-def _matrix_by_parents(item, pose: StoredPose, armature, name: str) -> np.ndarray:
+def _matrix_by_parents(
+    item: SkinningEigenskinExample, pose: StoredPose, armature: bpy.types.Object, name: str
+) -> np.ndarray:
     """(3, 4) in the mesh object's space, from the nearest ancestor whose matrix is known. Raises BadExamples."""
     from ...core.eigenskin import BadExamples
 
@@ -154,7 +164,7 @@ def _channel(pose: StoredPose, name: str) -> np.ndarray:
     return np.reshape(pose.channels.get(name, np.eye(4)), (4, 4))
 
 
-def local_rotations(armature, names) -> np.ndarray:
+def local_rotations(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
     """(J, 4) of the bones ``names`` of an evaluated armature, as in ``current_pose``."""
     rotations = np.empty((len(names), 4))
     for index, name in enumerate(names):
@@ -166,7 +176,7 @@ def local_rotations(armature, names) -> np.ndarray:
     return quaternions.normalized(rotations)
 
 
-def apply_pose(context, armature, item) -> list[str]:
+def apply_pose(context: bpy.types.Context, armature: bpy.types.Object, item: SkinningEigenskinExample) -> list[str]:
     """Pose the armature as in the example, and return the names of joints that do not reach that pose.
 
     Constraints, drivers or properties of the rig move these joints. Bones that the example does not have are put at
@@ -182,7 +192,7 @@ def apply_pose(context, armature, item) -> list[str]:
     return _strayed(context, armature, pose)
 
 
-def turn_joint(context, armature, joint: str, rotation: np.ndarray) -> None:
+def turn_joint(context: bpy.types.Context, armature: bpy.types.Object, joint: str, rotation: np.ndarray) -> None:
     """Put the armature at rest, but for one joint's rotation (4,). Raises BadScene if something else moves the bone."""
     from ...core.eigenskin import is_turned
 
@@ -206,14 +216,15 @@ def _bases_of_channels(pose: StoredPose) -> dict[str, Matrix]:
     return {name: Matrix(np.reshape(values, (4, 4)).tolist()) for name, values in pose.channels.items()}
 
 
-def _bases_of_joints(armature, mesh, pose: StoredPose) -> dict[str, Matrix]:
+def _bases_of_joints(armature: bpy.types.Object, mesh: bpy.types.Object, pose: StoredPose) -> dict[str, Matrix]:
     """The basis matrices with which joints without constraints have the rotations and matrices of the pose."""
     rotations = {
         name: Quaternion(rotation).to_matrix().to_4x4()
         for name, rotation in zip(pose.joints, pose.rotations, strict=True)
     }
     wanted = _pose_matrices(armature, mesh, pose) if mesh is not None else {}
-    found, bases = {}, {}
+    found: dict[str, Matrix] = {}
+    bases: dict[str, Matrix] = {}
     # Parents come first.
     for bone in armature.data.bones:
         name = bone.name
@@ -234,7 +245,7 @@ def _bases_of_joints(armature, mesh, pose: StoredPose) -> dict[str, Matrix]:
     return bases
 
 
-def _pose_matrices(armature, mesh, pose: StoredPose) -> dict[str, Matrix]:
+def _pose_matrices(armature: bpy.types.Object, mesh: bpy.types.Object, pose: StoredPose) -> dict[str, Matrix]:
     """The matrices of the deforming bones in the armature's space."""
     to_armature = armature.matrix_world.inverted() @ mesh.matrix_world
     back = to_armature.inverted()
@@ -245,7 +256,7 @@ def _pose_matrices(armature, mesh, pose: StoredPose) -> dict[str, Matrix]:
     }
 
 
-def _strayed(context, armature, pose: StoredPose) -> list[str]:
+def _strayed(context: bpy.types.Context, armature: bpy.types.Object, pose: StoredPose) -> list[str]:
     from ...core.eigenskin import is_turned
 
     present = [row for row, name in enumerate(pose.joints) if name in armature.pose.bones]

@@ -6,7 +6,7 @@ the examples, so they must not be part of them; and the corrections of an earlie
 error.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ _OFF = 1e-4
 _ELSEWHERE = 0.25
 
 
-def other_mesh(context, skin: Skin, depsgraph) -> bpy.types.Object:
+def other_mesh(context: bpy.types.Context, skin: Skin, depsgraph: bpy.types.Depsgraph) -> bpy.types.Object:
     """The other selected mesh, which has the correct shape. Raises BadScene if there is none or more than one."""
     others = other_meshes(context.view_layer, skin.object)
     if not others:
@@ -53,11 +53,13 @@ def other_mesh(context, skin: Skin, depsgraph) -> bpy.types.Object:
     )
 
 
-def other_meshes(view_layer, mesh_object) -> list:
+def other_meshes(view_layer: bpy.types.ViewLayer, mesh_object: bpy.types.Object) -> list:
     return [ob for ob in view_layer.objects.selected if ob.type == "MESH" and ob != mesh_object]
 
 
-def check_source(context, skin: Skin, source, depsgraph) -> None:
+def check_source(
+    context: bpy.types.Context, skin: Skin, source: bpy.types.Object, depsgraph: bpy.types.Depsgraph
+) -> None:
     """Raise BadScene if the evaluated ``source`` cannot be the shape of the skin's mesh in the present pose."""
     if source != skin.object:
         check_object(context, source)
@@ -69,7 +71,7 @@ def check_source(context, skin: Skin, source, depsgraph) -> None:
         raise unmet("MODIFIER_DISABLED", modifier=modifier.name, object=skin.object)
 
 
-def check_simulated(source, last: int) -> None:
+def check_simulated(source: bpy.types.Object, last: int) -> None:
     """Raise BadScene if a simulation ends before the frame ``last``. Blender would show its last shape from then on."""
     for cache in short_caches(source, last):
         raise BadScene(
@@ -78,7 +80,7 @@ def check_simulated(source, last: int) -> None:
         )
 
 
-def check_frame(scene, view_layer, source, number: int) -> None:
+def check_frame(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, source: bpy.types.Object, number: int) -> None:
     """Raise BadScene if the source has no valid shape at the current frame, ``number``."""
     check_mode(source)
     check_visible(scene, view_layer, source)
@@ -87,7 +89,14 @@ def check_frame(scene, view_layer, source, number: int) -> None:
         check_sequence_file(source, modifier, number)
 
 
-def check_place(context, skin: Skin, source, matrices: np.ndarray, shape: np.ndarray, frame: int) -> None:
+def check_place(
+    context: bpy.types.Context,
+    skin: Skin,
+    source: bpy.types.Object,
+    matrices: np.ndarray,
+    shape: np.ndarray,
+    frame: int,
+) -> None:
     """Raise BadScene if another mesh is not at the place of the skin's mesh in this pose."""
     from ...core.deform import skin_frame
 
@@ -137,7 +146,9 @@ class Uncorrected:
 
 
 @contextmanager
-def uncorrected(context, mesh_object, source) -> Iterator[Uncorrected]:
+def uncorrected(
+    context: bpy.types.Context, mesh_object: bpy.types.Object, source: bpy.types.Object
+) -> Iterator[Uncorrected]:
     """Context in which ``source`` has no shape keys, and Preserve Volume as before the build of an EigenSkin.
 
     Only a source with the mesh of ``mesh_object`` changes. At the end everything is restored and evaluated.
@@ -181,7 +192,7 @@ def uncorrected(context, mesh_object, source) -> Iterator[Uncorrected]:
                 view_layer.update()
 
 
-def note_keys(result: Uncorrected, source, depsgraph) -> None:
+def note_keys(result: Uncorrected, source: bpy.types.Object, depsgraph: bpy.types.Depsgraph) -> None:
     """Add the shape keys of ``source`` that are on in the depsgraph, except those of an EigenSkin."""
     key = source.data.shape_keys
     if key is None:
@@ -193,6 +204,6 @@ def note_keys(result: Uncorrected, source, depsgraph) -> None:
             result.keys[block.name] = None
 
 
-def _quoted(names, most: int = 4) -> str:
+def _quoted(names: Sequence[str], most: int = 4) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f'"{name}"' for name in names[:most]) + more

@@ -2,8 +2,9 @@
 """Adding examples to an EigenSkin: the current pose, or frames."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
@@ -45,6 +46,9 @@ from .examples import (
     store_example,
 )
 
+if TYPE_CHECKING:
+    from ...core.eigenskin.types import Rig
+
 # As Pose Joints names its timeline markers.
 POSE_MARKER = re.compile(r" ([XYZ] [+-]\d+°|ball \d+)$")
 
@@ -52,7 +56,7 @@ POSE_MARKER = re.compile(r" ([XYZ] [+-]\d+°|ball \d+)$")
 _NOTICEABLE = 1e-5
 
 
-def check_addable(context, active) -> bpy.types.Object:
+def check_addable(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
     """The mesh for the active object. Raises BadScene with the reason if no example of it can be added. Cheap enough
     for a panel."""
     character = character_of(context, active)
@@ -95,7 +99,13 @@ class Added:
         return "; ".join([", ".join(parts), *self.notes])
 
 
-def add_example(context, active, source: str = "EVALUATED", name: str = "", shape_key: str = "") -> Added:
+def add_example(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    source: str = "EVALUATED",
+    name: str = "",
+    shape_key: str = "",
+) -> Added:
     """Store the current pose with its correct shape from ``source``: "EVALUATED", "MESH" or "SHAPE_KEY".
 
     name: of the example; if empty, the posed joint's. shape_key: its name; if empty, the active one.
@@ -111,7 +121,8 @@ def add_example(context, active, source: str = "EVALUATED", name: str = "", shap
             f'No joint of "{skin.armature.name}" is turned, and an example is a pose with its correct shape. Pose the '
             "armature first"
         )
-    frame, other, notes = context.scene.frame_current, mesh_object, ()
+    frame, other = context.scene.frame_current, mesh_object
+    notes: tuple[str, ...] = ()
     channels = current_channels(skin, depsgraph)
     if source == "SHAPE_KEY":
         shape = shape_of_key(skin, matrices, shape_key, frame)
@@ -129,13 +140,13 @@ def add_example(context, active, source: str = "EVALUATED", name: str = "", shap
 
 
 def add_frames(
-    context,
-    active,
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
     frame_start: int | None = None,
     frame_end: int | None = None,
     frame_step: int = 1,
     use_markers: bool = True,
-    source=None,
+    source: bpy.types.Object | None = None,
 ) -> background.Steps:
     """Generator: store pose and shape of every frame of a range that poses a joint; yields (fraction, stage), returns
     Added.
@@ -197,19 +208,19 @@ def add_frames(
     return _store(skin, rig, readings, "FRAMES" if source == mesh_object else "MESH", source, tuple(notes))
 
 
-def pose_marks(scene) -> dict[int, str]:
+def pose_marks(scene: bpy.types.Scene) -> dict[int, str]:
     """The frames marked by Pose Joints, with the names of the markers."""
     markers = sorted(scene.timeline_markers, key=lambda marker: marker.frame)
     return {marker.frame: marker.name for marker in markers if POSE_MARKER.search(marker.name)}
 
 
-def default_range(scene, use_markers: bool) -> tuple[int, int]:
+def default_range(scene: bpy.types.Scene, use_markers: bool) -> tuple[int, int]:
     """The first and the last frame to read if no range is given."""
     marks = pose_marks(scene) if use_markers else {}
     return (min(marks), max(marks)) if marks else (scene.frame_start, scene.frame_end)
 
 
-def pose_name(rig, rotations: np.ndarray) -> str:
+def pose_name(rig: "Rig", rotations: np.ndarray) -> str:
     """The name of a pose: the joint with the largest rotation, its angle, and the number of other posed joints."""
     from ...core.eigenskin import is_turned, rotation_angles
 
@@ -236,7 +247,9 @@ class _Reading:
     channels: dict[str, list[float]]
 
 
-def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: tuple[str, ...] = ()) -> Added:
+def _store(
+    skin: Skin, rig: "Rig", readings: list[_Reading], kind: str, source: bpy.types.Object, notes: tuple[str, ...] = ()
+) -> Added:
     """Add all of the examples or none, and remove older ones with the same poses. source: their object."""
     from ...core.deform import skin_frame
 
@@ -260,7 +273,7 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: 
         names,
         len(group.examples),
         max(differences),
-        sum(difference <= _NOTICEABLE * size for difference in differences),
+        sum(bool(difference <= _NOTICEABLE * size) for difference in differences),
         len(older),
         "" if source == skin.object else source.name,
         notes,
@@ -269,14 +282,16 @@ def _store(skin: Skin, rig, readings: list[_Reading], kind: str, source, notes: 
 
 def _stay_enabled(skin: Skin, older: dict[str, np.ndarray], count: int) -> list[bool]:
     """Which of ``count`` new examples are enabled: all but those that replace only disabled ones, given by uid."""
-    states = [set() for _ in range(count)]
+    states: list[set[bool]] = [set() for _ in range(count)]
     for item in skin.armature.skinning_eigenskin.examples:
         for row in older.get(item.uid, ()):
             states[row].add(item.enabled)
     return [state != {False} for state in states]
 
 
-def _frame_numbers(scene, marks: dict[int, str], start, end, step: int) -> list[int]:
+def _frame_numbers(
+    scene: bpy.types.Scene, marks: dict[int, str], start: int | None, end: int | None, step: int
+) -> list[int]:
     first, last = default_range(scene, bool(marks))
     first, last = first if start is None else start, last if end is None else end
     numbers = list(frame_range(scene, first, last, step))
@@ -291,11 +306,13 @@ def _frame_numbers(scene, marks: dict[int, str], start, end, step: int) -> list[
     return numbers
 
 
-def _played(scene, view_layer, source, numbers: list[int]) -> Iterator[tuple[int, float]]:
+def _played(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, source: bpy.types.Object, numbers: list[int]
+) -> Iterator[tuple[int, float]]:
     """Set the scene to each of the frames, or if there is a simulation, to all frames from its start; yields the
     frame and the fraction done, and restores the scene's frame at the end."""
     start = simulation_start(scene, view_layer, source)
-    steps = numbers
+    steps: Sequence[int] = numbers
     if start is not None:
         steps = range(min(start, numbers[0]), numbers[-1] + 1)
         forget_skipped_frames(source)

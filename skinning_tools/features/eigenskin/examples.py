@@ -10,7 +10,7 @@ one ``<uid> normal``, and a custom property of that name with the pose.
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from ...blender.skin_reader import Skin, armature_of, bone_matrices, bone_names,
 from ...core import quaternions
 from ...core.errors import BadScene
 from .example_pose import check_posed_bones, for_bones, half_bones, is_stored, local_rotations, stored_pose
+from .settings import SkinningEigenskinExample
 
 if TYPE_CHECKING:
     from ...core.eigenskin import Examples, Rig
@@ -32,7 +33,7 @@ STORAGE_ENDING = "examples"
 _NORMAL_ENDING = " normal"
 
 
-def read_rig(context, mesh_object) -> "tuple[Skin, Rig]":
+def read_rig(context: bpy.types.Context, mesh_object: bpy.types.Object) -> "tuple[Skin, Rig]":
     """The skinned mesh and its joints: the bones that deform it, and all their ancestors.
 
     Raises BadScene like ``read_skin``, and for a mesh that shape keys cannot correct.
@@ -63,23 +64,23 @@ def rig_of(skin: Skin) -> "Rig":
     )
 
 
-def joint_names(armature, deforming) -> tuple[str, ...]:
+def joint_names(armature: bpy.types.Object, deforming: Sequence[str]) -> tuple[str, ...]:
     """The bones in ``deforming`` and all their ancestors, each after its parent, but for helpers of joints: what they
     do follows from the other bones."""
     wanted = {bone.name for name in deforming for bone in _with_ancestors(armature.data.bones[name])}
     return tuple(bone.name for bone in armature.data.bones if bone.name in wanted and not is_of_joint(bone))
 
 
-def _with_ancestors(bone) -> list[bpy.types.Bone]:
+def _with_ancestors(bone: bpy.types.Bone) -> list[bpy.types.Bone]:
     return [bone, *bone.parent_recursive]
 
 
-def check_storable(armature) -> None:
+def check_storable(armature: bpy.types.Object) -> None:
     """Raise BadScene if the file would not keep examples on the armature."""
     check_own_object(armature, "no examples can be stored with it")
 
 
-def check_correctable(mesh_object) -> None:
+def check_correctable(mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if shape keys cannot correct the mesh."""
     label = object_label(mesh_object)
     keys = mesh_object.data.shape_keys
@@ -92,7 +93,7 @@ def check_correctable(mesh_object) -> None:
         raise unmet("NO_SCALE", object=mesh_object)
 
 
-def current_pose(skin: Skin, rig: "Rig", depsgraph) -> tuple[np.ndarray, np.ndarray]:
+def current_pose(skin: Skin, rig: "Rig", depsgraph: bpy.types.Depsgraph) -> tuple[np.ndarray, np.ndarray]:
     """The depsgraph's present pose: rotations (J, 4) of the joints and matrices (P, 3, 4) of the deforming bones.
 
     A rotation is that of the pose bone in its local space, constraints included, w x y z, as read by a driver variable
@@ -102,7 +103,7 @@ def current_pose(skin: Skin, rig: "Rig", depsgraph) -> tuple[np.ndarray, np.ndar
     return local_rotations(skin.armature.evaluated_get(depsgraph), rig.joint_names), matrices
 
 
-def current_channels(skin: Skin, depsgraph) -> dict[str, list[float]]:
+def current_channels(skin: Skin, depsgraph: bpy.types.Depsgraph) -> dict[str, list[float]]:
     """The channels of all bones not at rest (16 numbers, row by row), from the user, an action or drivers.
 
     Includes control bones, so that the channels can pose the armature again.
@@ -123,7 +124,7 @@ def store_example(
     frame: int = 0,
     normals: np.ndarray | None = None,
     channels: dict[str, list[float]] | None = None,
-):
+) -> SkinningEigenskinExample:
     """Add an example to the armature's list, make it the active one and return its item.
 
     rotations (J, 4) and matrices (P, 3, 4) from ``current_pose``, shape (N, 3) and normals (N, 3) posed, in the mesh
@@ -152,7 +153,7 @@ def store_example(
 
 
 @contextmanager
-def all_or_none(armature) -> Iterator[None]:
+def all_or_none(armature: bpy.types.Object) -> Iterator[None]:
     """Context that removes the examples added in it after an exception."""
     examples = armature.skinning_eigenskin.examples
     before = len(examples)
@@ -164,7 +165,7 @@ def all_or_none(armature) -> Iterator[None]:
         raise
 
 
-def remove_example(armature, index: int) -> None:
+def remove_example(armature: bpy.types.Object, index: int) -> None:
     """Remove an example from the armature's list, and its arrays unless a copy of the armature uses them."""
     group = armature.skinning_eigenskin
     item = group.examples[index]
@@ -179,12 +180,14 @@ def remove_example(armature, index: int) -> None:
         bpy.data.meshes.remove(storage)
 
 
-def example_items(armature, mesh_object) -> list:
+def example_items(armature: bpy.types.Object, mesh_object: bpy.types.Object) -> list:
     """The items of the armature's examples for the mesh ``mesh_object``."""
     return [item for item in armature.skinning_eigenskin.examples if item.mesh == mesh_object]
 
 
-def same_poses(armature, mesh_object, rig: "Rig", rotations: np.ndarray) -> dict[str, np.ndarray]:
+def same_poses(
+    armature: bpy.types.Object, mesh_object: bpy.types.Object, rig: "Rig", rotations: np.ndarray
+) -> dict[str, np.ndarray]:
     """The mesh's examples with one of the poses ``rotations`` (F, J, 4): indices into these, by uid."""
     from ...core.eigenskin import is_turned
 
@@ -202,7 +205,7 @@ def same_poses(armature, mesh_object, rig: "Rig", rotations: np.ndarray) -> dict
     return found
 
 
-def replace_examples(armature, uids, names) -> tuple[str, ...]:
+def replace_examples(armature: bpy.types.Object, uids: dict[str, np.ndarray], names: Sequence[str]) -> tuple[str, ...]:
     """Remove the examples ``uids`` and rename the last ones of the list to ``names``, if these are free now.
 
     Returns their new names.
@@ -217,7 +220,9 @@ def replace_examples(armature, uids, names) -> tuple[str, ...]:
     return tuple(item.name for item in made)
 
 
-def read_examples(mesh_object, rig: "Rig", armature=None, normals: bool = False) -> "Examples":
+def read_examples(
+    mesh_object: bpy.types.Object, rig: "Rig", armature: bpy.types.Object | None = None, normals: bool = False
+) -> "Examples":
     """The enabled examples of ``mesh_object``, for the joints and bones that ``rig`` has now.
 
     A bone with newer weights follows its parent, with its stored rotation if known. normals: also read those of the
@@ -241,7 +246,7 @@ def read_examples(mesh_object, rig: "Rig", armature=None, normals: bool = False)
         check_posed_bones(item, pose, rig, armature)
         rotations[row], matrices[row] = for_bones(item, pose, rig.joint_names, deforming, armature, halves)
         _read_vectors(item, mesh_object, item.uid, shapes[row])
-        if not normals:
+        if directions is None or triangles is None:
             continue
         if item.uid + _NORMAL_ENDING in item.storage.attributes:
             _read_vectors(item, mesh_object, item.uid + _NORMAL_ENDING, directions[row])
@@ -250,7 +255,7 @@ def read_examples(mesh_object, rig: "Rig", armature=None, normals: bool = False)
     return Examples(tuple(item.name for item in items), rotations, matrices, shapes, directions)
 
 
-def new_bones(mesh_object, armature=None) -> tuple[str, ...]:
+def new_bones(mesh_object: bpy.types.Object, armature: bpy.types.Object | None = None) -> tuple[str, ...]:
     """The deforming bones that an enabled example of the object does not have, so that they follow their parents."""
     armature = armature or armature_of(mesh_object)
     items = [item for item in example_items(armature, mesh_object) if item.enabled and is_stored(item)]
@@ -271,7 +276,7 @@ def _storage(skin: Skin) -> bpy.types.Mesh:
     return storage
 
 
-def _read_vectors(item, mesh_object, name: str, result: np.ndarray) -> None:
+def _read_vectors(item: SkinningEigenskinExample, mesh_object: bpy.types.Object, name: str, result: np.ndarray) -> None:
     from ...core.eigenskin import BadExamples
 
     vectors = read_attribute(item.storage, name)
@@ -283,7 +288,7 @@ def _read_vectors(item, mesh_object, name: str, result: np.ndarray) -> None:
     result[...] = vectors
 
 
-def _is_used(storage, uid: str) -> bool:
+def _is_used(storage: bpy.types.Mesh, uid: str) -> bool:
     """Whether any armature's list has the example."""
     return any(
         item.uid == uid and item.storage == storage

@@ -2,7 +2,7 @@
 """Pose joints through their range, one at a time, so that a simulation or a sculptor can add the correct shapes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -83,7 +83,9 @@ class _Turn:
     label: str
 
 
-def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
+def pose_joints(
+    context: bpy.types.Context, armature: bpy.types.Object, bone_names: Sequence[str], given: PoseRange
+) -> PosedJoints:
     """Key the bones through their range in a new action, one joint at a time with the others at rest, and mark the
     poses on the timeline.
 
@@ -99,6 +101,7 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
     if not turns:
         raise BadScene(f"No bone can turn: {', '.join(skipped)} locked, or without a range. Widen the range")
     frame = _last_frame(turns)
+    assert frame is not None
     kept = _put_aside(scene, armature)
     action = actions.new_action(armature, f"{armature.name} {ENDING}")
     container = actions.curve_container(armature)
@@ -123,7 +126,7 @@ def pose_joints(context, armature, bone_names, given: PoseRange) -> PosedJoints:
     return PosedJoints(armature.name, len(markers), len(turns), given.frame_start, frame, skipped, kept, short)
 
 
-def planned_poses(armature, bone_names, given: PoseRange) -> tuple[int, int]:
+def planned_poses(armature: bpy.types.Object, bone_names: Sequence[str], given: PoseRange) -> tuple[int, int]:
     """The number of poses that ``pose_joints`` would key for these bones, and the last frame.
 
     Raises BadScene, BadSettings.
@@ -134,7 +137,7 @@ def planned_poses(armature, bone_names, given: PoseRange) -> tuple[int, int]:
     return sum(bool(turn.label) for found in turns.values() for turn in found), _last_frame(turns) or given.frame_start
 
 
-def _planned(armature, bone_names, given: PoseRange) -> dict[str, list[_Turn]]:
+def _planned(armature: bpy.types.Object, bone_names: Sequence[str], given: PoseRange) -> dict[str, list[_Turn]]:
     """The turns of each bone, one bone after the other. A bone that cannot turn has none."""
     turns, frame = {}, given.frame_start
     for name in bone_names:
@@ -148,7 +151,7 @@ def _last_frame(turns: dict[str, list[_Turn]]) -> int | None:
     return max((found[-1].frame for found in turns.values() if found), default=None)
 
 
-def _check(armature, bone_names) -> None:
+def _check(armature: bpy.types.Object, bone_names: Sequence[str]) -> None:
     check_movable(armature, armature_label(armature), "it cannot be animated")
     check_armature_mode(armature)
     check_not_tweaked(armature.animation_data, armature_label(armature))
@@ -166,7 +169,7 @@ def pose_angles(low: float, high: float, steps: int) -> list[float]:
     return below + ((high * shares).tolist() if high > _NEARLY_REST else [])
 
 
-def angle_range(bone, axis: int, given: PoseRange) -> tuple[float, float]:
+def angle_range(bone: bpy.types.PoseBone, axis: int, given: PoseRange) -> tuple[float, float]:
     """The smallest and the largest angle, radians, of a pose bone about one of its axes.
 
     With ``use_limits`` these are the bone's own limits, if it has any: a Limit Rotation constraint's, or else IK
@@ -185,7 +188,7 @@ def angle_range(bone, axis: int, given: PoseRange) -> tuple[float, float]:
     return -given.angle_max if given.sampling == "BALL" else given.angle_min, given.angle_max
 
 
-def _turns(bone, given: PoseRange, start: int) -> Iterator[_Turn]:
+def _turns(bone: bpy.types.PoseBone, given: PoseRange, start: int) -> Iterator[_Turn]:
     """The joint's way from rest through its poses back to rest: once for each axis, or once over the ball."""
     frame = start
     for poses, pace in _ways(bone, given):
@@ -205,7 +208,7 @@ def _turns(bone, given: PoseRange, start: int) -> Iterator[_Turn]:
             here = there
 
 
-def _ways(bone, given: PoseRange) -> Iterator[tuple[list[tuple[str, np.ndarray]], float]]:
+def _ways(bone: bpy.types.PoseBone, given: PoseRange) -> Iterator[tuple[list[tuple[str, np.ndarray]], float]]:
     """The poses to go through between rest and rest, labels and rotation vectors (3,), and how far to go from frame to
     frame that is keyed: no farther on the way to the first pose than from pose to pose, or a simulation would be
     thrown."""
@@ -223,7 +226,7 @@ def _ways(bone, given: PoseRange) -> Iterator[tuple[list[tuple[str, np.ndarray]]
             yield poses, max(map(abs, angles)) / given.steps
 
 
-def _ball_turns(bone, axes, given: PoseRange) -> np.ndarray:
+def _ball_turns(bone: bpy.types.PoseBone, axes: Sequence[int], given: PoseRange) -> np.ndarray:
     """(M, 3) rotation vectors over the range of a pose bone; none where it turns about fewer than two axes."""
     from ...core.eigenskin import shell_turns
 
@@ -237,7 +240,7 @@ def _ball_turns(bone, axes, given: PoseRange) -> np.ndarray:
     return shell_turns(given.count, lowest, highest)
 
 
-def _rotation_values(bone, turns: list[_Turn]) -> tuple[str, np.ndarray]:
+def _rotation_values(bone: bpy.types.PoseBone, turns: list[_Turn]) -> tuple[str, np.ndarray]:
     """The property that turns a pose bone, and its values (F, D)."""
     path = bone.path_from_id(_rotation_property(bone))
     vectors = np.array([turn.vector for turn in turns])
@@ -264,11 +267,13 @@ def _rotation_values(bone, turns: list[_Turn]) -> tuple[str, np.ndarray]:
     return path, np.array(values)
 
 
-def _rotation_property(bone) -> str:
+def _rotation_property(bone: bpy.types.PoseBone) -> str:
     return _ROTATION_PATHS.get(bone.rotation_mode, "rotation_euler")
 
 
-def _key_rest(container, bone, times: np.ndarray, turns: bool) -> None:
+def _key_rest(
+    container: "bpy.types.Action | bpy.types.ActionChannelbag", bone: bpy.types.PoseBone, times: np.ndarray, turns: bool
+) -> None:
     """Put a pose bone at rest, and key the channels that were not at rest: without keys, they would stay posed."""
     posed = {name: tuple(getattr(bone, name)) for name in ("location", _rotation_property(bone), "scale")}
     bone.matrix_basis = Matrix.Identity(4)
@@ -278,7 +283,7 @@ def _key_rest(container, bone, times: np.ndarray, turns: bool) -> None:
             actions.write_channels(container, bone.path_from_id(name), np.array([rest]), times, bone.name)
 
 
-def _put_aside(scene, armature) -> str:
+def _put_aside(scene: bpy.types.Scene, armature: bpy.types.Object) -> str:
     """Unlink the armature's action, and return its name, or "" if no action is kept."""
     animation = armature.animation_data
     action = animation.action if animation else None

@@ -60,7 +60,7 @@ class SKINNING_OT_eigenskin_add_example(Checked, AtOnce, bpy.types.Operator):
 
     require = staticmethod(example_sources.check_addable)
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         layout.use_property_split = True
         layout.prop(self, "source")
@@ -70,7 +70,7 @@ class SKINNING_OT_eigenskin_add_example(Checked, AtOnce, bpy.types.Operator):
         if self.source == "SHAPE_KEY" and keys is not None:
             layout.prop_search(self, "shape_key", keys, "key_blocks")
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         added = example_sources.add_example(context, active, self.source, self.name, self.shape_key)
         return added.summary()
 
@@ -85,9 +85,10 @@ class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator)
     require = staticmethod(example_sources.check_addable)
     work = staticmethod(example_sources.add_frames)
 
-    def prepare(self, context):
+    def prepare(self, context: bpy.types.Context) -> None:
         """Prepare as for any job, but with the range of the marked poses instead of the scene's."""
         armature = armature_at(active_object(context))
+        assert armature is not None
         of_scene = armature.skinning_eigenskin.use_scene_range
         self.settings.fill(self, context.scene, armature, but=RANGE_NAMES if of_scene else ())
         whole = example_sources.default_range(context.scene, self.use_markers)
@@ -100,7 +101,7 @@ class _TakesExample(Checked, AtOnce):
     """Mix-in for operators on an example of the active armature."""
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
         """The armature that is active or deforms the active mesh. Raises BadScene if it has no examples."""
         armature = armature_at(active)
         if armature is None:
@@ -109,9 +110,9 @@ class _TakesExample(Checked, AtOnce):
             raise BadScene(f'The armature "{armature.name}" has no examples. Add poses with their correct shapes first')
         return armature
 
-    def example_index(self, armature) -> int:
+    def example_index(self, armature: bpy.types.Object) -> int:
         group = armature.skinning_eigenskin
-        index = group.active_index if self.index == -1 else self.index
+        index = group.active_index if self.index == -1 else self.index  # type: ignore[attr-defined] # of the settings
         if not 0 <= index < len(group.examples):
             raise BadScene(
                 f'There is no example {index} of "{armature.name}", which has {len(group.examples)}. '
@@ -128,7 +129,7 @@ class SKINNING_OT_eigenskin_remove_example(_TakesExample, bpy.types.Operator):
 
     settings = RemovalSettings
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         armature = self.require(context, active)
         check_storable(armature)
         examples = armature.skinning_eigenskin.examples
@@ -151,7 +152,7 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
 
     settings = ExampleSettings
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         armature = self.require(context, active)
         item = armature.skinning_eigenskin.examples[self.example_index(armature)]
         strayed = example_pose.apply_pose(context, armature, item)
@@ -192,14 +193,14 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, AtOnce, bpy.types.Operator):
     )
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         if armature_at(active) is None:
             raise unmet("NO_ARMATURE")
 
-    def invoke(self, context, event):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         return context.window_manager.invoke_props_dialog(self)
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         layout.use_property_split = True
         layout.row(heading="Axes").prop(self, "axes", text="", toggle=True)
@@ -215,7 +216,7 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, AtOnce, bpy.types.Operator):
             layout.prop(self, name)
         layout.label(text=self.outcome(context), icon="INFO")
 
-    def outcome(self, context) -> str:
+    def outcome(self, context: bpy.types.Context) -> str:
         """The number of poses and the last frame for the present settings, shown in the dialog."""
         try:
             count, last = joint_poses.planned_poses(*self._chosen(active_object(context)))
@@ -223,10 +224,10 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, AtOnce, bpy.types.Operator):
             return str(error)
         return f"{counted(count, 'pose')}, the last frame is {last}"
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return joint_poses.pose_joints(context, *self._chosen(active)).summary()
 
-    def _chosen(self, active) -> tuple:
+    def _chosen(self, active: bpy.types.Object | None) -> tuple:
         """The armature, the names of its bones, and their range."""
         armature = armature_at(active)
         return armature, named_bones(armature, self.bone_names), PoseRange(**self.settings.of_operator(self))
@@ -242,7 +243,7 @@ class SKINNING_OT_eigenskin_estimate(Checked, SkinningJob, bpy.types.Operator):
     require = staticmethod(estimate.check_estimable)
     work = staticmethod(estimate.estimate)
 
-    def prepare(self, context):
+    def prepare(self, context: bpy.types.Context) -> None:
         self.settings.fill(self, context.scene, armature_at(active_object(context)))
 
 
@@ -254,7 +255,7 @@ class SKINNING_OT_eigenskin_pose_next(Checked, AtOnce, bpy.types.Operator):
 
     require = staticmethod(example_sources.check_addable)
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return estimate.pose_next(context, active)
 
 
@@ -268,7 +269,7 @@ class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
     require = staticmethod(build.check_buildable)
     work = staticmethod(build.build)
 
-    def prepare(self, context):
+    def prepare(self, context: bpy.types.Context) -> None:
         self.settings.fill(self, context.scene, armature_at(active_object(context)))
 
 
@@ -277,15 +278,16 @@ class _OnCorrectedMesh(Checked, AtOnce):
     returns a message or None."""
 
     @staticmethod
-    def require(context, mesh_object):
+    def require(context: bpy.types.Context, mesh_object: bpy.types.Object | None) -> None:
         if mesh_object is not None and mesh_object.type == "ARMATURE":
             mesh_object = character_of(context, mesh_object)
         check_present(mesh_object)
         check_mode(mesh_object)
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         mesh_object = target_mesh(context)
-        text = self.change(context, mesh_object)
+        assert mesh_object is not None
+        text = self.change(context, mesh_object)  # type: ignore[attr-defined] # of the subclass
         return f"{mesh_object.name}: {text}" if text else ""
 
 
@@ -295,7 +297,7 @@ class SKINNING_OT_remove_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
     bl_idname = "skinning.remove_eigenskin"
     bl_label = "Remove EigenSkin"
 
-    def change(self, context, mesh_object):
+    def change(self, context: bpy.types.Context, mesh_object: bpy.types.Object) -> str:
         if error_display.shows_colors(mesh_object):
             error_display.show_colors(context, False)
         bones = build.remove(context, mesh_object)
@@ -311,7 +313,7 @@ class SKINNING_OT_mute_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
 
     mute: BoolProperty(name="Mute", description="Turn the corrections off", default=True, options={"SKIP_SAVE"})
 
-    def change(self, context, mesh_object):
+    def change(self, context: bpy.types.Context, mesh_object: bpy.types.Object) -> str:
         writer.mute_eigenskin(mesh_object, self.mute)
         return f"corrections {'muted' if self.mute else 'on'}"
 
@@ -334,7 +336,7 @@ class SKINNING_OT_unbake_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
     bl_idname = "skinning.unbake_eigenskin"
     bl_label = "Remove EigenSkin Keyframes"
 
-    def change(self, context, mesh_object):
+    def change(self, context: bpy.types.Context, mesh_object: bpy.types.Object) -> str:
         bake.unbake(mesh_object)
         return "the drivers control the corrections again"
 
@@ -353,10 +355,10 @@ class SKINNING_OT_save_eigenskin_table(_OnCorrectedMesh, ExportHelper, bpy.types
         default=True,
     )
 
-    def invoke(self, context, event):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         return ExportHelper.invoke(self, context, event)
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return engine_table.save_table(context, target_mesh(context), self.filepath, self.y_up).summary()
 
 
@@ -369,7 +371,7 @@ correction"""
 
     shown: EnumProperty(name="Shown", items=HEAT_MAPS, default="AFTER", options={"SKIP_SAVE"})
 
-    def change(self, context, mesh_object):
+    def change(self, context: bpy.types.Context, mesh_object: bpy.types.Object) -> str:
         if self.shown == "OFF":
             error_display.remove_error_colors(mesh_object)
             error_display.show_colors(context, False)

@@ -24,7 +24,8 @@ from ...ui.drawing import (
 from ...ui.groups import DEFORMATION
 from .build import check_buildable, length_of_unit, notes_on_modifiers
 from .estimate import last_estimate
-from .record import eigenskin_record
+from .record import Record, eigenskin_record
+from .settings import SkinningEigenskin
 
 # Number of supports with a plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
@@ -34,7 +35,18 @@ class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
     # The mesh to work on; the panel finds it once per redraw, since finding the mesh of a rig may be slow.
     shown_mesh_uid = 0
 
-    def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
+    def draw_item(
+        self,
+        context: bpy.types.Context,
+        layout: bpy.types.UILayout,
+        data: bpy.types.bpy_struct,
+        item: bpy.types.bpy_struct,
+        icon: int,
+        active_data: bpy.types.bpy_struct,
+        active_property: str,
+        index: int = 0,
+        flt_flag: int = 0,
+    ) -> None:
         row = layout.row(align=True)
         row.use_property_split = False
         lost = item.mesh is None or not is_in_some_scene(item.mesh)
@@ -68,7 +80,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         "Show EigenSkin Error",
     )
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         draw_mesh(idle_column(layout), context)
         mesh_object = target_mesh(context)
@@ -103,14 +115,15 @@ class SKINNING_PT_eigenskin_result(SidebarPanel, bpy.types.Panel):
     bl_parent_id = "SKINNING_PT_eigenskin"
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         mesh_object = target_mesh(context)
         return mesh_object is not None and mesh_object.type == "MESH" and eigenskin_record(mesh_object) is not None
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         mesh_object = target_mesh(context)
         record = eigenskin_record(mesh_object)
+        assert record is not None
         armature = armature_of(mesh_object)
         group = armature.skinning_eigenskin if armature is not None else None
         _draw_figures(layout, context, mesh_object, record, group)
@@ -130,7 +143,9 @@ class SKINNING_PT_eigenskin_result(SidebarPanel, bpy.types.Panel):
         _draw_supports(layout, record)
 
 
-def _draw_examples(layout, context, armature, mesh_object) -> None:
+def _draw_examples(
+    layout: bpy.types.UILayout, context: bpy.types.Context, armature: bpy.types.Object, mesh_object: bpy.types.Object
+) -> None:
     group = armature.skinning_eigenskin
     SKINNING_UL_eigenskin_examples.shown_mesh_uid = mesh_object.session_uid
     row = layout.row()
@@ -156,7 +171,7 @@ def _draw_examples(layout, context, armature, mesh_object) -> None:
         _draw_example(layout, context, shown)
 
 
-def _draw_example(layout, context, item) -> None:
+def _draw_example(layout: bpy.types.UILayout, context: bpy.types.Context, item: bpy.types.PropertyGroup) -> None:
     if not item.error_before:
         return
     unit = length_of_unit(item.mesh)
@@ -170,7 +185,7 @@ def _draw_example(layout, context, item) -> None:
     )
 
 
-def _draw_estimate(layout, armature, mesh_object) -> None:
+def _draw_estimate(layout: bpy.types.UILayout, armature: bpy.types.Object, mesh_object: bpy.types.Object) -> None:
     """The error to expect between the examples, and the next pose."""
     found = last_estimate(armature, mesh_object)
     row = layout.row(align=True)
@@ -180,13 +195,13 @@ def _draw_estimate(layout, armature, mesh_object) -> None:
         draw_rows(layout, rows_of_panel(found.figures()))
 
 
-def _worst_text(context, item, unit: float | None) -> str:
+def _worst_text(context: bpy.types.Context, item: bpy.types.PropertyGroup, unit: float | None) -> str:
     """The worst vertex and its distance. unit: None if lengths are unknown."""
     vertex = str(item.worst_vertex)
     return vertex if unit is None else f"{vertex}  ({length_text(context.scene, item.worst_distance * unit)})"
 
 
-def _draw_settings(layout, group) -> None:
+def _draw_settings(layout: bpy.types.UILayout, group: SkinningEigenskin) -> None:
     column = layout.column()
     column.prop(group, "components")
     column.prop(group, "support_threshold")
@@ -198,7 +213,13 @@ def _draw_settings(layout, group) -> None:
             body.prop(group, name)
 
 
-def _draw_figures(layout, context, mesh_object, record, group) -> None:
+def _draw_figures(
+    layout: bpy.types.UILayout,
+    context: bpy.types.Context,
+    mesh_object: bpy.types.Object,
+    record: Record,
+    group: bpy.types.PropertyGroup | None,
+) -> None:
     keys = sum(support.count for support in record.supports)
     rows = [("Shape Keys", f"{keys} on {len(record.supports)} supports")]
     items = [item for item in group.examples if item.mesh == mesh_object and item.error_before] if group else []
@@ -214,7 +235,7 @@ def _draw_figures(layout, context, mesh_object, record, group) -> None:
     draw_rows(layout, rows)
 
 
-def _draw_heat_map(layout, mesh_object) -> None:
+def _draw_heat_map(layout: bpy.types.UILayout, mesh_object: bpy.types.Object) -> None:
     shown = error_display.shows_colors(mesh_object)
     row = layout.row(align=True)
     for mode, label in (("BEFORE", "Error Before"), ("AFTER", "Error After")):
@@ -223,7 +244,7 @@ def _draw_heat_map(layout, mesh_object) -> None:
         row.operator("skinning.show_eigenskin_error", text="", icon="X").shown = "OFF"
 
 
-def _draw_supports(layout, record) -> None:
+def _draw_supports(layout: bpy.types.UILayout, record: Record) -> None:
     """Draw the share of the squared displacements that each further component captures: kept ones filled in."""
     header, body = layout.panel("skinning_eigenskin_supports")
     header.label(text="Captured by Components")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The record of an EigenSkin: a custom property of the mesh that lists everything made, so that it can be removed."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
 
+import bpy
 import numpy as np
 
 from ...blender.actions import property_path, value_path
@@ -84,13 +86,13 @@ class Record(_Head):
         return tuple(zip(self.volume_objects, self.preserve_volume, strict=False))
 
     @turned_off.setter
-    def turned_off(self, pairs) -> None:
-        pairs = dict.fromkeys(pairs)
-        self.volume_objects = tuple(name for name, _ in pairs)
-        self.preserve_volume = tuple(name for _, name in pairs)
+    def turned_off(self, pairs: Iterable[tuple[str, str]]) -> None:
+        each_once = dict.fromkeys(pairs)
+        self.volume_objects = tuple(name for name, _ in each_once)
+        self.preserve_volume = tuple(name for _, name in each_once)
 
 
-def eigenskin_record(mesh_object) -> Record | None:
+def eigenskin_record(mesh_object: bpy.types.Object | None) -> Record | None:
     """The record of the object's mesh, or None without an EigenSkin. Cheap enough for a panel."""
     if mesh_object is None or mesh_object.type != "MESH":
         return None
@@ -106,7 +108,7 @@ def eigenskin_record(mesh_object) -> Record | None:
     return Record(**vars(head), supports=supports, kept=kept, muted=bool(mutes) and all(mutes))
 
 
-def store_record(mesh, record: Record) -> None:
+def store_record(mesh: bpy.types.Mesh, record: Record) -> None:
     """Store ``record`` on the mesh."""
     write_record(mesh, EIGENSKIN, _Head(**{field.name: getattr(record, field.name) for field in fields(_Head)}))
     for kind, supports in (("support", record.supports), ("kept", record.kept)):
@@ -116,14 +118,17 @@ def store_record(mesh, record: Record) -> None:
 
 def _supports(values: dict, kind: str) -> tuple[SupportRecord, ...] | None:
     """The supports of one kind, or None if one is damaged."""
-    found = []
+    found: list[SupportRecord] = []
     while f"{kind}_{len(found)}" in values:
         stored = values[f"{kind}_{len(found)}"]
-        found.append(record_of(stored, SupportRecord) if isinstance(stored, dict) else None)
-    return None if None in found else tuple(found)
+        support = record_of(stored, SupportRecord) if isinstance(stored, dict) else None
+        if support is None:
+            return None
+        found.append(support)
+    return tuple(found)
 
 
-def check_present(mesh_object) -> None:
+def check_present(mesh_object: bpy.types.Object | None) -> None:
     """Raise BadScene if the object's mesh has no EigenSkin, or it cannot be changed. Does not read the record, see
     ``present_record``."""
     check_type(mesh_object, "Select a mesh with EigenSkin corrections")
@@ -133,7 +138,7 @@ def check_present(mesh_object) -> None:
     check_own_mesh(mesh_object, "its corrections cannot be changed")
 
 
-def present_record(mesh_object) -> Record:
+def present_record(mesh_object: bpy.types.Object) -> Record:
     """The record of corrections that can be changed. Raises BadScene, see ``check_present``."""
     check_present(mesh_object)
     record = eigenskin_record(mesh_object)
@@ -145,7 +150,7 @@ def present_record(mesh_object) -> Record:
     return record
 
 
-def own_keys(mesh, record: Record) -> list:
+def own_keys(mesh: bpy.types.Mesh, record: Record) -> list:
     """The shape keys that were made and still exist. Their drivers identify renamed ones."""
     key = mesh.shape_keys
     if key is None:
@@ -155,7 +160,7 @@ def own_keys(mesh, record: Record) -> list:
     return [block for block in key.key_blocks if block.name in names or value_path(block.name) in driven]
 
 
-def own_drivers(mesh, record: Record) -> list:
+def own_drivers(mesh: bpy.types.Mesh, record: Record) -> list:
     """The driver curves that were made and still exist."""
     key = mesh.shape_keys
     if key is None:
@@ -166,13 +171,13 @@ def own_drivers(mesh, record: Record) -> list:
     return [curve for curve in drivers_of(key) if curve.data_path in paths or _is_made(curve.driver, key, sources)]
 
 
-def unknown_keys(mesh) -> list[str]:
+def unknown_keys(mesh: bpy.types.Mesh) -> list[str]:
     """Names of shape keys that an EigenSkin drives although the mesh has no record of it."""
     driven = {curve.data_path for curve in _unknown_drivers(mesh)}
     return [block.name for block in mesh.shape_keys.key_blocks if value_path(block.name) in driven] if driven else []
 
 
-def remove_dead_drivers(mesh) -> None:
+def remove_dead_drivers(mesh: bpy.types.Mesh) -> None:
     """Remove drivers of an EigenSkin whose shape keys no longer exist. Some Blender versions keep them, and they would
     drive a new shape key of that name."""
     key = mesh.shape_keys
@@ -181,13 +186,13 @@ def remove_dead_drivers(mesh) -> None:
         key.animation_data.drivers.remove(curve)
 
 
-def _unknown_drivers(mesh) -> list:
+def _unknown_drivers(mesh: bpy.types.Mesh) -> list:
     key = mesh.shape_keys
     sources = (property_path(PREFIX).removesuffix('"]'),)
     return [curve for curve in drivers_of(key) if _is_made(curve.driver, key, sources)] if key is not None else []
 
 
-def painted_masks(mesh_object) -> dict[str, np.ndarray]:
+def painted_masks(mesh_object: bpy.types.Object) -> dict[str, np.ndarray]:
     """The masks (N,) of groups that the artist has changed, by the support's name.
 
     A painted group stays painted until it is deleted. If the number of vertices has changed, groups that were not
@@ -211,7 +216,7 @@ def painted_masks(mesh_object) -> dict[str, np.ndarray]:
     }
 
 
-def find_renamed_groups(mesh_object, record: Record) -> None:
+def find_renamed_groups(mesh_object: bpy.types.Object, record: Record) -> None:
     """Update ``record`` with the present names of groups that were renamed and not changed otherwise.
 
     Groups with the names of bones are not considered: the artist may have used a mask as weights.
@@ -230,7 +235,7 @@ def find_renamed_groups(mesh_object, record: Record) -> None:
         support.group = next(same, support.group)
 
 
-def group_masks(mesh_object, names) -> np.ndarray:
+def group_masks(mesh_object: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
     """(S, N) float32: the weights in the vertex groups ``names``."""
     bones, weights = read_weights(mesh_object, names)
     masks = np.zeros((len(names), len(bones)), np.float32)
@@ -240,7 +245,7 @@ def group_masks(mesh_object, names) -> np.ndarray:
     return masks
 
 
-def _is_made(driver, key, sources: tuple[str, ...]) -> bool:
+def _is_made(driver: bpy.types.Driver, key: bpy.types.Key, sources: tuple[str, ...]) -> bool:
     """Whether a driver computes a shape key's value from properties whose paths begin with ``sources``."""
     targets = (target for variable in driver.variables for target in variable.targets)
     return driver.expression.startswith(VALUE_BEGINNING) and any(

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Remove an EigenSkin's data from a mesh, and keep the artist's own settings."""
 
+from collections.abc import Iterable, Sequence
+
+import bpy
+
 from ...blender.attributes import has_attribute, remove_attributes, write_attribute
 from ...blender.data_blocks import clear_shape_keys
 from ...blender.look_ups import users_of
@@ -18,7 +22,7 @@ RUNS_ATTRIBUTE = "_EIGENSKIN"
 class Shown:
     """The active shape key and vertex group of each object with the mesh, by name."""
 
-    def __init__(self, mesh_object):
+    def __init__(self, mesh_object: bpy.types.Object):
         self._active = [
             (
                 ob,
@@ -41,7 +45,7 @@ class Shown:
 class KeptOfKeys:
     """The artist's settings on shape keys that are replaced, and the other keys relative to them."""
 
-    def __init__(self, mesh, replaced):
+    def __init__(self, mesh: bpy.types.Mesh, replaced: Sequence[bpy.types.ShapeKey]):
         names = {block.name for block in replaced}
         blocks = mesh.shape_keys.key_blocks if replaced else ()
         self._settings = {block.name: {name: getattr(block, name) for name in _KEPT_OF_KEY} for block in replaced}
@@ -51,7 +55,7 @@ class KeptOfKeys:
             if block.name not in names and block.relative_key.name in names
         }
 
-    def restore(self, mesh) -> None:
+    def restore(self, mesh: bpy.types.Mesh) -> None:
         blocks = mesh.shape_keys.key_blocks
         for name, settings in self._settings.items():
             for setting, value in settings.items() if name in blocks else ():
@@ -61,7 +65,7 @@ class KeptOfKeys:
                 blocks[name].relative_key = blocks[relative]
 
 
-def take_away(mesh_object, record: Record, spared_groups=()) -> None:
+def take_away(mesh_object: bpy.types.Object, record: Record, spared_groups: Iterable[str] = ()) -> None:
     """Remove what ``record`` lists, if it still exists, except ``spared_groups``."""
     mesh = mesh_object.data
     take_keyframes_away(mesh, record)
@@ -86,7 +90,7 @@ def take_away(mesh_object, record: Record, spared_groups=()) -> None:
     _take_frame_away(mesh_object, record)
 
 
-def _take_frame_away(mesh_object, record: Record) -> None:
+def _take_frame_away(mesh_object: bpy.types.Object, record: Record) -> None:
     """Remove the data made to hold shape keys and drivers, if it holds nothing else."""
     key = mesh_object.data.shape_keys
     if key is None:

@@ -2,6 +2,7 @@
 """The EigenSkin data kept with an armature: the list of examples, and the settings of the build."""
 
 import math
+from typing import Any
 
 import bpy
 from bpy.props import (
@@ -159,7 +160,7 @@ class PoseRange(Settings):
 
     remembered = True
 
-    axes = Setting(
+    axes: Any = Setting(
         "BoolVector",
         "Axes",
         "Local axes of the bone to turn about. Axes with locked rotation are skipped",

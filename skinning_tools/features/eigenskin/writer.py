@@ -71,7 +71,7 @@ class Written:
         return len(self.groups)
 
 
-def check_writable(mesh_object) -> None:
+def check_writable(mesh_object: bpy.types.Object) -> None:
     """Raise BadScene with the reason if no shape keys and drivers can be made on the mesh. Cheap enough for a panel."""
     check_mode(mesh_object)
     mesh = mesh_object.data
@@ -88,7 +88,7 @@ def check_writable(mesh_object) -> None:
         _check_no_unknown_keys(mesh_object)
 
 
-def _check_no_unknown_keys(mesh_object) -> None:
+def _check_no_unknown_keys(mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if the mesh has shape keys of an earlier build whose record is lost."""
     unknown = unknown_keys(mesh_object.data)
     if unknown:
@@ -100,7 +100,12 @@ def _check_no_unknown_keys(mesh_object) -> None:
 
 
 def write_eigenskin(
-    mesh_object, armature, rig: "Rig", model: "EigenSkin", normals: bool = False, half_rotations: tuple[int, ...] = ()
+    mesh_object: bpy.types.Object,
+    armature: bpy.types.Object,
+    rig: "Rig",
+    model: "EigenSkin",
+    normals: bool = False,
+    half_rotations: tuple[int, ...] = (),
 ) -> Written:
     """Make the shape keys and drivers of ``model`` on the mesh, and replace those of an earlier build.
 
@@ -163,7 +168,7 @@ def write_eigenskin(
     )
 
 
-def remove_eigenskin(mesh_object) -> int:
+def remove_eigenskin(mesh_object: bpy.types.Object) -> int:
     """Remove everything that ``write_eigenskin`` made on the mesh, including painted groups, and return the number of
     shape keys. Raises BadScene if there are no corrections."""
     record = present_record(mesh_object)
@@ -179,18 +184,18 @@ def remove_eigenskin(mesh_object) -> int:
     return count
 
 
-def mute_eigenskin(mesh_object, mute: bool) -> None:
+def mute_eigenskin(mesh_object: bpy.types.Object, mute: bool) -> None:
     """Mute or unmute the corrections. Raises BadScene if there are none."""
     _mute_keys(mesh_object.data, present_record(mesh_object), mute)
     mesh_object.data.update()
 
 
-def _mute_keys(mesh, record: Record, mute: bool) -> None:
+def _mute_keys(mesh: bpy.types.Mesh, record: Record, mute: bool) -> None:
     for block in own_keys(mesh, record):
         block.mute = mute
 
 
-def _make_keys(mesh_object, rest: np.ndarray, model: "EigenSkin", record: Record) -> None:
+def _make_keys(mesh_object: bpy.types.Object, rest: np.ndarray, model: "EigenSkin", record: Record) -> None:
     mesh = mesh_object.data
     if mesh.shape_keys is None:
         mesh_object.shape_key_add(name="Basis", from_mix=False)
@@ -215,7 +220,14 @@ def _make_keys(mesh_object, rest: np.ndarray, model: "EigenSkin", record: Record
             block.slider_min, block.slider_max = -limit, limit
 
 
-def _make_drivers(mesh, armature, network, record: Record, old: Record | None, text: str) -> None:
+def _make_drivers(
+    mesh: bpy.types.Mesh,
+    armature: bpy.types.Object,
+    network: drivers.Network,
+    record: Record,
+    old: Record | None,
+    text: str,
+) -> None:
     key = mesh.shape_keys
     if key.animation_data is None:
         record.made_animation = True
@@ -227,7 +239,7 @@ def _make_drivers(mesh, armature, network, record: Record, old: Record | None, t
     key[properties[drivers.MODEL]] = text
 
 
-def _make_groups(mesh_object, model: "EigenSkin", record: Record, painted: dict[str, str]) -> None:
+def _make_groups(mesh_object: bpy.types.Object, model: "EigenSkin", record: Record, painted: dict[str, str]) -> None:
     """Make a vertex group for each support without a painted mask. painted: names of the painted groups, by support."""
     for entry in record.supports:
         entry.group = painted.get(entry.name, "")
@@ -251,7 +263,7 @@ def _make_groups(mesh_object, model: "EigenSkin", record: Record, painted: dict[
         entry.fingerprint = checksum(mask)
 
 
-def _make_attributes(mesh_object, model: "EigenSkin", record: Record) -> None:
+def _make_attributes(mesh_object: bpy.types.Object, model: "EigenSkin", record: Record) -> None:
     mesh = mesh_object.data
     for entry, support in zip(record.supports, model.supports, strict=True):
         for correction in support.normal_components if support.normal_components is not None else ():
@@ -262,7 +274,7 @@ def _make_attributes(mesh_object, model: "EigenSkin", record: Record) -> None:
             write_attribute(mesh, name, "FLOAT_VECTOR", vectors)
 
 
-def _turn_preserve_volume_off(mesh, armature, record: Record) -> None:
+def _turn_preserve_volume_off(mesh: bpy.types.Mesh, armature: bpy.types.Object, record: Record) -> None:
     """Turn Preserve Volume off, because the corrections are for plain linear blending."""
     for ob in users_of(mesh):
         for modifier in ob.modifiers:
@@ -271,7 +283,9 @@ def _turn_preserve_volume_off(mesh, armature, record: Record) -> None:
                 record.turned_off = (*record.turned_off, (ob.name, modifier.name))
 
 
-def _replace(mesh_object, armature, old: Record, record: Record, painted: dict[str, str]) -> None:
+def _replace(
+    mesh_object: bpy.types.Object, armature: bpy.types.Object, old: Record, record: Record, painted: dict[str, str]
+) -> None:
     """Remove what ``old`` lists, and give everything in ``record`` its final name. Until then the mesh's record lists
     both."""
     mesh = mesh_object.data
@@ -293,7 +307,9 @@ def _replace(mesh_object, armature, old: Record, record: Record, painted: dict[s
         store_record(mesh, record)
 
 
-def _name_all(mesh_object, armature, record: Record, painted: dict[str, str]) -> None:
+def _name_all(
+    mesh_object: bpy.types.Object, armature: bpy.types.Object, record: Record, painted: dict[str, str]
+) -> None:
     """Replace the temporary names by final ones. After an exception, ``record`` has the present names."""
     mesh = mesh_object.data
     bones = {bone.name for bone in armature.data.bones}
@@ -319,6 +335,6 @@ def _driving_joints(model: "EigenSkin") -> list[str]:
     return [model.joint_names[joint] for joint in sorted({joint for part in model.supports for joint in part.joints})]
 
 
-def _layer_names(mesh_object) -> set[str]:
+def _layer_names(mesh_object: bpy.types.Object) -> set[str]:
     """Names of vertex groups and attributes, which must differ from each other."""
     return {*mesh_object.vertex_groups.keys(), *mesh_object.data.attributes.keys()}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The subcommand that fits the weights of a mesh to a shape in a pose."""
 
+import argparse
+
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError
@@ -18,7 +20,7 @@ _CANDIDATES = choice(
 )
 
 
-def _add_object(command) -> None:
+def _add_object(command: argparse.ArgumentParser) -> None:
     """Add the object, and the options that exclude each other or may be repeated."""
     arguments.add_skinned_object(command)
     source = command.add_mutually_exclusive_group()
@@ -41,7 +43,7 @@ def _add_object(command) -> None:
     arguments.add_incomplete(command)
 
 
-def _more(options) -> dict:
+def _more(options: argparse.Namespace) -> dict:
     source = "OBJECT" if options.target else "SHAPE_KEY" if options.shape_key else "COPIES"
     if options.frame and source == "COPIES":
         raise UsageError("Posed copies store their own poses: --frame requires --target or --shape-key")

@@ -4,8 +4,11 @@
 Lengths are in scene units, whatever the scale of the objects: the fit works in the space of ``bodies.stretch_of``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -69,7 +72,7 @@ class FitResult(Result):
         ]
 
 
-def check_ready(context, active, settings: FitSettings) -> None:
+def check_ready(context: bpy.types.Context, active: bpy.types.Object | None, settings: FitSettings) -> None:
     """Raise SkinningError with the reason if nothing can be fitted for the active object. Cheap enough for a panel."""
     original = fit_target(context, active)
     check_fittable(context, original)
@@ -89,7 +92,13 @@ def check_ready(context, active, settings: FitSettings) -> None:
         shape_key_block(original, settings.shape_key)
 
 
-def fit(context, active, bones: tuple[str, ...] = (), frames: tuple[int, ...] = (), **given) -> background.Steps:
+def fit(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    bones: tuple[str, ...] = (),
+    frames: tuple[int, ...] = (),
+    **given: Any,
+) -> background.Steps:
     """Generator: fit the weights of the mesh that belongs to the active object; returns a FitResult.
 
     bones: names that override the setting ``candidates``; frames: poses for the sources OBJECT and SHAPE_KEY, with
@@ -156,7 +165,13 @@ def fit(context, active, bones: tuple[str, ...] = (), frames: tuple[int, ...] = 
     )
 
 
-def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copies) -> np.ndarray:
+def _chosen(
+    context: bpy.types.Context,
+    original: bpy.types.Object,
+    wanted: list[Wanted],
+    settings: FitSettings,
+    copies: Sequence[bpy.types.Object],
+) -> np.ndarray:
     """Indices of the vertices to fit. Raises BadScene if there are none."""
     if settings.vertices == "SELECTED":
         chosen = np.any([each.selected for each in wanted], axis=0)
@@ -185,7 +200,7 @@ def _chosen(context, original, wanted: list[Wanted], settings: FitSettings, copi
 
 
 def _candidates(
-    original, before: BoneWeights, chosen: np.ndarray, which: str, bones: tuple[str, ...]
+    original: bpy.types.Object, before: BoneWeights, chosen: np.ndarray, which: str, bones: tuple[str, ...]
 ) -> np.ndarray | None:
     """Indices of the bones that may get weights; None for each vertex's own bones. Raises BadScene."""
     armature = armature_of(original)
@@ -201,7 +216,9 @@ def _candidates(
     return found
 
 
-def candidate_bones(armature, names, moving: np.ndarray, which: str) -> np.ndarray | None:
+def candidate_bones(
+    armature: bpy.types.Object, names: Sequence[str], moving: np.ndarray, which: str
+) -> np.ndarray | None:
     """Indices into the deforming bones ``names`` of the bones that may get weights; None for each vertex's own bones.
 
     moving: the bones that move the vertices. NEAR adds the bones next to them: their nearest deforming ancestors, and
@@ -219,7 +236,7 @@ def candidate_bones(armature, names, moving: np.ndarray, which: str) -> np.ndarr
     return np.unique(np.concatenate(found).astype(int))
 
 
-def _check_poses(original, wanted: list[Wanted], chosen: np.ndarray) -> None:
+def _check_poses(original: bpy.types.Object, wanted: list[Wanted], chosen: np.ndarray) -> None:
     """Raise BadScene if the chosen vertices have different positions before the armature in the poses."""
     rest = [each.pose.rest[chosen] for each in wanted]
     size = np.linalg.norm(np.ptp(wanted[0].pose.rest, axis=0))
@@ -230,7 +247,9 @@ def _check_poses(original, wanted: list[Wanted], chosen: np.ndarray) -> None:
         )
 
 
-def _in_scene_units(wanted: list[Wanted], chosen: np.ndarray, stretch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _in_scene_units(
+    wanted: list[Wanted], chosen: np.ndarray, stretch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """matrices (F, P, 3, 4), rest (n, 3) and targets (F, n, 3) of the chosen vertices in the space of ``stretch``."""
     matrices = np.array([each.pose.matrices for each in wanted])
     linear = stretch @ matrices[..., :3] @ np.linalg.inv(stretch)
@@ -239,7 +258,9 @@ def _in_scene_units(wanted: list[Wanted], chosen: np.ndarray, stretch) -> tuple[
     return matrices, wanted[0].pose.rest[chosen] @ stretch.T, targets
 
 
-def _check_free(original, before: BoneWeights, rows, candidates) -> None:
+def _check_free(
+    original: bpy.types.Object, before: BoneWeights, rows: tuple[np.ndarray, np.ndarray], candidates: np.ndarray | None
+) -> None:
     """Raise BadScene if locked groups leave nothing to fit."""
     bones, weights = rows
     open_bones = ~before.locked[bones] & (weights > 0) if candidates is None else ~before.locked[candidates]
@@ -250,7 +271,14 @@ def _check_free(original, before: BoneWeights, rows, candidates) -> None:
         )
 
 
-def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidates) -> None:
+def _check_spread(
+    original: bpy.types.Object,
+    before: BoneWeights,
+    rows: tuple[np.ndarray, np.ndarray],
+    matrices: np.ndarray,
+    rest: np.ndarray,
+    candidates: np.ndarray | None,
+) -> None:
     """Raise BadScene if all bones move each vertex to the same place: then weights have no effect."""
     bones, weights = rows
     if candidates is None and (np.count_nonzero(weights, axis=1) < 2).all():
@@ -267,7 +295,13 @@ def _check_spread(original, before: BoneWeights, rows, matrices, rest, candidate
         )
 
 
-def _after_writing(context, original, wanted: list[Wanted], settings: FitSettings, left_alone) -> tuple[str, ...]:
+def _after_writing(
+    context: bpy.types.Context,
+    original: bpy.types.Object,
+    wanted: list[Wanted],
+    settings: FitSettings,
+    left_alone: np.ndarray,
+) -> tuple[str, ...]:
     """Apply the changes that go with the new weights; returns notes for the user."""
     notes = []
     for name in {each.key for each in wanted} - {""}:
@@ -282,7 +316,14 @@ def _after_writing(context, original, wanted: list[Wanted], settings: FitSetting
     return tuple(notes)
 
 
-def _residuals(original, names, chosen: np.ndarray, matrices, rest, targets) -> np.ndarray:
+def _residuals(
+    original: bpy.types.Object,
+    names: Sequence[str],
+    chosen: np.ndarray,
+    matrices: np.ndarray,
+    rest: np.ndarray,
+    targets: np.ndarray,
+) -> np.ndarray:
     """(F, n) distances from the targets with the weights that Blender has stored."""
     from ...core.deform import skin_frame
 
@@ -291,7 +332,7 @@ def _residuals(original, names, chosen: np.ndarray, matrices, rest, targets) -> 
     return np.linalg.norm(np.array(shapes) - targets, axis=-1)
 
 
-def _store_errors(original, chosen: np.ndarray, residuals: np.ndarray) -> None:
+def _store_errors(original: bpy.types.Object, chosen: np.ndarray, residuals: np.ndarray) -> None:
     mesh = original.data
     errors = np.zeros(len(mesh.vertices), np.float32)
     errors[chosen] = residuals.max(axis=0)

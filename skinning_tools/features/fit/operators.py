@@ -23,7 +23,7 @@ class SKINNING_OT_start_weight_fit(Checked, AtOnce, bpy.types.Operator):
 
     require = staticmethod(posed_copies.check_startable)
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         dependencies.require_dependencies()
         copy = posed_copies.start(context, active)
         return f'Move vertices of "{copy.name}" in Edit or Sculpt Mode, then press Fit Weights'
@@ -38,16 +38,16 @@ class SKINNING_OT_show_fit_copy(Checked, AtOnce, bpy.types.Operator):
     name: StringProperty(name="Name", description="Name of the copy", options={"SKIP_SAVE"})
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         if not copies_of(fit_target(context, active), context.scene):
             raise BadScene("There is no posed copy of this mesh")
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         original = fit_target(context, active)
         copy = context.view_layer.objects.get(self.name)
         if copy not in copies_of(original, context.scene):
             raise BadScene(f'"{original.name}" has no posed copy "{self.name}" in this view layer')
-        if active.mode != "OBJECT":
+        if active is not None and active.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         posed_copies.show(context, original, copy)
 
@@ -59,11 +59,11 @@ class SKINNING_OT_cancel_weight_fit(Checked, AtOnce, bpy.types.Operator):
     bl_label = "Cancel Weight Fit"
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         if not _copies(context, active):
             raise BadScene("There is no posed copy of this mesh")
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         posed_copies.remove(context, _copies(context, active))
         return "The weights were not changed"
 
@@ -88,13 +88,13 @@ class SKINNING_OT_show_fit_error(Checked, AtOnce, bpy.types.Operator):
     show: BoolProperty(name="Show", description="Off removes the colors", default=True, options={"SKIP_SAVE"})
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         original = fit_target(context, active)
         check_mode(original)
         if fit.ERROR_ATTRIBUTE not in original.data.attributes:
             raise BadScene(f'The weights of "{original.name}" have not been fitted yet')
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         original = fit_target(context, active)
         line = ""
         if self.show:
@@ -116,7 +116,7 @@ region in between. Changes nothing in the scene"""
 
     show: BoolProperty(name="Show", description="Show or hide the region", default=True, options={"SKIP_SAVE"})
 
-    def act(self, context, active) -> None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         reachable = context.window_manager.skinning_reachable
         if self.show:
             dependencies.require_dependencies()
@@ -125,7 +125,7 @@ region in between. Changes nothing in the scene"""
             reachable.stop()
 
 
-def _copies(context, active) -> list:
+def _copies(context: bpy.types.Context, active: bpy.types.Object | None) -> list:
     """The copies that canceling a fit removes: all of the mesh, or only the active one if its mesh is gone."""
     if is_copy(active) and posed_copies.original_of(active) is None:
         return [active]

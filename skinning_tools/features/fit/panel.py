@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panel of Fit Weights to Pose: posed copies, settings, the fit, and the reachable region."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import bpy
@@ -15,7 +16,7 @@ from ...ui.groups import WEIGHTS
 from .fit import ERROR_ATTRIBUTE, check_ready
 from .posed_copies import check_startable, copies_of, fit_target, is_copy
 from .reachable_region import shown_mesh
-from .settings import FitSettings
+from .settings import FitSettings, SkinningWeightFit
 
 
 class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
@@ -25,7 +26,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Start Weight Fit", "Fit Weights to Pose", "Show Posed Copy", "Show Fit Error", "Cancel Weight Fit")
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         settings = context.scene.skinning_weight_fit
         draw_mesh(idle_column(layout), context)
@@ -59,7 +60,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
         _draw_error(layout, original)
 
 
-def _original(context):
+def _original(context: bpy.types.Context) -> bpy.types.Object | None:
     """The mesh object to fit, or None."""
     try:
         original = fit_target(context, active_object(context))
@@ -68,7 +69,13 @@ def _original(context):
     return original if armature_of(original) is not None else None
 
 
-def _draw_source(layout, context, settings, original, copies) -> None:
+def _draw_source(
+    layout: bpy.types.UILayout,
+    context: bpy.types.Context,
+    settings: SkinningWeightFit,
+    original: bpy.types.Object,
+    copies: Sequence[bpy.types.Object],
+) -> None:
     if settings.source == "OBJECT":
         layout.prop_search(settings, "target", context.scene, "objects")
         return
@@ -100,7 +107,7 @@ def _draw_source(layout, context, settings, original, copies) -> None:
         draw_text(layout, context, "Pose the armature, then press Start and move vertices of the copy", "INFO")
 
 
-def _draw_settings(layout, settings, original) -> None:
+def _draw_settings(layout: bpy.types.UILayout, settings: SkinningWeightFit, original: bpy.types.Object) -> None:
     column = layout.column()
     column.prop(settings, "candidates")
     column.prop(settings, "max_influences")
@@ -111,7 +118,7 @@ def _draw_settings(layout, settings, original) -> None:
         column.prop(settings, "keep_copies")
 
 
-def _draw_reachable(layout, context) -> None:
+def _draw_reachable(layout: bpy.types.UILayout, context: bpy.types.Context) -> None:
     reachable = context.window_manager.skinning_reachable
     layout.operator(
         "skinning.show_reachable",
@@ -125,7 +132,7 @@ def _draw_reachable(layout, context) -> None:
         draw_text(layout, context, "Select one vertex to see where it can move", "INFO")
 
 
-def _draw_error(layout, original) -> None:
+def _draw_error(layout: bpy.types.UILayout, original: bpy.types.Object) -> None:
     if ERROR_ATTRIBUTE not in original.data.attributes:
         return
     shown = error_display.shows_colors(original)

@@ -5,7 +5,7 @@ A copy stores each vertex's rest and posed positions as mesh attributes, and the
 so the armature may move and the file may be saved and loaded in between.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -42,7 +42,7 @@ class _StoredPose:
     matrices: tuple[float, ...]
 
 
-def is_copy(ob) -> bool:
+def is_copy(ob: bpy.types.Object) -> bool:
     """Whether an object is a posed copy, even if its mesh is gone."""
     return ob is not None and ob.type == "MESH" and ob.get(_POSE) is not None
 
@@ -50,27 +50,27 @@ def is_copy(ob) -> bool:
 _copies = Index(lambda ob: is_copy(ob) or None, "MESH")
 
 
-def copies_in(scene) -> list[bpy.types.Object]:
+def copies_in(scene: bpy.types.Scene) -> list[bpy.types.Object]:
     """All posed copies in the scene. Cheap enough for a panel."""
     return _copies.at(True, within=scene)
 
 
-def original_of(copy):
+def original_of(copy: bpy.types.Object) -> bpy.types.Object:
     """The mesh object of a posed copy, None if it is gone. Raises nothing: for panels."""
     return copy.skinning_fit_copy.mesh if is_copy(copy) else None
 
 
-def copies_of(mesh_object, scene) -> list[bpy.types.Object]:
+def copies_of(mesh_object: bpy.types.Object, scene: bpy.types.Scene) -> list[bpy.types.Object]:
     """The posed copies of a mesh object in the scene, by name."""
     return [ob for ob in copies_in(scene) if original_of(ob) == mesh_object]
 
 
-def fit_target(context, active):
+def fit_target(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
     """The mesh object for the active object: itself, the original of a copy, or the mesh that an armature deforms.
 
     Raises BadScene if there is none, or more than one.
     """
-    if is_copy(active):
+    if active is not None and is_copy(active):
         original = original_of(active)
         if original is None:
             raise BadScene(f'The mesh that "{active.name}" was copied from is gone. Press Cancel to remove the copy')
@@ -87,7 +87,7 @@ def fit_target(context, active):
     return character_of(context, active)
 
 
-def check_startable(context, active) -> None:
+def check_startable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raise BadScene with the reason if no posed copy can be made for the active object. Cheap enough for a panel."""
     original = fit_target(context, active)
     if is_copy(active):
@@ -97,7 +97,7 @@ def check_startable(context, active) -> None:
         check_shown(context, original)
 
 
-def start(context, given) -> bpy.types.Object:
+def start(context: bpy.types.Context, given: bpy.types.Object) -> bpy.types.Object:
     """Make a posed copy of the mesh, show it instead of the mesh, and make it active; returns it.
 
     Raises BadScene, BadMesh.
@@ -124,7 +124,7 @@ def start(context, given) -> bpy.types.Object:
     return copy
 
 
-def show(context, original, copy) -> None:
+def show(context: bpy.types.Context, original: bpy.types.Object, copy: bpy.types.Object) -> None:
     """Make ``copy`` the only visible copy, active and selected alone; the original is hidden."""
     for ob in [original, *copies_of(original, context.scene)]:
         if ob.name in context.view_layer.objects:
@@ -135,7 +135,7 @@ def show(context, original, copy) -> None:
         copy.local_view_set(space, True)
 
 
-def read_copy(copy, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
+def read_copy(copy: bpy.types.Object, original: bpy.types.Object) -> tuple[MeshPose, np.ndarray, np.ndarray]:
     """The stored pose of a copy, the present positions of its vertices (N, 3) in the mesh object's space, and their
     selection (N,). Works in any mode.
 
@@ -146,7 +146,9 @@ def read_copy(copy, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
         return _read(copy, mesh, original)
 
 
-def _read(copy, mesh, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
+def _read(
+    copy: bpy.types.Object, mesh: bpy.types.Mesh, original: bpy.types.Object
+) -> tuple[MeshPose, np.ndarray, np.ndarray]:
     group = copy.skinning_fit_copy
     again = (
         'Undo that, or press Cancel and start again; "Other Object" accepts any mesh with the same number of vertices'
@@ -170,7 +172,7 @@ def _read(copy, mesh, original) -> tuple[MeshPose, np.ndarray, np.ndarray]:
 
 
 @contextmanager
-def _readable_mesh(copy) -> Iterator[bpy.types.Mesh]:
+def _readable_mesh(copy: bpy.types.Object) -> Iterator[bpy.types.Mesh]:
     """The copy's mesh, in Edit Mode a temporary one with the present edits."""
     if copy.mode != "EDIT":
         yield copy.data
@@ -183,7 +185,7 @@ def _readable_mesh(copy) -> Iterator[bpy.types.Mesh]:
         bpy.data.meshes.remove(mesh)
 
 
-def stored_bones(copy) -> tuple[tuple[str, ...], np.ndarray]:
+def stored_bones(copy: bpy.types.Object) -> tuple[tuple[str, ...], np.ndarray]:
     """The bones in the stored pose of a copy and their matrices (P, 3, 4); none if they are lost."""
     stored = read_record(copy, _POSE, _StoredPose)
     if stored is None or len(stored.matrices) != 12 * len(stored.bones):
@@ -191,7 +193,7 @@ def stored_bones(copy) -> tuple[tuple[str, ...], np.ndarray]:
     return stored.bones, np.reshape(stored.matrices, (-1, 3, 4))
 
 
-def check_bones(copy, original, names) -> None:
+def check_bones(copy: bpy.types.Object, original: bpy.types.Object, names: Sequence[str]) -> None:
     """Raise BadScene if the deforming bones ``names`` differ from those that the copy was made with."""
     then, now = set(stored_bones(copy)[0]), set(names)
     if then == now:
@@ -206,7 +208,7 @@ def check_bones(copy, original, names) -> None:
     )
 
 
-def remove(context, copies) -> None:
+def remove(context: bpy.types.Context, copies: Sequence[bpy.types.Object]) -> None:
     """Remove posed copies, show the original, and restore the previous active object, mode and selection."""
     copies = list(copies)
     view_layer = context.view_layer
@@ -233,7 +235,7 @@ def remove(context, copies) -> None:
             bpy.ops.object.mode_set(mode=mode)
 
 
-def _leave_modes(view_layer, copies) -> None:
+def _leave_modes(view_layer: bpy.types.ViewLayer, copies: Sequence[bpy.types.Object]) -> None:
     """Bring copies to Object Mode before their removal; only the active object can change its mode."""
     active = view_layer.objects.active
     for copy in copies:
@@ -243,7 +245,7 @@ def _leave_modes(view_layer, copies) -> None:
     view_layer.objects.active = active
 
 
-def _new_copy(context, original, pose: MeshPose) -> bpy.types.Object:
+def _new_copy(context: bpy.types.Context, original: bpy.types.Object, pose: MeshPose) -> bpy.types.Object:
     """A copy of the posed mesh object, at the original's place in the world, with the data for ``read_copy``."""
     mesh = _posed_mesh(original, pose)
     copy = bpy.data.objects.new(f"{original.name}_fit", mesh)
@@ -270,7 +272,7 @@ def _new_copy(context, original, pose: MeshPose) -> bpy.types.Object:
     return copy
 
 
-def _posed_mesh(original, pose: MeshPose) -> bpy.types.Mesh:
+def _posed_mesh(original: bpy.types.Object, pose: MeshPose) -> bpy.types.Mesh:
     """The original's mesh without shape keys, as posed, with the attributes of a copy."""
     mesh = bpy.data.meshes.new_from_object(original)
     mesh.name = f"{original.name}_fit"
@@ -284,7 +286,7 @@ def _posed_mesh(original, pose: MeshPose) -> bpy.types.Mesh:
     return mesh
 
 
-def _check_left(copy) -> None:
+def _check_left(copy: bpy.types.Object) -> None:
     """Raise BadScene in a mode in which the vertices of a copy cannot be read."""
     if copy.mode == "SCULPT" and copy.use_dynamic_topology_sculpting:
         raise BadScene(f'Dyntopo is on for "{copy.name}", which changes the number of vertices. Disable it')
@@ -292,17 +294,17 @@ def _check_left(copy) -> None:
         raise unmet("SHARED_MESH_IN_EDIT_MODE", object=copy)
 
 
-def _at_rest(original) -> np.ndarray:
+def _at_rest(original: bpy.types.Object) -> np.ndarray:
     """(N, 3) float32 the mesh's rest positions, to detect edits."""
     return rest_positions(original.data).astype(np.float32)
 
 
-def _vectors(mesh, name: str) -> np.ndarray:
+def _vectors(mesh: bpy.types.Mesh, name: str) -> np.ndarray:
     """The values (N, 3) float64 of a point attribute."""
     return read_attribute(mesh, name).astype(np.float64)
 
 
-def _activate(context, mesh_object, selected=None) -> None:
+def _activate(context: bpy.types.Context, mesh_object: bpy.types.Object, selected: Sequence[str] | None = None) -> None:
     """Make the visible object active, and select only it, or the objects named ``selected``."""
     view_layer = context.view_layer
     for ob in view_layer.objects:

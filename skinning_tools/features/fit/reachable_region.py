@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The region in world space that weights alone let the selected vertex reach."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from ...blender.active_vertex import active_vertex, stored_vertex
@@ -38,7 +40,7 @@ class Region:
     landing: np.ndarray | None
 
 
-def shown_mesh(context):
+def shown_mesh(context: bpy.types.Context) -> bpy.types.Object | None:
     """The object with the vertex: the active one or, for an armature, a visible posed copy of a mesh that it deforms,
     or else a visible mesh. None if there is none. Raises nothing."""
     active = context.view_layer.objects.active
@@ -49,7 +51,7 @@ def shown_mesh(context):
     return next(iter(copies or meshes), None)
 
 
-def read_region(context, settings: FitSettings) -> Region | None:
+def read_region(context: bpy.types.Context, settings: FitSettings) -> Region | None:
     """The region of the selected vertex, None if there is none. Raises BadScene if a bone has no matrix."""
     mesh_object = shown_mesh(context)
     if mesh_object is None or mesh_object.type != "MESH":
@@ -58,7 +60,7 @@ def read_region(context, settings: FitSettings) -> Region | None:
     return _region(settings, *found) if found is not None else None
 
 
-def _of_copy(copy):
+def _of_copy(copy: bpy.types.Object) -> tuple | None:
     """The arguments for ``_region``, from the stored pose of a copy."""
     original = original_of(copy)
     vertex = active_vertex(copy, (REST_ATTRIBUTE,), (INDEX_ATTRIBUTE,))
@@ -78,7 +80,7 @@ def _of_copy(copy):
     return original, names, matrices, vertex.vectors[REST_ATTRIBUTE], groups, to_world, place
 
 
-def _of_mesh(context, mesh_object):
+def _of_mesh(context: bpy.types.Context, mesh_object: bpy.types.Object) -> tuple | None:
     """The arguments for ``_region``, from the present pose."""
     armature = armature_of(mesh_object)
     vertex = active_vertex(mesh_object) if armature is not None else None
@@ -95,7 +97,16 @@ def _of_mesh(context, mesh_object):
 _latest: list = [None, None]
 
 
-def _region(settings: FitSettings, original, names, matrices, rest, groups, to_world, place) -> Region | None:
+def _region(
+    settings: FitSettings,
+    original: bpy.types.Object,
+    names: Sequence[str],
+    matrices: np.ndarray,
+    rest: np.ndarray,
+    groups: dict[str, float],
+    to_world: np.ndarray,
+    place: np.ndarray | None,
+) -> Region | None:
     """matrices (P, 3, 4) of the bones ``names`` and rest (3,) in the space that ``to_world`` (4, 4) is from; groups:
     weights by name; place (3,): the vertex's position in the world, None to compute it from its weights."""
     from ...core.deform.influences import LEAST_TOTAL_WEIGHT
@@ -115,7 +126,17 @@ def _region(settings: FitSettings, original, names, matrices, rest, groups, to_w
     return _latest[1]
 
 
-def _found(names, matrices, rest, weights, locked, candidates, to_world, place, settings) -> Region | None:
+def _found(
+    names: Sequence[str],
+    matrices: np.ndarray,
+    rest: np.ndarray,
+    weights: np.ndarray,
+    locked: np.ndarray,
+    candidates: np.ndarray,
+    to_world: np.ndarray,
+    place: np.ndarray | None,
+    settings: FitSettings,
+) -> Region | None:
     """``_region`` from arrays."""
     from ...core.binding.fit import bone_predictions, fit_weights, reachable_hull
     from ...core.binding.weight_view import bone_colors

@@ -6,7 +6,9 @@ special care.
 """
 
 import logging
+from collections.abc import Callable, Sequence
 from math import cos, pi, sin
+from typing import Any
 
 import blf
 import bpy
@@ -81,7 +83,7 @@ class SkinningReachable(bpy.types.PropertyGroup):
 
 
 @bpy.app.handlers.persistent
-def _before_load(*_) -> None:
+def _before_load(*_: Any) -> None:
     stop()
 
 
@@ -112,7 +114,7 @@ def _draw() -> None:
     bpy.app.timers.register(_end, first_interval=0.0)
 
 
-def draw(context, region: Region) -> None:
+def draw(context: bpy.types.Context, region: Region) -> None:
     """Draw in the pixels of the context's region, over everything."""
     # It needs scipy, which this module must load without.
     scale = context.preferences.system.ui_scale
@@ -136,7 +138,7 @@ def draw(context, region: Region) -> None:
         gpu.state.blend_set("NONE")
 
 
-def on_screen(points: np.ndarray, view, size) -> np.ndarray:
+def on_screen(points: np.ndarray, view: View, size: tuple[float, float]) -> np.ndarray:
     """(N, 2) pixels of points (N, 3) in the world, NaN behind the eye. view: a View."""
     clip = np.column_stack([points, np.ones(len(points))]) @ (view.projection @ view.view).T
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -145,7 +147,7 @@ def on_screen(points: np.ndarray, view, size) -> np.ndarray:
     return pixels
 
 
-def _draw_hull(region: Region, view, size, scale) -> None:
+def _draw_hull(region: Region, view: View, size: tuple[float, float], scale: float) -> None:
     if not len(region.edges):
         return
     ends = on_screen(region.corners, view, size)[region.edges].reshape(-1, 2)
@@ -154,7 +156,7 @@ def _draw_hull(region: Region, view, size, scale) -> None:
     _lines(ends, HULL_COLOR, LINE_WIDTH * scale, size)
 
 
-def _draw_place(region: Region, view, size, scale) -> None:
+def _draw_place(region: Region, view: View, size: tuple[float, float], scale: float) -> None:
     """Draw the vertex, and the way to its landing if that differs."""
     if region.landing is None:
         _disc(on_screen(region.place[None], view, size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
@@ -168,7 +170,7 @@ def _draw_place(region: Region, view, size, scale) -> None:
         _disc(ends[1], PLACE_RADIUS * scale, PLACE_COLOR, scale)
 
 
-def _lines(ends: np.ndarray, color, width: float, size) -> None:
+def _lines(ends: np.ndarray, color: tuple[float, ...], width: float, size: tuple[float, float]) -> None:
     """Draw lines between ``ends`` (2 n, 2), in pixels."""
     if not len(ends) or not np.isfinite(ends).all():
         return
@@ -180,7 +182,7 @@ def _lines(ends: np.ndarray, color, width: float, size) -> None:
     batch_for_shader(shader, "LINES", {"pos": places}).draw(shader)
 
 
-def _disc(point: np.ndarray, radius: float, color, scale: float) -> None:
+def _disc(point: np.ndarray, radius: float, color: tuple[float, ...], scale: float) -> None:
     if not np.isfinite(point).all():
         return
     shader = gpu.shader.from_builtin("UNIFORM_COLOR")
@@ -191,7 +193,7 @@ def _disc(point: np.ndarray, radius: float, color, scale: float) -> None:
         batch_for_shader(shader, "TRIS", {"pos": [(float(x), float(y)) for x, y in corners]}).draw(shader)
 
 
-def _write_names(names, colors, points: np.ndarray, scale: float) -> None:
+def _write_names(names: Sequence[str], colors: Sequence[tuple[float, ...]], points: np.ndarray, scale: float) -> None:
     """Write each name after a dot of its point's color, farther from the point if points are close."""
     blf.size(0, TEXT_SIZE * scale)
     blf.enable(0, blf.SHADOW)
@@ -222,7 +224,7 @@ registry = [SkinningReachable]
 pointers = {"WindowManager.skinning_reachable": SkinningReachable}
 
 
-def _handlers():
+def _handlers() -> tuple[tuple[list[Callable], Callable]]:
     return ((bpy.app.handlers.load_pre, _before_load),)
 
 

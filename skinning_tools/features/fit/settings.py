@@ -56,7 +56,7 @@ class FitSettings(Settings, stored="skinning_weight_fit"):
     keep_copies = switch("Keep Copies", False, tip="Keep the posed copies in the scene to continue with them")
 
     @classmethod
-    def of(cls, owner) -> "FitSettings":
+    def of(cls, owner: "SkinningWeightFit") -> "FitSettings":
         """The settings of the scene."""
         return cls(**cls.of_operator(owner))
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The target positions of a mesh's vertices in a pose: from posed copies, another object, or a shape key."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
+import bpy
 import numpy as np
 
 from ...blender.active_vertex import selected_vertices
@@ -32,7 +34,12 @@ class Wanted:
 
 
 def read_wanted(
-    context, original, before: BoneWeights, settings: FitSettings, frames: tuple[int, ...], copies
+    context: bpy.types.Context,
+    original: bpy.types.Object,
+    before: BoneWeights,
+    settings: FitSettings,
+    frames: tuple[int, ...],
+    copies: Sequence[bpy.types.Object],
 ) -> tuple[list[Wanted], tuple[str, ...]]:
     """The pose or poses with their target positions, and notes for the user. frames: empty for the present pose.
 
@@ -62,7 +69,7 @@ def read_wanted(
     return found, texts_of(omissions.finish())
 
 
-def _of_object(context, original, settings: FitSettings) -> Wanted:
+def _of_object(context: bpy.types.Context, original: bpy.types.Object, settings: FitSettings) -> Wanted:
     target = target_object(context, settings)
     check_object(context, target)
     pose = read_pose(context, original)
@@ -71,7 +78,9 @@ def _of_object(context, original, settings: FitSettings) -> Wanted:
     return Wanted(pose, shape.astype(np.float64), selected_vertices(original.data))
 
 
-def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> Wanted:
+def _of_key(
+    context: bpy.types.Context, original: bpy.types.Object, before: BoneWeights, settings: FitSettings
+) -> Wanted:
     """The pose without the key, and the positions to which the bones move the vertices with the key."""
     from ...core.deform import skin_frame
 
@@ -92,14 +101,14 @@ def _of_key(context, original, before: BoneWeights, settings: FitSettings) -> Wa
     )
 
 
-def target_object(context, settings: FitSettings):
+def target_object(context: bpy.types.Context, settings: FitSettings) -> bpy.types.Object:
     """The object that the source OBJECT names. Raises BadScene."""
     if not settings.target:
         raise BadScene("No object with the target positions is chosen. Choose one as Object")
     return find_object(context.scene, settings.target)
 
 
-def _reordered(pose: MeshPose, names) -> MeshPose:
+def _reordered(pose: MeshPose, names: Sequence[str]) -> MeshPose:
     """The same pose with the bones in the order ``names``."""
     place = {name: index for index, name in enumerate(pose.bones)}
     return replace(pose, bones=tuple(names), matrices=pose.matrices[[place[name] for name in names]])

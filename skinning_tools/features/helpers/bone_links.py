@@ -2,9 +2,11 @@
 """Bone links and twist bones of an armature: their joints, their number, and the weights they take."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -29,7 +31,7 @@ from ...blender.preconditions import check_bone_deforms, unmet
 from ...blender.skin_reader import rest_positions
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...core.errors import BadScene
-from ...core.progress import checkpoint
+from ...core.progress import Progress, checkpoint
 from .joint_range import animated_turns, limited_turn
 from .joints import bones_to_clear, end_bone, helped_armature, mirrored_names
 from .settings import LinkSettings
@@ -58,7 +60,9 @@ class AddedLinks(Added):
         ]
 
 
-def add_links(context, active, **given) -> background.Steps[AddedLinks]:
+def add_links(
+    context: bpy.types.Context, active: bpy.types.Object | None, **given: Any
+) -> background.Steps[AddedLinks]:
     """Generator: add links, by the LinkSettings ``given``, to the armature ``active`` or the one that deforms it.
 
     All meshes that the armature deforms share their weights with the links. All or nothing. Raises BadScene,
@@ -93,7 +97,7 @@ def add_links(context, active, **given) -> background.Steps[AddedLinks]:
     plans = _plans(armature, meshes, counts)
     geometry = {each.mesh_object: _Geometry.read(each.mesh_object, armature) for each in concerned}
 
-    def work(progress):
+    def work(progress: Progress) -> None:
         for done, each in enumerate(concerned):
             for plan in plans:
                 checkpoint(progress, done / len(concerned), "Sharing weights")
@@ -111,13 +115,19 @@ def add_links(context, active, **given) -> background.Steps[AddedLinks]:
     scale = np.abs(armature.matrix_world.to_scale())
     uneven = np.ptp(scale) > 1e-4 * scale.max()
     notes = ["the armature is scaled unevenly, so links do not share turns evenly: apply its scale"] if uneven else []
-    counts = {plan.joint.label: len(plan.links) for plan in plans}
+    by_name = {plan.joint.label: len(plan.links) for plan in plans}
     return AddedLinks(
-        **shares_taken(armature, touched, [*notes, *omitted]), kind=settings.kind, counts=counts, skipped=skipped
+        **shares_taken(armature, touched, [*notes, *omitted]), kind=settings.kind, counts=by_name, skipped=skipped
     )
 
 
-def remove_links(context, active, joints: str = "", all_joints: bool = False, mirror: bool = False) -> Removed:
+def remove_links(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    joints: str = "",
+    all_joints: bool = False,
+    mirror: bool = False,
+) -> Removed:
     """Remove the links of the ``joints``, or of all joints, and restore the weights. Raises BadScene."""
     armature = helped_armature(context, active)
     names = bones_to_clear(armature, joints, all_joints, mirror)
@@ -137,7 +147,7 @@ def _giving(joint: Joint) -> tuple[str, ...]:
     return (joint.start, joint.end) if joint.kind == LINKS else (joint.start,)
 
 
-def _joints(armature, names, settings: LinkSettings) -> list[Joint]:
+def _joints(armature: bpy.types.Object, names: Sequence[str], settings: LinkSettings) -> list[Joint]:
     """The joints to link. Raises BadScene if a named bone has no such joint, or has links already."""
     if settings.all_joints:
         names = [bone.name for bone in armature.data.bones if bone.use_deform and bone_record(bone) is None]
@@ -174,7 +184,9 @@ def _joints(armature, names, settings: LinkSettings) -> list[Joint]:
     return joints
 
 
-def _with_weights(armature, joints: list[Joint], shared: list[SharedWeights], skip: bool) -> list[Joint]:
+def _with_weights(
+    armature: bpy.types.Object, joints: list[Joint], shared: list[SharedWeights], skip: bool
+) -> list[Joint]:
     """The joints that move vertices. Raises BadScene if one does not, unless ``skip``."""
     found = [joint for joint in joints if any(each.has_weights([_giving(joint)[-1]]) for each in shared)]
     if not skip and len(found) < len(joints):
@@ -183,7 +195,9 @@ def _with_weights(armature, joints: list[Joint], shared: list[SharedWeights], sk
     return found
 
 
-def _counts(context, armature, joints: list[Joint], settings: LinkSettings):
+def _counts(
+    context: bpy.types.Context, armature: bpy.types.Object, joints: list[Joint], settings: LinkSettings
+) -> background.Steps[tuple[dict[Joint, int], dict[str, float], tuple[str, ...]]]:
     """Generator: the number of links of each joint that gets any; the turns of the other joints, by name; and notes on
     what Blender left out of the animation."""
     from ...core.binding.links import link_count
@@ -207,7 +221,7 @@ def _counts(context, armature, joints: list[Joint], settings: LinkSettings):
     return counts, skipped, omitted
 
 
-def _plans(armature, meshes, counts: dict[Joint, int]) -> list[LinkPlan]:
+def _plans(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], counts: dict[Joint, int]) -> list[LinkPlan]:
     taken, plans = taken_names(armature, meshes), []
     for number, (joint, count) in enumerate(counts.items(), next_number(armature, meshes)):
         words = [(_WORDS[joint.kind], count)]
@@ -246,7 +260,7 @@ class _Geometry:
     tails: dict[str, np.ndarray]
 
     @classmethod
-    def read(cls, mesh_object, armature) -> "_Geometry":
+    def read(cls, mesh_object: bpy.types.Object, armature: bpy.types.Object) -> "_Geometry":
         names = armature.data.bones.keys()
         skeleton = read_skeleton(mesh_object, armature, names)
         rest = rest_positions(mesh_object.data) @ stretch_of(mesh_object).T

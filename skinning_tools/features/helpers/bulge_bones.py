@@ -8,7 +8,9 @@ their rest pose. Amount, angles and the slider are properties of the pose bone, 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -33,12 +35,15 @@ from ...blender.helper_bones.shared_weights import SharedWeights
 from ...blender.preconditions import armature_label, check_bone_deforms, check_bones, unmet
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...core.errors import BadScene
-from ...core.progress import checkpoint
+from ...core.progress import Progress, checkpoint
 from .bulge_places import along_bone, carried_skin, on_axis, perpendicular, search_place, unit
 from .bulge_presets import PRESETS
 from .joints import bones_to_clear, end_bone, helped_armature
 from .settings import BulgeSettings
 from .shared_weights import Added, meshes_to_share, shares_taken
+
+if TYPE_CHECKING:
+    from ...core.binding.types import Body
 
 AMOUNT, START, END, SLIDER = "amount", "angle_start", "angle_end", "bulge"
 
@@ -89,7 +94,9 @@ class _Plan:
     amount: float
 
 
-def add_bulges(context, active, **given) -> background.Steps[AddedBulges]:
+def add_bulges(
+    context: bpy.types.Context, active: bpy.types.Object | None, **given: Any
+) -> background.Steps[AddedBulges]:
     """Generator: add a bulge bone, by the BulgeSettings ``given``, to the armature ``active`` or the one that deforms
     it; with ``mirror`` also one on the other side.
 
@@ -110,7 +117,7 @@ def add_bulges(context, active, **given) -> background.Steps[AddedBulges]:
         bodies[ob] = read_body(ob), stretch_of(ob) @ to_mesh(ob, armature)[:3]
         yield 0.2, "Reading weights"
 
-    def work(progress):
+    def work(progress: Progress) -> None:
         for done, each in enumerate(shared):
             for plan in plans:
                 checkpoint(progress, done / len(shared), "Sharing weights")
@@ -135,7 +142,13 @@ def add_bulges(context, active, **given) -> background.Steps[AddedBulges]:
     return AddedBulges(**shares_taken(armature, touched, omitted), drivers={plan.name: plan.driver for plan in plans})
 
 
-def remove_bulges(context, active, bones: str = "", all_bones: bool = False, mirror: bool = False) -> Removed:
+def remove_bulges(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    bones: str = "",
+    all_bones: bool = False,
+    mirror: bool = False,
+) -> Removed:
     """Remove all bulge bones, or those among the ``bones`` or their children, and restore the weights.
 
     Raises BadScene.
@@ -153,12 +166,12 @@ def remove_bulges(context, active, bones: str = "", all_bones: bool = False, mir
     return remove_helpers(context, armature, helpers)
 
 
-def slider_names(armature, name: str) -> list[str]:
+def slider_names(armature: bpy.types.Object, name: str) -> list[str]:
     """The properties of a bulge bone for the panel."""
     return [key for key in (SLIDER, AMOUNT, START, END) if key in armature.pose.bones[name]]
 
 
-def _pairs(armature, carrier: str, settings: BulgeSettings) -> list[tuple[str, str]]:
+def _pairs(armature: bpy.types.Object, carrier: str, settings: BulgeSettings) -> list[tuple[str, str]]:
     """(carrier, driver bone) of each bulge; the driver may be "". Raises BadScene."""
     bones = armature.data.bones
     if not carrier:
@@ -189,7 +202,13 @@ def _pairs(armature, carrier: str, settings: BulgeSettings) -> list[tuple[str, s
     return pairs
 
 
-def _plans(context, armature, meshes, pairs, settings: BulgeSettings) -> tuple[list[_Plan], tuple[str, ...]]:
+def _plans(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    meshes: Sequence[bpy.types.Object],
+    pairs: Sequence[tuple[str, str]],
+    settings: BulgeSettings,
+) -> tuple[list[_Plan], tuple[str, ...]]:
     """The bulges, and notes on what Blender left out of the pose that places them."""
     preset = PRESETS[settings.preset]
     scale = np.linalg.norm(np.array(armature.matrix_world, dtype=np.float64)[:3, :3], axis=0).mean()
@@ -225,7 +244,7 @@ def _plans(context, armature, meshes, pairs, settings: BulgeSettings) -> tuple[l
     return plans, omitted
 
 
-def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_surface: bool) -> None:
+def _share(each: SharedWeights, body: "Body", to_body: np.ndarray, plan: _Plan, along_surface: bool) -> None:
     """Give a bulge bone its weights on a mesh."""
     from ...core.binding.bulge import add_soft_bone, soft_region
 
@@ -254,7 +273,7 @@ def _share(each: SharedWeights, body, to_body: np.ndarray, plan: _Plan, along_su
     each.take(plan.number, [own], [carrier], *rows)
 
 
-def _spec(armature, plan: _Plan) -> tuple[NewBone, BoneRecord]:
+def _spec(armature: bpy.types.Object, plan: _Plan) -> tuple[NewBone, BoneRecord]:
     """The bone: its Y axis points outward, its Z axis along its carrier as far as possible."""
     carrier = armature.data.bones[plan.carrier]
     along = np.array(carrier.tail_local - carrier.head_local, dtype=np.float64)
@@ -266,7 +285,7 @@ def _spec(armature, plan: _Plan) -> tuple[NewBone, BoneRecord]:
     return NewBone(plan.name, plan.carrier, matrix, _LENGTH * plan.radius, True), record
 
 
-def _drive(armature, plan: _Plan, settings: BulgeSettings) -> None:
+def _drive(armature: bpy.types.Object, plan: _Plan, settings: BulgeSettings) -> None:
     """Give a bulge bone its properties and drivers."""
     bone = armature.pose.bones[plan.name]
     values = {AMOUNT: plan.amount}
@@ -304,7 +323,9 @@ def _drive(armature, plan: _Plan, settings: BulgeSettings) -> None:
         _fill(curve.driver, armature, plan, paths, expression)
 
 
-def _fill(driver, armature, plan: _Plan, paths: dict[str, str], expression: str) -> None:
+def _fill(
+    driver: bpy.types.Driver, armature: bpy.types.Object, plan: _Plan, paths: dict[str, str], expression: str
+) -> None:
     """Set up a driver. paths: of the variables' properties, relative to the pose bone."""
     driver.type = "SCRIPTED"
     for name, path in paths.items():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The subcommands that add and remove bone links, twist bones and bulge bones."""
 
+import argparse
+
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError, find_armature
@@ -8,14 +10,14 @@ from . import bone_links, bulge_bones
 from .settings import BulgeRemovalSettings, BulgeSettings, LinkRemovalSettings, LinkSettings
 
 
-def _check_count(options) -> None:
+def _check_count(options: argparse.Namespace) -> None:
     if options.count and options.most != 3:
         raise UsageError("--count sets the number at each joint: leave out --most")
     if options.count and not options.all_joints and options.threshold != 60:
         raise UsageError("With --joints and --count all named joints get bones: leave out --threshold")
 
 
-def _add_object(command) -> None:
+def _add_object(command: argparse.ArgumentParser) -> None:
     arguments.add_rig_object(command)
     # From the poses that show how far joints turn, and where the inside of a joint is.
     arguments.add_incomplete(command)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The range of joints: from the limits of their bones, or else from the armature's animation."""
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -13,7 +14,7 @@ from ...blender.temporary_scene import evaluate_frame, temporary_scene
 _MOST_FRAMES = 500
 
 
-def limited_turn(armature, joint: Joint) -> float | None:
+def limited_turn(armature: bpy.types.Object, joint: Joint) -> float | None:
     """The largest turn within the limits of a joint's end bone, of a Limit Rotation constraint or else of IK; None
     without limits."""
     from ...core.binding.links import turn_of_limits
@@ -28,7 +29,7 @@ def limited_turn(armature, joint: Joint) -> float | None:
     return turn_of_limits(lowest, highest)
 
 
-def _constraint_limits(constraint) -> list[tuple[float, float]] | None:
+def _constraint_limits(constraint: bpy.types.LimitRotationConstraint) -> list[tuple[float, float]] | None:
     """The limits (least, most) by axis."""
     if constraint.type != "LIMIT_ROTATION" or not constraint.enabled or constraint.influence == 0:
         return None
@@ -42,7 +43,7 @@ def _constraint_limits(constraint) -> list[tuple[float, float]] | None:
     ]
 
 
-def _ik_limits(bone) -> list[tuple[float, float]] | None:
+def _ik_limits(bone: bpy.types.PoseBone) -> list[tuple[float, float]] | None:
     if not any(getattr(bone, f"use_ik_limit_{axis}") for axis in "xyz"):
         return None
     ranges = []
@@ -53,7 +54,9 @@ def _ik_limits(bone) -> list[tuple[float, float]] | None:
     return ranges
 
 
-def animated_turns(context, armature, joints: list[Joint]) -> background.Steps[tuple[dict[Joint, float], tuple]]:
+def animated_turns(
+    context: bpy.types.Context, armature: bpy.types.Object, joints: list[Joint]
+) -> background.Steps[tuple[dict[Joint, float], tuple]]:
     """Generator: the largest turn from rest of each joint over the armature's animation, {} without one; and notes on
     what Blender left out."""
     frames = _frames(context.scene, armature)
@@ -96,7 +99,7 @@ def _turn_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.nda
     return largest_turn(swing_and_twist(relative, rest[:3, 1])[1] if joint.kind == TWIST else relative)
 
 
-def _frames(scene, armature) -> list[int]:
+def _frames(scene: bpy.types.Scene, armature: bpy.types.Object) -> list[int]:
     """Frames at which an armature that is animated is looked at: its action's, else the scene's; none where nothing
     moves it."""
     animation = armature.animation_data
@@ -110,6 +113,6 @@ def _frames(scene, armature) -> list[int]:
     return np.unique(np.linspace(int(first), int(last), max(min(number, _MOST_FRAMES), 1)).round()).astype(int).tolist()
 
 
-def _is_constrained(armature) -> bool:
+def _is_constrained(armature: bpy.types.Object) -> bool:
     own = {name for helper in find_helpers(armature) for name in helper.bones}
     return any(len(bone.constraints) for bone in armature.pose.bones if bone.name not in own)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The armature and the bones whose joints get helpers."""
 
+from collections.abc import Sequence
+
 import bpy
 
 from ...blender.armatures import check_armature
@@ -9,7 +11,7 @@ from ...blender.character import armature_at
 from ...blender.helper_bones.records import bone_record, deforming_parent
 
 
-def helped_armature(context, active):
+def helped_armature(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
     """The armature for the active object, which may be a mesh that it deforms.
 
     Cheap enough for a panel. Raises BadScene as ``check_armature``.
@@ -19,7 +21,7 @@ def helped_armature(context, active):
     return armature
 
 
-def end_bone(armature, name: str) -> str:
+def end_bone(armature: bpy.types.Object, name: str) -> str:
     """The deforming child of a bone that is most in line with it; "" if there is none."""
     bones = armature.data.bones
     axis = bones[name].tail_local - bones[name].head_local
@@ -34,13 +36,13 @@ def end_bone(armature, name: str) -> str:
     return best.name if best is not None else ""
 
 
-def mirrored_names(armature, names) -> list[str]:
+def mirrored_names(armature: bpy.types.Object, names: Sequence[str]) -> list[str]:
     """The ``names`` and their existing counterparts on the other side, each once."""
     flipped = (bpy.utils.flip_name(name) for name in names)
     return list(dict.fromkeys([*names, *(name for name in flipped if name in armature.data.bones)]))
 
 
-def bones_to_clear(armature, text: str, everything: bool, mirror: bool) -> list[str] | None:
+def bones_to_clear(armature: bpy.types.Object, text: str, everything: bool, mirror: bool) -> list[str] | None:
     """The bones whose helpers to remove, by ``named_bones``, with ``mirror`` also those of the other side.
 
     None with ``everything``, for all helpers. Raises BadScene.

@@ -24,7 +24,7 @@ class _Adds(_OnArmature, SkinningJob):
         """The panel settings that do not apply to what the caller asked for."""
         return ()
 
-    def prepare(self, context):
+    def prepare(self, context: bpy.types.Context) -> None:
         self.settings.fill(self, context.scene, helped_armature(context, active_object(context)), self.own())
 
 
@@ -38,7 +38,7 @@ and they get weights on all meshes that the armature deforms"""
     settings = LinkSettings
     work = staticmethod(bone_links.add_links)
 
-    def own(self):
+    def own(self) -> tuple[str, ...]:
         return ("all_joints",) if self.joints else ()
 
 
@@ -61,7 +61,7 @@ class SKINNING_OT_add_bulge_bone(_Adds, bpy.types.Operator):
     settings = BulgeSettings
     work = staticmethod(bulge_bones.add_bulges)
 
-    def own(self):
+    def own(self) -> tuple[str, ...]:
         return OF_PRESET if self.properties.is_property_set("preset") else ()
 
 

@@ -5,7 +5,7 @@ import bpy
 
 from ...blender import background
 from ...blender.bone_selection import selected_bones
-from ...blender.helper_bones.records import BULGE, LINKS, TWIST, find_helpers
+from ...blender.helper_bones.records import BULGE, LINKS, TWIST, Helper, find_helpers
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.wording import counted
 from ...ui.drawing import SidebarPanel, draw_button, draw_failure, draw_job, draw_text, split_layout
@@ -26,7 +26,7 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Add Bone Links", "Remove Bone Links", "Add Bulge Bone", "Remove Bulge Bone")
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         reason = reason_not_to_work(context, helped_armature)
         job = background.running_job()
@@ -53,7 +53,7 @@ class _Part(SidebarPanel):
     bl_parent_id = "SKINNING_PT_joint_helpers"
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         return not reason_not_to_work(context, helped_armature)
 
 
@@ -61,7 +61,7 @@ class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
     bl_label = "Bone Links"
     bl_idname = "SKINNING_PT_bone_links"
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         armature = helped_armature(context, active_object(context))
         settings = armature.skinning_joint_helpers
@@ -87,7 +87,7 @@ class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
     # With both panels open, the sidebar is longer than the window.
     bl_options = {"DEFAULT_CLOSED"}
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         armature = helped_armature(context, active_object(context))
         settings = armature.skinning_joint_helpers
@@ -112,7 +112,7 @@ class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
         draw_button(layout, context, "skinning.add_bulge_bone", "Add Bulge Bone", "BONE_DATA")
 
 
-def _draw_helper(layout, armature, helper) -> None:
+def _draw_helper(layout: bpy.types.UILayout, armature: bpy.types.Object, helper: Helper) -> None:
     box = layout.box().column(align=True)
     row = box.row()
     if helper.kind == BULGE:
@@ -132,7 +132,7 @@ def _draw_helper(layout, armature, helper) -> None:
 _LABELS = {"amount": "Amount", "angle_start": "From", "angle_end": "To", "bulge": "Bulge"}
 
 
-def _draw_names(layout, label: str, names: list[str]) -> None:
+def _draw_names(layout: bpy.types.UILayout, label: str, names: list[str]) -> None:
     row = layout.split(factor=0.4)
     side = row.row()
     side.alignment = "RIGHT"

@@ -2,6 +2,7 @@
 """Settings of adding and removing bone links and bulge bones, kept with the armature."""
 
 import math
+from typing import Any
 
 import bpy
 
@@ -181,7 +182,7 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
     )
     mirror = _mirror
 
-    def __init__(self, **given):
+    def __init__(self, **given: Any) -> None:
         preset = PRESETS[given.get("preset", self.declared["preset"].default)]
         super().__init__(**{each: getattr(preset, each) for each in OF_PRESET} | given)
 
@@ -208,7 +209,7 @@ class BulgeRemovalSettings(Settings, one_of=("bones", "all_bones")):
 OF_PRESET = tuple(each for each, setting in BulgeSettings.declared.items() if setting.optional)
 
 
-def _use_preset(self, context) -> None:
+def _use_preset(self: "SkinningJointHelpers", context: bpy.types.Context) -> None:
     """Show the preset's values; amount and radius stay automatic."""
     for each in OF_PRESET:
         setattr(self, each, getattr(PRESETS[self.preset], each))

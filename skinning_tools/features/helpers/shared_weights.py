@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The meshes whose weights links and bulges share, and the figures of that."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import bpy
 
 from ...blender.armatures import deformed_meshes
 from ...blender.figures import Figure, Result
@@ -32,7 +35,7 @@ class Added(Result):
         raise NotImplementedError
 
 
-def meshes_to_share(armature) -> list:
+def meshes_to_share(armature: bpy.types.Object) -> list:
     """The meshes whose weights helpers may share. Raises BadScene if there is none."""
     meshes = deformed_meshes(armature)
     if not meshes:
@@ -40,7 +43,7 @@ def meshes_to_share(armature) -> list:
     return meshes
 
 
-def shares_taken(armature, touched: list[SharedWeights], notes=()) -> dict:
+def shares_taken(armature: bpy.types.Object, touched: list[SharedWeights], notes: Sequence[str] = ()) -> dict:
     """The arguments of an Added for the meshes whose weights have changed."""
     corrected = [each.mesh_object.name for each in touched if has_eigenskin(each.mesh_object)]
     return {

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bones that solves add to an existing armature: helpers, and parents that let a bone shear."""
 
+from collections.abc import Sequence
+
+import bpy
 import numpy as np
 
 from ...blender.armatures import NewBone
@@ -13,13 +16,13 @@ HELPER_PREFIX, MECHANISM_PREFIX = "HLP-", "MCH-"
 _SAME_PLACE = 1e-5
 
 
-def add_new_bones(context, armature, specs: list[NewBone]) -> None:
+def add_new_bones(context: bpy.types.Context, armature: bpy.types.Object, specs: Sequence[NewBone]) -> None:
     """Add the bones in the given order: deforming helpers, and parents."""
     records = [BoneRecord(SOLVED, 0, SKIN if spec.deforms else PARENT) for spec in specs]
     make_helper_bones(context, armature, list(zip(specs, records, strict=True)))
 
 
-def chain_parents(armature, names) -> dict[str, str]:
+def chain_parents(armature: bpy.types.Object, names: Sequence[str]) -> dict[str, str]:
     """Map bones to the parent that lets them shear, if they have one: at the same place, not deforming, with one
     child."""
     found = {}
@@ -35,7 +38,7 @@ def chain_parents(armature, names) -> dict[str, str]:
     return found
 
 
-def missing_chains(armature, names) -> list[NewBone]:
+def missing_chains(armature: bpy.types.Object, names: Sequence[str]) -> list[NewBone]:
     """The missing parents that would let the bones shear."""
     have = chain_parents(armature, names)
     taken = taken_names(armature, [])
@@ -50,7 +53,7 @@ def missing_chains(armature, names) -> list[NewBone]:
     return specs
 
 
-def moved_otherwise(armature, names) -> list[str]:
+def moved_otherwise(armature: bpy.types.Object, names: Sequence[str]) -> list[str]:
     """The bones whose location channels would change axes under a new parent at their place."""
     bones = (armature.data.bones[name] for name in names)
     return [

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keyframes for given poses of an armature's bones, independent of the motion of their parents."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import bpy
 import numpy as np
 from mathutils import Matrix, Quaternion
 
 from ...blender import actions
 from ...core import affine_chain
+from .readings import RigMotion
 
 _TRANSFORM_PATHS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
 _ROTATION_PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
@@ -37,7 +40,12 @@ def transform_paths(name: str) -> list[str]:
 
 
 def write_poses(
-    armature, container, wanted: WantedPoses, motion, times: np.ndarray, extents=None
+    armature: bpy.types.Object,
+    container: "bpy.types.Action | bpy.types.ActionChannelbag",
+    wanted: WantedPoses,
+    motion: RigMotion,
+    times: np.ndarray,
+    extents: np.ndarray | None = None,
 ) -> tuple[dict[str, np.ndarray], float]:
     """Key the bones of ``wanted`` in ``container`` (see ``actions.curve_container``) at ``times``.
 
@@ -85,7 +93,7 @@ def write_poses(
     return {name: poses[name] for name in made}, sheared
 
 
-def _parents_first(bones):
+def _parents_first(bones: bpy.types.bpy_prop_collection) -> Iterator[bpy.types.Bone]:
     waiting = [bone for bone in bones if bone.parent is None]
     while waiting:
         bone = waiting.pop()
@@ -93,7 +101,15 @@ def _parents_first(bones):
         waiting += bone.children
 
 
-def _key_bone(armature, container, bone, wanted: WantedPoses, index: int, parent, times):
+def _key_bone(
+    armature: bpy.types.Object,
+    container: "bpy.types.Action | bpy.types.ActionChannelbag",
+    bone: bpy.types.Bone,
+    wanted: WantedPoses,
+    index: int,
+    parent: np.ndarray | None,
+    times: np.ndarray,
+) -> tuple[np.ndarray, float]:
     """Key one bone; returns its poses (F, 4, 4) with these keys, and the lost shear."""
     basis = _local(bone, wanted.matrices[:, index], parent)
     if wanted.jointed[index]:
@@ -115,12 +131,23 @@ def _key_bone(armature, container, bone, wanted: WantedPoses, index: int, parent
     return _composed(bone, made, parent), lost if lost > _NO_SHEAR else 0.0
 
 
-def _key_rest(armature, container, name: str, times) -> None:
+def _key_rest(
+    armature: bpy.types.Object, container: "bpy.types.Action | bpy.types.ActionChannelbag", name: str, times: np.ndarray
+) -> None:
     still = np.zeros((len(times), 3))
     _write(armature, container, name, still, np.tile([1.0, 0.0, 0.0, 0.0], (len(times), 1)), still + 1.0, times)
 
 
-def _key_chain(armature, container, bone, wanted: WantedPoses, index: int, parent, times, extents):
+def _key_chain(
+    armature: bpy.types.Object,
+    container: "bpy.types.Action | bpy.types.ActionChannelbag",
+    bone: bpy.types.Bone,
+    wanted: WantedPoses,
+    index: int,
+    parent: np.ndarray | None,
+    times: np.ndarray,
+    extents: np.ndarray | None,
+) -> np.ndarray:
     """Key a chain of two bones, of which ``bone`` is the parent, to the affine poses of its child; returns its own
     poses."""
     basis = _local(bone, wanted.matrices[:, index], parent)
@@ -143,11 +170,11 @@ def _rotations(quaternions: np.ndarray) -> np.ndarray:
     return to_matrices(quaternions)
 
 
-def _rest(bone) -> np.ndarray:
+def _rest(bone: bpy.types.Bone) -> np.ndarray:
     return np.array(bone.matrix_local, dtype=np.float64)
 
 
-def _frame_of(bone, parent) -> np.ndarray | None:
+def _frame_of(bone: bpy.types.Bone, parent: np.ndarray | None) -> np.ndarray | None:
     """(F, 4, 4), or (4, 4) for all frames: the matrix that a bone's channels are relative to, with its parent's poses
     ``parent`` (or None); None if there is no single such matrix."""
     if not bone.use_local_location:
@@ -159,19 +186,19 @@ def _frame_of(bone, parent) -> np.ndarray | None:
     return None
 
 
-def _local(bone, poses: np.ndarray, parent) -> np.ndarray:
+def _local(bone: bpy.types.Bone, poses: np.ndarray, parent: np.ndarray | None) -> np.ndarray:
     """The bone's channels (F, 4, 4) for its ``poses`` (F, 4, 4), with its parent's poses ``parent`` (or None)."""
     frame = _frame_of(bone, parent)
     return _converted(bone, poses, parent, invert=True) if frame is None else np.linalg.inv(frame) @ poses
 
 
-def _composed(bone, basis: np.ndarray, parent) -> np.ndarray:
+def _composed(bone: bpy.types.Bone, basis: np.ndarray, parent: np.ndarray | None) -> np.ndarray:
     """The inverse of ``_local``."""
     frame = _frame_of(bone, parent)
     return _converted(bone, basis, parent, invert=False) if frame is None else frame @ basis
 
 
-def _converted(bone, matrices: np.ndarray, parent, *, invert: bool) -> np.ndarray:
+def _converted(bone: bpy.types.Bone, matrices: np.ndarray, parent: np.ndarray | None, *, invert: bool) -> np.ndarray:
     """Convert by Blender, frame by frame, for a bone that does not inherit everything from its parent."""
     parents: list[dict[str, Any]] = [{}] * len(matrices)
     if parent is not None:
@@ -183,7 +210,15 @@ def _converted(bone, matrices: np.ndarray, parent, *, invert: bool) -> np.ndarra
     ], dtype=np.float64)  # fmt: skip
 
 
-def _write(armature, container, name: str, location, rotation, scale, times) -> None:
+def _write(
+    armature: bpy.types.Object,
+    container: "bpy.types.Action | bpy.types.ActionChannelbag",
+    name: str,
+    location: np.ndarray,
+    rotation: np.ndarray,
+    scale: np.ndarray,
+    times: np.ndarray,
+) -> None:
     """Key a pose bone's channels: location and scale (F, 3), rotation (F, 4) in the bone's own rotation mode."""
     bone = armature.pose.bones[name]
     path, values = rotation_values(bone.rotation_mode, rotation)

@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The subcommands that solve for an existing rig."""
 
+import argparse
+from collections.abc import Callable, Generator
+from typing import Any
+
+import bpy
+
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import find_armature
 from . import helper_removal, helpers, motion, weights
 from .settings import HelperSettings, MotionSettings, RemovalSettings, WeightSettings
+from .steps import PartialResult
 
 
-def _add_object(command) -> None:
+def _add_object(command: argparse.ArgumentParser) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that the bones deform")
 
 
-def _named_alone(solve):
+def _named_alone(solve: Callable) -> Callable:
     """``solve`` with named objects only: the command line ignores the selection in the file."""
 
-    def work(context, active, **given):
+    def work(
+        context: bpy.types.Context, active: bpy.types.Object | None, **given: Any
+    ) -> Generator[tuple[float, str], None, PartialResult]:
         for other in context.view_layer.objects.selected[:]:
             other.select_set(False)
         return (yield from solve(context, active, **given))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Remove Helper Bones: remove the bones that Add Helper Bones added, and give their weights to the rig's bones."""
 
+import bpy
+
 from ...blender.armatures import check_armature, deformed_meshes
 from ...blender.helper_bones.records import SOLVED, find_helpers
 from ...blender.helper_bones.removal import Removed, remove_helpers
@@ -11,7 +13,7 @@ from .parts import armature_meant
 from .steps import FIGURES_PROPERTY
 
 
-def rig_with_helpers(context, active, name: str = ""):
+def rig_with_helpers(context: bpy.types.Context, active: bpy.types.Object | None, name: str = "") -> bpy.types.Object:
     """The armature whose helper bones are to be removed, chosen by ``armature_meant``.
 
     Cheap enough for a panel. Raises BadScene if it has none, or if they cannot be removed.
@@ -27,7 +29,7 @@ def rig_with_helpers(context, active, name: str = ""):
     return armature
 
 
-def remove_helper_bones(context, active, armature: str = "") -> Removed:
+def remove_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None, armature: str = "") -> Removed:
     """Remove all helper bones that solves added to an armature. Raises SkinningError, and then changes nothing."""
     rig = rig_with_helpers(context, active, armature)
     removed = remove_helpers(context, rig, find_helpers(rig, (SOLVED,)), _meshes(rig, active))
@@ -37,7 +39,7 @@ def remove_helper_bones(context, active, armature: str = "") -> Removed:
     return removed
 
 
-def _meshes(rig, active) -> list:
+def _meshes(rig: bpy.types.Object, active: bpy.types.Object | None) -> list:
     """The meshes that the armature deforms; if there is none, the active mesh, which solves accept as well."""
     meshes = deformed_meshes(rig)
     if active is not None and active.type == "MESH" and armature_of(active) is None:

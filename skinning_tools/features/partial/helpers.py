@@ -2,7 +2,10 @@
 """Add Helper Bones: extra bones for a rig, whose own bones do not change."""
 
 import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import bpy
 import numpy as np
 
 from ...blender import actions, background
@@ -16,13 +19,14 @@ from ...blender.preconditions import check_unchanged, object_label
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
+from ...core.bone_placement import Placement
 from ...core.errors import BadScene
 from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX
 from .bone_keys import WantedPoses
 from .keyable_bones import check_keyable
 from .notes import bare_notes, target_notes
 from .parts import Parts, parts_of
-from .readings import plain_copy
+from .readings import RigMotion, plain_copy
 from .settings import HelperSettings
 from .steps import (
     Reading,
@@ -35,11 +39,14 @@ from .steps import (
     read_parts,
 )
 
+if TYPE_CHECKING:
+    from ...core.decomposition.helper_bones import HelperBones
+
 # The smallest scale of a bone's pose divided by the largest: flatter bones carry no helpers.
 _FLATTEST = 0.1
 
 
-def add_helper_bones(context, active, **given) -> background.Steps:
+def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
     """Generator: add helper bones that bring the mesh closer to the target, by the HelperSettings ``given``; returns a
     PartialResult, yields (fraction, stage).
 
@@ -127,7 +134,7 @@ def _no_help(parts: Parts) -> BadScene:
     )
 
 
-def _with_helpers(before: BoneWeights, names) -> BoneWeights:
+def _with_helpers(before: BoneWeights, names: Sequence[str]) -> BoneWeights:
     return BoneWeights(
         (*before.names, *names),
         before.bones,
@@ -137,7 +144,9 @@ def _with_helpers(before: BoneWeights, names) -> BoneWeights:
     )
 
 
-def _placement(reading: Reading, rest: np.ndarray, helpers, bones: np.ndarray, kept: np.ndarray, bone_kind: str):
+def _placement(
+    reading: Reading, rest: np.ndarray, helpers: "HelperBones", bones: np.ndarray, kept: np.ndarray, bone_kind: str
+) -> Placement:
     """The rest placement, in the armature's space, of the ``kept`` among ``helpers`` (a core HelperBones); bones (N,
     K): the rig's own, then these."""
     from ...core.bone_placement import place_bones
@@ -154,7 +163,7 @@ def _turned_axes(to_armature: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return turned / np.linalg.norm(turned, axis=1, keepdims=True)
 
 
-def _steady_bones(motion, names) -> np.ndarray:
+def _steady_bones(motion: RigMotion, names: Sequence[str]) -> np.ndarray:
     """(P,) bool: the bones that may be parents: children cannot undo a parent that flattens or mirrors."""
     linear = motion.pose[:, [motion.place[name] for name in names], :3, :3]
     sizes = np.linalg.svd(linear, compute_uv=False)
@@ -162,7 +171,15 @@ def _steady_bones(motion, names) -> np.ndarray:
     return (upright & (sizes[..., 2] > _FLATTEST * sizes[..., 0])).all(axis=0)
 
 
-def _helper_specs(parts: Parts, own_names, steady, bones, weights, placement, bone_kind: str):
+def _helper_specs(
+    parts: Parts,
+    own_names: Sequence[str],
+    steady: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    placement: Placement,
+    bone_kind: str,
+) -> tuple[list[NewBone], dict[str, str]]:
     """The bones to add, with a parent before each bone that may shear, and the helpers' names."""
     own_count, taken = len(own_names), taken_names(parts.armature, [parts.mesh])
     digits = max(2, len(str(len(placement.heads))))

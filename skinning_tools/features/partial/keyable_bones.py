@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check that keys on an armature's bones take effect: what would override them before, and the poses after."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import bpy
 import numpy as np
@@ -18,7 +18,7 @@ _SAME_POSE = 2e-3
 _IK = {"IK", "SPLINE_IK"}
 
 
-def check_keyable(armature, names) -> None:
+def check_keyable(armature: bpy.types.Object, names: Sequence[str]) -> None:
     """Raise BadScene if keys on the bones would be overridden or cannot be made; names: the existing bones to key,
     empty if only new bones are keyed."""
     check_movable(armature, armature_label(armature), "its bones cannot be keyed")
@@ -42,7 +42,7 @@ def check_keyable(armature, names) -> None:
     _check_chains(armature, set(names), driven, keyed)
 
 
-def _check_nla(armature, new_only: bool) -> None:
+def _check_nla(armature: bpy.types.Object, new_only: bool) -> None:
     """Raise BadScene if the Nonlinear Animation changes how the armature's action plays."""
     animation = armature.animation_data
     if animation is None:
@@ -65,7 +65,7 @@ def _check_nla(armature, new_only: bool) -> None:
         )
 
 
-def _acts(constraint, driven: set[str], keyed: dict) -> bool:
+def _acts(constraint: bpy.types.Constraint, driven: set[str], keyed: dict) -> bool:
     """Whether a constraint is on now or, if animated, at any time."""
     path = constraint.path_from_id("influence")
     curve, owner = keyed.get(path), path.rpartition(".")[0]
@@ -77,7 +77,7 @@ def _acts(constraint, driven: set[str], keyed: dict) -> bool:
     return path in driven or constraint.influence > 0
 
 
-def _check_chains(armature, names: set[str], driven: set[str], keyed: dict) -> None:
+def _check_chains(armature: bpy.types.Object, names: set[str], driven: set[str], keyed: dict) -> None:
     """Raise BadScene if the inverse kinematics of any bone move one of ``names``."""
     for bone in armature.pose.bones:
         for constraint in bone.constraints:
@@ -91,7 +91,7 @@ def _check_chains(armature, names: set[str], driven: set[str], keyed: dict) -> N
                 )
 
 
-def _chain(bone, constraint) -> list[bpy.types.PoseBone]:
+def _chain(bone: bpy.types.PoseBone, constraint: bpy.types.Constraint) -> list[bpy.types.PoseBone]:
     """The bones that inverse kinematics move, starting from the tip."""
     bones = [bone, *bone.parent_recursive]
     if constraint.type == "IK" and not constraint.use_tail:
@@ -100,7 +100,11 @@ def _chain(bone, constraint) -> list[bpy.types.PoseBone]:
 
 
 def check_followed(
-    context, armature, poses: dict[str, np.ndarray], numbers, label: str
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    poses: dict[str, np.ndarray],
+    numbers: np.ndarray,
+    label: str,
 ) -> Generator[float, None, None]:
     """Generator: check that Blender evaluates the bones of ``armature``, which may be in no scene, to ``poses``
     (F, 4, 4), in its space, at the frames ``numbers``; yields fractions.

@@ -2,9 +2,11 @@
 """Solve Motion: keyframes for bones that have weights."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import bpy
 import numpy as np
 
 from ...blender import actions, background
@@ -20,7 +22,7 @@ from .bone_keys import WantedPoses
 from .keyable_bones import check_followed, check_keyable
 from .notes import bare_notes
 from .parts import Parts, parts_of
-from .readings import plain_copy
+from .readings import RigMotion, plain_copy
 from .settings import MotionSettings
 from .steps import (
     Reading,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 _STILL = 1e-5
 
 
-def solve_transforms(context, active, **given) -> background.Steps:
+def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
     """Generator: key the bones that have weights to bring the mesh closest to the target, by the MotionSettings
     ``given``; returns a PartialResult, yields (fraction, stage).
 
@@ -198,7 +200,9 @@ class _JointProblem:
     unscaled: np.ndarray
 
 
-def _joint_problem(parts: Parts, reading: Reading, names, chains, rotation_only: bool) -> _JointProblem:
+def _joint_problem(
+    parts: Parts, reading: Reading, names: Sequence[str], chains: dict[str, str], rotation_only: bool
+) -> _JointProblem:
     from ...core.decomposition.partial_transforms import Joints
 
     bones, motion = parts.armature.data.bones, reading.motion
@@ -248,7 +252,7 @@ def _joint_problem(parts: Parts, reading: Reading, names, chains, rotation_only:
     )
 
 
-def _shears_others(bone, solved, name: str) -> bool:
+def _shears_others(bone: bpy.types.Bone, solved: dict[str, int], name: str) -> bool:
     """Whether another ``solved`` bone inherits the bone's scale."""
     waiting = list(bone.children)
     while waiting:
@@ -261,13 +265,17 @@ def _shears_others(bone, solved, name: str) -> bool:
     return False
 
 
-def _in_armature_space(transforms: np.ndarray, motion, armature, names) -> np.ndarray:
+def _in_armature_space(
+    transforms: np.ndarray, motion: RigMotion, armature: bpy.types.Object, names: Sequence[str]
+) -> np.ndarray:
     """Poses (F, P, 4, 4) of bones, in the armature's space, that apply ``transforms`` (F, P, 3, 4) to the rest mesh."""
     rest = np.array([armature.data.bones[name].matrix_local for name in names], dtype=np.float64)
     return matrices_in_armature_space(transforms, motion) @ rest
 
 
-def _extents(parts: Parts, reading: Reading, names, bones, weights) -> np.ndarray:
+def _extents(
+    parts: Parts, reading: Reading, names: Sequence[str], bones: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """(P, 3): how far the vertices of each bone reach along its axes."""
     from ...core.bone_placement import extents_along
 

@@ -2,7 +2,9 @@
 """Notes for the user after a successful solve."""
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 
 from ...blender import actions
@@ -12,18 +14,21 @@ from ...blender.skin_reader import rest_positions, uses_envelopes
 from ...blender.wording import counted, vertices_text
 from .parts import Parts
 
+if TYPE_CHECKING:
+    from .steps import Reading
+
 # Motion below this fraction of the size is rounding; a standstill of fewer steps than this is not reported.
 _STILL, _LONGEST_REST = 1e-5, 2
 # Relative to the target's size: a target farther than this from the deformed mesh in all frames lies beside it.
 _ASIDE = 0.15
 
 
-def scene_notes(context, parts: Parts, numbers: np.ndarray) -> tuple[str, ...]:
+def scene_notes(context: bpy.types.Context, parts: Parts, numbers: np.ndarray) -> tuple[str, ...]:
     """Notes on the scene, before the solve."""
     return (*_range_notes(context, parts.armature, numbers), *_besides_notes(parts))
 
 
-def _range_notes(context, armature, numbers: np.ndarray) -> list[str]:
+def _range_notes(context: bpy.types.Context, armature: bpy.types.Object, numbers: np.ndarray) -> list[str]:
     """A note if the armature's action does not cover all the frames."""
     ranges = np.array([curve.range() for curve in actions.existing_curves(armature)])
     if not len(ranges) or not len(numbers):
@@ -34,7 +39,7 @@ def _range_notes(context, armature, numbers: np.ndarray) -> list[str]:
     return [f'the action "{armature.animation_data.action.name}" has keys from frame {start:g} to {end:g} only']
 
 
-def _stretch(context) -> float:
+def _stretch(context: bpy.types.Context) -> float:
     return float(actions.key_times(context.scene, np.ones(1))[0])
 
 
@@ -55,7 +60,7 @@ def _besides_notes(parts: Parts) -> list[str]:
     return notes
 
 
-def bare_notes(mesh, weights: BoneWeights) -> list[str]:
+def bare_notes(mesh: bpy.types.Object, weights: BoneWeights) -> list[str]:
     """A note if vertices have no weights."""
     missed = int(np.count_nonzero(~weights.bound))
     if not missed:
@@ -68,12 +73,12 @@ def bare_notes(mesh, weights: BoneWeights) -> list[str]:
     return [f"{which} no weights, so no bone moves them"]
 
 
-def target_notes(parts: Parts, reading) -> list[str]:
+def target_notes(parts: Parts, reading: "Reading") -> list[str]:
     """Notes on a target that armature and mesh cannot follow well. reading: the steps.Reading."""
     return [*_standstill_notes(parts, reading), *_aside_notes(parts, reading)]
 
 
-def _aside_notes(parts: Parts, reading) -> list[str]:
+def _aside_notes(parts: Parts, reading: "Reading") -> list[str]:
     """A note if the target is another object beside the mesh, as for viewing both: no weights reach it there."""
     if parts.own:
         return []
@@ -90,7 +95,7 @@ def _aside_notes(parts: Parts, reading) -> list[str]:
     ]
 
 
-def _standstill_notes(parts: Parts, reading) -> list[str]:
+def _standstill_notes(parts: Parts, reading: "Reading") -> list[str]:
     """Notes if the target stands still at an end of the frames and the armature does not: one animation may be shorter
     than the other."""
     frames, matrices = reading.animation.frames, reading.motion.matrices

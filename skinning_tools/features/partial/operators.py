@@ -13,7 +13,7 @@ class _Named(Checked):
     """Mix-in for operators with named objects: the names are known, and checked, only when the operator runs."""
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         """Nothing."""
 
 

@@ -52,7 +52,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Solve Weights", "Solve Motion", "Add Helper Bones", "Remove Helper Bones")
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         settings = context.scene.skinning_partial
         job = background.running_job()
@@ -78,7 +78,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
             _draw_figures(layout, context, figures)
 
 
-def meant_text(context) -> str:
+def meant_text(context: bpy.types.Context) -> str:
     """The objects that a solve would work on, if the selection decides; "" if the panel's fields decide, or if it could
     not start."""
     settings = context.scene.skinning_partial
@@ -92,7 +92,13 @@ def meant_text(context) -> str:
     return f"Fits {parts.mesh.name}, deformed by {parts.armature.name}, to {target}"
 
 
-def _draw_solve(layout, context, name: str, mesh, job):
+def _draw_solve(
+    layout: bpy.types.UILayout,
+    context: bpy.types.Context,
+    name: str,
+    mesh: bpy.types.Object | None,
+    job: background.RunningJob | None,
+) -> bpy.types.UILayout:
     """Draw the settings and the button of a solve, by the name of its settings; returns the layout, None if closed."""
     declared, operator, text, icon, needs = _SOLVES[name]
     header, body = layout.panel(f"skinning_partial_{name}", default_closed=name != "weights")
@@ -113,7 +119,7 @@ def _draw_solve(layout, context, name: str, mesh, job):
     return body
 
 
-def _draw_removal(layout, context, job) -> None:
+def _draw_removal(layout: bpy.types.UILayout, context: bpy.types.Context, job: background.RunningJob | None) -> None:
     """Draw the button that removes helper bones, if the armature has any."""
     name = context.scene.skinning_partial.armature
     try:
@@ -129,7 +135,7 @@ def _draw_removal(layout, context, job) -> None:
     draw_button(layout, context, "skinning.remove_helper_bones", text, "X", reason).armature = armature.name
 
 
-def _draw_figures(layout, context, figures: PartialFigures) -> None:
+def _draw_figures(layout: bpy.types.UILayout, context: bpy.types.Context, figures: PartialFigures) -> None:
     for text in (figures.warning, *figures.omissions):
         if text:
             draw_text(layout, context, sentence(text), "ERROR")

@@ -45,7 +45,13 @@ class Parts:
 
 
 def parts_of(
-    context, active, armature_name: str = "", target_name: str = "", *, weighted: bool, writes_weights: bool = True
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    armature_name: str = "",
+    target_name: str = "",
+    *,
+    weighted: bool,
+    writes_weights: bool = True,
 ) -> Parts:
     """The parts for the active object: a mesh, or an armature with the mesh in the panel's field, a selected mesh
     or the mesh that it deforms.
@@ -56,6 +62,7 @@ def parts_of(
     enough for a panel. Raises BadScene.
     """
     check_type(active, "Select the mesh that bones are to move", ("MESH", "ARMATURE"))
+    assert active is not None
     target = _named(context, target_name, "MESH") if target_name else None
     mesh = _mesh(context, active, target) if active.type == "ARMATURE" else active
     armature = armature_meant(context, active, armature_name)
@@ -68,7 +75,7 @@ def parts_of(
     return Parts(mesh, armature, target)
 
 
-def reason_not_to_solve(context, *, weighted: bool, writes_weights: bool = True) -> str:
+def reason_not_to_solve(context: bpy.types.Context, *, weighted: bool, writes_weights: bool = True) -> str:
     """Text for the panel: why a solve with the scene's settings cannot start; "" if it can."""
     settings = context.scene.skinning_partial
     return reason_not_to_work(
@@ -79,17 +86,17 @@ def reason_not_to_solve(context, *, weighted: bool, writes_weights: bool = True)
     )
 
 
-def _named(context, name: str, kind: str):
+def _named(context: bpy.types.Context, name: str, kind: str) -> bpy.types.Object:
     found = find_object(context.scene, name, (kind,))
     check_type(found, "Choose another object", (kind,))
     return found
 
 
-def _selected(context, kind: str) -> list:
+def _selected(context: bpy.types.Context, kind: str) -> list:
     return [ob for ob in selected_in(context.view_layer) if ob.type == kind]
 
 
-def _mesh(context, armature, target):
+def _mesh(context: bpy.types.Context, armature: bpy.types.Object, target: bpy.types.Object | None) -> bpy.types.Object:
     chosen = chosen_mesh(context, armature)
     if chosen is not None:
         return chosen
@@ -103,7 +110,7 @@ def _mesh(context, armature, target):
     raise unmet("SEVERAL_MESHES", armature=armature, names=names_text(selected or deformed))
 
 
-def armature_meant(context, active, name: str = ""):
+def armature_meant(context: bpy.types.Context, active: bpy.types.Object | None, name: str = "") -> bpy.types.Object:
     """The armature with that name, else ``active`` itself or the selected armature, else the one that deforms it.
 
     Cheap enough for a panel. Raises BadScene.
@@ -127,7 +134,7 @@ def armature_meant(context, active, name: str = ""):
     )
 
 
-def _target(context, mesh):
+def _target(context: bpy.types.Context, mesh: bpy.types.Object) -> bpy.types.Object:
     others = [ob for ob in _selected(context, "MESH") if ob != mesh]
     if len(others) > 1:
         count = len(mesh.data.vertices)
@@ -145,7 +152,7 @@ def _target(context, mesh):
     return mesh
 
 
-def _check_mesh(context, mesh, armature, weighted: bool) -> None:
+def _check_mesh(context: bpy.types.Context, mesh: bpy.types.Object, armature: bpy.types.Object, weighted: bool) -> None:
     check_mode(mesh)
     check_visible(context.scene, context.view_layer, mesh)
     check_has_vertices(mesh)
@@ -158,7 +165,7 @@ def _check_mesh(context, mesh, armature, weighted: bool) -> None:
         raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
 
 
-def _check_armature(armature) -> None:
+def _check_armature(armature: bpy.types.Object) -> None:
     # Hidden by the eye or with its collection is fine, as rigs often are.
     if armature.hide_viewport:
         raise BadScene(

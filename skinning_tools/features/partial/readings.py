@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What solves read from a scene: the target's positions, the bones' motion, and the error as Blender evaluates it."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import bpy
 import numpy as np
@@ -26,8 +26,21 @@ from .parts import Parts
 _STILL = 1e-6
 
 
+class _Probe(NamedTuple):
+    """What ``measure_rig`` compares."""
+
+    objects: tuple[bpy.types.Object, ...]
+    armature: bpy.types.Object
+
+
+class _Positions(NamedTuple):
+    """What ``measure_rig`` compares it with."""
+
+    animation: Animation
+
+
 @contextmanager
-def plain_copy(parts: Parts, armature=None) -> Iterator[bpy.types.Object]:
+def plain_copy(parts: Parts, armature: bpy.types.Object | None = None) -> Iterator[bpy.types.Object]:
     """A copy of the mesh, in no scene and removed at the end, with its rest shape, weights and transform, and only an
     Armature modifier for ``armature`` (default: the one of ``parts``), to show what the bones alone do. Vertices
     without weights follow envelopes if those of the mesh do."""
@@ -57,7 +70,7 @@ def plain_copy(parts: Parts, armature=None) -> Iterator[bpy.types.Object]:
 
 
 def read_target(
-    context, parts: Parts, span: tuple[int | None, int | None, int], omissions: Omissions
+    context: bpy.types.Context, parts: Parts, span: tuple[int | None, int | None, int], omissions: Omissions
 ) -> Generator[float, None, Animation]:
     """Generator: the target positions of the mesh's vertices, in its object space; returns an Animation, yields
     fractions.
@@ -112,7 +125,7 @@ def _without_armature(parts: Parts) -> Iterator[None]:
                 set_parent_type(mesh, "ARMATURE")
 
 
-def _in_space_of(context, parts: Parts, animation: Animation) -> np.ndarray:
+def _in_space_of(context: bpy.types.Context, parts: Parts, animation: Animation) -> np.ndarray:
     """(F, N, 3) the target's positions, from world space to the space of the mesh object."""
     numbers = animation.frame_numbers
     own, other = (world_matrices(context, ob, numbers) for ob in (parts.mesh, parts.target))
@@ -162,7 +175,14 @@ class RigMotion:
         return {name: index for index, name in enumerate(self.all_names)}
 
 
-def read_motion(context, probe, armature, names, numbers, omissions: Omissions) -> Generator[float, None, RigMotion]:
+def read_motion(
+    context: bpy.types.Context,
+    probe: bpy.types.Object,
+    armature: bpy.types.Object,
+    names: Sequence[str],
+    numbers: np.ndarray,
+    omissions: Omissions,
+) -> Generator[float, None, RigMotion]:
     """Generator: the motion of the bones ``names`` of ``armature`` at the frames; returns a RigMotion, yields
     fractions.
 
@@ -191,15 +211,15 @@ def read_motion(context, probe, armature, names, numbers, omissions: Omissions) 
     )
 
 
-def _of_bones(armature, name: str) -> np.ndarray:
+def _of_bones(armature: bpy.types.Object, name: str) -> np.ndarray:
     values = np.empty((len(armature.pose.bones), 4, 4), np.float32)
     armature.pose.bones.foreach_get(name, values.ravel())
     return values.swapaxes(1, 2).astype(np.float64)
 
 
-def measured(probe, armature, animation: Animation) -> Generator[float, None, ErrorMeter]:
+def measured(
+    probe: bpy.types.Object, armature: bpy.types.Object, animation: Animation
+) -> Generator[float, None, ErrorMeter]:
     """Generator: the error of ``probe`` against the animation as Blender evaluates it; returns an ErrorMeter."""
-    meter: ErrorMeter = yield from measure_rig(
-        SimpleNamespace(objects=(probe,), armature=armature), SimpleNamespace(animation=animation)
-    )
+    meter: ErrorMeter = yield from measure_rig(_Probe((probe,), armature), _Positions(animation))
     return meter

@@ -3,8 +3,10 @@
 
 import re
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
@@ -12,9 +14,11 @@ import numpy as np
 from ...blender import actions, background
 from ...blender.animation.frame_range import moving_range
 from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.armatures import NewBone
 from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
+from ...blender.measure import ErrorMeter
 from ...blender.preconditions import check_vertex_group, object_label
 from ...blender.records import write_record
 from ...blender.vertex_groups import read_weights
@@ -100,7 +104,13 @@ class Reading:
     notes: tuple[str, ...]
 
 
-def read_parts(context, parts: Parts, settings: PartialSettings, names, weights=None) -> background.Steps:
+def read_parts(
+    context: bpy.types.Context,
+    parts: Parts,
+    settings: PartialSettings,
+    names: Sequence[str],
+    weights: BoneWeights | None = None,
+) -> background.Steps:
     """Generator: read everything that a solve needs from the scene."""
     frames = settings.frame_start, settings.frame_end, settings.frame_step
     numbers = moving_range(context.scene, *frames, object_label(parts.target))
@@ -117,7 +127,7 @@ def read_parts(context, parts: Parts, settings: PartialSettings, names, weights=
     return Reading(animation, motion, weights, left_out, notes)
 
 
-def locked_by_group(mesh, group: str) -> np.ndarray:
+def locked_by_group(mesh: bpy.types.Object, group: str) -> np.ndarray:
     """(N,) bool: the vertices in the vertex group ``group``; none if ``group`` is "". Raises BadSettings."""
     if not group:
         return np.zeros(len(mesh.data.vertices), bool)
@@ -125,7 +135,16 @@ def locked_by_group(mesh, group: str) -> np.ndarray:
     return np.asarray(read_weights(mesh, [group])[1].any(axis=1))
 
 
-def error_of(probe, parts: Parts, reading: Reading, start, end, *, armature=None, wanted: bool = True):
+def error_of(
+    probe: bpy.types.Object,
+    parts: Parts,
+    reading: Reading,
+    start: float,
+    end: float,
+    *,
+    armature: bpy.types.Object | None = None,
+    wanted: bool = True,
+) -> background.Steps[Any]:
     """Generator: the ErrorMeter of ``probe`` against the target; None unless ``wanted``."""
     if not wanted:
         return None
@@ -133,7 +152,17 @@ def error_of(probe, parts: Parts, reading: Reading, start, end, *, armature=None
     return (yield from background.part_of(measuring, start, end, "Measuring"))
 
 
-def finished(parts: Parts, title, done, reading, meter_before, meter, begin, notes, ways=()) -> PartialResult:
+def finished(
+    parts: Parts,
+    title: str,
+    done: str,
+    reading: Reading,
+    meter_before: ErrorMeter | None,
+    meter: ErrorMeter,
+    begin: float,
+    notes: Sequence[str],
+    ways: Sequence[str] = (),
+) -> PartialResult:
     """The result; stores its figures on the mesh object. ways: advice for the case that the error has grown."""
     numbers = reading.animation.frame_numbers
     e_rms, before = float(meter.e_rms), -1.0 if meter_before is None else float(meter_before.e_rms)
@@ -154,7 +183,7 @@ def finished(parts: Parts, title, done, reading, meter_before, meter, begin, not
     return PartialResult(parts.mesh.name, done, figures, time.perf_counter() - begin, tuple(notes))
 
 
-def matrices_in_armature_space(transforms: np.ndarray, motion) -> np.ndarray:
+def matrices_in_armature_space(transforms: np.ndarray, motion: RigMotion) -> np.ndarray:
     """Convert ``transforms`` (F, P, 3, 4) from the mesh object's space to the armature's, (F, P, 4, 4), by a
     RigMotion."""
     full = np.zeros((*transforms.shape[:2], 4, 4))
@@ -165,7 +194,16 @@ def matrices_in_armature_space(transforms: np.ndarray, motion) -> np.ndarray:
 
 
 @contextmanager
-def new_motion(context, parts: Parts, added, wanted: WantedPoses, reading, times, extents, ending: str):
+def new_motion(
+    context: bpy.types.Context,
+    parts: Parts,
+    added: Sequence[NewBone],
+    wanted: WantedPoses,
+    reading: Reading,
+    times: np.ndarray,
+    extents: np.ndarray | None,
+    ending: str,
+) -> Iterator[tuple[bpy.types.Object, bpy.types.Action, tuple[dict[str, np.ndarray], float]]]:
     """A copy of the armature, in no scene and removed at the end, with the bones ``added`` and the ``wanted`` motion;
     its new action, which is removed if the body raises; and the result of ``write_poses``."""
     armature = parts.armature
@@ -189,7 +227,7 @@ def new_motion(context, parts: Parts, added, wanted: WantedPoses, reading, times
             raise
 
 
-def _remove_armature(copy, keep_data: bool) -> None:
+def _remove_armature(copy: bpy.types.Object, keep_data: bool) -> None:
     if not is_alive(copy):
         return
     data = copy.data
@@ -198,7 +236,9 @@ def _remove_armature(copy, keep_data: bool) -> None:
         bpy.data.armatures.remove(data)
 
 
-def apply_motion(context, armature, added, action) -> None:
+def apply_motion(
+    context: bpy.types.Context, armature: bpy.types.Object, added: Sequence[NewBone], action: bpy.types.Action
+) -> None:
     """Add the bones and assign the action to the armature itself; its present action stays in the file."""
     add_new_bones(context, armature, added)
     old = armature.animation_data.action if armature.animation_data else None

@@ -2,7 +2,9 @@
 """Solve Weights: weights for animated bones."""
 
 import time
+from typing import Any
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -21,7 +23,7 @@ from .settings import WeightSettings
 from .steps import Reading, error_of, finished, locked_by_group, read_parts
 
 
-def solve_weights(context, active, **given) -> background.Steps:
+def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
     """Generator: solve for the weights with which the armature's present motion brings the mesh closest to the target,
     by the WeightSettings ``given``; returns a PartialResult, yields (fraction, stage).
 
@@ -98,7 +100,7 @@ def _attached(parts: Parts) -> list[str]:
     return []
 
 
-def _edges(mesh) -> np.ndarray:
+def _edges(mesh: bpy.types.Mesh) -> np.ndarray:
     edges = np.empty((len(mesh.edges), 2), np.int32)
     mesh.edges.foreach_get("vertices", edges.ravel())
     return edges

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shaders' inputs: vertices of a skin, bones of a frame, uniforms of a view."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,12 +37,21 @@ class VertexData:
     crowded: int
 
     @classmethod
-    def of(cls, rest, normals, triangles, bones, weights, centers=None, valid=None) -> "VertexData":
+    def of(
+        cls,
+        rest: np.ndarray,
+        normals: np.ndarray,
+        triangles: np.ndarray,
+        bones: np.ndarray,
+        weights: np.ndarray,
+        centers: np.ndarray | None = None,
+        valid: np.ndarray | None = None,
+    ) -> "VertexData":
         """Make it from core's arrays; ``normals`` (N, 3) at rest. A vertex without a center is its own center."""
         origin = 0.5 * (rest.min(axis=0) + rest.max(axis=0))
         crowded = int(np.count_nonzero(np.count_nonzero(weights, axis=1) > MOST_INFLUENCES))
         bones, weights = packed(bones, weights)
-        if centers is None:
+        if centers is None or valid is None:
             centers, valid = rest, np.zeros(len(rest), bool)
         return cls(
             origin,
@@ -60,7 +70,7 @@ class VertexData:
         """The number of groups of four influences."""
         return self.bones.shape[1] // 4
 
-    def attributes(self, chosen=slice(None)) -> dict[str, np.ndarray]:
+    def attributes(self, chosen: slice | np.ndarray = slice(None)) -> dict[str, np.ndarray]:
         """The arrays by the names of the shaders' inputs."""
         arrays = {"rest": self.rest, "normal": self.normals, "center": self.centers}
         for group in range(self.groups):
@@ -97,7 +107,7 @@ def packed(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return padded_bones, padded_weights
 
 
-def vertex_buffer(inputs, attributes: dict[str, np.ndarray]) -> gpu.types.GPUVertBuf:
+def vertex_buffer(inputs: Iterable[tuple[str, str]], attributes: dict[str, np.ndarray]) -> gpu.types.GPUVertBuf:
     layout = gpu.types.GPUVertFormat()
     for kind, name in inputs:
         whole = kind == "UVEC4"
@@ -143,8 +153,8 @@ def surface_uniforms(
     origin: np.ndarray,
     method: str,
     compared: str | None = None,
-    color=(0.8, 0.8, 0.8, 1.0),
-    options=(0.0, 0.0, 1.0, 1.0),
+    color: tuple[float, ...] = (0.8, 0.8, 0.8, 1.0),
+    options: tuple[float, ...] = (0.0, 0.0, 1.0, 1.0),
 ) -> gpu.types.GPUUniformBuf:
     """The uniform block of one column.
 
@@ -166,7 +176,7 @@ def surface_uniforms(
     return gpu.types.GPUUniformBuf(gpu.types.Buffer("FLOAT", len(block), block))
 
 
-def translation(vector) -> np.ndarray:
+def translation(vector: np.ndarray) -> np.ndarray:
     matrix = np.eye(4)
     matrix[:3, 3] = vector
     return matrix

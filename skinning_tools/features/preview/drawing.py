@@ -89,7 +89,15 @@ def point_pixels(count: int) -> float:
     return max(LEAST_POINT_PIXELS, MOST_POINT_PIXELS * min(1.0, (_MANY_CENTERS / max(count, 1)) ** 0.5))
 
 
-def _draw_surface(data, texture, to_world, view, look, method, length) -> None:
+def _draw_surface(
+    data: VertexData,
+    texture: gpu.types.GPUTexture,
+    to_world: np.ndarray,
+    view: View,
+    look: Look,
+    method: str,
+    length: float,
+) -> None:
     shader = surface_shader(data.groups)
     uniforms = surface_uniforms(
         to_world,
@@ -115,7 +123,9 @@ def _draw_surface(data, texture, to_world, view, look, method, length) -> None:
     batch.draw(shader)
 
 
-def _draw_centers(data, texture, to_world, view, method) -> None:
+def _draw_centers(
+    data: VertexData, texture: gpu.types.GPUTexture, to_world: np.ndarray, view: View, method: str
+) -> None:
     shader = centers_shader(data.groups)
     uniforms = surface_uniforms(
         to_world,

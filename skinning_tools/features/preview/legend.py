@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The labels over the preview: the method under each column, and the scale of its colors."""
 
+import bpy
 import numpy as np
 
 from ...blender.lengths import length_text
 from ...ui.view_drawing import LINE_HEIGHT, View, draw_scale, legible, write
+from .buffers import VertexData
 from .drawing import Look, column_matrices, rest_box, scale_end
 from .settings import LABELS
 
 
-def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
+def draw(context: bpy.types.Context, data: VertexData, to_world: np.ndarray, view: View, look: Look) -> None:
     """Draw in pixel space of the region."""
     with legible(context) as scale:
         _draw_labels(context.region, data, to_world, view, look, scale)
@@ -18,7 +20,9 @@ def draw(context, data, to_world: np.ndarray, view: View, look: Look) -> None:
         draw_scale(context, f"Distance to {LABELS[look.compared]}", end)
 
 
-def _draw_labels(region, data, to_world, view, look, scale) -> None:
+def _draw_labels(
+    region: bpy.types.Region, data: VertexData, to_world: np.ndarray, view: View, look: Look, scale: float
+) -> None:
     to_clip = view.projection @ view.view
     for method, to_column in zip(look.methods, column_matrices(data, to_world, view, look), strict=True):
         corners = rest_box(data, to_column)

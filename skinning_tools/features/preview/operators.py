@@ -28,7 +28,7 @@ class SKINNING_OT_preview(AtOnce, bpy.types.Operator):
     mode: EnumProperty(name="Mode", items=MODES, default="LBS", options={"SKIP_SAVE"})
     side_by_side: _SIDE_BY_SIDE.as_property(SOFT, description=f"{_SIDE_BY_SIDE.tip}. Unchanged if not given")
 
-    def act(self, context, active) -> str | None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         if self.mode == "OFF":
             session.stop()
             return None
@@ -36,10 +36,12 @@ class SKINNING_OT_preview(AtOnce, bpy.types.Operator):
         session.start(context, previewed_object(context), self.mode)
         if self.properties.is_property_set("side_by_side"):
             context.window_manager.skinning_preview.side_by_side = self.side_by_side
-        return session.running().summary()
+        running = session.running()
+        assert running is not None
+        return running.summary()
 
 
-def previewed_object(context):
+def previewed_object(context: bpy.types.Context) -> bpy.types.Object | None:
     """The mesh for the active object, else the previewed mesh. Raises BadScene."""
     active, shown = active_object(context), session.running()
     try:

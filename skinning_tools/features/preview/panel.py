@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panel of the preview: method, colors, and what the preview does not show."""
 
+from typing import TYPE_CHECKING
+
 import bpy
 
 from ...blender.character import on_mesh_meant, target_mesh
@@ -11,6 +13,10 @@ from ...ui.groups import DEFORMATION
 from ..centers.bake_state import shown_bake_state
 from ..centers.baking import MISSING, STALE
 from . import session
+from .settings import SkinningPreviewSettings
+
+if TYPE_CHECKING:
+    from .skin_view import SkinView
 
 BUTTONS = (("LBS", "Linear"), ("DQS", "Dual Quat."), ("CRS", "Centers"))
 
@@ -23,7 +29,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
     always = True
     bl_options = {"DEFAULT_CLOSED"}
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         settings = context.window_manager.skinning_preview
         shown = session.running()
@@ -42,7 +48,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
         if shown is not None:
             draw_settings(layout, settings, shown)
 
-    def _draw_bake(self, context, shown) -> None:
+    def _draw_bake(self, context: bpy.types.Context, shown: "SkinView | None") -> None:
         """Draw the button that bakes the centers, if the preview has none or outdated ones."""
         mesh = shown.target() if shown is not None else target_mesh(context)
         if mesh is None or mesh.type != "MESH" or mesh.data.is_editmode or not mesh.vertex_groups:
@@ -59,7 +65,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
             row.operator("skinning.bake_rotation_centers", text="Bake Centers")
 
 
-def draw_settings(layout, settings, shown) -> None:
+def draw_settings(layout: bpy.types.UILayout, settings: SkinningPreviewSettings, shown: "SkinView") -> None:
     layout.use_property_split = True
     layout.use_property_decorate = False
     column = layout.column()

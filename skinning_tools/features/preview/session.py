@@ -6,12 +6,17 @@ Blender's list makes Blender skip the next one, which may be another add-on's.
 """
 
 import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import bpy
 
 from ...blender.app_handlers import add_handlers, remove_handlers
 from ...blender.areas import redraw_views
 from ...core.errors import SkinningError
+
+if TYPE_CHECKING:
+    from .skin_view import SkinView
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +28,7 @@ _draw_handlers: list = []
 _failure = ""
 
 
-def running():
+def running() -> "SkinView | None":
     """The running skin_view.SkinView, or None."""
     return _running
 
@@ -33,7 +38,7 @@ def failure() -> str:
     return _failure
 
 
-def start(context, mesh_object, mode: str) -> None:
+def start(context: bpy.types.Context, mesh_object: bpy.types.Object | None, mode: str) -> None:
     """Show ``mode`` of the object instead of the previous preview, which stays if this raises SkinningError."""
     global _running, _failure
     if _running is not None and mesh_object is not None and _running.target() == mesh_object and not _running.stale:
@@ -78,7 +83,9 @@ def _unregister() -> None:
             bpy.app.timers.unregister(timer)
 
 
-def _while_running():
+def _while_running() -> tuple[
+    tuple[list[Callable], Callable], tuple[list[Callable], Callable], tuple[list[Callable], Callable]
+]:
     handlers = bpy.app.handlers
     return (
         (handlers.depsgraph_update_post, _after_update),
@@ -87,19 +94,19 @@ def _while_running():
     )
 
 
-def _after_update(scene, depsgraph) -> None:
+def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     """After an edit: changes of weights or shape require reading the mesh again, posing and playback do not."""
     edited = depsgraph.id_type_updated("MESH") or depsgraph.id_type_updated("ARMATURE")
     if _running is not None and (_running.stale or (edited and _running.is_changed_by(depsgraph))):
         _read_again_soon()
 
 
-def _after_undo(*_) -> None:
+def _after_undo(*_: Any) -> None:
     _read_again_soon()
 
 
 @bpy.app.handlers.persistent
-def _before_load(*_) -> None:
+def _before_load(*_: Any) -> None:
     stop()
 
 
@@ -159,7 +166,7 @@ def _end() -> None:
     stop(_failure)
 
 
-def _always():
+def _always() -> tuple[tuple[list[Callable], Callable]]:
     return ((bpy.app.handlers.load_pre, _before_load),)
 
 

@@ -59,7 +59,7 @@ class PreviewSettings(Settings):
     )
 
 
-def _redraw(settings, context) -> None:
+def _redraw(settings: "SkinningPreviewSettings", context: bpy.types.Context) -> None:
     redraw_views()
 
 

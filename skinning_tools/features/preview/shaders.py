@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The preview's shaders, built from the .glsl files beside this module."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def _skinning_inputs(groups: int) -> list[tuple[str, str]]:
     return [("VEC3", "rest"), ("VEC3", "center"), *influences]
 
 
-def skinning_info(groups: int, vertex_inputs) -> "gpu.types.GPUShaderCreateInfo":
+def skinning_info(groups: int, vertex_inputs: Iterable[tuple[str, str]]) -> "gpu.types.GPUShaderCreateInfo":
     """The declarations of every shader that includes skinning.glsl."""
     info = gpu.types.GPUShaderCreateInfo()
     info.define("GROUPS", str(groups))

@@ -27,7 +27,7 @@ from ...ui.view_drawing import View
 from ..centers.baking import bake_record, read_centers
 from . import drawing, legend
 from .buffers import VertexData
-from .settings import LABELS
+from .settings import LABELS, SkinningPreviewSettings
 
 # Least time between two readings of the mesh, in seconds and relative to the time of a reading.
 REFRESH_SECONDS = 0.15
@@ -44,15 +44,16 @@ class SkinView:
     since it was read.
     """
 
+    name: str
     _skin: Skin
     _label: str
 
-    def __init__(self, context, mesh_object, mode: str):
+    def __init__(self, context: bpy.types.Context, mesh_object: bpy.types.Object | None, mode: str):
         """Raises SkinningError if ``mesh_object`` cannot be previewed in this mode."""
         skin = read_skin(context, mesh_object)
         check_even_scale(mesh_object)
         self._take(skin)
-        self._uid = mesh_object.session_uid
+        self._uid = skin.object.session_uid
         self.set_mode(mode)
 
     def set_mode(self, mode: str) -> None:
@@ -69,7 +70,7 @@ class SkinView:
         count, bones = len(self.data.rest), len(self.bone_names)
         return f"{self.name}: {LABELS[self.mode]} of {count:,} vertices and {bones:,} bones"
 
-    def target(self):
+    def target(self) -> bpy.types.Object | None:
         """The mesh object, even if renamed; None if it is gone."""
         mesh_object = bpy.data.objects.get(self.name)
         if mesh_object is None or mesh_object.session_uid != self._uid:
@@ -80,7 +81,7 @@ class SkinView:
             self.name = mesh_object.name
         return mesh_object
 
-    def is_changed_by(self, depsgraph) -> bool:
+    def is_changed_by(self, depsgraph: bpy.types.Depsgraph) -> bool:
         """Whether the mesh itself was updated, or the armature has other deforming bones since.
 
         An object whose armature is gone counts as changed.
@@ -110,7 +111,7 @@ class SkinView:
         if self.mode == "CRS" and not self.has_centers:
             raise BadScene("The preview has ended: the baked centers of rotation are gone. Bake them again")
 
-    def look(self, settings) -> drawing.Look:
+    def look(self, settings: SkinningPreviewSettings) -> drawing.Look:
         """The Look for the panel's settings; transparent while the user works on the mesh itself."""
         mesh_object = self.target()
         working = mesh_object is not None and mesh_object.mode != "OBJECT"
@@ -131,7 +132,7 @@ class SkinView:
             show_centers=settings.show_centers,
         )
 
-    def draw_view(self, context) -> None:
+    def draw_view(self, context: bpy.types.Context) -> None:
         """Draw the preview. Raises BadScene if the object is gone."""
         found = self._shown_in(context)
         if found is None:
@@ -145,7 +146,7 @@ class SkinView:
             return
         drawing.draw(self.data, matrices, *self._seen(context, mesh_object, depsgraph))
 
-    def draw_pixels(self, context) -> None:
+    def draw_pixels(self, context: bpy.types.Context) -> None:
         """Draw the preview. Raises BadScene if the object is gone."""
         found = self._shown_in(context)
         if found is not None:
@@ -169,13 +170,15 @@ class SkinView:
         )
         self.seconds_to_next_reading = max(REFRESH_SECONDS, REFRESH_PATIENCE * (time.perf_counter() - start))
 
-    def _existing_target(self):
+    def _existing_target(self) -> bpy.types.Object:
         mesh_object = self.target()
         if mesh_object is None:
             raise BadScene(f'The preview has ended: its object "{self.name}" was deleted')
         return mesh_object
 
-    def _shown_in(self, context):
+    def _shown_in(
+        self, context: bpy.types.Context
+    ) -> tuple[bpy.types.Object, bpy.types.Object, bpy.types.Depsgraph] | None:
         """Mesh, armature and depsgraph, or None if this view does not show the preview."""
         mesh_object, space = self._existing_target(), context.space_data
         armature = armature_of(mesh_object)
@@ -190,13 +193,15 @@ class SkinView:
             return None
         return mesh_object, armature, context.evaluated_depsgraph_get()
 
-    def _seen(self, context, mesh_object, depsgraph) -> tuple[np.ndarray, View, drawing.Look]:
+    def _seen(
+        self, context: bpy.types.Context, mesh_object: bpy.types.Object, depsgraph: bpy.types.Depsgraph
+    ) -> tuple[np.ndarray, View, drawing.Look]:
         """The mesh's world matrix, the view, and the look for drawing."""
         to_world = np.array(mesh_object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
         return to_world, View.of(context.region_data), self.look(context.window_manager.skinning_preview)
 
 
-def _mostly_flat(mesh) -> bool:
+def _mostly_flat(mesh: bpy.types.Mesh) -> bool:
     """Whether most faces are shaded flat."""
     if not mesh.polygons or not has_attribute(mesh, "sharp_face", "BOOLEAN", "FACE"):
         return False

@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+import bpy
+
 from ...blender.actions import (
     copy_action,
     copy_curve,
@@ -78,7 +80,7 @@ def hand_over(source: ShapeKeys, rig: FaceRig, body: Body | None, made: list) ->
     return HandedOver(len(curves), len(drivers), scripted, len(strips))
 
 
-def _container(armature, made: list):
+def _container(armature: bpy.types.Object, made: list) -> "bpy.types.Action | bpy.types.ActionChannelbag":
     """That of the curves of an action of the armature's own. A copied body plays the action of the original, which
     stays as it is."""
     action = armature.animation_data.action if armature.animation_data is not None else None
@@ -89,7 +91,7 @@ def _container(armature, made: list):
     return curve_container(armature)
 
 
-def _leaves(curve, slider: Slider) -> bool:
+def _leaves(curve: bpy.types.FCurve, slider: Slider) -> bool:
     """Whether a curve may leave the slider's range: Bézier curves stay between their keys and handles."""
     heights = [point[1] for key in curve.keyframe_points for point in (key.co, key.handle_left, key.handle_right)]
     inside = all(slider.least <= height <= slider.most for height in heights)
@@ -97,13 +99,15 @@ def _leaves(curve, slider: Slider) -> bool:
     return not inside or overshoot or curve.extrapolation == "LINEAR"
 
 
-def _clamp(curve, slider: Slider) -> None:
+def _clamp(curve: bpy.types.FCurve, slider: Slider) -> None:
     limits = curve.modifiers.new("LIMITS")
     limits.use_min_y = limits.use_max_y = True
     limits.min_y, limits.max_y = slider.least, slider.most
 
 
-def _retarget(driver, keys, sliders: dict, armature, body: Body | None) -> None:
+def _retarget(
+    driver: bpy.types.Driver, keys: bpy.types.Key, sliders: dict, armature: bpy.types.Object, body: Body | None
+) -> None:
     """Let a copied driver read sliders in place of keys, and the body's copy in place of the body."""
     for variable in driver.variables:
         for target in variable.targets:

@@ -42,7 +42,7 @@ class Body:
         return triangles[(triangles >= 0).all(axis=1)]
 
 
-def check_body(mesh_object) -> None:
+def check_body(mesh_object: bpy.types.Object) -> None:
     """Raises BadScene where bones of a face cannot be put on the mesh, or on the armature that deforms it already."""
     _check_scale(mesh_object)
     armature = armature_of(mesh_object)
@@ -51,7 +51,7 @@ def check_body(mesh_object) -> None:
         _check_scale(armature)
 
 
-def _check_scale(either) -> None:
+def _check_scale(either: bpy.types.Object) -> None:
     """Constraints aim bones in the world, where an uneven scale or a mirror would turn them."""
     linear = np.array(either.matrix_world, dtype=np.float64)[:3, :3]
     sizes = np.linalg.svd(linear, compute_uv=False)

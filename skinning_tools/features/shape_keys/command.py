@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`convert-shape-keys`: shape keys to bones with sliders."""
 
+import argparse
+
 from ...ui.command_line.command import Command
 from .conversion import convert_shape_keys
 from .settings import ShapeKeySettings
 
 
-def _add_object(command) -> None:
+def _add_object(command: argparse.ArgumentParser) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that has the shape keys")
 
 

@@ -3,6 +3,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import bpy
 import numpy as np
@@ -18,7 +19,7 @@ from ...blender.skin_reader import armature_modifier, bone_matrices
 from ...blender.temporary_scene import temporary_scene
 from .animation import HandedOver, hand_over
 from .body import Body, check_body, read_body
-from .reading import check_shape_keys, read_shape_keys
+from .reading import ShapeKeys, check_shape_keys, read_shape_keys
 from .rig_writer import FaceRig, write_rig
 from .settings import ShapeKeySettings
 
@@ -72,7 +73,9 @@ class FaceConversion(Result):
         return [Figure("Object", self.source_name), *self.record.figures(), *self.handed_over.figures()]
 
 
-def convert_shape_keys(context, active, **given) -> background.Steps[FaceConversion]:
+def convert_shape_keys(
+    context: bpy.types.Context, active: bpy.types.Object | None, **given: Any
+) -> background.Steps[FaceConversion]:
     """Generator: make a skinned copy whose bones replace the shape keys of the active mesh; returns a FaceConversion.
 
     given: of ``ShapeKeySettings``. The source stays as it is. All or nothing. Raises SkinningError.
@@ -113,7 +116,9 @@ def convert_shape_keys(context, active, **given) -> background.Steps[FaceConvers
     return FaceConversion(name, rig, record, handed_over, time.perf_counter() - begin, source.notes)
 
 
-def _measured(context, source, body: Body | None, rig: FaceRig) -> background.Steps[FaceRecord]:
+def _measured(
+    context: bpy.types.Context, source: ShapeKeys, body: Body | None, rig: FaceRig
+) -> background.Steps[FaceRecord]:
     """Generator: each slider at 1 in a scene beside the user's, and none at all. A body stays in its pose."""
     from ...core.deform import skin_frame
     from ...core.deform.surface import vertex_normals
@@ -137,10 +142,10 @@ def _measured(context, source, body: Body | None, rig: FaceRig) -> background.St
             skin = replace(body.skin, object=rig.object, armature=rig.armature) if body is not None else None
             pose = bone_matrices(skin, view_layer.depsgraph) if skin is not None else None
 
-            def posed(points) -> np.ndarray:
-                return (
-                    points if skin is None else skin_frame(points, skin.bones, skin.weights, pose, _method(rig.object))
-                )
+            def posed(points: np.ndarray) -> np.ndarray:
+                if skin is None or pose is None:
+                    return points
+                return skin_frame(points, skin.bones, skin.weights, pose, _method(rig.object))
 
             resting = float(np.linalg.norm((neutral - posed(source.rest)) @ stretch.T, axis=1).max())
             for number, (name, delta) in enumerate(zip(rig.slider_names, source.deltas, strict=True)):
@@ -172,7 +177,7 @@ def _measured(context, source, body: Body | None, rig: FaceRig) -> background.St
     )
 
 
-def _method(mesh_object) -> str:
+def _method(mesh_object: bpy.types.Object) -> str:
     """How Blender blends the bones of a body."""
     modifier = armature_modifier(mesh_object)
     return "DQS" if modifier is not None and modifier.use_deform_preserve_volume else "LBS"

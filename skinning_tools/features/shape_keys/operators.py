@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Convert Shape Keys to Bones, and what engines get of the result."""
 
+from typing import TYPE_CHECKING
+
 import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import ExportHelper
@@ -14,6 +16,9 @@ from .settings import PoseSettings, ShapeKeySettings
 from .slider_table import save_table
 from .sliders import face_rig
 
+if TYPE_CHECKING:
+    from .conversion import FaceConversion
+
 
 class SKINNING_OT_convert_shape_keys(Checked, SkinningJob, bpy.types.Operator):
     """Make a skinned copy of the active mesh whose bones do what its shape keys do, with a slider for each of them. \
@@ -26,7 +31,7 @@ The mesh itself stays as it is"""
     require = staticmethod(check_shape_keys)
     work = staticmethod(convert_shape_keys)
 
-    def finish(self, context, result):
+    def finish(self, context: bpy.types.Context, result: "FaceConversion") -> str:
         for note in result.notes:
             self.report({"INFO"}, note)
         return result.summary()
@@ -55,10 +60,10 @@ class SKINNING_OT_save_slider_table(Checked, AtOnce, ExportHelper, bpy.types.Ope
 
     require = staticmethod(face_rig)
 
-    def invoke(self, context, event):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         return ExportHelper.invoke(self, context, event)
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return save_table(context, active, self.filepath).summary()
 
 

@@ -31,7 +31,7 @@ class SKINNING_PT_shape_keys(SidebarPanel, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Convert Shape Keys to Bones",)
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         job = background.running_job()
         settings = idle_column(layout)
@@ -59,11 +59,13 @@ class SKINNING_PT_face_sliders(SidebarPanel, bpy.types.Panel):
     bl_parent_id = "SKINNING_PT_shape_keys"
 
     @classmethod
-    def poll(cls, context):
+    def poll(cls, context: bpy.types.Context) -> bool:
         return rig_and_sliders(active_object(context)) is not None
 
-    def draw(self, context):
-        rig, names = rig_and_sliders(active_object(context))
+    def draw(self, context: bpy.types.Context) -> None:
+        found = rig_and_sliders(active_object(context))
+        assert found is not None
+        rig, names = found
         column = self.layout.column(align=True)
         for name in names:
             column.prop(rig, property_path(name), text=name, slider=True, translate=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sliders of a face as actions: for engines that read poses from a timeline or from clips, and as pose assets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Poses(Result):
         return [Figure("Object", self.name), Figure("Poses", self.pose_count), Figure("Actions", len(self.actions))]
 
 
-def add_poses(context, active, kind: str) -> Poses:
+def add_poses(context: bpy.types.Context, active: bpy.types.Object | None, kind: str) -> Poses:
     """Make actions of ``kind`` (settings.POSE_KINDS), each slider at 1 in one pose; earlier ones of it are replaced.
 
     The armature goes on playing what it played: those for engines are in muted tracks of it. Raises BadScene.
@@ -61,7 +61,9 @@ def add_poses(context, active, kind: str) -> Poses:
     return Poses(armature.name, tuple(action.name for action in made), len(titles))
 
 
-def _pose_action(armature, name: str, mark: str, names, values: np.ndarray, only_set: bool = False):
+def _pose_action(
+    armature: bpy.types.Object, name: str, mark: str, names: Sequence[str], values: np.ndarray, only_set: bool = False
+) -> bpy.types.Action:
     """An action that sets the sliders to ``values`` (F, S) from frame 0. only_set: those that are not at 0."""
     action = new_action(armature, name)
     action[MARK] = mark
@@ -74,7 +76,7 @@ def _pose_action(armature, name: str, mark: str, names, values: np.ndarray, only
 
 
 @contextmanager
-def _playing_on(armature) -> Iterator[None]:
+def _playing_on(armature: bpy.types.Object) -> Iterator[None]:
     """The armature has its own action again afterwards."""
     animation = armature.animation_data_create()
     action, slot = animation.action, getattr(animation, "action_slot", None)
@@ -86,7 +88,7 @@ def _playing_on(armature) -> Iterator[None]:
             animation.action_slot = slot
 
 
-def _add_muted_track(armature, action) -> None:
+def _add_muted_track(armature: bpy.types.Object, action: bpy.types.Action) -> None:
     track = armature.animation_data.nla_tracks.new()
     track.name = action.name
     track.mute = True
@@ -96,7 +98,7 @@ def _add_muted_track(armature, action) -> None:
         strip.action_slot = action.slots[0]
 
 
-def _remove_earlier(armature, mark: str) -> None:
+def _remove_earlier(armature: bpy.types.Object, mark: str) -> None:
     earlier = [action for action in bpy.data.actions if action.get(MARK) == mark and action.library is None]
     tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else []
     for track in [track for track in tracks if any(strip.action in earlier for strip in track.strips)]:
@@ -104,7 +106,7 @@ def _remove_earlier(armature, mark: str) -> None:
     bpy.data.batch_remove(earlier)
 
 
-def _free_title(title: str, names) -> str:
+def _free_title(title: str, names: Sequence[str]) -> str:
     """A title for the neutral that no slider has."""
     number = 1
     while title in names:

@@ -36,7 +36,7 @@ class ShapeKeys:
     notes: tuple[str, ...]
 
 
-def check_shape_keys(context, active) -> bpy.types.Object:
+def check_shape_keys(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
     """The mesh that the active object stands for. Raises BadScene if it has no shape keys that can become sliders.
     Cheap enough for a panel."""
     mesh_object = mesh_meant(context, active)
@@ -63,7 +63,7 @@ def check_shape_keys(context, active) -> bpy.types.Object:
     return mesh_object
 
 
-def read_shape_keys(mesh_object) -> ShapeKeys:
+def read_shape_keys(mesh_object: bpy.types.Object) -> ShapeKeys:
     """Read the keys of an object that ``check_shape_keys`` has passed.
 
     A key is its difference to the key that it is relative to, where its vertex group allows: so that sliders add up as
@@ -95,11 +95,11 @@ def read_shape_keys(mesh_object) -> ShapeKeys:
     )
 
 
-def _chosen(keys) -> list[bpy.types.ShapeKey]:
+def _chosen(keys: bpy.types.Key) -> list[bpy.types.ShapeKey]:
     return [block for block in keys.key_blocks if block != keys.reference_key and not block.mute]
 
 
-def _check_finite(positions, block, label: str) -> None:
+def _check_finite(positions: np.ndarray, block: bpy.types.ShapeKey, label: str) -> None:
     wrong = ~np.isfinite(positions).all(axis=1)
     if wrong.any():
         raise BadMesh(
@@ -108,7 +108,7 @@ def _check_finite(positions, block, label: str) -> None:
         )
 
 
-def _notes(mesh_object, keys) -> tuple[str, ...]:
+def _notes(mesh_object: bpy.types.Object, keys: bpy.types.Key) -> tuple[str, ...]:
     notes = []
     muted = [block.name for block in keys.key_blocks if block.mute and block != keys.reference_key]
     if muted:

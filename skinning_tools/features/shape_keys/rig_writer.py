@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write a solved face as objects: skinned mesh, armature with sliders, and the hidden mesh between them."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
@@ -20,6 +22,9 @@ from ...core.bone_placement import place_bones
 from . import sliders
 from .body import Body, copied_armature
 from .reading import ShapeKeys
+
+if TYPE_CHECKING:
+    from ...core.shape_rig.types import ShapeRig
 
 _KINDS = {"skinned": ("objects",), "rig": ("objects", "armatures"), "sliders": ("objects", "meshes", "collections")}
 # Of the mesh's diagonal: how far from a bone the points are that turn it. Far, so that rounding does not turn it.
@@ -40,7 +45,7 @@ class FaceRig:
     data_blocks: tuple[bpy.types.ID, ...]
 
 
-def write_rig(context, source: ShapeKeys, shape_rig, body: Body | None) -> FaceRig:
+def write_rig(context: bpy.types.Context, source: ShapeKeys, shape_rig: "ShapeRig", body: Body | None) -> FaceRig:
     """Write ``shape_rig`` (a core.shape_rig.ShapeRig) of ``source``, or of its face on a ``body``.
 
     All or nothing; the source is not touched.
@@ -94,7 +99,9 @@ def write_rig(context, source: ShapeKeys, shape_rig, body: Body | None) -> FaceR
     return FaceRig(mesh_object, armature, helper, collection, slider_names, bone_names, tuple(made))
 
 
-def _share_head(mesh_object, body: Body, bone_names, bones, weights) -> None:
+def _share_head(
+    mesh_object: bpy.types.Object, body: Body, bone_names: Sequence[str], bones: np.ndarray, weights: np.ndarray
+) -> None:
     """Give the head's weights of the face's vertices to the bones of the face; all others stay."""
     chosen = body.vertices
     all_bones = np.zeros((len(body.shares), bones.shape[1]), np.int32)
@@ -104,7 +111,7 @@ def _share_head(mesh_object, body: Body, bone_names, bones, weights) -> None:
     mesh_object.vertex_groups[body.head].remove(chosen.tolist())
 
 
-def _follow_copy(mesh_object, original, armature) -> None:
+def _follow_copy(mesh_object: bpy.types.Object, original: bpy.types.Object, armature: bpy.types.Object) -> None:
     """Let what followed the body's armature follow its copy."""
     for modifier in mesh_object.modifiers:
         if modifier.type == "ARMATURE" and modifier.object == original:
@@ -137,7 +144,9 @@ def _skinned_copy(source: ShapeKeys, name: str, made: list) -> bpy.types.Object:
     return copy
 
 
-def _take_place(context, source_object, armature, name: str, made: list) -> None:
+def _take_place(
+    context: bpy.types.Context, source_object: bpy.types.Object, armature: bpy.types.Object, name: str, made: list
+) -> None:
     """Put the armature where the source is, with what moves it."""
     action = inherit_transform(context, source_object, armature, name, np.array([float(context.scene.frame_current)]))
     if not existing_curves(armature):
@@ -147,7 +156,15 @@ def _take_place(context, source_object, armature, name: str, made: list) -> None
         made.append(action)
 
 
-def _add_bones(context, armature, names, rest, shape_rig, to_armature, parent: str) -> None:
+def _add_bones(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    names: Sequence[str],
+    rest: np.ndarray,
+    shape_rig: "ShapeRig",
+    to_armature: np.ndarray,
+    parent: str,
+) -> None:
     """The bones, in the order of the solution."""
     placement = place_bones(rest, shape_rig.bones, shape_rig.weights, shape_rig.bone_count)
     specs = []

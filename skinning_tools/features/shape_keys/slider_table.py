@@ -41,7 +41,7 @@ class SavedTable(Result):
         ]
 
 
-def save_table(context, active, filepath: str) -> SavedTable:
+def save_table(context: bpy.types.Context, active: bpy.types.Object | None, filepath: str) -> SavedTable:
     """Write the table of the active face to ``filepath``. Raises BadScene, BadPath."""
     armature, names = face_rig(context, active)
     if not filepath:

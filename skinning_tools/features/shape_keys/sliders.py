@@ -5,6 +5,9 @@ Each bone has three points: where it is, and where its y and z axes point. A sli
 so sliders add up, play without scripts, and are as many as there are.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import bpy
 import numpy as np
 from mathutils import Matrix
@@ -15,6 +18,9 @@ from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
 from .reading import Slider
 
+if TYPE_CHECKING:
+    from ...core.shape_rig.types import ShapeRig
+
 # Sliders may go beyond the ranges that shape keys commonly have: no less, no more is possible in Blender.
 _LEAST, _MOST = -10.0, 10.0
 POINTS = "at", "y", "z"
@@ -22,7 +28,7 @@ POINTS = "at", "y", "z"
 SLIDERS_PROPERTY = "skinning_sliders"
 
 
-def add_properties(armature_object, sliders: tuple[Slider, ...]) -> tuple[str, ...]:
+def add_properties(armature_object: bpy.types.Object, sliders: tuple[Slider, ...]) -> tuple[str, ...]:
     """A custom property at 0 for each slider; their names, numbered where the armature has such a property already."""
     names = []
     for slider in sliders:
@@ -40,7 +46,15 @@ def add_properties(armature_object, sliders: tuple[Slider, ...]) -> tuple[str, .
     return tuple(names)
 
 
-def fill_helper(helper, armature_object, bone_names, to_armature, shape_rig, names, reach: float) -> None:
+def fill_helper(
+    helper: bpy.types.Object,
+    armature_object: bpy.types.Object,
+    bone_names: Sequence[str],
+    to_armature: np.ndarray,
+    shape_rig: "ShapeRig",
+    names: Sequence[str],
+    reach: float,
+) -> None:
     """Make the points of all bones in the object ``helper``, and their shape keys with a driver for each slider.
 
     to_armature (4, 4): from the mesh's space, in which the points are. reach: how far those of the axes are from the
@@ -75,7 +89,7 @@ def group_name(bone_name: str, point: str) -> str:
     return f"{bone_name}:{point}"
 
 
-def follow_helper(armature_object, helper, bone_names) -> None:
+def follow_helper(armature_object: bpy.types.Object, helper: bpy.types.Object, bone_names: Sequence[str]) -> None:
     """Constrain the bones to their points."""
     for name in bone_names:
         constraints = armature_object.pose.bones[name].constraints
@@ -88,7 +102,9 @@ def follow_helper(armature_object, helper, bone_names) -> None:
         roll.track_axis, roll.lock_axis = "TRACK_Z", "LOCK_Y"
 
 
-def attach_helper(helper, armature_object, to_armature, head: str) -> None:
+def attach_helper(
+    helper: bpy.types.Object, armature_object: bpy.types.Object, to_armature: np.ndarray, head: str
+) -> None:
     """Let the helper move with the armature, or with the bone ``head`` of it."""
     helper.parent = armature_object
     helper.matrix_basis = Matrix(to_armature)
@@ -101,7 +117,7 @@ def attach_helper(helper, armature_object, to_armature, head: str) -> None:
     helper.hide_viewport = helper.hide_render = helper.hide_select = True
 
 
-def helper_of(armature_object) -> tuple[bpy.types.Object, list[str]]:
+def helper_of(armature_object: bpy.types.Object) -> tuple[bpy.types.Object, list[str]]:
     """The helper that the bones of an armature follow, and their names in the order of its points. Raises BadScene."""
     found = {
         constraint.subtarget: (constraint.target, bone.name)
@@ -119,7 +135,7 @@ def helper_of(armature_object) -> tuple[bpy.types.Object, list[str]]:
     return helper, [found[name][1] for name in groups]
 
 
-def rig_and_sliders(active) -> tuple[bpy.types.Object, list[str]] | None:
+def rig_and_sliders(active: bpy.types.Object | None) -> tuple[bpy.types.Object, list[str]] | None:
     """The armature of a face and the names of its sliders, for the armature or the mesh; else None. Cheap."""
     if active is None:
         return None
@@ -129,7 +145,7 @@ def rig_and_sliders(active) -> tuple[bpy.types.Object, list[str]] | None:
     return rig, [name for name in rig[SLIDERS_PROPERTY] if name in rig]
 
 
-def face_rig(context, active) -> tuple[bpy.types.Object, list[str]]:
+def face_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> tuple[bpy.types.Object, list[str]]:
     """As ``rig_and_sliders``. Raises BadScene if there are none."""
     found = rig_and_sliders(active)
     if found is None:

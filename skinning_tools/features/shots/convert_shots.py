@@ -6,8 +6,9 @@ import contextlib
 import shlex
 import time
 from collections import deque
+from collections.abc import Generator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ...blender.animation.omissions import KINDS
 from ...blender.figures import Figure
@@ -40,7 +41,7 @@ _BEFORE = {"allow_incomplete": ",".join(KINDS), "on_result": CONVERT}
 _LATER = {"run_scripts": False}
 
 
-def add(commands) -> None:
+def add(commands: argparse._SubParsersAction) -> None:
     command = commands.add_parser(
         "convert-shots",
         help="turn the animations of many files into bones, weights and keyframes",
@@ -82,7 +83,7 @@ def add(commands) -> None:
     command.set_defaults(run=_run)
 
 
-def _run(options) -> Outcome:
+def _run(options: argparse.Namespace) -> Outcome:
     if options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
     folder = options.output
@@ -119,7 +120,7 @@ def _run(options) -> Outcome:
     return _outcome(options, rows)
 
 
-def convert_arguments(options) -> list[str]:
+def convert_arguments(options: argparse.Namespace) -> list[str]:
     """The given options that belong to ``convert``, as its command line. Raises UsageError."""
     parser = argparse.ArgumentParser(add_help=False)
     convert.add_settings(parser)
@@ -134,7 +135,7 @@ def convert_arguments(options) -> list[str]:
     return arguments + _more_settings(options)
 
 
-def _more_settings(options) -> list[str]:
+def _more_settings(options: argparse.Namespace) -> list[str]:
     """The options in --settings. Raises UsageError, also for an option that is not a setting: each shot has its own
     file, result and report."""
     try:
@@ -148,7 +149,7 @@ def _more_settings(options) -> list[str]:
 
 
 class _SettingsReader(argparse.ArgumentParser):
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         raise UsageError(f"--settings: {message}")
 
 
@@ -193,7 +194,7 @@ class _Places(NamedTuple):
     log: Target
 
 
-def _places(options, shot: Shot) -> _Places:
+def _places(options: argparse.Namespace, shot: Shot) -> _Places:
     """The files of a shot to write. Raises BadPath if one is a source or another shot's file; any other obstacle fails
     only that shot, later."""
     hint = "Choose another folder"
@@ -204,14 +205,16 @@ def _places(options, shot: Shot) -> _Places:
 class _Converting:
     """Run conversions, several at once."""
 
-    def __init__(self, options, settings: list[str], expected: dict, places: dict[Shot, _Places], count: int):
+    def __init__(
+        self, options: argparse.Namespace, settings: list[str], expected: dict, places: dict[Shot, _Places], count: int
+    ):
         self._settings, self._expected, self._places, self._count = settings, expected, places, count
         self._jobs = max(1, min(options.jobs, count))
         self._progress = progress_of(options)
         self._says_lines = options.progress == "lines"
         self._done = 0
 
-    def run(self, waiting: deque[Shot]):
+    def run(self, waiting: deque[Shot]) -> Generator[tuple[Shot, dict], None, None]:
         """Generator: yield shot and report as each one ends. Closing it, or an exception, ends the running ones."""
         running: dict[Shot, Child] = {}
         try:
@@ -315,7 +318,7 @@ class _Converting:
         self._progress(fraction, stage)
 
 
-def _outcome(options, rows: dict[Shot, dict]) -> Outcome:
+def _outcome(options: argparse.Namespace, rows: dict[Shot, dict]) -> Outcome:
     statuses = [row["status"] for row in rows.values()]
     counts = {name: statuses.count(name) for name in (DONE, SKIPPED)}
     failed = len(statuses) - sum(counts.values())

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`gather-reports`: the reports of many conversions in one table."""
 
+import argparse
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from ...blender.figures import Figure
@@ -9,6 +11,7 @@ from ...blender.written_files import Target
 from ...core.errors import BadScene
 from ...ui.command_line.arguments import READ, READ_PATTERN, WRITTEN
 from ...ui.command_line.common import UsageError
+from ...ui.command_line.fingerprints import Json
 from ...ui.command_line.outcome import Outcome
 from ...ui.command_line.report import DONE, text_bytes
 from ...ui.command_line.report_reading import UnreadableReport, read_report
@@ -17,7 +20,7 @@ from .shots import add_choice, find_shots, numbered
 from .table import MISSING, TABLE, UNREADABLE, aligned, comma_separated, row_without_report, shot_row
 
 
-def add(commands) -> None:
+def add(commands: argparse._SubParsersAction) -> None:
     gather = commands.add_parser(
         "gather-reports",
         help="put the reports of many conversions into one table",
@@ -41,7 +44,7 @@ def add(commands) -> None:
     gather.set_defaults(run=_run)
 
 
-def _run(options) -> Outcome:
+def _run(options: argparse.Namespace) -> Outcome:
     folder = options.folder
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}")
@@ -69,7 +72,7 @@ def _run(options) -> Outcome:
     )
 
 
-def _rows(folder: Path, recursive: bool, others: list[str]):
+def _rows(folder: Path, recursive: bool, others: list[str]) -> Iterator[dict]:
     """The row of each conversion that has a report, readable or not. The names of other files go to ``others``."""
     for path in sorted(folder.rglob("*.json") if recursive else folder.glob("*.json")):
         if path.name[0] == ".":  # one that is being written
@@ -88,7 +91,7 @@ def _rows(folder: Path, recursive: bool, others: list[str]):
             others.append(path.name)
 
 
-def _row(name: str, path: Path) -> dict[str, object]:
+def _row(name: str, path: Path) -> dict[str, Json]:
     """The row of a shot, even if its report is not readable."""
     try:
         report = read_report(path)
@@ -99,7 +102,7 @@ def _row(name: str, path: Path) -> dict[str, object]:
     return shot_row(name, report)
 
 
-def _table_target(options) -> Target | None:
+def _table_target(options: argparse.Namespace) -> Target | None:
     """The file for the table, checked before the work."""
     path = options.output
     if path is None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shots on the command line, and the files that belong to each."""
 
+import argparse
 import codecs
 import glob
 import os
@@ -36,7 +37,7 @@ class Shot:
         return self.folder / f"{self.name}.log"
 
 
-def add_shots(command) -> None:
+def add_shots(command: argparse.ArgumentParser) -> None:
     """Add the options that name the shots."""
     command.add_argument(
         "shots",
@@ -49,7 +50,7 @@ def add_shots(command) -> None:
     add_choice(command)
 
 
-def add_choice(command) -> None:
+def add_choice(command: argparse.ArgumentParser) -> None:
     """Add the options that choose among the shots."""
     command.add_argument("--recursive", action="store_true", help="include subfolders")
     command.add_argument("--only", metavar="NUMBERS", help="only the shots with these numbers, such as 1-3,7")

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable
 
 from ...blender.written_files import Kind, begins_with
+from ...ui.command_line.fingerprints import Json
 from ...ui.command_line.terminal import shown
 
 MISSING, UNREADABLE = "missing", "unreadable"
@@ -25,7 +26,7 @@ COLUMNS = (
 )
 
 
-def shot_row(name: str, report: dict, status: str | None = None) -> dict[str, object]:
+def shot_row(name: str, report: dict, status: str | None = None) -> dict[str, Json]:
     """One row, by ``COLUMNS``. report: of ``convert``. status: overrides the report's."""
     figures = report["figures"]
     row = {column: figures.get(column) for column in ("object", "bones", "vertices", "e_rms", "largest_error")}
@@ -37,7 +38,7 @@ def shot_row(name: str, report: dict, status: str | None = None) -> dict[str, ob
     return {column: row[column] for column in COLUMNS}
 
 
-def row_without_report(name: str, status: str, message: str) -> dict[str, object]:
+def row_without_report(name: str, status: str, message: str) -> dict[str, Json]:
     """The row of a shot without a readable report."""
     return {"shot": name, "status": status, "message": message}
 
@@ -62,14 +63,14 @@ def comma_separated(rows: Iterable[dict]) -> str:
     return "".join(map(_comma_separated, lines))
 
 
-def _comma_separated(cells: Iterable[object]) -> str:
+def _comma_separated(cells: Iterable[Json]) -> str:
     """One line. Python before 3.13 quotes a carriage return in a name only if the line ending has one."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\r\n").writerow(cells)
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _text(value: object) -> str:
+def _text(value: Json) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else shown(str(value))

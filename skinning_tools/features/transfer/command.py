@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`transfer-weights`: weights from one mesh to others."""
 
+import argparse
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import bpy
+
 from ...blender.preconditions import find_object
 from ...ui.command_line.command import Command, goes_with
 from ...ui.command_line.common import UsageError, find_objects
 from .settings import TransferSettings
 from .targets import targets_of
-from .transfer import transfer
+from .transfer import Transfers, transfer
 
 
-def _add_objects(command) -> None:
+def _add_objects(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--object",
         metavar="NAME",
@@ -19,13 +25,15 @@ def _add_objects(command) -> None:
     )
 
 
-def _check(options) -> None:
+def _check(options: argparse.Namespace) -> None:
     if options.mirror == "NONE" and not options.source:
         raise UsageError("--source is required without --mirror")
     goes_with("--invert", "--vertex-group")(options)
 
 
-def _transfer(context, meshes, **given):
+def _transfer(
+    context: bpy.types.Context, meshes: Sequence[bpy.types.Object], **given: Any
+) -> Generator[tuple[float, str], None, Transfers]:
     settings = TransferSettings(**given)
     mirror = settings.mirror != "NONE"
     source = find_object(context.scene, settings.source) if settings.source else meshes[0]

@@ -38,7 +38,7 @@ class SKINNING_OT_select_transferred(Checked, AtOnce, bpy.types.Operator):
     )
     require = staticmethod(transfer.transferred_mesh)
 
-    def act(self, context, active) -> str:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return transfer.select_transferred(context, active, self.kind)
 
 

@@ -18,6 +18,7 @@ from ...ui.drawing import (
     split_layout,
 )
 from ...ui.groups import WEIGHTS
+from .settings import SkinningTransferSettings
 from .targets import find_targets
 from .transfer import transfer_record
 
@@ -29,7 +30,7 @@ class SKINNING_PT_transfer_weights(SidebarPanel, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Transfer Weights", "Select Transferred")
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         settings = context.scene.skinning_transfer
         column = idle_column(layout)
@@ -44,7 +45,9 @@ class SKINNING_PT_transfer_weights(SidebarPanel, bpy.types.Panel):
             return
         targets = []
         given = settings.source, settings.mirror != "NONE"
-        reason = reason_not_to_work(context, lambda *found: targets.append(find_targets(*found, *given)))
+        reason = reason_not_to_work(
+            context, lambda context, active: targets.append(find_targets(context, active, *given))
+        )
         if not reason:
             meshes = targets[0].meshes
             what = f'"{meshes[0].name}"' if len(meshes) == 1 else f"{len(meshes)} meshes"
@@ -59,7 +62,12 @@ class SKINNING_PT_transfer_weights(SidebarPanel, bpy.types.Panel):
             row.operator("skinning.select_transferred", text="Select Filled In").kind = "FILLED"
 
 
-def _draw_settings(column, context, settings, mesh_object) -> None:
+def _draw_settings(
+    column: bpy.types.UILayout,
+    context: bpy.types.Context,
+    settings: SkinningTransferSettings,
+    mesh_object: bpy.types.Object | None,
+) -> None:
     column.prop_search(settings, "source", context.scene, "objects")
     column.prop(settings, "mirror")
     column.prop(settings, "replace")

@@ -17,7 +17,7 @@ _CLOSER = 0.5
 _OTHER_SIZE = 10.0
 
 
-def posed_points(context, source: bpy.types.Object) -> np.ndarray | None:
+def posed_points(context: bpy.types.Context, source: bpy.types.Object) -> np.ndarray | None:
     """(N, 3) where the bones of a skinned mesh take its vertices now, in its own space; None in the rest pose."""
     from ...core.deform import skin_frame
 

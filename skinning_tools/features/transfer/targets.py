@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The mesh that weights come from, and the meshes that get them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -23,14 +24,16 @@ class Targets:
     meshes: tuple[bpy.types.Object, ...]
 
 
-def check_active(context, active) -> None:
+def check_active(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raise BadScene if no mesh can get weights. Cheap enough for a panel."""
     mesh_object = mesh_meant(context, active)
     check_type(mesh_object, "Select the mesh that should get weights")
     check_mode(mesh_object)
 
 
-def find_targets(context, active, source: str = "", mirror: bool = False) -> Targets:
+def find_targets(
+    context: bpy.types.Context, active: bpy.types.Object | None, source: str = "", mirror: bool = False
+) -> Targets:
     """The source by its name, and as targets all other selected meshes, with the active one. Without a name, the other
     one of two selected meshes is the source.
 
@@ -52,7 +55,9 @@ def find_targets(context, active, source: str = "", mirror: bool = False) -> Tar
     return targets_of(context, found, [own, *selected], mirror)
 
 
-def targets_of(context, source, meshes, mirror: bool = False) -> Targets:
+def targets_of(
+    context: bpy.types.Context, source: bpy.types.Object, meshes: Sequence[bpy.types.Object], mirror: bool = False
+) -> Targets:
     """``source`` with all others of ``meshes``, or with itself for mirrored weights. Raises BadScene."""
     check_type(source, "Choose a mesh as Source")
     check_skinned(context, source)

@@ -3,8 +3,9 @@
 Armature modifier."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -22,12 +23,14 @@ from ...blender.skinnable import attach
 from ...blender.weight_tools import edit_vertices, forget_figures, group_mask
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadMesh, BadScene
-from ...core.progress import span
+from ...core.progress import Progress, span
 from .poses import check_posed, notes_on_fit, posed_points
 from .settings import TransferSettings
 from .targets import Targets, find_targets
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from ...core.binding.types import Body
 
 # A custom property of the object: a TransferRecord. And an attribute of its mesh: a number of STATES for each vertex.
@@ -106,14 +109,16 @@ class _Task:
     middle: np.ndarray
 
 
-def transfer_chosen(context, active, **given) -> background.Steps[Transfers]:
+def transfer_chosen(
+    context: bpy.types.Context, active: bpy.types.Object | None, **given: Any
+) -> background.Steps[Transfers]:
     """``transfer`` between the objects that name and selection give."""
     settings = TransferSettings(**given)
     targets = find_targets(context, active, settings.source, settings.mirror != "NONE")
     return (yield from transfer(context, targets, settings))
 
 
-def transfer(context, targets: Targets, settings: TransferSettings) -> background.Steps[Transfers]:
+def transfer(context: bpy.types.Context, targets: Targets, settings: TransferSettings) -> background.Steps[Transfers]:
     """Generator: give the meshes weights of the source; yields (fraction, stage), returns Transfers.
 
     Shapes count before their modifiers, at the objects' present places; the source as its bones pose it if the settings
@@ -143,7 +148,7 @@ def transfer(context, targets: Targets, settings: TransferSettings) -> backgroun
     weights = weight_matrix(given.bones, given.weights, len(given.names))
     most = settings.max_influences or int(np.count_nonzero(given.weights, axis=1).max())
 
-    def work(progress):
+    def work(progress: Progress) -> list[tuple]:
         found = []
         for index, task in enumerate(tasks):
             after = transfer_weights(
@@ -190,12 +195,12 @@ def transfer(context, targets: Targets, settings: TransferSettings) -> backgroun
     return Transfers(targets.source.name, records, len(used), tuple(notes), time.perf_counter() - begin)
 
 
-def transfer_record(mesh_object) -> TransferRecord | None:
+def transfer_record(mesh_object: bpy.types.Object) -> TransferRecord | None:
     """The record of the last transfer to an object."""
     return read_record(mesh_object, RECORD, TransferRecord)
 
 
-def transferred_mesh(context, active) -> bpy.types.Object:
+def transferred_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
     """The mesh with transferred weights whose vertices can be selected. Raises BadScene. Cheap enough for a panel."""
     mesh_object = mesh_meant(context, active)
     check_type(mesh_object, "Choose a mesh with transferred weights")
@@ -207,7 +212,7 @@ def transferred_mesh(context, active) -> bpy.types.Object:
     return mesh_object
 
 
-def select_transferred(context, active, kind: str) -> str:
+def select_transferred(context: bpy.types.Context, active: bpy.types.Object | None, kind: str) -> str:
     """Select the vertices of one of STATES in Edit Mode; returns the line to report."""
     mesh_object = transferred_mesh(context, active)
     vertices = np.flatnonzero(read_attribute(mesh_object.data, ATTRIBUTE) == STATES[kind])
@@ -219,7 +224,9 @@ def select_transferred(context, active, kind: str) -> str:
     return f"{mesh_object.name}: {vertices_text(len(vertices))} selected"
 
 
-def _read(source, mesh_object, armature, settings: TransferSettings) -> _Task:
+def _read(
+    source: bpy.types.Object, mesh_object: bpy.types.Object, armature: bpy.types.Object, settings: TransferSettings
+) -> _Task:
     before = read_bone_weights(mesh_object, armature)
     shares = np.full(len(before.bones), float(settings.factor))
     if settings.vertex_group:
@@ -242,7 +249,7 @@ def _read(source, mesh_object, armature, settings: TransferSettings) -> _Task:
     return _Task(mesh_object, replace(body, rest=rest), before, shares, middle)
 
 
-def _nothing_to_do(mesh_object, settings: TransferSettings) -> str:
+def _nothing_to_do(mesh_object: bpy.types.Object, settings: TransferSettings) -> str:
     label = object_label(mesh_object)
     if not settings.factor:
         return "With a factor of 0 no weight changes. Choose a larger one"
@@ -251,14 +258,14 @@ def _nothing_to_do(mesh_object, settings: TransferSettings) -> str:
     return f"All vertices of {label} that could be changed have weights of bones. Enable Replace to replace them"
 
 
-def _body(mesh_object) -> "Body":
+def _body(mesh_object: bpy.types.Object) -> "Body":
     try:
         return read_body(mesh_object)
     except BadMesh as error:
         raise BadMesh(f"The {object_label(mesh_object)} cannot be used. {error}") from None
 
 
-def _chosen(source, names, text: str) -> np.ndarray:
+def _chosen(source: bpy.types.Object, names: Sequence[str], text: str) -> np.ndarray:
     """(P,) bool: the bones that ``text`` names, separated by commas; all if it is empty."""
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     for name in wanted:
@@ -282,14 +289,14 @@ def _partners(given: BoneWeights) -> np.ndarray:
     return np.array([order.get(name, index) for index, name in enumerate(flipped)])
 
 
-def _rows_of(chosen: np.ndarray, first, second):
+def _rows_of(chosen: np.ndarray, first: "sparse.csr_matrix", second: "sparse.csr_matrix") -> "sparse.csr_matrix":
     """The rows ``chosen`` (N,) bool of ``first`` and all others of ``second``."""
     from ...core.sparse_rows import scaled_rows
 
     return (scaled_rows(first, chosen.astype(float)) + scaled_rows(second, (~chosen).astype(float))).tocsr()
 
 
-def _write(task: _Task, rows, bones, weights, totals) -> None:
+def _write(task: _Task, rows: np.ndarray, bones: np.ndarray, weights: np.ndarray, totals: np.ndarray) -> None:
     """Store rows (n, K) that sum to 1 with their ``totals`` (n,)."""
     sums = task.before.totals.copy()
     sums[rows] = totals

@@ -3,7 +3,9 @@
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -19,6 +21,10 @@ from ...blender.skin_reader import Skin, armature_of, bone_matrices, mesh_triang
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...blender.weight_tools import COMPRESSION_PROPERTY, forget_figures, weighted_mesh
 from ...core.errors import BadScene
+from ...core.progress import Progress
+
+if TYPE_CHECKING:
+    from ...core.binding.compression import CompressedWeights, PositionalError
 
 # Weights that differ by less are equal: they are stored in single precision.
 _SAME = 1e-7
@@ -78,8 +84,8 @@ class Compressed(Result):
 
 
 def compress(
-    context,
-    active,
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
     bits: int = 8,
     max_influences: int = 4,
     threshold: float = 0.0,
@@ -106,7 +112,7 @@ def compress(
     skin = Skin(mesh_object, armature, before.names, rest_positions(mesh), mesh_triangles(mesh), *rows)
     stretch, label = stretch_of(mesh_object), object_label(mesh_object)
 
-    def compressing(progress):
+    def compressing(progress: Progress) -> "CompressedWeights":
         result = core.compress_weights(*rows, bits=bits, max_influences=max_influences, threshold=threshold)
         _check_locked(label, before, result)
         return result
@@ -115,7 +121,7 @@ def compress(
     posed = not is_animated(armature)
     matrices, numbers = yield from _pose_matrices(context, skin, frames, posed, omissions)
 
-    def measuring(progress):
+    def measuring(progress: Progress) -> "PositionalError":
         # In scene units: stretch · (M · stretch⁻¹) on stretched positions.
         linear = stretch @ matrices[..., :3] @ np.linalg.inv(stretch)
         seen = np.concatenate([linear, stretch @ matrices[..., 3:]], axis=-1)
@@ -147,13 +153,13 @@ def compress(
     return Compressed(mesh_object.name, figures, time.perf_counter() - begin, notes)
 
 
-def compression_figures(mesh_object) -> Compression | None:
+def compression_figures(mesh_object: bpy.types.Object) -> Compression | None:
     """The figures of the last compression, None if these tools have changed the weights or the mesh since."""
     figures = read_record(mesh_object, COMPRESSION_PROPERTY, Compression)
     return figures if figures is not None and figures.vertex_count == len(mesh_object.data.vertices) else None
 
 
-def is_animated(armature) -> bool:
+def is_animated(armature: bpy.types.Object) -> bool:
     """Whether frames can differ: actions, NLA strips, drivers or constraints may move the armature's bones."""
     for block in (armature, armature.data):
         animation = block.animation_data
@@ -162,7 +168,7 @@ def is_animated(armature) -> bool:
     return any(bone.constraints for bone in armature.pose.bones)
 
 
-def _check_locked(label: str, before: BoneWeights, result) -> None:
+def _check_locked(label: str, before: BoneWeights, result: "CompressedWeights") -> None:
     """Raise BadScene if the weights of a locked group would change."""
     for bone in np.flatnonzero(before.locked):
         stored = np.where(before.bones == bone, before.weights, 0.0).sum(axis=1) * before.totals
@@ -175,7 +181,9 @@ def _check_locked(label: str, before: BoneWeights, result) -> None:
             )
 
 
-def _pose_matrices(context, skin: Skin, frames: range, posed: bool, omissions: Omissions) -> background.Steps:
+def _pose_matrices(
+    context: bpy.types.Context, skin: Skin, frames: range, posed: bool, omissions: Omissions
+) -> background.Steps:
     """Generator: matrices (F, P, 3, 4) of the frames, or of the present pose if ``posed``, and the frames' numbers.
 
     None if the armature is at rest: then no vertex moves, whatever the weights.

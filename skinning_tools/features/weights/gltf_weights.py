@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights of 8 or 16 bits in the files of Blender's glTF exporter, which calls the extension's hook for every mesh."""
 
+from typing import Any
+
 import bpy
 import numpy as np
 
@@ -13,7 +15,16 @@ class GltfWeights:
     # Blender 5 then stops the export after an exception; 4 only prints it.
     is_critical = True
 
-    def gather_mesh_hook(self, mesh, blender_mesh, blender_object, vertex_groups, modifiers, materials, settings):
+    def gather_mesh_hook(
+        self,
+        mesh: Any,
+        blender_mesh: bpy.types.Mesh,
+        blender_object: bpy.types.Object | None,
+        vertex_groups: bpy.types.bpy_prop_collection,
+        modifiers: bpy.types.bpy_prop_collection | None,
+        materials: tuple,
+        settings: dict,
+    ) -> None:
         """Round the weights of a gathered ``mesh`` in place, as the scene's setting says."""
         chosen = bpy.context.scene.skinning_weight_tools.gltf.weights
         if chosen == "FLOAT":
@@ -50,12 +61,12 @@ def _round(attributes: dict, bits: int) -> float | None:
 _TYPES = {"UnsignedByte": np.uint8, "UnsignedShort": np.uint16, "Float": np.float32}
 
 
-def _numbers(accessor) -> np.ndarray:
+def _numbers(accessor: Any) -> np.ndarray:
     """(N, 4)"""
     return np.frombuffer(accessor.buffer_view.data, _TYPES[accessor.component_type.name]).reshape(-1, 4)
 
 
-def _write(accessor, numbers: np.ndarray) -> None:
+def _write(accessor: Any, numbers: np.ndarray) -> None:
     """Give an accessor other ``numbers`` (N, 4)."""
     name = next(name for name, kind in _TYPES.items() if kind == numbers.dtype)
     # The exporter's own classes: its modules are at different places in different versions.

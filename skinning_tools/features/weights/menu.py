@@ -10,7 +10,7 @@ class SKINNING_MT_weights(bpy.types.Menu):
     bl_label = "Skinning Weights"
     bl_idname = "SKINNING_MT_weights"
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         # With the panel's settings and a progress display.
         layout.operator_context = "INVOKE_DEFAULT"
@@ -21,7 +21,7 @@ class SKINNING_MT_weights(bpy.types.Menu):
         layout.operator("skinning.compress_weights")
 
 
-def draw_entry(menu, context) -> None:
+def draw_entry(menu: bpy.types.Menu, context: bpy.types.Context) -> None:
     """Draw the entry at the end of another menu."""
     menu.layout.separator()
     menu.layout.menu(SKINNING_MT_weights.bl_idname)

@@ -45,7 +45,7 @@ that the armature deforms"""
     require = staticmethod(unweighted.meshes_to_search)
     work = staticmethod(unweighted.find_unweighted)
 
-    def act(self, context, active) -> str | None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         dependencies.require_dependencies()
         return super().act(context, active)
 
@@ -54,7 +54,7 @@ class _OnList(Checked):
     """Mix-in for operators on the list of rogue weights."""
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         mesh_object = weighted_or_edited_mesh(context, active)
         if not mesh_object.skinning_rogue_weights.islands:
             raise BadScene(f'The list of rogue weights of "{mesh_object.name}" is empty. Find them first')
@@ -70,7 +70,7 @@ class SKINNING_OT_select_rogue_weights(_OnList, AtOnce, bpy.types.Operator):
         name="Row", description="Row in the list, -1 for all checked rows", default=-1, options={"SKIP_SAVE"}
     )
 
-    def act(self, context, active) -> str:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         dependencies.require_dependencies()
         return rogue_weights.select(context, active, self.index)
 
@@ -85,7 +85,7 @@ class SKINNING_OT_check_rogue_weights(_OnList, AtOnce, bpy.types.Operator):
         name="Checked", description="Check all rows. When off, uncheck all", default=True, options={"SKIP_SAVE"}
     )
 
-    def act(self, context, active) -> None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         for item in weighted_or_edited_mesh(context, active).skinning_rogue_weights.islands:
             item.checked = self.checked
 
@@ -138,11 +138,11 @@ The mesh does not change"""
     require = staticmethod(character_of)
     work = staticmethod(weight_table.save_weight_table)
 
-    def invoke(self, context, event):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
         return ExportHelper.invoke(self, context, event)
 
-    def act(self, context, active):
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         given = self.settings.of_operator(self)
         return self.finish(context, self.work(context, active, self.filepath, **given))
 
@@ -167,14 +167,14 @@ class SKINNING_OT_show_weights(Checked, AtOnce, bpy.types.Operator):
     settings = WeightViewSettings
 
     @staticmethod
-    def require(context, active):
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         if weight_view.shows_weights(active):
             # The colors can be removed whatever happened to the armature.
             check_mode(active)
             return
         weight_view.check_showable(context, character_of(context, active))
 
-    def act(self, context, active) -> str | None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         if self.mode == "OFF":
             weight_view.hide_weights(target_mesh(context))
             error_display.show_colors(context, False)

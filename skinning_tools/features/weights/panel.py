@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The panels of the tools on weights: rogue weights, smoothing, compression, partition."""
 
+from collections.abc import Callable
+
 import bpy
 
 from ...blender import background
@@ -25,7 +27,18 @@ from .settings import PartitionSettings
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
-    def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
+    def draw_item(
+        self,
+        context: bpy.types.Context,
+        layout: bpy.types.UILayout,
+        data: bpy.types.bpy_struct,
+        item: bpy.types.bpy_struct,
+        icon: int,
+        active_data: bpy.types.bpy_struct,
+        active_property: str,
+        index: int = 0,
+        flt_flag: int = 0,
+    ) -> None:
         group = data.id_data.vertex_groups.get(item.bone)
         locked = group is not None and group.lock_weight
         # Bone names need the space.
@@ -45,7 +58,7 @@ class _Part(SidebarPanel):
 
     bl_options = {"DEFAULT_CLOSED"}
 
-    def prepared(self, context):
+    def prepared(self, context: bpy.types.Context) -> tuple[bpy.types.UILayout, bpy.types.Object | None]:
         """The layout of a sub-panel, and the mesh to work on or None."""
         layout = split_layout(self)
         layout.enabled = background.running_job() is None
@@ -68,7 +81,7 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
         "Partition into Rigid Parts",
     )
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         job = background.running_job()
         if job is not None:
             draw_job(self.layout, job)
@@ -86,7 +99,7 @@ class SKINNING_PT_rogue_weights(_Part, bpy.types.Panel):
     bl_idname = "SKINNING_PT_rogue_weights"
     bl_parent_id = "SKINNING_PT_weights"
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout, mesh_object = self.prepared(context)
         layout.operator("skinning.find_rogue_weights", icon="VIEWZOOM")
         shown = mesh_object.skinning_rogue_weights if mesh_object is not None else None
@@ -113,7 +126,7 @@ class SKINNING_PT_smooth_weights(_Part, bpy.types.Panel):
     bl_idname = "SKINNING_PT_smooth_weights"
     bl_parent_id = "SKINNING_PT_weights"
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout, mesh_object = self.prepared(context)
         settings = context.scene.skinning_weight_tools.smooth
         column = layout.column()
@@ -131,7 +144,7 @@ class SKINNING_PT_compress_weights(_Part, bpy.types.Panel):
     bl_idname = "SKINNING_PT_compress_weights"
     bl_parent_id = "SKINNING_PT_weights"
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout, mesh_object = self.prepared(context)
         settings = context.scene.skinning_weight_tools.compress
         layout.row().prop(settings, "bits", expand=True)
@@ -155,7 +168,7 @@ class SKINNING_PT_partition_rigid(_Part, bpy.types.Panel):
     bl_idname = "SKINNING_PT_partition_rigid"
     bl_parent_id = "SKINNING_PT_weights"
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout, mesh_object = self.prepared(context)
         settings = context.scene.skinning_weight_tools.partition
         column = layout.column()
@@ -166,7 +179,7 @@ class SKINNING_PT_partition_rigid(_Part, bpy.types.Panel):
         draw_figures(layout, partition_figures(mesh_object) if mesh_object is not None else None)
 
 
-def _draw_heads(layout) -> None:
+def _draw_heads(layout: bpy.types.UILayout) -> None:
     """Draw the column headings of the list of rogue weights."""
     split = layout.row().split(factor=0.54, align=True)
     split.label(text="Bone")
@@ -175,7 +188,7 @@ def _draw_heads(layout) -> None:
     row.label(text="Weight")
 
 
-def _draw_reason(layout, context, check) -> None:
+def _draw_reason(layout: bpy.types.UILayout, context: bpy.types.Context, check: Callable) -> None:
     """Draw the reason why this tool cannot run, such as Edit Mode or a mesh without faces, although others can."""
     if reason_not_to_work(context, weighted_or_edited_mesh):
         return

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -17,7 +18,7 @@ from ...blender.records import read_record, write_record
 from ...blender.skin_reader import armature_of, face_corners
 from ...blender.weight_tools import PARTITION_PROPERTY
 from ...core.errors import BadScene
-from ...core.progress import checkpoint
+from ...core.progress import Progress, checkpoint
 from .rigid_pieces import check_separable, make_objects
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Partitioned(Result):
         return [Figure("Object", self.object_name), *self.record.figures()]
 
 
-def share_rows(shares) -> list[tuple[str, float]]:
+def share_rows(shares: tuple[float, ...]) -> list[tuple[str, float]]:
     """Names and shares of vertices by their number of bones, without empty rows."""
     names = ["no bone", "one bone", "two bones", "three bones", "four bones"]
     rows = [(name, share) for name, share in zip(names, shares, strict=False) if share > 0]
@@ -75,7 +76,7 @@ def share_rows(shares) -> list[tuple[str, float]]:
     return [*rows, ("more bones", more)] if more > 0 else rows
 
 
-def check_partitionable(context, active) -> None:
+def check_partitionable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raise BadScene with the reason if the active object cannot be partitioned. Cheap enough for a panel."""
     mesh_object = character_of(context, active)
     if not mesh_object.data.polygons:
@@ -83,7 +84,11 @@ def check_partitionable(context, active) -> None:
 
 
 def partition(
-    context, active, output: str = "ATTRIBUTE", tolerance: float = 0.0, least_faces: int = 1
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    output: str = "ATTRIBUTE",
+    tolerance: float = 0.0,
+    least_faces: int = 1,
 ) -> background.Steps:
     """Generator: find the rigid parts of ``active`` and write them as ``output``; returns Partitioned.
 
@@ -105,7 +110,7 @@ def partition(
     weights = read_bone_weights(mesh_object, armature_of(mesh_object))
     corners, starts = face_corners(mesh)
 
-    def work(progress):
+    def work(progress: Progress) -> "tuple[Partition, np.ndarray]":
         checkpoint(progress, 0.1, "Finding rigid parts")
         found = partition_faces(
             corners, starts, weights.bones, weights.weights, tolerance=tolerance, least_faces=least_faces
@@ -136,7 +141,7 @@ def partition(
     return Partitioned(mesh_object.name, output, figures, notes, time.perf_counter() - begin)
 
 
-def partition_figures(mesh_object) -> PartitionFigures | None:
+def partition_figures(mesh_object: bpy.types.Object) -> PartitionFigures | None:
     """The figures of the last partition, None if the mesh, or its weights by these tools, have changed since."""
     figures = read_record(mesh_object, PARTITION_PROPERTY, PartitionFigures)
     return figures if figures is not None and figures.vertex_count == len(mesh_object.data.vertices) else None
@@ -148,7 +153,7 @@ def part_numbers(found: "Partition") -> np.ndarray:
     return np.where(found.face_bones < 0, -1, parts).astype(np.int32)
 
 
-def write_part_attribute(mesh, numbers: np.ndarray, names: list[str]) -> None:
+def write_part_attribute(mesh: bpy.types.Mesh, numbers: np.ndarray, names: list[str]) -> None:
     """Store parts (M,) in ``PART_ATTRIBUTE``, and their bones' names as the mesh's property of the same name."""
     write_attribute(mesh, PART_ATTRIBUTE, "INT", numbers, "FACE")
     mesh[PART_ATTRIBUTE] = names

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rigid parts of a skinned mesh as objects parented to bones, and one object for the skin."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import bmesh
@@ -36,7 +36,7 @@ _STILL = 1e-7
 _MOVED = 1e-4
 
 
-def check_separable(mesh_object) -> None:
+def check_separable(mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if a modifier changes the mesh before its bones deform it: the parts would not match."""
     skinning = (armature_modifier(mesh_object), native_modifier(mesh_object))
     if not any(skinning):
@@ -52,7 +52,9 @@ def check_separable(mesh_object) -> None:
             )
 
 
-def make_objects(context, mesh_object, numbers: np.ndarray, names: list[str], tolerance: float) -> background.Steps:
+def make_objects(
+    context: bpy.types.Context, mesh_object: bpy.types.Object, numbers: np.ndarray, names: list[str], tolerance: float
+) -> background.Steps:
     """Generator: make an object for each rigid part and one for the skin, and hide ``mesh_object``.
 
     numbers (M,): the rigid part of each face, −1 for skin; names: their bones. Returns the objects, and notes for the
@@ -98,7 +100,7 @@ class _Made:
     meshes: list = field(default_factory=list)
     objects: list = field(default_factory=list)
 
-    def copy_of(self, mesh):
+    def copy_of(self, mesh: bpy.types.Mesh) -> bpy.types.Mesh:
         self.meshes.append(mesh.copy())
         return self.meshes[-1]
 
@@ -108,7 +110,7 @@ class _Made:
         bpy.data.batch_remove([block for block in blocks if block is not None and is_alive(block)])
 
 
-def _pieces(mesh, numbers: np.ndarray, made: _Made) -> Iterator[tuple[int, bpy.types.Mesh]]:
+def _pieces(mesh: bpy.types.Mesh, numbers: np.ndarray, made: _Made) -> Iterator[tuple[int, bpy.types.Mesh]]:
     """Number and mesh of each part in ``numbers`` (M,); loose vertices and edges stay with the skin.
 
     By halves, so that each face is copied only as often as the parts can be halved.
@@ -129,7 +131,7 @@ def _pieces(mesh, numbers: np.ndarray, made: _Made) -> Iterator[tuple[int, bpy.t
         waiting += halves
 
 
-def _delete_others(mesh, kept: list[int]) -> None:
+def _delete_others(mesh: bpy.types.Mesh, kept: list[int]) -> None:
     """Delete faces whose label is not ``kept``, and loose vertices and edges unless ``kept`` is the skin."""
     chosen = set(kept)
     edited = bmesh.new()
@@ -145,20 +147,20 @@ def _delete_others(mesh, kept: list[int]) -> None:
         edited.free()
 
 
-def _corner_normals(mesh) -> np.ndarray:
+def _corner_normals(mesh: bpy.types.Mesh) -> np.ndarray:
     """(L, 3) float32: the corner normals used for shading."""
     normals = np.empty((len(mesh.loops), 3), np.float32)
     mesh.corner_normals.foreach_get("vector", normals.ravel())
     return normals
 
 
-def _keep_normals(mesh, normals: np.ndarray) -> None:
+def _keep_normals(mesh: bpy.types.Mesh, normals: np.ndarray) -> None:
     """Shade the corners by ``normals`` (L, 3), so that the cuts are not visible."""
     if len(normals) and np.abs(_corner_normals(mesh) - normals).max() > _SAME_NORMAL:
         mesh.normals_split_custom_set(normals)
 
 
-def _make_skin(mesh_object, piece, mesh, tolerance: float) -> None:
+def _make_skin(mesh_object: bpy.types.Object, piece: bpy.types.Object, mesh: bpy.types.Mesh, tolerance: float) -> None:
     """Give ``piece``, a copy of ``mesh_object``, the skin ``mesh``, whose borders move like the rigid parts."""
     from ...core.binding.partition import vertex_bones
 
@@ -174,7 +176,13 @@ def _make_skin(mesh_object, piece, mesh, tolerance: float) -> None:
     write_bone_weights(piece, unlocked, own[vertices, None], np.ones((len(vertices), 1)), vertices)
 
 
-def _make_rigid(mesh_object, armature, piece, mesh, bone_name: str) -> None:
+def _make_rigid(
+    mesh_object: bpy.types.Object,
+    armature: bpy.types.Object,
+    piece: bpy.types.Object,
+    mesh: bpy.types.Mesh,
+    bone_name: str,
+) -> None:
     """Give ``piece``, a copy of ``mesh_object``, the rigid ``mesh``, and make it follow only the bone."""
     piece.name = mesh.name = f"{mesh_object.name}_{bone_name}"
     piece.data = mesh
@@ -195,7 +203,9 @@ def _make_rigid(mesh_object, armature, piece, mesh, bone_name: str) -> None:
     _follow_bone(mesh_object, piece, armature, armature.data.bones[bone_name])
 
 
-def _follow_bone(mesh_object, piece, armature, bone) -> None:
+def _follow_bone(
+    mesh_object: bpy.types.Object, piece: bpy.types.Object, armature: bpy.types.Object, bone: bpy.types.Bone
+) -> None:
     """Parent ``piece`` to the bone so that it matches the part under the Armature modifier in any pose."""
     piece.delta_location, piece.delta_rotation_euler, piece.delta_scale = (0, 0, 0), (0, 0, 0), (1, 1, 1)
     piece.delta_rotation_quaternion = (1, 0, 0, 0)
@@ -204,7 +214,7 @@ def _follow_bone(mesh_object, piece, armature, bone) -> None:
     parent_to_bone(piece, armature, bone, mesh_object.matrix_world)
 
 
-def _moves_by_keys(mesh) -> bool:
+def _moves_by_keys(mesh: bpy.types.Mesh) -> bool:
     """Whether a shape key moves any vertex."""
     positions = np.empty((2, len(mesh.vertices), 3), np.float32)
     mesh.shape_keys.reference_key.points.foreach_get("co", positions[0].ravel())
@@ -216,7 +226,7 @@ def _moves_by_keys(mesh) -> bool:
     return False
 
 
-def _show(context, mesh_object, pieces) -> None:
+def _show(context: bpy.types.Context, mesh_object: bpy.types.Object, pieces: Sequence[bpy.types.Object]) -> None:
     """Hide the object in favor of its pieces, which are selected unless bones are being posed."""
     view_layer = context.view_layer
     active = view_layer.objects.active
@@ -232,7 +242,7 @@ def _show(context, mesh_object, pieces) -> None:
     mesh_object.hide_render = True
 
 
-def _notes(context, mesh_object, count: int) -> Iterator[str]:
+def _notes(context: bpy.types.Context, mesh_object: bpy.types.Object, count: int) -> Iterator[str]:
     yield f'{counted(count, "object")} made, "{mesh_object.name}" hidden'
     skinning = (armature_modifier(mesh_object), native_modifier(mesh_object))
     names = [modifier.name for modifier in mesh_object.modifiers if modifier.show_viewport and modifier not in skinning]
@@ -243,7 +253,7 @@ def _notes(context, mesh_object, count: int) -> Iterator[str]:
         yield f'"{mesh_object.name}" moves relative to its armature, which the rigid parts do not follow'
 
 
-def _moves_against(context, mesh_object, armature) -> bool:
+def _moves_against(context: bpy.types.Context, mesh_object: bpy.types.Object, armature: bpy.types.Object) -> bool:
     """Whether the object moves relative to its armature over the frames."""
     child = mesh_object.parent == armature and mesh_object.parent_type in {"OBJECT", "ARMATURE"}
     if child and mesh_object.animation_data is None and not mesh_object.constraints:

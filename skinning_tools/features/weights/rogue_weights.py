@@ -2,8 +2,11 @@
 """Rogue weights of a mesh: listing the islands, selecting their vertices, and removing the weights."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import bpy
 import numpy as np
 
 from ...blender import background
@@ -21,7 +24,12 @@ from ...blender.weight_tools import (
 )
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene
-from ...core.progress import checkpoint
+from ...core.progress import Progress, checkpoint
+from .settings import SkinningRogueIsland
+
+if TYPE_CHECKING:
+    from ...core.binding.rogue import CleanWeights, Island
+    from ...core.binding.types import Body, Skeleton
 
 _FOUND, _CORRECTED = "found", "corrected"
 
@@ -53,7 +61,7 @@ class Rogues(Result):
         ]
 
 
-def find(context, active) -> background.Steps:
+def find(context: bpy.types.Context, active: bpy.types.Object | None) -> background.Steps:
     """Generator: list the rogue weights of ``active``, with those checked that are certain and not locked; returns
     Rogues.
 
@@ -65,7 +73,7 @@ def find(context, active) -> background.Steps:
     mesh_object = weighted_or_edited_mesh(context, active)
     body, skeleton, weights = _read(mesh_object)
 
-    def work(progress):
+    def work(progress: Progress) -> "tuple[list[Island], str]":
         checkpoint(progress, 0.1, "Finding rogue weights")
         return rogue_islands(body, skeleton, weights.bones, weights.weights), _fingerprint(body, weights)
 
@@ -85,7 +93,12 @@ def find(context, active) -> background.Steps:
     return _result(mesh_object, _FOUND, islands, count, islands, doubtful, weights.locked, begin)
 
 
-def remove(context, active, only_checked: bool = False, include_doubtful: bool = False) -> background.Steps:
+def remove(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    only_checked: bool = False,
+    include_doubtful: bool = False,
+) -> background.Steps:
     """Generator: give the certain rogue weights of ``active`` to the bones of valid neighbors; returns Rogues.
 
     only_checked: use the weights checked in the list, which must match the present mesh. include_doubtful: correct all
@@ -106,7 +119,7 @@ def remove(context, active, only_checked: bool = False, include_doubtful: bool =
     given = [(item.bone, indices(item), item.strength) for item in (shown.islands[row] for row in rows)]
     mark, stale = shown.fingerprint, _stale(mesh_object)
 
-    def work(progress):
+    def work(progress: Progress) -> "tuple[list[Island], list[Island], CleanWeights]":
         checkpoint(progress, 0.1, "Removing rogue weights")
         if only_checked:
             if _fingerprint(body, weights) != mark:
@@ -144,7 +157,7 @@ def remove(context, active, only_checked: bool = False, include_doubtful: bool =
     )
 
 
-def select(context, active, index: int = -1) -> str:
+def select(context: bpy.types.Context, active: bpy.types.Object | None, index: int = -1) -> str:
     """Select the vertices of one row of the list, or of all checked rows (−1), in Edit Mode with vertex selection.
 
     Activates the mesh and the vertex group of the (first) row's bone. Returns the line to report. Raises BadScene if
@@ -170,24 +183,24 @@ def select(context, active, index: int = -1) -> str:
     return f"{mesh_object.name}: {vertices_text(len(vertices))} of {what} selected"
 
 
-def fingerprint(mesh_object) -> str:
+def fingerprint(mesh_object: bpy.types.Object) -> str:
     """Text that changes with the mesh's edges, bone names and weights, on which the list depends. Reads them all."""
     with out_of_edit_mode(mesh_object):
         return _fingerprint(read_body(mesh_object), read_bone_weights(mesh_object, armature_of(mesh_object)))
 
 
-def indices(item) -> np.ndarray:
+def indices(item: SkinningRogueIsland) -> np.ndarray:
     """(n,) int64: the vertices of a row of the list."""
     return np.array(item.vertices.split(), dtype=np.int64)
 
 
-def _read(mesh_object):
+def _read(mesh_object: bpy.types.Object) -> "tuple[Body, Skeleton, BoneWeights]":
     armature = armature_of(mesh_object)
     with out_of_edit_mode(mesh_object):
         return read_body(mesh_object), read_skeleton(mesh_object, armature), read_bone_weights(mesh_object, armature)
 
 
-def _fingerprint(body, weights: BoneWeights) -> str:
+def _fingerprint(body: "Body", weights: BoneWeights) -> str:
     from ...core import rotation_centers as core
 
     # Not the positions: islands do not depend on them, and rounding differs with the object's place.
@@ -195,14 +208,23 @@ def _fingerprint(body, weights: BoneWeights) -> str:
     return core.fingerprint(nowhere, body.edges, weights.bones, weights.weights) + checksum("\n".join(weights.names))
 
 
-def _stale(mesh_object) -> BadScene:
+def _stale(mesh_object: bpy.types.Object) -> BadScene:
     return BadScene(
         f"The mesh or the weights of {object_label(mesh_object)} were changed since its rogue weights were found. "
         "Find them again"
     )
 
 
-def _result(mesh_object, done: str, islands, vertex_count: int, named, doubtful, locked, begin: float) -> Rogues:
+def _result(
+    mesh_object: bpy.types.Object,
+    done: str,
+    islands: "Sequence[Island]",
+    vertex_count: int,
+    named: "Sequence[Island]",
+    doubtful: "Sequence[Island]",
+    locked: np.ndarray,
+    begin: float,
+) -> Rogues:
     bones = {island.bone for island in islands}
     held, left = sum(locked[island.bone] for island in named), sum(not locked[island.bone] for island in doubtful)
     seconds = time.perf_counter() - begin

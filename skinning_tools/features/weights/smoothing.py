@@ -19,6 +19,7 @@ from ...blender.skin_reader import armature_of
 from ...blender.weight_tools import forget_figures, group_mask, out_of_edit_mode, weighted_or_edited_mesh
 from ...blender.wording import counted
 from ...core.errors import BadSettings, SkinningError
+from ...core.progress import Progress
 
 # The default limit of influences, unless the mesh has more.
 USUAL_INFLUENCES = 4
@@ -48,7 +49,7 @@ class Smoothed(Result):
         ]
 
 
-def check_smoothable(context, meshes: Sequence[bpy.types.Object]) -> None:
+def check_smoothable(context: bpy.types.Context, meshes: Sequence[bpy.types.Object]) -> None:
     """Raise BadScene if the weights of the meshes cannot be smoothed together. Cheap enough for a panel."""
     for ob in meshes:
         weighted_or_edited_mesh(context, ob)
@@ -56,7 +57,7 @@ def check_smoothable(context, meshes: Sequence[bpy.types.Object]) -> None:
 
 
 def smooth(
-    context,
+    context: bpy.types.Context,
     meshes: Sequence[bpy.types.Object],
     strength: float = 0.5,
     iterations: int = 5,
@@ -93,13 +94,14 @@ def smooth(
         *(int(np.count_nonzero(before.weights, axis=1).max(initial=0)) for before in befores), USUAL_INFLUENCES
     )
 
-    def work(progress):
+    def work(progress: Progress) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[np.ndarray]]:
         from ...core.binding.influence_rows import padded_influences
 
         rows = [padded_influences(before.bones, before.weights, width) for before in befores]
         found = smooth_weights(
             joined(*bodies),
-            *(np.concatenate(each) for each in zip(*rows, strict=True)),
+            np.concatenate([bones for bones, _ in rows]),
+            np.concatenate([weights for _, weights in rows]),
             len(befores[0].names),
             strength=strength,
             iterations=iterations,
@@ -135,7 +137,9 @@ def _notes(stored: Sequence[BoneWeights]) -> tuple[str, ...]:
     return (f"{counted(partly, 'group')} locked in some of the meshes kept in all",) if partly else ()
 
 
-def _joint_mask(meshes, vertex_group: str, invert: bool, use_selection: bool) -> np.ndarray | None:
+def _joint_mask(
+    meshes: Sequence[bpy.types.Object], vertex_group: str, invert: bool, use_selection: bool
+) -> np.ndarray | None:
     """(N,) ``smoothing_mask`` of all meshes. Where it selects nothing in a mesh, such as without the vertex group, the
     vertices of that mesh stay; raises BadSettings, BadScene with the first reason if that is true of every mesh."""
     masks: list[np.ndarray] = []
@@ -155,7 +159,9 @@ def _joint_mask(meshes, vertex_group: str, invert: bool, use_selection: bool) ->
     return None if (whole == 1).all() else whole
 
 
-def smoothing_mask(mesh_object, vertex_group: str, invert: bool, use_selection: bool) -> np.ndarray | None:
+def smoothing_mask(
+    mesh_object: bpy.types.Object, vertex_group: str, invert: bool, use_selection: bool
+) -> np.ndarray | None:
     """(N,) float64 from 0 to 1, or None for everywhere. Raises BadSettings with the reason if it selects nothing.
 
     Weight Paint's selection masks apply as they do to Blender's own tools.
@@ -180,7 +186,7 @@ def smoothing_mask(mesh_object, vertex_group: str, invert: bool, use_selection: 
     return mask
 
 
-def vertices_of_selected_faces(mesh) -> np.ndarray:
+def vertices_of_selected_faces(mesh: bpy.types.Mesh) -> np.ndarray:
     """(N,) bool: the vertices of the selected faces."""
     chosen, totals = np.empty(len(mesh.polygons), bool), np.empty(len(mesh.polygons), np.int32)
     corners = np.empty(len(mesh.loops), np.int32)
@@ -192,7 +198,7 @@ def vertices_of_selected_faces(mesh) -> np.ndarray:
     return selected
 
 
-def creased_edges(mesh) -> np.ndarray:
+def creased_edges(mesh: bpy.types.Mesh) -> np.ndarray:
     """(E,) bool: edges that are marked sharp, or have a crease of ``CREASE`` or more."""
     sharp = np.empty(len(mesh.edges), bool)
     mesh.edges.foreach_get("use_edge_sharp", sharp)
@@ -201,7 +207,7 @@ def creased_edges(mesh) -> np.ndarray:
     return sharp
 
 
-def changes(before: BoneWeights, bones, weights) -> np.ndarray:
+def changes(before: BoneWeights, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(N,) the largest change of a weight of each vertex from ``before``."""
     from ...core.deform.influences import weight_matrix
 

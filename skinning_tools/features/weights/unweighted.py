@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from ...blender.bodies import deforming_bones
@@ -48,7 +49,7 @@ class Unweighted:
         return f"{text} ({', '.join(f'{name} {count:,}' for name, count in found.items())})"
 
 
-def meshes_to_search(context, active) -> list:
+def meshes_to_search(context: bpy.types.Context, active: bpy.types.Object | None) -> list:
     """The meshes to search: an active mesh and the selected meshes that an armature deforms; for an active armature,
     the mesh in the panel's field, else the selected meshes, else all that it deforms.
 
@@ -69,7 +70,7 @@ def meshes_to_search(context, active) -> list:
     return meshes
 
 
-def find_unweighted(context, active) -> Unweighted:
+def find_unweighted(context: bpy.types.Context, active: bpy.types.Object | None) -> Unweighted:
     """Select the vertices without weights in Edit Mode, of all meshes that have such vertices; else change nothing.
 
     A vertex counts if the weights of its deforming bones, locked vertex groups included, add up to a sum that Blender
@@ -83,7 +84,7 @@ def find_unweighted(context, active) -> Unweighted:
     return Unweighted({ob.name: vertices for ob, vertices in found.items()})
 
 
-def count_unweighted(context, target) -> Unweighted:
+def count_unweighted(context: bpy.types.Context, target: bpy.types.Object) -> Unweighted:
     """The vertices without weights of a mesh object, or of all meshes that an armature deforms. Changes nothing.
 
     Raises BadScene.
@@ -99,7 +100,7 @@ def count_unweighted(context, target) -> Unweighted:
     return Unweighted({ob.name: _unweighted(ob) for ob in meshes})
 
 
-def _check(context, mesh_object) -> None:
+def _check(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     if mesh_object is None or mesh_object.type != "MESH" or armature_of(mesh_object) is None:
         raise BadScene("No mesh that an armature deforms is active or selected. Select such meshes, or their armature")
     check_visible(context.scene, context.view_layer, mesh_object)
@@ -107,7 +108,7 @@ def _check(context, mesh_object) -> None:
     check_deforming(armature_of(mesh_object))
 
 
-def _unweighted(mesh_object) -> np.ndarray:
+def _unweighted(mesh_object: bpy.types.Object) -> np.ndarray:
     """(n,) indices of the vertices without weights."""
     from ...core.deform.influences import LEAST_TOTAL_WEIGHT
 

@@ -46,7 +46,12 @@ class SavedWeights(Result):
 
 
 def save_weight_table(
-    context, active, filepath: str, bits: int = 8, max_influences: int = 4, threshold: float = 0.0
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    filepath: str,
+    bits: int = 8,
+    max_influences: int = 4,
+    threshold: float = 0.0,
 ) -> SavedWeights:
     """Write the weights of the active mesh, rounded as *Compress* rounds them, to ``filepath``; the mesh itself does
     not change. Raises BadScene, BadPath."""

@@ -4,6 +4,8 @@
 While it is on, the mesh has the color attribute WEIGHT_COLORS and the numbers of influences as INFLUENCES_ATTRIBUTE.
 """
 
+from typing import Any
+
 import bpy
 import numpy as np
 from bpy.props import (
@@ -25,7 +27,7 @@ from ...ui.settings import HARD
 from .settings import WeightViewSettings
 
 
-def _swatch(description: str):
+def _swatch(description: str) -> Any:
     """A read-only color of the property ``rgb``. Its setter does nothing, but without one Blender draws it pale."""
     return FloatVectorProperty(
         name="Color",
@@ -37,7 +39,7 @@ def _swatch(description: str):
     )
 
 
-def _recolor(group, context) -> None:
+def _recolor(group: "SkinningWeightView", context: bpy.types.Context) -> None:
     """Tag the mesh as edited, which refreshes its colors."""
     group.id_data.update_tag()
 
@@ -78,7 +80,7 @@ class SkinningWeightView(bpy.types.PropertyGroup):
     }
 
 
-def check_showable(context, mesh_object) -> None:
+def check_showable(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """Raise BadScene with the reason if the weights of a mesh object cannot be shown. Cheap enough for a panel."""
     check_mode(mesh_object)
     check_visible(context.scene, context.view_layer, mesh_object)
@@ -86,12 +88,12 @@ def check_showable(context, mesh_object) -> None:
     check_own_mesh(mesh_object, "no colors can be added to it")
 
 
-def shows_weights(mesh_object) -> bool:
+def shows_weights(mesh_object: bpy.types.Object | None) -> bool:
     """Whether the mesh object has the colors of its weights."""
     return mesh_object is not None and mesh_object.type == "MESH" and WEIGHT_COLORS in mesh_object.data.color_attributes
 
 
-def show_weights(mesh_object, mode: str, most: int = 4, palette: str = "DISTINCT") -> None:
+def show_weights(mesh_object: bpy.types.Object, mode: str, most: int = 4, palette: str = "DISTINCT") -> None:
     """Color the mesh by "BONES", or by "COUNT" with more than ``most`` influences in red, and fill in the legend."""
     from ...core.binding.weight_view import bone_colors, count_colors, shown_together, weight_colors
 
@@ -114,20 +116,20 @@ def show_weights(mesh_object, mode: str, most: int = 4, palette: str = "DISTINCT
     _fill_counts(group, counts, count_colors(np.arange(counts.max(initial=0) + 1), most))
 
 
-def hide_weights(mesh_object) -> None:
+def hide_weights(mesh_object: bpy.types.Object) -> None:
     """Remove colors, numbers and legend."""
     if shows_weights(mesh_object):
         remove_error_colors(mesh_object)
     mesh_object.data.property_unset("skinning_weight_view")
 
 
-def is_stale(mesh_object) -> bool:
+def is_stale(mesh_object: bpy.types.Object) -> bool:
     """Whether the colors are out of date. Reads all weights."""
     group = mesh_object.data.skinning_weight_view
     return not has_checksum(group.fingerprint, *_shown(group, read_bone_weights(mesh_object, armature_of(mesh_object))))
 
 
-def _shown(group, read: BoneWeights) -> tuple[str, np.ndarray, np.ndarray]:
+def _shown(group: SkinningWeightView, read: BoneWeights) -> tuple[str, np.ndarray, np.ndarray]:
     """The inputs of the colors: equal for the same weights of the same bones with the same display settings."""
     return (
         "\n".join((group.mode, str(group.most), group.palette, *read.names)),
@@ -136,7 +138,7 @@ def _shown(group, read: BoneWeights) -> tuple[str, np.ndarray, np.ndarray]:
     )
 
 
-def _fill_bones(group, read: BoneWeights, colors: np.ndarray) -> None:
+def _fill_bones(group: SkinningWeightView, read: BoneWeights, colors: np.ndarray) -> None:
     """List the bones with weights, the largest share first."""
     totals = np.bincount(read.bones.ravel(), read.weights.ravel(), minlength=len(read.names))
     numbers = np.bincount(read.bones[read.weights > 0], minlength=len(read.names))
@@ -150,7 +152,7 @@ def _fill_bones(group, read: BoneWeights, colors: np.ndarray) -> None:
         item.share, item.vertices = totals[bone] / whole, int(numbers[bone])
 
 
-def _fill_counts(group, counts: np.ndarray, colors: np.ndarray) -> None:
+def _fill_counts(group: SkinningWeightView, counts: np.ndarray, colors: np.ndarray) -> None:
     group.counts.clear()
     for number, vertices in enumerate(np.bincount(counts)):
         if vertices:

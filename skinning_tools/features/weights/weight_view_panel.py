@@ -15,7 +15,18 @@ _LIST_ROWS = 6
 
 
 class SKINNING_UL_shown_bones(bpy.types.UIList):
-    def draw_item(self, context, layout, data, item, icon, active_data, active_property, index=0, flt_flag=0):
+    def draw_item(
+        self,
+        context: bpy.types.Context,
+        layout: bpy.types.UILayout,
+        data: bpy.types.bpy_struct,
+        item: bpy.types.bpy_struct,
+        icon: int,
+        active_data: bpy.types.bpy_struct,
+        active_property: str,
+        index: int = 0,
+        flt_flag: int = 0,
+    ) -> None:
         row = layout.row(align=True)
         row.use_property_split = False
         _draw_swatch(row, item)
@@ -33,18 +44,18 @@ class SKINNING_PT_weight_view(SidebarPanel, bpy.types.Panel):
     always = True
     bl_options = {"DEFAULT_CLOSED"}
 
-    def draw(self, context):
+    def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         draw_mesh(layout, context)
         mesh_object = target_mesh(context)
         shown = weight_view.shows_weights(mesh_object)
-        group = mesh_object.data.skinning_weight_view if shown else None
+        group = mesh_object.data.skinning_weight_view if mesh_object is not None and shown else None
         row = layout.row(align=True)
         for mode, label in BUTTONS:
-            active = shown and group.mode == mode
+            active = group is not None and group.mode == mode
             button = row.operator("skinning.show_weights", text=label, depress=active)
             button.mode = mode
-            if shown:
+            if group is not None:
                 button.palette = group.palette
         if shown:
             row.operator("skinning.show_weights", text="", icon="X").mode = "OFF"
@@ -54,7 +65,7 @@ class SKINNING_PT_weight_view(SidebarPanel, bpy.types.Panel):
         )
         if reason:
             draw_text(layout, context, reason, "INFO")
-        if not shown:
+        if group is None:
             return
         _draw_hints(layout, context, mesh_object)
         if group.mode == "COUNT":
@@ -69,7 +80,7 @@ class SKINNING_PT_weight_view(SidebarPanel, bpy.types.Panel):
         refresh.mode, refresh.most, refresh.palette = group.mode, group.most, group.palette
 
 
-def _draw_hints(layout, context, mesh_object) -> None:
+def _draw_hints(layout: bpy.types.UILayout, context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """Draw hints on why the colors may not be visible."""
     space = context.space_data
     if mesh_object.mode == "WEIGHT_PAINT":
@@ -81,7 +92,7 @@ def _draw_hints(layout, context, mesh_object) -> None:
         layout.prop(space.shading, "color_type", text="Color")
 
 
-def _draw_counts(layout, group, mesh_object) -> None:
+def _draw_counts(layout: bpy.types.UILayout, group: bpy.types.PropertyGroup, mesh_object: bpy.types.Object) -> None:
     layout.prop(group, "most")
     whole = max(len(mesh_object.data.vertices), 1)
     column = layout.column(align=True)
@@ -94,7 +105,7 @@ def _draw_counts(layout, group, mesh_object) -> None:
         row.label(text=f"{item.vertices:,}")
 
 
-def _draw_vertex(layout, group, mesh_object) -> None:
+def _draw_vertex(layout: bpy.types.UILayout, group: bpy.types.PropertyGroup, mesh_object: bpy.types.Object) -> None:
     """Draw the bones of the active vertex."""
     vertex = active_vertex(mesh_object)
     if vertex is None:
@@ -111,7 +122,7 @@ def _draw_vertex(layout, group, mesh_object) -> None:
         row.label(text=f"{weight / total:.3f}" if total > 0 else "0")
 
 
-def _draw_swatch(row, item) -> None:
+def _draw_swatch(row: bpy.types.UILayout, item: bpy.types.PropertyGroup) -> None:
     swatch = row.row()
     swatch.ui_units_x = 1.2
     swatch.prop(item, "color", text="")

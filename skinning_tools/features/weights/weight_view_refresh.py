@@ -5,6 +5,8 @@ Edits of a mesh are only recorded; a timer reads the weights once the mesh has n
 """
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import bpy
 
@@ -44,7 +46,7 @@ def refresh_all() -> bool:
 
 
 @bpy.app.handlers.persistent
-def _note_edits(_scene, depsgraph) -> None:
+def _note_edits(_scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     if not depsgraph.id_type_updated("MESH"):
         return
     for update in depsgraph.updates:
@@ -54,7 +56,7 @@ def _note_edits(_scene, depsgraph) -> None:
 
 
 @bpy.app.handlers.persistent
-def _note_undo(*_) -> None:
+def _note_undo(*_: Any) -> None:
     if any(mesh.skinning_weight_view.mode != "OFF" for mesh in bpy.data.meshes):
         _refresh_soon()
 
@@ -81,7 +83,9 @@ def _refresh() -> float | None:
     return None
 
 
-def _handlers():
+def _handlers() -> tuple[
+    tuple[list[Callable], Callable], tuple[list[Callable], Callable], tuple[list[Callable], Callable]
+]:
     handlers = bpy.app.handlers
     return (
         (handlers.depsgraph_update_post, _note_edits),

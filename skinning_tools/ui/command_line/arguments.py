@@ -65,14 +65,14 @@ LAST_FRAME = 1_048_574
 READ, READ_PATTERN, WRITTEN = PathType(), PathType(pattern=True), PathType(written=True)
 
 
-def path_options(command) -> dict[str, str]:
+def path_options(command: argparse.ArgumentParser) -> dict[str, str]:
     """Destination and name of each of a parser's options that names one file or folder."""
     # argparse has no public list of a parser's options.
     actions = [each for each in command._actions if isinstance(each.type, PathType) and not each.type.pattern]
     return {action.dest: "".join(action.option_strings[:1]) or action.dest for action in actions}
 
 
-def add_incomplete(command) -> None:
+def add_incomplete(command: argparse._ActionsContainer) -> None:
     """Add the options for what may be missing from the shapes that are read from the scene."""
     command.add_argument(
         "--allow-incomplete",
@@ -99,7 +99,7 @@ def _kinds(text: str) -> str:
     return ",".join(kind for kind in KINDS if kind in given or "all" in given)
 
 
-def add_input(command) -> None:
+def add_input(command: argparse.ArgumentParser) -> None:
     """Add the option of all commands that open a file."""
     command.add_argument(
         "--input",
@@ -110,7 +110,7 @@ def add_input(command) -> None:
     command.set_defaults(opens=True)
 
 
-def add_target(command) -> None:
+def add_target(command: argparse.ArgumentParser) -> None:
     """Add the options of all commands that open a file, change it and save it."""
     add_input(command)
     command.add_argument("--output", type=WRITTEN, metavar="FILE.blend", help="where to save the result")
@@ -122,7 +122,7 @@ def add_target(command) -> None:
     command.set_defaults(saves=True)
 
 
-def add_common(command) -> None:
+def add_common(command: argparse.ArgumentParser) -> None:
     """Add the options of all commands."""
     command.add_argument(
         "--report",
@@ -141,11 +141,11 @@ def add_common(command) -> None:
     )
 
 
-def add_skinned_object(command) -> None:
+def add_skinned_object(command: argparse.ArgumentParser) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
 
 
-def add_skinned_objects(command) -> None:
+def add_skinned_objects(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--object",
         metavar="NAME",
@@ -155,11 +155,11 @@ def add_skinned_objects(command) -> None:
     )
 
 
-def add_rig_object(command) -> None:
+def add_rig_object(command: argparse.ArgumentParser) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the armature, or a mesh that it deforms")
 
 
-def add_frames(command, use: str) -> None:
+def add_frames(command: argparse._ActionsContainer, use: str) -> None:
     """Add first and last frame, and a step. use: what is done with the frames, such as "convert"."""
     for end, which in (("start", "first"), ("end", "last")):
         command.add_argument(

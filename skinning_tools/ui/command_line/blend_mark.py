@@ -8,6 +8,7 @@ which is the table of all the others.
 
 import struct
 from pathlib import Path
+from typing import BinaryIO
 
 from ...blender.written_files import Kind, ends_with
 
@@ -58,7 +59,7 @@ def is_compressed(path: Path) -> bool:
         return file.read(4).startswith(_ZSTD)
 
 
-def _table_start(file) -> int | None:
+def _table_start(file: BinaryIO) -> int | None:
     """Where the table of a compressed file begins."""
     size = file.seek(0, 2)
     file.seek(0)

@@ -34,7 +34,7 @@ class Command:
     more: Callable[[argparse.Namespace], dict] | None = None
     saves: bool = True
 
-    def add(self, commands) -> None:
+    def add(self, commands: argparse._SubParsersAction) -> None:
         """Declare the subcommand to argparse."""
         command = commands.add_parser(self.name, help=self.help, description=self.description)
         self.add_object(command)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Shared by the subcommands: opening the input, claiming the output, finding objects, and reporting progress."""
 
+import argparse
 import fnmatch
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,7 @@ def open_input(path: Path, run_scripts: bool = False) -> None:
         raise BadScene(f"The file {path} cannot be opened: {reason(error)}") from error
 
 
-def input_path(options) -> Path:
+def input_path(options: argparse.Namespace) -> Path:
     """The file to work on. Raises UsageError if none is named."""
     if options.input:
         return options.input
@@ -47,7 +48,7 @@ def input_path(options) -> Path:
     return Path(bpy.data.filepath)
 
 
-def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, Target | None]:
+def output_targets(options: argparse.Namespace, opened: Path, files: WrittenFiles) -> tuple[Target, Target | None]:
     """The targets for the result and for a backup of the file there, if any, checked before the work starts.
 
     Raises UsageError, BadPath.
@@ -70,7 +71,7 @@ def output_targets(options, opened: Path, files: WrittenFiles) -> tuple[Target, 
     return output, backup
 
 
-def find_objects(scene, names: list[str]) -> list:
+def find_objects(scene: bpy.types.Scene, names: list[str]) -> list:
     """The objects of those names; a name that no object has may be a pattern, which selects all matching meshes.
 
     Raises BadScene if there is none.
@@ -84,7 +85,7 @@ def find_objects(scene, names: list[str]) -> list:
     return list(found.values())
 
 
-def find_armature(scene, name: str):
+def find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     """The armature of that name, or the one that deforms the mesh of that name. Raises BadScene."""
     armature = armature_at(find_object(scene, name, ("ARMATURE", "MESH")))
     if armature is None:
@@ -92,7 +93,7 @@ def find_armature(scene, name: str):
     return armature
 
 
-def progress_of(options) -> Callable[[float, str], None]:
+def progress_of(options: argparse.Namespace) -> Callable[[float, str], None]:
     """The function that reports progress as requested. It raises Stopped after a signal to stop."""
     tellers: dict[str, Callable[[], Callable[[float, str], None] | None]] = {
         "lines": ProgressLines,
@@ -112,7 +113,7 @@ def progress_of(options) -> Callable[[float, str], None]:
 class ProgressLines:
     """Prints a line whenever the stage changes or another part of the work is done."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._stage = ""
         self._fraction = -1.0
 
@@ -125,7 +126,7 @@ class ProgressLines:
 class OpenJobProgress:
     """Prints progress for render managers that support Open Job Description (How Jobs Are Run, 2023-09)."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._stage = ""
         self._percent = -1.0
 

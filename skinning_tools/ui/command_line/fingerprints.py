@@ -6,8 +6,11 @@ import os
 import stat
 from pathlib import Path
 
+# A value of a JSON document.
+Json = bool | int | float | str | list | dict | None
 
-def fingerprint(path: Path) -> dict[str, object]:
+
+def fingerprint(path: Path) -> dict[str, Json]:
     """Path, size in bytes, modification time in nanoseconds, and SHA-256 of the content. Raises OSError."""
     status = path.stat()
     with path.open("rb") as file:
@@ -15,7 +18,7 @@ def fingerprint(path: Path) -> dict[str, object]:
     return {"path": str(path), "size": status.st_size, "modified_ns": status.st_mtime_ns, "sha256": digest}
 
 
-def trace(path: Path) -> dict[str, object]:
+def trace(path: Path) -> dict[str, Json]:
     """As ``fingerprint`` without the content, for files such as caches, which may be very large."""
     try:
         status = path.stat()

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The report of a subcommand as a JSON file, for the programs that start it (docs/command_line.md describes it)."""
 
+import argparse
 import json
 import math
 import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
 
 from ...blender.written_files import Kind, Target
-from .fingerprints import fingerprint, trace
+from .fingerprints import Json, fingerprint, trace
+from .outcome import Outcome
 from .versions import versions
 
 SCHEMA, SCHEMA_VERSION = "skinning_tools.report", 1
@@ -52,7 +55,7 @@ class Report:
     def add_output(self, path: Path) -> None:
         self.output = trace(path)
 
-    def add_outcome(self, outcome) -> None:
+    def add_outcome(self, outcome: Outcome) -> None:
         """An ``outcome.Outcome``."""
         self.figures, self.notes = outcome.figures(), list(outcome.notes)
         self.files = {name: str(path) for name, path in outcome.files.items()}
@@ -91,7 +94,7 @@ class Report:
             self.target.forget_aside()
 
 
-def settings_of(options) -> dict[str, object]:
+def settings_of(options: argparse.Namespace) -> dict[str, Json]:
     """The settings of a command, defaults included, by the names of its options."""
     return {name: plain(value) for name, value in vars(options).items() if name not in NOT_SETTINGS}
 
@@ -113,7 +116,7 @@ def text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> Json:
     """Numpy numbers, paths and tuples as JSON values; NaN and infinity become null."""
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}

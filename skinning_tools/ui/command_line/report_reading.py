@@ -7,7 +7,9 @@ import math
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
+from .fingerprints import Json
 from .report import DONE, FAILED, SCHEMA, SCHEMA_VERSION, STOPPED
 
 # A report of ten thousand caches has about 2 MB.
@@ -56,7 +58,7 @@ def _content(path: Path) -> bytes:
         raise UnreadableReport(f"the report cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _parsed(data: bytes) -> object:
+def _parsed(data: bytes) -> Json:
     if not data.strip():
         raise UnreadableReport("the report is damaged: it is empty")
     try:
@@ -66,45 +68,45 @@ def _parsed(data: bytes) -> object:
         raise UnreadableReport("the report is damaged: it is not valid JSON, or incomplete") from error
 
 
-def _refuse(constant: str):
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not valid JSON")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Json) -> bool:
     try:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:
         return False
 
 
-def _is_text(value: object) -> bool:
+def _is_text(value: Json) -> bool:
     return isinstance(value, str)
 
 
-def _is_path(value: object) -> bool:
+def _is_path(value: Json) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
-def _is_whole(value: object) -> bool:
+def _is_whole(value: Json) -> bool:
     return _is_number(value) and isinstance(value, int)
 
 
-def _is_anything(value: object) -> bool:
+def _is_anything(value: Json) -> bool:
     return True
 
 
-def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
+def _or_none(check: Callable[[Json], bool]) -> Callable[[Json], bool]:
     return lambda value: value is None or check(value)
 
 
-def _one_of(*values: object) -> Callable[[object], bool]:
+def _one_of(*values: Json) -> Callable[[Json], bool]:
     return lambda value: any(type(value) is type(each) and value == each for each in values)
 
 
 # A shape is a check of one value; {name: shape} for an object with these names, in which names with "?" are optional,
 # and others are allowed; {"*": shape} for an object with any names; [shape] for a list; a tuple for one of several
 # shapes.
-_Shape = Callable[[object], bool] | dict[str, "_Shape"] | list["_Shape"] | tuple["_Shape", ...]
+_Shape = Callable[[Json], bool] | dict[str, "_Shape"] | list["_Shape"] | tuple["_Shape", ...]
 _TRACE: dict[str, _Shape] = {"path": _is_path, "size": _or_none(_is_whole), "modified_ns": _or_none(_is_whole)}
 _REPORT: dict[str, _Shape] = {
     "schema_version": _one_of(SCHEMA_VERSION),
@@ -136,7 +138,7 @@ _FIGURES: dict[str, _Shape] = {
 }
 
 
-def _fault(value: object, shape: _Shape, name: str = "") -> str:
+def _fault(value: Json, shape: _Shape, name: str = "") -> str:
     """The part of the value that does not have the shape, or ""."""
     if isinstance(shape, tuple):
         faults = [_fault(value, each, name) for each in shape]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs every subcommand: opens the file, works, saves, prints the result, and writes the report."""
 
+import argparse
 import logging
 import signal
 from collections.abc import Iterable
@@ -37,7 +38,7 @@ EXIT_CODES = (
 )
 
 
-def perform(options) -> int:
+def perform(options: argparse.Namespace) -> int:
     """Run the subcommand that the parsed ``options`` name; returns the exit code."""
     options.files = WrittenFiles()
     others = [getattr(options, name) for name in options.path_options if name != "report"]
@@ -125,7 +126,7 @@ _OF_MANY = ("convert-shots", "gather-reports")
 _ANOTHER = "Name another file with --report. Nothing was done"
 
 
-def _attempt(options, report: Report | None) -> tuple[int, str]:
+def _attempt(options: argparse.Namespace, report: Report | None) -> tuple[int, str]:
     """Do the work; returns exit code and message. No signal stops what follows."""
     try:
         try:
@@ -145,7 +146,7 @@ def _attempt(options, report: Report | None) -> tuple[int, str]:
     return ended
 
 
-def _work(options, report: Report | None) -> tuple[int, str]:
+def _work(options: argparse.Namespace, report: Report | None) -> tuple[int, str]:
     opens, saves = getattr(options, "opens", False), getattr(options, "saves", False)
     if opens:
         opened = input_path(options)

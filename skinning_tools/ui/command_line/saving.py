@@ -5,6 +5,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import bpy
@@ -56,7 +57,7 @@ def _write(part: Path, marked: bool) -> None:
 
 
 @contextlib.contextmanager
-def _without_backslash(part: Path):
+def _without_backslash(part: Path) -> Iterator[Path]:
     """A path that Blender can read: it treats a backslash as a folder separator on every system."""
     if os.sep == "\\" or "\\" not in str(part):
         yield part

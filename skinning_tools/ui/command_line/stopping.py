@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from types import FrameType
 
 # Exit codes of programs ended by a signal, as in shells.
 EXIT_SIGNAL = 128
@@ -32,7 +34,7 @@ _holding: list[bool] = []
 
 
 @contextlib.contextmanager
-def stopped_by_signals():
+def stopped_by_signals() -> Iterator[None]:
     """Raise Stopped on Ctrl-C and on a termination signal. Otherwise Blender in background mode handles Ctrl-C
     itself."""
     if threading.current_thread() is not threading.main_thread():
@@ -44,7 +46,7 @@ def stopped_by_signals():
     if hasattr(signal, "SIGHUP") and before[signal.SIGHUP] == signal.SIG_IGN:
         del before[signal.SIGHUP]
 
-    def stop(number, frame):
+    def stop(number: int, frame: FrameType | None) -> None:
         ignore_signals()
         _received.append(number)
         if not _holding:
@@ -71,7 +73,7 @@ def ignore_signals() -> None:
 
 
 @contextlib.contextmanager
-def held():
+def held() -> Iterator[None]:
     """Delay signals until the end of the block, for actions that must not happen without being recorded."""
     _holding.append(True)
     try:

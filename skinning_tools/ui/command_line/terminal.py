@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import sys
+from typing import TextIO
 
 # Characters that break lines, control a terminal, or change the reading order. Spaces and tabs stay.
 _UNSHOWN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -37,7 +38,7 @@ def keep_streams_apart() -> None:
                 os.open(os.devnull, os.O_RDWR)
 
 
-def _write(stream, text: str) -> None:
+def _write(stream: TextIO, text: str) -> None:
     """Write a text, with escapes for characters that the terminal's encoding lacks; a closed terminal is no error."""
     if stream is None:
         return

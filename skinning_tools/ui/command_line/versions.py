@@ -45,5 +45,5 @@ def _scipy_version() -> str:
         return ""
 
 
-def _text(value) -> str:
+def _text(value: bytes) -> str:
     return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
