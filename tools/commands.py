@@ -12,6 +12,9 @@ from . import blender_program, environment, html_pages, package, suite
 from .environment import ROOT, Failure
 from .requirements import NEWEST_BLENDER, RIVALS
 
+# Each with the pictures that the documentation takes from it.
+DEMOS = {"flag": ("flag.png", "error.png"), "face": ("face_expressions.png",)}
+
 
 def main(arguments: list[str]) -> int:
     """Run one command; the exit status is 0 only if everything succeeded."""
@@ -47,7 +50,7 @@ def argument_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     descriptions = (
         ("setup", _setup, "only make .venv; every other command does this first if needed"),
-        ("demo", _demo, "simulate a flag, convert it to bones, save files and pictures in demo/"),
+        ("demo", _demo, "convert a simulated flag, or a face, to bones; save files and pictures in demo/"),
         ("test", _test, "style and type checks, then the whole suite; more arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
         ("bench", _bench, "run a benchmark of benchmarks/; more arguments go to it"),
@@ -69,6 +72,8 @@ def argument_parser() -> argparse.ArgumentParser:
                 metavar="PROGRAM",
                 help="with a Blender program as --blender: a program that starts its window on a separate screen",
             )
+        if name == "demo":
+            command.add_argument("name", nargs="?", choices=DEMOS, default="flag", help="default: %(default)s")
         if name == "bench":
             command.add_argument("name", help="the benchmark: the file's name in benchmarks/, without .py")
             command.add_argument(
@@ -87,7 +92,7 @@ def _setup(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _demo(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
-    return _run(python, "demos/flag.py")
+    return _run(python, f"demos/{options.name}.py")
 
 
 def _test(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
@@ -130,9 +135,10 @@ def _html(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
 def _docs(python: Path, options: argparse.Namespace, rest: list[str]) -> int:
     images = ROOT / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
-    status = _run(python, "demos/flag.py")
-    if status == 0:
-        for name in ("flag.png", "error.png"):
+    status = 0
+    for demo, pictures in DEMOS.items():
+        status = status or _run(python, f"demos/{demo}.py")
+        for name in pictures if status == 0 else ():
             shutil.copyfile(ROOT / "demo" / name, images / name)
             print(f"docs/images/{name}", flush=True)
     for name in ("rotation_centers", "eigenskin", "binding", "creature_pictures", "how_it_works"):
