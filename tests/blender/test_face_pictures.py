@@ -20,7 +20,7 @@ def folder(tmp_path_factory, shared_data):
 def test_three_rows_of_heads_of_which_the_last_has_colors(folder):
     image = pytest.importorskip("matplotlib.image")
     picture = image.imread(folder / "face_expressions.png")[..., :3]
-    height = picture.shape[0] * 7 // 22  # below the rows is a seventh of one, with captions
+    height = round(picture.shape[0] * 7 / 22)  # below the rows is a seventh of one, with captions
     rows = [picture[number * height : (number + 1) * height] for number in range(3)]
     shown = [row.max(axis=2) > 0.3 for row in rows]
     assert all(0.2 < each.mean() < 0.7 for each in shown)
