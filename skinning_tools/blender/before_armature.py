@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import bpy
+import numpy as np
 
 from ..core.errors import BadMesh
+from .attributes import read_attribute
 from .center_records import modifier_record, native_modifier
 from .data_blocks import is_alive
 from .object_transform import set_parent_type
@@ -57,10 +59,35 @@ def check_vertex_count(mesh_object: bpy.types.Object, evaluated: bpy.types.Mesh,
 
 def check_vertices(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
     """``check_vertex_count`` at the current frame: evaluates the object if anything is above its armature."""
-    armature = armature_modifier(mesh_object)
-    if armature is None or armature == mesh_object.modifiers[0]:
-        return
+    if _modifiers_above(mesh_object):
+        shape_before_armature(context, mesh_object)
+
+
+def is_shaped_before_armature(mesh_object: bpy.types.Object) -> bool:
+    """Whether a shape key or a modifier may move the vertices before the armature does. Cheap."""
+    keys = mesh_object.data.shape_keys
+    blocks = keys.key_blocks[1:] if keys is not None else ()
+    # A pinned key is shown whatever its value; keys on an absolute time line have no values.
+    pinned = keys is not None and (not keys.use_relative or mesh_object.show_only_shape_key)
+    shown = any(modifier.show_viewport for modifier in _modifiers_above(mesh_object))
+    return shown or pinned or any(block.value and not block.mute for block in blocks)
+
+
+def shape_before_armature(context: bpy.types.Context, mesh_object: bpy.types.Object) -> np.ndarray:
+    """(N, 3) float64: the positions that the armature gets at the current frame, in the object's space, with shape keys
+    and the modifiers above. Evaluates the object.
+
+    Raises BadMesh as ``check_vertex_count``.
+    """
     scene = context.scene
     with unskinned_copy(mesh_object) as copy, temporary_scene(scene, [copy]) as temporary:
-        depsgraph = evaluate_frame(temporary, scene.frame_current_final)
-        check_vertex_count(mesh_object, copy.evaluated_get(depsgraph).data, scene.frame_current)
+        mesh = copy.evaluated_get(evaluate_frame(temporary, scene.frame_current_final)).data
+        check_vertex_count(mesh_object, mesh, scene.frame_current)
+        return read_attribute(mesh, "position").astype(np.float64)
+
+
+def _modifiers_above(mesh_object: bpy.types.Object) -> list[bpy.types.Modifier]:
+    """The modifiers above the armature's; none if the armature is the parent, which deforms first."""
+    armature = armature_modifier(mesh_object)
+    place = mesh_object.modifiers.find(armature.name) if armature is not None else 0
+    return list(mesh_object.modifiers)[:place]

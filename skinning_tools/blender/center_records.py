@@ -14,6 +14,8 @@ from .records import read_record
 CRS_PROPERTY = "skinning_center_of_rotation"
 # On the mesh: a BakeRecord of the last bake.
 BAKE_PROPERTY = "skinning_rotation_centers"
+# The shapes that centers may be baked of: the mesh itself, or what reaches its armature at the current frame.
+BASIS, CURRENT = "BASIS", "CURRENT"
 # Ending of the attribute that marks the vertices with a center.
 VALID_ENDING = "_valid"
 
@@ -33,7 +35,8 @@ class ModifierRecord:
 
 @dataclass(frozen=True)
 class BakeRecord:
-    """How the centers of a mesh were baked. fingerprint: of the mesh and weights used."""
+    """How the centers of a mesh were baked. fingerprint: of the mesh, without shape keys and modifiers, and weights.
+    shape: BASIS or CURRENT."""
 
     attribute: str
     sigma: float
@@ -41,6 +44,7 @@ class BakeRecord:
     symmetrize: bool
     center_count: int
     fingerprint: str
+    shape: str = BASIS
 
     def figures(self, vertex_count: int) -> list[Figure]:
         """The figures of the bake of a mesh with that many vertices."""
@@ -50,6 +54,7 @@ class BakeRecord:
             Figure("Without", vertex_count - count, panel=""),
             Figure("Sigma", self.sigma, "{:.4g}", line=""),
             Figure("Subdivision", epsilon, "{:.4g}", line="", panel=None if epsilon else "Off"),
+            Figure("Rest shape", self.shape, line="", panel="Current" if self.shape == CURRENT else ""),
         ]
 
 

@@ -10,15 +10,16 @@ import numpy as np
 
 from ...blender import background
 from ...blender.attributes import has_attribute, read_attribute, write_attribute
+from ...blender.before_armature import is_shaped_before_armature, shape_before_armature
 from ...blender.bodies import to_mesh
-from ...blender.center_records import BAKE_PROPERTY, VALID_ENDING, BakeRecord, native_modifier
+from ...blender.center_records import BAKE_PROPERTY, BASIS, CURRENT, VALID_ENDING, BakeRecord, native_modifier
 from ...blender.character import check_one_character
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import check_attributes_writable, check_unchanged, object_label
 from ...blender.records import RESERVED, read_record, write_record
 from ...blender.skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_in_parts, read_skin
 from ...blender.wording import names_text
-from ...core.errors import BadScene, BadSettings, SkinningError
+from ...core.errors import BadMesh, BadScene, BadSettings, SkinningError
 from ...core.progress import Progress
 
 DEFAULT_ATTRIBUTE = "rotation_center"
@@ -28,18 +29,24 @@ MISSING, FRESH, STALE, UNKNOWN = "MISSING", "FRESH", "STALE", "UNKNOWN"
 # Finer pieces than with this threshold cost memory and time without a visible difference.
 LEAST_EPSILON = 0.001
 
+# The user is told of a shape that differs by more than this share of the mesh's diagonal, on average over the vertices
+# with a center. A limb is a tenth of a body wide: a turn by 90° then misses by a hundredth of the limb.
+_TOLD_SHARE = 0.005
+
 # Blender cuts longer attribute names.
 _LONGEST_NAME = 63
 
 
 @dataclass(frozen=True)
 class Bake(Result):
-    """A finished bake of mesh objects as one body, their records, and the seconds that the user waited for it."""
+    """A finished bake of mesh objects as one body, their records, the seconds that the user waited for it, and notes
+    for the user."""
 
     objects: tuple[bpy.types.Object, ...]
     vertex_count: int
     records: tuple[BakeRecord, ...]
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def figures(self) -> list[Figure]:
         names = [ob.name for ob in self.objects]
@@ -60,14 +67,15 @@ def bake(
     subdivision_epsilon: float,
     attribute_name: str,
     symmetrize: bool = False,
+    rest_shape: str = BASIS,
 ) -> background.Steps:
     """Generator: bake the centers of rotation of the objects into their meshes; yields (fraction, stage), returns a
     Bake.
 
     Meshes of one armature are one body: vertices with the same weights have the same center, whichever mesh they are
     in. The computation runs in a worker; the meshes are written at the end, all or nothing. symmetrize: give vertices
-    that mirror each other across X of the first object mirrored centers. Raises SkinningError for problems that the
-    user can fix.
+    that mirror each other across X of the first object mirrored centers. rest_shape: BASIS, the meshes themselves, or
+    CURRENT, with what deforms them before the armature does. Raises SkinningError for problems that the user can fix.
     """
     from ...core import rotation_centers as core
 
@@ -86,10 +94,12 @@ def bake(
     placements = [np.eye(4), *(to_mesh(meshes[0], ob) for ob in meshes[1:])]
     label = skins[0].label if len(skins) == 1 else f"the meshes {names_text(meshes)}"
 
+    used = [replace(skin, rest=shape_of(context, skin.object, rest_shape, skin.rest)) for skin in skins]
+
     def work(progress: Progress) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[str]]:
-        for skin in skins:
+        for skin in used:
             core.check_positions(skin.rest, skin.label)
-        rest, triangles, bones, weights = core.joined_skins(_in_one_space(skins, placements))
+        rest, triangles, bones, weights = core.joined_skins(_in_one_space(used, placements))
         centers, valid = core.bake_rotation_centers(
             rest,
             triangles,
@@ -106,7 +116,7 @@ def bake(
         parts = zip(np.split(centers, ends), np.split(valid, ends), strict=True)
         placed = [
             (_in_own_space(skin, placement, *part), part[1])
-            for skin, placement, part in zip(skins, placements, parts, strict=True)
+            for skin, placement, part in zip(used, placements, parts, strict=True)
         ]
         return placed, [fingerprint(skin) for skin in skins]
 
@@ -115,11 +125,40 @@ def bake(
         check_unchanged(ob, len(centers))
     records = []
     for ob, (centers, valid), mark in zip(meshes, placed, marks, strict=True):
-        record = BakeRecord(attribute_name, sigma, subdivision_epsilon, symmetrize, int(valid.sum()), mark)
+        counted = int(valid.sum())
+        record = BakeRecord(attribute_name, sigma, subdivision_epsilon, symmetrize, counted, mark, rest_shape)
         write_centers(ob, centers, valid, record)
         records.append(record)
     count = sum(len(centers) for centers, _ in placed)
-    return Bake(tuple(meshes), count, tuple(records), time.perf_counter() - begin)
+    notes = [] if rest_shape == CURRENT else [_shape_note(context, *each) for each in zip(skins, placed, strict=True)]
+    told = tuple(filter(None, notes))
+    return Bake(tuple(meshes), count, tuple(records), time.perf_counter() - begin, told)
+
+
+def shape_of(context, mesh_object, rest_shape: str, basis: np.ndarray) -> np.ndarray:
+    """(N, 3) the rest shape of a mesh object that BASIS or CURRENT means; ``basis`` is the mesh itself. Raises BadMesh
+    as ``shape_before_armature``."""
+    if rest_shape == BASIS or not is_shaped_before_armature(mesh_object):
+        return basis
+    return shape_before_armature(context, mesh_object)
+
+
+def _shape_note(context, skin: Skin, baked: tuple[np.ndarray, np.ndarray]) -> str:
+    """For the user, if the armature gets another shape than the centers were taken from; else ""."""
+    try:
+        shape = shape_of(context, skin.object, CURRENT, skin.rest)
+    except BadMesh:
+        # The modifier and the frame range refuse such a mesh, with the reason.
+        return ""
+    valid = baked[1]
+    moved = np.linalg.norm(shape - skin.rest, axis=1)[valid]
+    share = float(moved.mean()) / float(np.linalg.norm(np.ptp(skin.rest, axis=0))) if valid.any() else 0.0
+    if share <= _TOLD_SHARE:
+        return ""
+    return (
+        f"shape keys or modifiers above the armature move the vertices of {skin.label} by {100 * share:.2g} % of its "
+        "size. If that shape is the one that fits the armature, bake again with Rest Shape set to Current"
+    )
 
 
 def _in_one_space(skins: Sequence[Skin], placements: Sequence[np.ndarray]) -> list[tuple]:

@@ -3,7 +3,8 @@
 
 import bpy
 
-from ...ui.settings import HARD, Setting, Settings, name, number, switch
+from ...blender.center_records import BASIS, CURRENT
+from ...ui.settings import HARD, Setting, Settings, choice, name, number, switch
 from .baking import DEFAULT_ATTRIBUTE
 
 # Blender before 4.5 does not have this option, and accepts such paths without it.
@@ -34,6 +35,16 @@ class BakeSettings(Settings, stored="skinning_rotation_centers"):
         "mesh. 0 turns this off, otherwise the minimum is 0.001",
         flag="--subdivision-epsilon",
         metavar="E",
+    )
+    rest_shape = choice(
+        "Rest Shape",
+        (
+            (BASIS, "Basis", "The mesh itself, before shape keys and modifiers"),
+            (CURRENT, "Current", "With shape keys and the modifiers above the armature, as at the current frame"),
+        ),
+        BASIS,
+        tip="The shape that fits the armature at rest, which the centers are taken from",
+        flag="--rest-shape",
     )
     symmetrize = switch(
         "Symmetrize",

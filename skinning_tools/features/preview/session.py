@@ -25,6 +25,8 @@ _FAULT = "The preview has ended because of a bug in Skinning Tools"
 # Of type skin_view.SkinView, whose module needs scipy: it is imported when a preview starts.
 _running = None
 _draw_handlers: list = []
+# While the mesh is read, which may evaluate it in a temporary scene: that is no edit.
+_is_reading = False
 _failure = ""
 
 
@@ -96,6 +98,8 @@ def _while_running() -> tuple[
 
 def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     """After an edit: changes of weights or shape require reading the mesh again, posing and playback do not."""
+    if _is_reading:
+        return
     edited = depsgraph.id_type_updated("MESH") or depsgraph.id_type_updated("ARMATURE")
     if _running is not None and (_running.stale or (edited and _running.is_changed_by(depsgraph))):
         _read_again_soon()
@@ -121,12 +125,16 @@ def _read_again_soon() -> None:
 
 def _refresh() -> None:
     """Timer."""
+    global _is_reading
     if _running is None:
         return
+    _is_reading = True
     try:
-        _running.refresh()
+        _running.refresh(bpy.context)
     except Exception as error:  # noqa: BLE001 - its traceback is logged
         stop(_told(error))
+    finally:
+        _is_reading = False
     redraw_views()
 
 

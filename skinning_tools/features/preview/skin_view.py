@@ -12,6 +12,7 @@ import bpy
 import numpy as np
 
 from ...blender.attributes import has_attribute, read_attribute
+from ...blender.center_records import BASIS
 from ...blender.skin_reader import (
     Skin,
     armature_of,
@@ -24,7 +25,7 @@ from ...blender.skin_reader import (
 from ...core.deform import METHODS, vertex_normals
 from ...core.errors import BadScene
 from ...ui.view_drawing import View
-from ..centers.baking import bake_record, read_centers
+from ..centers.baking import bake_record, read_centers, shape_of
 from . import drawing, legend
 from .buffers import VertexData
 from .settings import LABELS, SkinningPreviewSettings
@@ -52,7 +53,7 @@ class SkinView:
         """Raises SkinningError if ``mesh_object`` cannot be previewed in this mode."""
         skin = read_skin(context, mesh_object)
         check_even_scale(mesh_object)
-        self._take(skin)
+        self._take(context, skin)
         self._uid = skin.object.session_uid
         self.set_mode(mode)
 
@@ -100,14 +101,14 @@ class SkinView:
         armature = armature_of(mesh_object) if mesh_object is not None else None
         return any(ob is not None and ob.data.is_editmode for ob in (mesh_object, armature))
 
-    def refresh(self) -> None:
+    def refresh(self, context) -> None:
         """Read the mesh again, or later if it is being edited. Raises SkinningError if it cannot be read."""
         mesh_object = self._existing_target()
         if self.is_edited():
             return
         skin = read_arrays(mesh_object)
         check_even_scale(mesh_object)
-        self._take(skin)
+        self._take(context, skin)
         if self.mode == "CRS" and not self.has_centers:
             raise BadScene("The preview has ended: the baked centers of rotation are gone. Bake them again")
 
@@ -153,9 +154,13 @@ class SkinView:
             mesh_object, _, depsgraph = found
             legend.draw(context, self.data, *self._seen(context, mesh_object, depsgraph))
 
-    def _take(self, skin: Skin) -> None:
+    def _take(self, context, skin: Skin) -> None:
         start = time.perf_counter()
-        centers, valid = (None, None) if bake_record(skin.object) is None else read_centers(skin.object)
+        record = bake_record(skin.object)
+        centers, valid = (None, None) if record is None else read_centers(skin.object)
+        # The shape that the centers belong to.
+        shape = shape_of(context, skin.object, BASIS if record is None else record.shape, skin.rest)
+        skin = dataclasses.replace(skin, rest=shape)
         normals = vertex_normals(skin.rest, skin.triangles)
         self.data = VertexData.of(skin.rest, normals, skin.triangles, skin.bones, skin.weights, centers, valid)
         self.has_centers = centers is not None
