@@ -6,7 +6,8 @@ bone and vertex as in its section 5.2.2. Frames per second in Blender. The bake 
 without subdivision: naive, in parallel, breadth-first and ours. Then ours with subdivision: the human rig, a mesh of
 the size of the paper's raptor, and meshes of 10,000 to 200,000 vertices with 79 bones and 4 influences a vertex, as a
 tube along a chain of bones and as a ball with bones all through it. Seconds of bakes are of the processor, so that
-other work on the machine does not count; memory is the most that the process ever had.
+other work on the machine does not count; memory is the most that the process ever had. Last, everything that the
+evaluation measures, on models of the sizes of its three: bakes by all variants, frames, memory.
 """
 
 import argparse
@@ -20,23 +21,20 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
+import _evaluation_tables as evaluation  # noqa: E402 (beside this file)
 import rotation_center_poses as poses  # noqa: E402 (in demos)
-from _meshes import BONES, INFLUENCES, creature, human  # noqa: E402 (beside this file)
+from _evaluation_models import SIZES as PAPER_SIZES  # noqa: E402
+from _evaluation_tables import FLOATS  # noqa: E402
+from _meshes import BONES, INFLUENCES, creature, human  # noqa: E402
 from _process import in_own_process, peak_memory  # noqa: E402
-from _rotation_center_variants import Problem, breadth_first, naive, parallel  # noqa: E402
+from _rotation_center_variants import Problem, breadth_first, in_parallel, naive  # noqa: E402
 from _tables import Tables  # noqa: E402
 from human_rig import HUMAN  # noqa: E402 (in demos)
 
-from skinning_tools.core.deform import METHODS  # noqa: E402 (the checkout's)
+from skinning_tools.core.deform import METHODS, skin_frame, vertex_transforms  # noqa: E402 (the checkout's)
 from skinning_tools.core.rotation_centers import bake_rotation_centers  # noqa: E402
 
 SIZES = (10_000, 20_000, 50_000, 100_000, 200_000)
-
-# Floats for each bone and each vertex beyond what all methods need, section 5.2.2: a matrix; a dual quaternion; a
-# matrix, a quaternion and the center.
-FLOATS = {"LBS": (16, 0), "DQS": (8, 0), "CRS": (20, 3)}
-# Vertices and bones, table 2 of the evaluation.
-PAPER_MESHES = {"cuboid": (16_800, 5), "wolf": (1_291, 30), "raptor": (15_005, 79)}
 
 PLAYBACK_COLUMNS = ("vertices", "minimum ms", "median ms", "90 % below", "frames per second")
 SPREAD = "Methods take turns; other work on the machine shows in the spread. Frames per second are of the median."
@@ -45,26 +43,24 @@ SPREAD = "Methods take turns; other work on the machine shows in the spread. Fra
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="vertices of the growth table")
-    parser.add_argument("--skip-variants", action="store_true", help="only ours: the variants take minutes")
     parser.add_argument("--frames", type=int, default=200, help="number of timed updates")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
+    parser.add_argument(
+        "--only", nargs="+", choices=TABLES, help="only these tables; --write leaves the others of the page as they are"
+    )
     options = parser.parse_args()
     tables = Tables()
-    show_shapes(tables)
-    show_memory(tables)
-    show_playback(tables, options.frames)
-    if not HUMAN.is_file():
-        print("The human rig is not next to the checkout (../shared/data).")
-    elif not options.skip_variants:
-        show_variants(tables)
-    show_bakes(tables, options.sizes)
-    if options.write:
+    for name in options.only or TABLES:
+        TABLES[name](tables, options)
+    if options.write and options.only:
+        tables.replace(options.write)
+    elif options.write:
         command = "`python3 build.py bench rotation-centers --write docs/rotation_centers_figures.md`"
         tables.write(options.write, "Centers of rotation in figures", f"Made by {command}.")
     return 0
 
 
-def show_shapes(tables: Tables) -> None:
+def show_shapes(tables: Tables, options) -> None:
     tables.begin(
         "Cuboid of the evaluation",
         "Three bones in a row, smooth weights. Volume and waist (the ring at the twisted joint) in percent of the rest "
@@ -82,8 +78,33 @@ def show_shapes(tables: Tables) -> None:
             tables.row(name, method, f"{pose.kept_volume(method):.1f}", f"{poses.waist(pose, method):.1f}", bulge)
 
 
-def show_memory(tables: Tables) -> None:
-    meshes = dict(PAPER_MESHES)
+def show_bind_poses(tables: Tables, options) -> None:
+    tables.begin(
+        "Bound in a pose",
+        "The same bar, whose shape fits the armature when the second joint is bent: at rest it has the shape that "
+        "linear blending bends to it. Largest distance of what each method then shows in that pose from the bound "
+        "shape; distance of the centers of the rest shape, moved to that pose, from those of the bound shape. All in "
+        "percent of the width.",
+        *("bound at", *METHODS, "centers, mean", "centers, largest"),
+    )
+    for bend in (30.0, 60.0, 90.0):
+        pose = poses.bar(0.0, bend)
+        bound, skin = pose.rest, (pose.bones, pose.weights, pose.matrices)
+        blended = vertex_transforms(bound, *skin)
+        linear, moves = blended[..., :3], blended[..., 3]
+        rest = np.linalg.solve(linear, (bound - moves)[..., None])[..., 0]
+        centers, valid = bake_rotation_centers(rest, pose.triangles, pose.bones, pose.weights)
+        shown = {method: skin_frame(rest, *skin, method, centers) for method in METHODS}
+        apart = [100 / poses.WIDTH * np.linalg.norm(shown[method] - bound, axis=1).max() for method in METHODS]
+        moved = np.einsum("nij,nj->ni", linear, centers) + moves
+        own, _ = bake_rotation_centers(bound, pose.triangles, pose.bones, pose.weights)
+        distances = 100 / poses.WIDTH * np.linalg.norm(moved - own, axis=1)[valid]
+        cells = [*(f"{value:.1f}" for value in apart), f"{distances.mean():.1f}", f"{distances.max():.1f}"]
+        tables.row(f"{bend:.0f}°", *cells)
+
+
+def show_memory(tables: Tables, options) -> None:
+    meshes = {name: (vertices, bones) for name, (vertices, _, bones) in PAPER_SIZES.items()}
     if HUMAN.is_file():
         rest, _, _, _ = human()
         meshes["human rig"] = len(rest), len(np.load(HUMAN)["bone_names"])
@@ -98,11 +119,11 @@ def show_memory(tables: Tables) -> None:
         tables.row(method, str(per_bone), str(per_vertex), *(f"{size:.2f}" for size in sizes))
 
 
-def show_playback(tables: Tables, frames: int) -> None:
+def show_playback(tables: Tables, options) -> None:
     if importlib.util.find_spec("bpy") is None:
         print("Playback is not measured: there is no bpy here. Run it by build.py.")
         return
-    shown, what, missing = in_own_process(play_modifiers, frames)
+    shown, what, missing = in_own_process(play_modifiers, options.frames)
     tables.begin(
         "Playback by modifiers",
         f"{what}: evaluation of a frame, including the animation of the bones. {SPREAD}",
@@ -112,7 +133,7 @@ def show_playback(tables: Tables, frames: int) -> None:
         tables.row(*playback_cells(*row))
     if missing:
         tables.note(missing)
-    drawn = in_own_process(draw_overlay, frames)
+    drawn = in_own_process(draw_overlay, options.frames)
     if drawn is None:
         print("The preview's drawing is not measured: without a window it needs Blender 5.1 and a GPU or Mesa's EGL.")
         return
@@ -150,7 +171,10 @@ def draw_overlay(frames: int):
     return _rotation_center_playback.overlay(frames)
 
 
-def show_variants(tables: Tables) -> None:
+def show_variants(tables: Tables, options) -> None:
+    if not HUMAN.is_file():
+        print("The human rig is not next to the checkout (../shared/data).")
+        return
     tables.begin(
         "Bake of the human rig, whole faces",
         "The evaluation's variants and ours on the same task; the error is the largest distance from the naive sum, "
@@ -161,7 +185,7 @@ def show_variants(tables: Tables) -> None:
         tables.row(*row)
 
 
-def show_bakes(tables: Tables, sizes) -> None:
+def show_bakes(tables: Tables, options) -> None:
     tables.begin(
         "Bake with subdivision 0.1",
         f"{BONES} bones and {INFLUENCES} influences, except for the human rig (163 and 9). MB: peak of the process.",
@@ -169,7 +193,7 @@ def show_bakes(tables: Tables, sizes) -> None:
     )
     shapes = [("human rig", 0)] if HUMAN.is_file() else []
     shapes += [("raptor's size", 15_005)]
-    shapes += [(shape, size) for shape in ("tube", "ball") for size in sizes]
+    shapes += [(shape, size) for shape in ("tube", "ball") for size in options.sizes]
     for name, size in shapes:
         vertices, triangles, seconds, memory = in_own_process(measure, name, size)
         tables.row(name, f"{vertices:,}", f"{triangles:,}", f"{seconds:.2f}", f"{memory:.0f}")
@@ -182,7 +206,7 @@ def compare() -> list[tuple[str, str, str, str]]:
     diagonal = np.linalg.norm(np.ptp(rest, axis=0))
     variants = {
         "naive": lambda: naive(problem),
-        "parallel": lambda: parallel(problem),
+        "parallel": lambda: in_parallel(naive, problem).centers,
         "breadth-first": lambda: breadth_first(problem),
         "ours": lambda: bake_rotation_centers(rest, triangles, bones, weights, subdivision_epsilon=0)[0],
     }
@@ -205,6 +229,20 @@ def measure(name: str, size: int) -> tuple[int, int, float, float]:
     start = time.process_time()
     bake_rotation_centers(rest, triangles, bones, weights)
     return len(rest), len(triangles), time.process_time() - start, peak_memory()
+
+
+# By the name of --only.
+TABLES = {
+    "shapes": show_shapes,
+    "bind-poses": show_bind_poses,
+    "memory": show_memory,
+    "playback": show_playback,
+    "variants": show_variants,
+    "bakes": show_bakes,
+    "model-bakes": evaluation.show_bakes,
+    "model-frames": evaluation.show_playback,
+    "model-memory": evaluation.show_memory,
+}
 
 
 if __name__ == "__main__":
