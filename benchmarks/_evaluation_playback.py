@@ -71,7 +71,7 @@ def play(model: Model, repeats: int) -> Played:
         if crs_modifier.reason_not_available():
             bpy.ops.skinning.bake_rotation_centers()
         for pixels in (PIXELS, FEW_PIXELS):
-            drawn, _, _ = timed_drawing(ob, pixels, max(repeats // 10, 1), time.process_time)
+            drawn, _, _ = timed_drawing(ob, pixels, max(repeats // 10, 1), time.process_time, alone=True)
             ways[f"shader, {pixels[0]} × {pixels[1]}"] = [drawn[method] for method in METHODS]
     return Played(f"Blender {bpy.app.version_string}", renderer, ways)
 

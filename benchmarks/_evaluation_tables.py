@@ -32,8 +32,8 @@ THREADS = 4
 # Seconds of a variant; beyond that, it computes a share of the vertices.
 LIMIT = 15.0
 SOFTWARE = (
-    "It is a renderer in software on the machine's two cores, as no GPU was available, and may evaluate all methods "
-    "for every vertex: what a GPU needs, and how the methods rank there, is not shown."
+    "It is a renderer in software on the machine's two cores, as no GPU was available: the ratios are those of the "
+    "arithmetic, the times not those of a GPU."
 )
 
 
@@ -169,9 +169,9 @@ def show_playback(tables: Tables, options) -> None:
     tables.begin(
         "Frames of the evaluation's models",
         f"{MODELS}. Modifiers: {some.what}, evaluation of a frame, including the animation of the bones. Shader: that "
-        "of the preview, with 1920 × 1080 pixels, and with 16 × 16, where vertices are most of the work. Milliseconds "
-        "of the processor for a frame, all threads together, as the median; methods take turns. Frames per second: as "
-        "many as one free core computes.",
+        "of the preview, compiled for one method at a time, with 1920 × 1080 pixels, and with 16 × 16, where vertices "
+        "are most of the work. Milliseconds of the processor for a frame, all threads together, as the median; methods "
+        "take turns. Frames per second: as many as one free core computes.",
         *("model", "way", "LBS ms", "DQS ms", "CRS ms", "DQS / LBS", "CRS / LBS", "frames per second, CRS"),
     )
     for name, measured in found.items():
@@ -219,8 +219,9 @@ def show_memory(tables: Tables, options) -> None:
         "Memory of the evaluation's models",
         "Counted: section 5.2.2 of the evaluation, for bones and, beyond positions and weights, for vertices. On the "
         "device: how much the process grows by each of 256 copies of buffers of that content, which the driver keeps; "
-        "small ones take some kB whatever they hold. Attributes: what the bake and the modifier add to the mesh in Blender. Playing: how much the process grows at "
-        "most over some frames by that modifier, with all copies that Blender makes.",
+        "small ones take some kB whatever they hold. Attributes: what the bake and the modifier add to the mesh in "
+        "Blender. Playing: how much the process grows at most over some frames by that modifier, with all copies that "
+        "Blender makes.",
         *("model", "method", "counted kB", "on the device kB", "attributes kB", "playing MB"),
     )
     for name, (vertices, _, bones) in SIZES.items():

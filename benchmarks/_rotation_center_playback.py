@@ -85,8 +85,12 @@ def device() -> str | None:
         return None
 
 
-def timed_drawing(ob, pixels: tuple[int, int], repeats: int, clock=time.perf_counter):
-    """Seconds of each drawing of a baked mesh by each method; the preview's data; and the bones' matrices."""
+def timed_drawing(ob, pixels: tuple[int, int], repeats: int, clock=time.perf_counter, alone=False):
+    """Seconds of each drawing of a baked mesh by each method; the preview's data; and the bones' matrices.
+
+    alone: each method by a shader that has no other, as an engine's. With several, a renderer in software evaluates
+    all of them for every vertex.
+    """
     import gpu
 
     from skinning_tools.features.preview import drawing, session
@@ -105,10 +109,13 @@ def timed_drawing(ob, pixels: tuple[int, int], repeats: int, clock=time.perf_cou
     view = drawing.View(camera, np.diag([1 / half, pixels[0] / pixels[1] / half, -1 / half, 1.0]), False)
     target = gpu.types.GPUOffScreen(*pixels, format="RGBA8")
     seconds: dict[str, list[float]] = {method: [] for method in METHODS}
+    preview_shader = drawing.surface_shader
+    shaders = _shaders_of_one_method(data.groups) if alone else {}
     with target.bind():
         buffer = gpu.state.active_framebuffer_get()
         for turn in range(repeats + 1):
             for method in METHODS:
+                drawing.surface_shader = shaders.get(method, preview_shader)
                 start = clock()
                 buffer.clear(color=(0.0, 0.0, 0.0, 1.0), depth=1.0)
                 drawing.draw(data, matrices, np.eye(4), view, drawing.Look((method,)))
@@ -117,9 +124,30 @@ def timed_drawing(ob, pixels: tuple[int, int], repeats: int, clock=time.perf_cou
                 # The first turn compiles the shaders.
                 if turn:
                     seconds[method].append(clock() - start)
+    drawing.surface_shader = preview_shader
     target.free()
     bpy.ops.skinning.preview(mode="OFF")
     return seconds, data, matrices
+
+
+def _shaders_of_one_method(groups: int) -> dict:
+    """For each method, a function that returns the preview's shader with the method as a constant."""
+    from skinning_tools.features.preview import shaders
+
+    read, made = shaders.source, {}
+    for number, method in enumerate(METHODS):
+
+        def fixed(name: str, number=number) -> str:
+            text = read(name)
+            for chosen in ("int(surface.methods.x)", "int(surface.methods.y)"):
+                text = text.replace(chosen, str(number))
+            return text
+
+        shaders.source = fixed
+        shader = shaders.surface_shader.__wrapped__(groups)
+        made[method] = lambda groups, shader=shader: shader
+    shaders.source = read
+    return made
 
 
 def buffer_sizes(data, matrices) -> str:
