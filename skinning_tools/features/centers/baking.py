@@ -135,7 +135,9 @@ def bake(
     return Bake(tuple(meshes), count, tuple(records), time.perf_counter() - begin, told)
 
 
-def shape_of(context, mesh_object, rest_shape: str, basis: np.ndarray) -> np.ndarray:
+def shape_of(
+    context: bpy.types.Context, mesh_object: bpy.types.Object, rest_shape: str, basis: np.ndarray
+) -> np.ndarray:
     """(N, 3) the rest shape of a mesh object that BASIS or CURRENT means; ``basis`` is the mesh itself. Raises BadMesh
     as ``shape_before_armature``."""
     if rest_shape == BASIS or not is_shaped_before_armature(mesh_object):
@@ -143,7 +145,7 @@ def shape_of(context, mesh_object, rest_shape: str, basis: np.ndarray) -> np.nda
     return shape_before_armature(context, mesh_object)
 
 
-def _shape_note(context, skin: Skin, baked: tuple[np.ndarray, np.ndarray]) -> str:
+def _shape_note(context: bpy.types.Context, skin: Skin, baked: tuple[np.ndarray, np.ndarray]) -> str:
     """For the user, if the armature gets another shape than the centers were taken from; else ""."""
     try:
         shape = shape_of(context, skin.object, CURRENT, skin.rest)

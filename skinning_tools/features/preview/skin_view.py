@@ -101,7 +101,7 @@ class SkinView:
         armature = armature_of(mesh_object) if mesh_object is not None else None
         return any(ob is not None and ob.data.is_editmode for ob in (mesh_object, armature))
 
-    def refresh(self, context) -> None:
+    def refresh(self, context: bpy.types.Context) -> None:
         """Read the mesh again, or later if it is being edited. Raises SkinningError if it cannot be read."""
         mesh_object = self._existing_target()
         if self.is_edited():
@@ -154,7 +154,7 @@ class SkinView:
             mesh_object, _, depsgraph = found
             legend.draw(context, self.data, *self._seen(context, mesh_object, depsgraph))
 
-    def _take(self, context, skin: Skin) -> None:
+    def _take(self, context: bpy.types.Context, skin: Skin) -> None:
         start = time.perf_counter()
         record = bake_record(skin.object)
         centers, valid = (None, None) if record is None else read_centers(skin.object)
