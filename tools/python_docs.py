@@ -36,6 +36,7 @@ TASKS = {
         "binding.bind": ("bind",),
         "binding.rogue": ("rogue_islands", "remove_rogue_weights", "Island", "CleanWeights"),
         "binding.smoothing": ("smooth_weights",),
+        "binding.binding_pose": ("bind_posed", "PosedBinding"),
         "binding.compression": ("compress_weights", "CompressedWeights"),
         "binding.partition": ("partition_faces", "Partition", "influence_shares"),
         "binding.fit": ("fit_weights", "WeightFit", "reachable_hull", "bone_predictions"),

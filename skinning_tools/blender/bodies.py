@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
+from .control_points import lattice_edges, lattice_triangles
 from .preconditions import check_deforming, unmet
 from .skin_reader import face_corners, mesh_triangles, rest_positions
 
@@ -45,19 +46,26 @@ def to_mesh(mesh_object: bpy.types.Object, other: bpy.types.Object) -> np.ndarra
     )
 
 
-def read_body(mesh_object: bpy.types.Object, first: bpy.types.Object | None = None) -> "Body":
+def read_body(
+    mesh_object: bpy.types.Object, first: bpy.types.Object | None = None, standing: np.ndarray | None = None
+) -> "Body":
     """The mesh before its modifiers, from its first shape key if it has any, in the space of ``stretch_of``: its own,
-    or that of the mesh object ``first``."""
+    or that of the mesh object ``first``. A lattice is the surface of its outside, and its grid.
+
+    standing (N, 3): where the vertices are instead, in the object's space.
+    """
     from ..core.binding.types import Body
 
     mesh = mesh_object.data
-    edges = np.empty((len(mesh.edges), 2), np.int32)
-    mesh.edges.foreach_get("vertices", edges.ravel())
-    rest, triangles = rest_positions(mesh), mesh_triangles(mesh)
+    rest, triangles = rest_positions(mesh) if standing is None else standing, mesh_triangles(mesh)
     if first not in (None, mesh_object):
         to_first = to_mesh(first, mesh_object)
         rest = rest @ to_first[:3, :3].T + to_first[:3, 3]
     rest = rest @ stretch_of(first or mesh_object).T
+    if isinstance(mesh, bpy.types.Lattice):
+        return Body(rest, triangles, lattice_edges(mesh), lattice_triangles(mesh, other=True))
+    edges = np.empty((len(mesh.edges), 2), np.int32)
+    mesh.edges.foreach_get("vertices", edges.ravel())
     return Body(rest, triangles, edges, other_triangles(mesh, triangles, rest))
 
 
@@ -87,12 +95,16 @@ def other_triangles(mesh: bpy.types.Mesh, triangles: np.ndarray, rest: np.ndarra
 
 
 def read_skeleton(
-    mesh_object: bpy.types.Object, armature: bpy.types.Object, names: Sequence[str] | None = None
+    mesh_object: bpy.types.Object,
+    armature: bpy.types.Object,
+    names: Sequence[str] | None = None,
+    matrices: np.ndarray | None = None,
 ) -> "Skeleton":
     """The bones ``names`` (the deforming ones) of the armature at rest, in the space of ``stretch_of`` the mesh.
 
     Ignores the armature's pose, but not its object's placement. A bone's parent is its nearest ancestor in ``names``.
-    Raises BadScene if no bone deforms.
+    matrices (P, 3, 4): of ``skin_reader.bone_matrices`` for the mesh; the bones are then where these take them. Raises
+    BadScene if no bone deforms.
     """
     from ..core.binding.types import Skeleton
 
@@ -100,11 +112,15 @@ def read_skeleton(
         check_deforming(armature)
         names = deforming_bones(armature)
     bones = armature.data.bones
-    linear, offset = np.split(stretch_of(mesh_object) @ to_mesh(mesh_object, armature)[:3], [3], axis=1)
-    heads, tails = (
-        np.array([getattr(bones[name], end) for name in names], dtype=np.float64).reshape(-1, 3) @ linear.T + offset.T
+    placed = to_mesh(mesh_object, armature)
+    if matrices is not None:
+        placed = matrices @ placed
+    linear, offset = np.split(stretch_of(mesh_object) @ placed[..., :3, :], [3], axis=-1)
+    ends = (
+        np.array([getattr(bones[name], end) for name in names], dtype=np.float64).reshape(-1, 3, 1)
         for end in ("head_local", "tail_local")
     )
+    heads, tails = ((linear @ each + offset)[..., 0] for each in ends)
     axes = linear @ np.array([bones[name].matrix_local.to_3x3() for name in names], dtype=np.float64)
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
     return Skeleton(heads, tails, named_parents(armature, names), tuple(names), axes)

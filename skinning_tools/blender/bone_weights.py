@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from .bodies import deforming_bones
+from .control_points import point_count
 from .preconditions import object_label
 from .vertex_groups import active_group_kept, fill_group, read_weights
 
@@ -40,9 +41,7 @@ def read_bone_weights(
     names = deforming_bones(armature) if names is None else tuple(names)
     bones, weights = read_weights(mesh_object, names)
     totals = weights.sum(axis=1)
-    bones, weights = convex_influences(
-        bones, weights, len(mesh_object.data.vertices), len(names), object_label(mesh_object)
-    )
+    bones, weights = convex_influences(bones, weights, point_count(mesh_object), len(names), object_label(mesh_object))
     return BoneWeights(names, bones, weights, totals, locked_bones(mesh_object, names))
 
 

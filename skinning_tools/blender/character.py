@@ -11,6 +11,7 @@ import bpy
 from bpy.props import StringProperty
 
 from ..core.errors import SkinningError
+from .control_points import SKIN_TYPES
 from .job_checks import active_object
 from .look_ups import sharing
 from .preconditions import unmet
@@ -22,7 +23,7 @@ def armature_at(ob: bpy.types.Object | None) -> bpy.types.Object | None:
     """The object itself if it is an armature, or the armature that deforms it; None if there is none."""
     if ob is None or ob.type == "ARMATURE":
         return ob
-    return armature_of(ob) if ob.type == "MESH" else None
+    return armature_of(ob) if ob.type in SKIN_TYPES else None
 
 
 def character_of(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import bpy
 
 from ..core.errors import BadAnimation, BadMesh, BadScene, BadSettings, SkinningError
+from .control_points import point_count
 
 # Code: what is wrong, and what to do. Fields take words, or objects, for which their labels are inserted: {armature}
 # for a known armature. {remedy}: a sentence, if what to do depends on the work.
@@ -96,6 +97,8 @@ ERRORS: dict[str, type[SkinningError]] = {
     "OUT_OF_RANGE": BadSettings,
 }
 
+_PLURALS = {"MESH": "meshes", "LATTICE": "lattices", "ARMATURE": "armatures"}
+
 # Only these modes replace the evaluated mesh with their own.
 UNREADABLE_MODES = {"EDIT": "Edit Mode", "SCULPT": "Sculpt Mode"}
 
@@ -125,7 +128,7 @@ def type_name(target: bpy.types.Object) -> str:
 
 
 def check_type(target: bpy.types.Object | None, remedy: str, kinds: tuple[str, ...] = ("MESH",)) -> None:
-    """Raises BadScene if there is no object, or its type is not in ``kinds``, MESH and ARMATURE."""
+    """Raises BadScene if there is no object, or its type is not in ``kinds``, such as MESH, LATTICE, ARMATURE."""
     if target is None:
         raise unmet("NO_ACTIVE_OBJECT", remedy=remedy)
     if target.type not in kinds:
@@ -137,7 +140,7 @@ def find_object(scene: bpy.types.Scene, name: str, kinds: tuple[str, ...] = ("ME
     """The object of that name, of any type. Raises BadScene, which lists the objects of ``kinds``."""
     found = scene.objects.get(name)
     if found is None:
-        words = " and ".join({"MESH": "meshes", "ARMATURE": "armatures"}[kind] for kind in kinds)
+        words = " and ".join(_PLURALS[kind] for kind in kinds if kind in _PLURALS)
         known = ", ".join(ob.name for ob in scene.objects if ob.type in kinds) or "none"
         raise unmet("NO_OBJECT", name=name, scene=scene.name, kinds=words, known=known)
     return found
@@ -204,20 +207,21 @@ def check_armature_mode(armature: bpy.types.Object) -> None:
 
 def check_has_vertices(mesh_object: bpy.types.Object) -> None:
     """Raises BadScene if the object's mesh is empty."""
-    if not mesh_object.data.vertices:
+    if not point_count(mesh_object):
         raise unmet("NO_VERTICES", object=mesh_object)
 
 
 def check_unchanged(mesh_object: bpy.types.Object, vertex_count: int) -> None:
     """Raises BadScene if the mesh's vertices changed during the work on it."""
-    if len(mesh_object.data.vertices) != vertex_count:
+    if point_count(mesh_object) != vertex_count:
         raise unmet("EDITED", object=mesh_object)
 
 
 def check_own_mesh(mesh_object: bpy.types.Object, work: str) -> None:
     """Raises BadScene if the object's mesh cannot be changed in this file. work: the consequence, such as "no shape
     keys can be made on it"."""
-    _check_own(mesh_object.data, f"mesh of {object_label(mesh_object)}", work)
+    what = "lattice" if mesh_object.type == "LATTICE" else "mesh"
+    _check_own(mesh_object.data, f"{what} of {object_label(mesh_object)}", work)
 
 
 def check_attributes_writable(mesh_object: bpy.types.Object) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..core.errors import BadScene
 from . import look_ups
-from .attributes import read_attribute
 from .background import drain
 from .center_records import modifier_input, modifier_record, native_modifier
+from .control_points import SKIN_TYPES, lattice_triangles, read_positions, stored_shapes
 from .preconditions import (
     armature_label,
     check_armature_mode,
@@ -52,10 +52,14 @@ class Skin:
         return object_label(self.object)
 
 
-def check_skinned(context: bpy.types.Context, mesh_object: bpy.types.Object | None) -> None:
-    """Raises BadScene if ``mesh_object`` cannot be read as a skinned mesh, with the reason. Cheap enough for a
-    panel."""
-    check_type(mesh_object, "Select a mesh that an armature deforms")
+def check_skinned(
+    context: bpy.types.Context, mesh_object: bpy.types.Object | None, kinds: tuple[str, ...] = ("MESH",)
+) -> None:
+    """Raises BadScene if ``mesh_object`` cannot be read as a skinned mesh, with the reason. Cheap enough for a panel.
+
+    kinds: SKIN_TYPES for tools that work on lattices as well.
+    """
+    check_type(mesh_object, "Select a mesh that an armature deforms", kinds)
     check_mode(mesh_object)
     check_visible(context.scene, context.view_layer, mesh_object)
     check_rig(mesh_object)
@@ -105,7 +109,7 @@ def check_rig(mesh_object: bpy.types.Object) -> None:
         raise BadScene(
             f'The modifier "{modifier.name}" of {label} does not use vertex groups. Enable Bind To > Vertex Groups'
         )
-    _check_single(mesh_object, modifier)
+    check_single(mesh_object, modifier)
     if not mesh_object.vertex_groups:
         raise BadScene(
             f"The {label} has no vertex groups, so no bone moves it. Parent it to the armature with Automatic Weights, "
@@ -160,12 +164,17 @@ def _armature_number(mesh_object: bpy.types.Object) -> int | None:
     return armature.session_uid if armature is not None else None
 
 
-_by_armature = look_ups.Index(_armature_number, "MESH")
+_by_armature = look_ups.Index(_armature_number, *SKIN_TYPES)
+
+
+def skins_of(armature: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
+    """The meshes and lattices of the view layer that the armature deforms, shown or not. Cheap enough for a panel."""
+    return _by_armature.at(armature.session_uid, within=view_layer)
 
 
 def meshes_of(armature: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
-    """The mesh objects of the view layer that the armature deforms, shown or not. Cheap enough for a panel."""
-    return _by_armature.at(armature.session_uid, within=view_layer)
+    """The meshes among ``skins_of``."""
+    return [ob for ob in skins_of(armature, view_layer) if ob.type == "MESH"]
 
 
 def bone_names(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> tuple[str, ...]:
@@ -204,17 +213,17 @@ def read_in_parts(mesh_object: bpy.types.Object) -> Generator[None, None, Skin]:
     return Skin(mesh_object, armature, names, rest, triangles, bones, weights)
 
 
-def rest_positions(mesh: bpy.types.Mesh) -> np.ndarray:
-    """(N, 3) float64 positions of a mesh, of its first shape key if it has any."""
+def rest_positions(mesh: bpy.types.Mesh | bpy.types.Lattice) -> np.ndarray:
+    """(N, 3) float64 positions of a mesh or lattice, of its first shape key if it has any."""
     if mesh.shape_keys is None:
-        return read_attribute(mesh, "position").astype(np.float64)
-    positions = np.empty((len(mesh.vertices), 3), np.float32)
-    mesh.shape_keys.reference_key.points.foreach_get("co", positions.ravel())
-    return positions.astype(np.float64)
+        return read_positions(*next(stored_shapes(mesh)))
+    return read_positions(mesh.shape_keys.reference_key.points, "co")
 
 
-def mesh_triangles(mesh: bpy.types.Mesh) -> np.ndarray:
-    """(T, 3) int32 vertices of the triangles."""
+def mesh_triangles(mesh: bpy.types.Mesh | bpy.types.Lattice) -> np.ndarray:
+    """(T, 3) int32 vertices of the triangles, of a lattice those on its outside."""
+    if isinstance(mesh, bpy.types.Lattice):
+        return lattice_triangles(mesh).astype(np.int32)
     mesh.calc_loop_triangles()
     triangles = np.empty((len(mesh.loop_triangles), 3), np.int32)
     mesh.loop_triangles.foreach_get("vertices", triangles.ravel())
@@ -268,7 +277,7 @@ def _matrices(bones: bpy.types.bpy_prop_collection, name: str) -> np.ndarray:
     return values.swapaxes(1, 2).astype(np.float64)
 
 
-def _check_single(mesh_object: bpy.types.Object, modifier: bpy.types.Modifier | None) -> None:
+def check_single(mesh_object: bpy.types.Object, modifier: bpy.types.Modifier | None) -> None:
     """Raises BadScene unless ``modifier`` alone (None: the parent) moves the whole object by bones."""
     label = object_label(mesh_object)
     if modifier is None:

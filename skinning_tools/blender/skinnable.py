@@ -77,6 +77,16 @@ def deforming_parent(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
     return parent if parent is not None and mesh_object.parent_type == parent.type == "ARMATURE" else None
 
 
+def modifiers_above(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> list[bpy.types.Modifier]:
+    """The modifiers turned on in the viewport that are applied before the armature deforms the object, as it does or
+    will after ``attach``."""
+    if deforming_parent(mesh_object) == armature:
+        return []
+    modifier = _own_modifier(mesh_object, armature)
+    place = mesh_object.modifiers.find(modifier.name) if modifier is not None else _new_place(mesh_object)
+    return [modifier for modifier in mesh_object.modifiers[:place] if modifier.show_viewport]
+
+
 def ancestors(ob: bpy.types.Object) -> list[bpy.types.Object]:
     """The object's parent, its parent, and so on."""
     found = []
@@ -126,8 +136,7 @@ def attach(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> list[st
     """Make the armature the object's parent and deform it by vertex groups; returns notes for the user."""
     notes = []
     if deforming_parent(mesh_object) != armature:
-        own = [m for m in mesh_object.modifiers if m.type == "ARMATURE" and m.object == armature]
-        modifier = next((m for m in own if m.show_viewport), own[0] if own else None)
+        modifier = _own_modifier(mesh_object, armature)
         if modifier is None:
             modifier = _new_modifier(mesh_object, armature)
         elif not (modifier.show_viewport and modifier.show_render) and native_modifier(mesh_object) is None:
@@ -136,22 +145,40 @@ def attach(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> list[st
         if not modifier.use_vertex_groups:
             modifier.use_vertex_groups = True
             notes.append(f'the modifier "{modifier.name}" now uses vertex groups')
-    if mesh_object.parent is None and mesh_object not in ancestors(armature):
-        mesh_object.parent = armature
-        mesh_object.matrix_parent_inverse = armature.matrix_world.inverted()
+    parent_to_armature(mesh_object, armature)
     others = sum(ob.data == mesh_object.data for ob in bpy.data.objects) - 1
     if others:
         notes.append(f"{counted(others, 'other object')} with the same mesh also got the weights")
     return notes
 
 
+def parent_to_armature(ob: bpy.types.Object, armature: bpy.types.Object) -> None:
+    """Make the armature the object's parent, where it is, if it has none and is above it nowhere."""
+    if ob.parent is None and ob not in ancestors(armature):
+        ob.parent = armature
+        ob.matrix_parent_inverse = armature.matrix_world.inverted()
+
+
+def _own_modifier(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> bpy.types.ArmatureModifier | None:
+    """The modifier for the armature, one that is turned on rather than another; None without any."""
+    own = [m for m in mesh_object.modifiers if m.type == "ARMATURE" and m.object == armature]
+    return next((m for m in own if m.show_viewport), own[0] if own else None)
+
+
+def _new_place(mesh_object: bpy.types.Object) -> int:
+    """The place of a new Armature modifier among the object's modifiers."""
+    modifiers = mesh_object.modifiers
+    # Modifiers that are pinned to the end, such as Smooth by Angle, stay after a new one.
+    after = (i for i, m in enumerate(modifiers) if m.type in _AFTER_ARMATURE or m.use_pin_to_last)
+    return next(after, len(modifiers))
+
+
 def _new_modifier(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> bpy.types.ArmatureModifier:
+    place = _new_place(mesh_object)
     modifier = mesh_object.modifiers.new("Armature", "ARMATURE")
     modifier.object = armature
     modifier.use_vertex_groups, modifier.use_bone_envelopes = True, False
-    place = next((i for i, m in enumerate(mesh_object.modifiers) if m.type in _AFTER_ARMATURE), None)
-    if place is not None:
-        # Modifiers that are pinned to the end, such as Smooth by Angle, stay after a new one.
+    if place < len(mesh_object.modifiers) - 1:
         name = modifier.name
         mesh_object.modifiers.move(mesh_object.modifiers.find(name), place)
         modifier = mesh_object.modifiers[name]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.errors import BadWeights
 from .background import drain
+from .control_points import point_count, points_of
 
 # Vertices whose weights are read in one step: a hundredth of a second.
 _PART = 4000
@@ -49,7 +50,7 @@ def put_weights(
 
     Makes missing groups if needed. Groups marked in ``kept`` (P,) do not change.
     """
-    everything = list(range(len(mesh_object.data.vertices)))
+    everything = list(range(point_count(mesh_object)))
     with active_group_kept(mesh_object):
         for index, (name, vertices, values) in enumerate(_columns(mesh_object, names, bones, weights)):
             if kept is not None and kept[index]:
@@ -68,9 +69,9 @@ def _columns(
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """For each name the vertices that have a weight above zero, in order, and the weights. Raises BadWeights."""
     bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
-    if bones.shape != weights.shape or len(bones) != len(mesh_object.data.vertices):
+    if bones.shape != weights.shape or len(bones) != point_count(mesh_object):
         raise BadWeights(
-            f'Object "{mesh_object.name}" has {len(mesh_object.data.vertices)} vertices, but there are '
+            f'Object "{mesh_object.name}" has {point_count(mesh_object)} vertices, but there are '
             f"{bones.shape} bone indices and {weights.shape} weights"
         )
     vertex = np.repeat(np.arange(len(bones)), bones.shape[1])
@@ -99,7 +100,7 @@ def read_weights_in_parts(
     """Generator: ``read_weights`` in steps. The mesh must not change meanwhile."""
     position = {name: index for index, name in enumerate(names)}
     bone_of = np.array([position.get(group.name, -1) for group in mesh_object.vertex_groups] or [-1])
-    vertex_count = len(mesh_object.data.vertices)
+    vertex_count = point_count(mesh_object)
     parts = [np.zeros((0, 3))]
     for part in _memberships(mesh_object):
         parts.append(part)
@@ -123,11 +124,11 @@ def read_weights_in_parts(
 
 def _memberships(mesh_object: bpy.types.Object) -> Iterator[np.ndarray]:
     """(M, 3) vertex, index of the group, and weight, for a block of vertices at a time."""
-    for start in range(0, len(mesh_object.data.vertices), _PART):
+    for start in range(0, point_count(mesh_object), _PART):
         # A flat list of numbers: so many tuples would trigger Python's garbage collector.
         numbers = [
             number
-            for vertex, members in enumerate(mesh_object.data.vertices[start : start + _PART], start)
+            for vertex, members in enumerate(points_of(mesh_object.data)[start : start + _PART], start)
             for element in members.groups
             for number in (vertex, element.group, element.weight)
         ]
@@ -146,7 +147,7 @@ class Memberships:
     @classmethod
     def read(cls, mesh_object: bpy.types.Object) -> "Memberships":
         found = np.concatenate([np.zeros((0, 3)), *_memberships(mesh_object)])
-        return cls(found, tuple(mesh_object.vertex_groups.keys()), len(mesh_object.data.vertices))
+        return cls(found, tuple(mesh_object.vertex_groups.keys()), point_count(mesh_object))
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
         """(G, N) float32 weights in the groups ``names``, ``ABSENT`` where a vertex is not in the group."""

@@ -8,9 +8,10 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene, BadSettings
-from .character import character_of
+from .character import mesh_meant
+from .control_points import SKIN_TYPES, points_of
 from .preconditions import check_mode, check_own_mesh, check_vertex_group, check_visible, object_label
-from .skin_reader import check_rig
+from .skin_reader import check_rig, check_skinned
 from .vertex_groups import read_weights
 
 # The figures of the last compression and partition, custom properties of the mesh object.
@@ -19,18 +20,20 @@ PARTITION_PROPERTY = "skinning_partition"
 
 
 def weighted_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
-    """The skinned mesh for the active object, if its weights can be changed.
+    """The skinned mesh, or lattice, for the active object, if its weights can be changed.
 
     Cheap enough for a panel. Raises BadScene.
     """
-    mesh_object = character_of(context, active)
+    mesh_object = mesh_meant(context, active)
+    check_skinned(context, mesh_object, SKIN_TYPES)
+    assert mesh_object is not None
     check_own_mesh(mesh_object, "its weights cannot be changed")
     return mesh_object
 
 
 def weighted_or_edited_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
     """``weighted_mesh``, but Edit Mode is allowed; see ``out_of_edit_mode``."""
-    if active is None or active.type != "MESH" or active.mode != "EDIT":
+    if active is None or active.type not in SKIN_TYPES or active.mode != "EDIT":
         return weighted_mesh(context, active)
     check_visible(context.scene, context.view_layer, active)
     check_rig(active)
@@ -64,7 +67,8 @@ def out_of_edit_mode(mesh_object: bpy.types.Object) -> Iterator[None]:
 
 def edit_vertices(context: bpy.types.Context, chosen: dict) -> None:
     """Enter Edit Mode of the mesh objects in ``chosen`` only, and select only their vertices given there (n,),
-    unhidden. The first object becomes the active one."""
+    unhidden. The first object becomes the active one. Blender edits objects of one type at a time: lattices among
+    meshes, or meshes among lattices, stay in Object Mode."""
     view_layer = context.view_layer
     active, first = view_layer.objects.active, next(iter(chosen))
     if active is not None and active.mode != "OBJECT":
@@ -79,14 +83,17 @@ def edit_vertices(context: bpy.types.Context, chosen: dict) -> None:
     bpy.ops.object.mode_set(mode="EDIT")
 
 
-def _select_alone(mesh: bpy.types.Mesh, vertices: np.ndarray) -> None:
+def _select_alone(mesh: bpy.types.Mesh | bpy.types.Lattice, vertices: np.ndarray) -> None:
+    selected = np.zeros(len(points_of(mesh)), bool)
+    selected[vertices] = True
+    points_of(mesh).foreach_set("select", selected)
+    if isinstance(mesh, bpy.types.Lattice):
+        return
     for parts in (mesh.edges, mesh.polygons):
         parts.foreach_set("select", np.zeros(len(parts), bool))
-    selected, hidden = np.zeros(len(mesh.vertices), bool), np.empty(len(mesh.vertices), bool)
-    selected[vertices] = True
+    hidden = np.empty(len(mesh.vertices), bool)
     mesh.vertices.foreach_get("hide", hidden)
     mesh.vertices.foreach_set("hide", hidden & ~selected)
-    mesh.vertices.foreach_set("select", selected)
 
 
 def forget_figures(mesh_object: bpy.types.Object) -> None:

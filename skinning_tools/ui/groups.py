@@ -8,6 +8,7 @@ import bpy
 
 from ..blender import background
 from ..blender.character import armature_at, target_mesh
+from ..blender.control_points import SKIN_TYPES
 from ..blender.conversions import result_of
 from ..blender.job_checks import active_object
 from .drawing import SidebarPanel, draw_text, works_on_selection
@@ -67,7 +68,7 @@ class SKINNING_PT_group_weights(_Group, bpy.types.Panel):
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if armature is None:
             return "Bind the mesh to an armature"
-        if mesh_object is None or mesh_object.type != "MESH" or not mesh_object.vertex_groups:
+        if mesh_object is None or mesh_object.type not in SKIN_TYPES or not mesh_object.vertex_groups:
             return "Bind the selected meshes to the armature"
         return "Clean the weights, or transfer them to clothes"
 

@@ -5,6 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.control_points import SKIN_TYPES
 from skinning_tools.blender.vertex_groups import read_weights
 from skinning_tools.core.deform.influences import weight_matrix
 from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
@@ -93,7 +94,7 @@ def refused(*parts: str, **settings) -> None:
 
 def binding_of(object) -> tuple:
     """Everything that binding sets on an object: parent, groups, weights, modifiers, properties."""
-    groups = [group.name for group in object.vertex_groups] if object.type == "MESH" else []
+    groups = [group.name for group in object.vertex_groups] if object.type in SKIN_TYPES else []
     weights = dense(object, groups).tolist() if groups and not object.data.is_editmode else []
     modifiers = [(m.name, m.show_viewport) for m in object.modifiers]
     parent = object.parent and object.parent.name

@@ -51,7 +51,7 @@ def skin_frame(
     """
     result = np.empty((len(rest), 3))
     for part, transforms in _blocks(rest, bones, weights, matrices, method, centers):
-        result[part] = _applied(transforms, rest[part])
+        result[part] = transformed(transforms, rest[part])
     return result
 
 
@@ -124,7 +124,8 @@ def _linear(bones: np.ndarray, weights: np.ndarray, matrices: np.ndarray) -> np.
     return (weight_matrix(bones, weights, len(matrices)) @ matrices.reshape(-1, 12)).reshape(-1, 3, 4)
 
 
-def _applied(transforms: np.ndarray, points: np.ndarray) -> np.ndarray:
+def transformed(transforms: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """``points`` (N, 3), each moved by its own of ``transforms`` (N, 3, 4)."""
     return np.einsum("nij,nj->ni", transforms[..., :3], points) + transforms[..., 3]
 
 
@@ -167,7 +168,7 @@ class _TurningBones:
         """(n, 3, 4) of CRS algorithm 2; ``linear`` (n, 3, 4) are the blended matrices."""
         blended, _ = self._aligned_sum(bones, weights)
         rotation = quaternions.to_matrices(blended / np.sqrt(_length_squared(blended))[:, None])
-        return self._stretched(rotation, bones, weights, centers, _applied(linear, centers))
+        return self._stretched(rotation, bones, weights, centers, transformed(linear, centers))
 
     def _aligned_sum(self, bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sum of the weighted quaternions (n, 4), each on the side of the sum before it (CRS equation 5), and the

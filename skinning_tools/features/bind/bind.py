@@ -4,6 +4,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import bpy
@@ -12,22 +13,37 @@ import numpy as np
 from ...blender import background
 from ...blender.bodies import read_skeleton
 from ...blender.bone_weights import write_bone_weights
+from ...blender.control_points import SKIN_TYPES, point_count
 from ...blender.figures import Figure, Result
-from ...blender.preconditions import check_unchanged, object_label
+from ...blender.preconditions import check_type, check_unchanged, object_label
 from ...blender.records import read_record, write_record
 from ...blender.skinnable import attach, check_armature, check_mesh, check_skinnable, place_hidden
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...core.progress import Progress, checkpoint, span
+from .hooks import bind_to_hooks, check_hookable, is_hooked
+from .in_pose import (
+    check_in_pose,
+    check_same_pose,
+    collapsed,
+    mended_note,
+    movements,
+    seen_before,
+    seen_positions,
+    write_rest,
+)
 from .rigid_objects import check_parentable, parent_to_bones
 from .settings import BindSettings, binds_objects
 from .targets import Targets, find_targets
-from .tasks import BoundMesh, read_bodies, read_tasks
+from .tasks import BoundMesh, Task, read_bodies, read_tasks
 from .volumes import write_volumes
 
 if TYPE_CHECKING:
     from ...core.binding.containment import Volume
     from ...core.binding.types import Skeleton
+
+if TYPE_CHECKING:
+    from ...core.binding.binding_pose import PosedBinding
 
 # A custom property of a bound object: a BindRecord.
 RECORD = "skinning_bind"
@@ -36,7 +52,8 @@ RECORD = "skinning_bind"
 @dataclass(frozen=True)
 class BindRecord:
     """The figures of the last binding for the panel. bone_count: bones with weights on this object; left_out, idle:
-    names of bones that stand for nothing in the body, and of the others that move no mesh of the binding."""
+    names of bones that stand for nothing in the body, and of the others that move no mesh of the binding; moved: where
+    bound in a pose, how far any vertex moved there at most, by Blender's evaluation, in scene units."""
 
     armature: str
     method: str
@@ -47,9 +64,18 @@ class BindRecord:
     seconds: float
     left_out: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
+    moved: tuple[float, ...] = ()
 
     def figures(self) -> list[Figure]:
-        return _figures(self.vertex_count, self.kept_count, self.bone_count, self.influences, self.left_out, self.idle)
+        return _figures(
+            self.vertex_count,
+            self.kept_count,
+            self.bone_count,
+            self.influences,
+            self.left_out,
+            self.idle,
+            self.moved,
+        )
 
 
 @dataclass(frozen=True)
@@ -75,13 +101,20 @@ class Bound(Result):
                 self.bone_count,
                 max(record.influences for record in records),
                 *next((record.left_out, record.idle) for record in records),
+                tuple(distance for record in records for distance in record.moved),
             ),
             Figure("Nothing to bind", list(self.complete), if_any=True),
         ]
 
 
 def _figures(
-    vertex_count: int, kept_count: int, bone_count: int, influences: int, left_out: Sequence[str], idle: Sequence[str]
+    vertex_count: int,
+    kept_count: int,
+    bone_count: int,
+    influences: int,
+    left_out: Sequence[str],
+    idle: Sequence[str],
+    moved: Sequence[float],
 ) -> list[Figure]:
     """What the panel tells of one mesh, and the report of all that were bound together."""
     return [
@@ -91,17 +124,31 @@ def _figures(
         Figure("Bones a vertex", influences, "up to {}", line=f"up to {counted(influences, 'bone')} a vertex"),
         Figure("Bones left out", list(left_out), if_any=True),
         Figure("Bones without weights", list(idle), if_any=True),
+        *([Figure("Largest movement in the pose", max(moved), "{:.3g}", length=True)] if moved else []),
     ]
 
 
-def check_bindable(context: bpy.types.Context, armature_name: str = "", as_objects: bool = False) -> Targets:
-    """The targets that ``bind`` would bind. Raises BadScene with the reason if it cannot. Cheap enough for a panel."""
-    targets = find_targets(context, armature_name, as_objects)
-    if as_objects:
-        check_parentable(context, targets)
+def check_bindable(
+    context: bpy.types.Context, armature_name: str = "", settings: BindSettings | None = None
+) -> Targets:
+    """The targets that ``bind`` would bind. Raises BadScene with the reason if it cannot. Cheap enough for a panel.
+
+    settings: the scene's, or those of ``bind``; None: the defaults."""
+    settings = BindSettings() if settings is None else settings
+    targets = find_targets(context, armature_name, binds_objects(settings))
+    _check(context, targets, settings)
+    return targets
+
+
+def _check(context: bpy.types.Context, targets: Targets, settings: BindSettings) -> None:
+    if is_hooked(targets):
+        check_hookable(context, targets, settings.method, settings.as_objects, settings.in_pose)
+    elif binds_objects(settings):
+        check_parentable(context, targets, settings.in_pose)
     else:
         check_skinnable(context, targets.meshes, targets.armature)
-    return targets
+        if settings.in_pose:
+            check_in_pose(context, targets)
 
 
 def bind_chosen(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
@@ -113,9 +160,10 @@ def bind_chosen(context: bpy.types.Context, active: bpy.types.Object | None, **g
 
 def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -> background.Steps:
     """Generator: bind the meshes, as one body; yields (fraction, stage), returns a Bound, or the Parented of
-    ``parent_to_bones`` where the settings ask for that.
+    ``parent_to_bones`` where the settings ask for that, or the Hooked of ``bind_to_hooks`` for curves and surfaces.
 
-    Binding uses the bones' rest pose, whatever their present pose, and the present places of the objects. Vertices
+    Binding uses the bones' rest pose, whatever their present pose, and the present places of the objects; or with
+    ``settings.in_pose`` the present pose, in which nothing moves: the meshes then get new shapes at rest. Vertices
     with weights of deforming bones keep them, unless ``settings.replace``; locked groups always keep them and count
     toward the limit of influences. A mesh whose vertices all have weights is left as it is; raises BadScene if that is
     true of every mesh. Every other mesh gets groups of all deforming bones, one Armature modifier before the modifiers
@@ -124,36 +172,49 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
     The computation runs in a worker; the scene is changed at the end, all or nothing. Raises SkinningError for problems
     that the user can fix.
     """
-    if binds_objects(settings):
-        return (yield from parent_to_bones(context, targets))
     begin = time.perf_counter()
     place_hidden(context, targets.armature)
-    check_skinnable(context, targets.meshes, targets.armature)
+    _check(context, targets, settings)
+    if is_hooked(targets):
+        return (yield from bind_to_hooks(context, targets, settings))
+    if binds_objects(settings):
+        return (yield from parent_to_bones(context, targets, settings.in_pose))
     tasks, complete = read_tasks(context, targets, settings)
     if not tasks:
-        raise _all_complete(complete, targets.armature)
-
-    def work(progress: Progress) -> list[tuple[np.ndarray, np.ndarray]]:
-        parts = [span(progress, index / len(tasks), (index + 1) / len(tasks)) for index in range(len(tasks))]
-        return [rows for task, part in zip(tasks, parts, strict=True) for rows in task.weights(part)]
-
-    found = yield from background.run_in_worker(work)
+        raise _all_complete([mesh.object for mesh in complete], targets.armature)
     meshes = [mesh for task in tasks for mesh in task.meshes]
-    for mesh in meshes:
+    stands = {mesh.object: mesh.stand for mesh in (*meshes, *complete) if mesh.stand is not None}
+    seen = seen_before(context, stands) if stands else []
+    found, posed = yield from background.run_in_worker(partial(_computed, tasks, complete))
+    for mesh in (*meshes, *complete):
         check_unchanged(mesh.object, len(mesh.fresh))
+    for (mesh_object, stand), each in zip(stands.items(), posed, strict=True):
+        check_same_pose(context, mesh_object, targets.armature, meshes[0].before.names, stand)
+        if len(each.stuck):
+            raise collapsed(mesh_object, each.stuck)
     notes = [note for task in tasks for note in task.notes]
     used: dict[str, set[str]] = {}
-    for mesh, (bones, weights) in zip(meshes, found, strict=True):
+    for index, (mesh, (bones, weights)) in enumerate(zip(meshes, found, strict=True)):
         own = [*mesh.notes, *attach(mesh.object, targets.armature)]
         _write(mesh, targets.armature, bones, weights)
+        if posed:
+            write_rest(mesh.object, posed[index].to_rest)
+            own += [mended_note(posed[index].mended)] if len(posed[index].mended) else []
         notes += [f"{mesh.object.name}: {note}" if len(meshes) > 1 else note for note in own]
         used[mesh.object.name] = {mesh.before.names[bone] for bone in np.unique(bones[weights > 0])}
     moving = set().union(*used.values())
     left_out = tuple(dict.fromkeys(name for task in tasks for name in task.left_out if name not in moving))
     free = dict.fromkeys(name for task in tasks for name in task.free)
     idle = tuple(name for name in free if name not in moving and name not in left_out)
+    for mesh in complete:
+        count = len(mesh.fresh)
+        notes.append(f"{mesh.object.name}: all {count:,} vertices have weights and keep them")
+        notes += [f"{mesh.object.name}: {note}" for note in attach(mesh.object, targets.armature)]
+    for mesh, fitted in zip(complete, posed[len(meshes) :], strict=bool(posed)):
+        write_rest(mesh.object, fitted.to_rest)
+    moved = movements(seen, seen_positions(context, list(stands))) if stands else []
     records = {}
-    for mesh, (_, weights) in zip(meshes, found, strict=True):
+    for index, (mesh, (_, weights)) in enumerate(zip(meshes, found, strict=True)):
         count = int(mesh.fresh.sum())
         records[mesh.object.name] = BindRecord(
             targets.armature.name,
@@ -165,14 +226,30 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
             time.perf_counter() - begin,
             left_out,
             idle,
+            tuple(moved[index : index + 1]),
         )
     for mesh in meshes:
         write_record(mesh.object, RECORD, records[mesh.object.name])
-    for mesh_object in complete:
-        notes.append(f"{mesh_object.name}: all {len(mesh_object.data.vertices):,} vertices have weights and keep them")
-        notes += [f"{mesh_object.name}: {note}" for note in attach(mesh_object, targets.armature)]
-    names = tuple(mesh_object.name for mesh_object in complete)
+    names = tuple(mesh.object.name for mesh in complete)
     return Bound(targets.armature.name, records, names, len(moving), tuple(notes), time.perf_counter() - begin)
+
+
+def _computed(
+    tasks: Sequence[Task], complete: Sequence[BoundMesh], progress: Progress
+) -> "tuple[list[tuple[np.ndarray, np.ndarray]], list[PosedBinding]]":
+    """bones and weights (n, K) of the vertices to bind, for each mesh of the tasks; and the binding of each of these
+    meshes and of the complete ones in its pose, none at rest."""
+    parts = [span(progress, index / len(tasks), (index + 1) / len(tasks)) for index in range(len(tasks))]
+    found = [rows for task, part in zip(tasks, parts, strict=True) for rows in task.weights(part)]
+    meshes = [mesh for task in tasks for mesh in task.meshes]
+    if meshes[0].stand is None:
+        return found, []
+    nothing = np.zeros((0, 1), int), np.zeros((0, 1))
+    rows = [*found, *[nothing] * len(complete)]
+    posed = [mesh.posed(*each) for mesh, each in zip((*meshes, *complete), rows, strict=True)]
+    # Where a blend collapses, a vertex follows one bone.
+    mended = zip(meshes, posed, strict=False)
+    return [(each.bones[mesh.fresh], each.weights[mesh.fresh]) for mesh, each in mended], posed
 
 
 def bind_record(mesh_object: bpy.types.Object) -> BindRecord | None:
@@ -194,6 +271,7 @@ def generate_volumes(
     place_hidden(context, targets.armature)
     check_armature(targets.armature)
     for mesh_object in targets.meshes:
+        check_type(mesh_object, "Select the mesh that the volumes should fit", SKIN_TYPES)
         check_mesh(context, mesh_object)
     first = targets.meshes[0]
     body = joined(*read_bodies(targets.meshes))
@@ -216,7 +294,7 @@ def generate_volumes(
 
 def _all_complete(objects: Sequence[bpy.types.Object], armature: bpy.types.Object) -> BadScene:
     """The error if no mesh has a vertex to bind."""
-    count = sum(len(mesh_object.data.vertices) for mesh_object in objects)
+    count = sum(point_count(mesh_object) for mesh_object in objects)
     place = object_label(objects[0]) if len(objects) == 1 else f"the {len(objects)} meshes"
     where = f'All {count:,} vertices of {place} have weights of bones of "{armature.name}"'
     return BadScene(f"{where}. Enable Replace to replace them")
@@ -231,7 +309,8 @@ def _write(mesh: BoundMesh, armature: bpy.types.Object, bones: np.ndarray, weigh
             groups.new(name=name)
     write_bone_weights(mesh.object, mesh.before, bones, weights, np.flatnonzero(mesh.fresh))
     groups.active = groups[active]
-    mesh.object.data.update()
+    if mesh.object.type == "MESH":
+        mesh.object.data.update()
 
 
 def _first_name(armature: bpy.types.Object, names: Sequence[str]) -> str:

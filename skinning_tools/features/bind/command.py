@@ -7,6 +7,7 @@ from typing import Any
 
 import bpy
 
+from ...blender.control_points import HOOKED_TYPES, SKIN_TYPES
 from ...blender.preconditions import check_type, find_object
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError
@@ -18,7 +19,11 @@ from .targets import Targets, armature_for
 
 def _add_objects(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--object", metavar="NAME", required=True, action="append", help="a mesh object; may be repeated"
+        "--object",
+        metavar="NAME",
+        required=True,
+        action="append",
+        help="a mesh or lattice, or with RIGID a curve or surface; may be repeated",
     )
     command.add_argument(
         "--armature", metavar="NAME", help="the armature object (default: the mesh's own, or the only one in the scene)"
@@ -28,7 +33,7 @@ def _add_objects(command: argparse.ArgumentParser) -> None:
 def _find_meshes(scene: bpy.types.Scene, names: Sequence[str]) -> list:
     meshes = [find_object(scene, name) for name in dict.fromkeys(names)]
     for ob in meshes:
-        check_type(ob, "Name meshes with --object")
+        check_type(ob, "Name meshes or lattices with --object", (*SKIN_TYPES, *HOOKED_TYPES))
     return meshes
 
 
@@ -72,7 +77,8 @@ COMMANDS = (
     Command(
         "bind",
         "bind a mesh to the bones of an armature",
-        "Give meshes weights of an armature's deforming bones, in their rest pose, and save the file.",
+        "Give meshes and lattices weights of an armature's deforming bones, in their rest pose or in the pose that the "
+        "file shows, and save the file.",
         settings=BindSettings,
         work=_bind,
         add_object=_add_objects,

@@ -16,7 +16,7 @@ from .targets import check_active, find_armature
 
 
 class SKINNING_OT_bind(Checked, SkinningJob, bpy.types.Operator):
-    """Give the mesh weights of the armature's deforming bones, in their rest pose, and let the armature deform it.
+    """Give the mesh weights of the armature's deforming bones, and let the armature deform it.
     If the armature is active, bind all selected meshes, or else all meshes that it deforms"""
 
     bl_idname = "skinning.bind"

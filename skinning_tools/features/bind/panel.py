@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import bpy
 
 from ...blender import background
+from ...blender.control_points import SKIN_TYPES
 from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...core.errors import SkinningError
@@ -46,7 +47,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
             return
         if settings.method == "CONTAINMENT":
             _draw_volumes(layout, context, settings)
-        targets, given = [], (chosen_armature(context.scene), binds_objects(settings))
+        targets, given = [], (chosen_armature(context.scene), settings)
         reason = reason_not_to_work(context, lambda context, _: targets.append(check_bindable(context, *given)))
         if not reason:
             layout.label(text=_what_is_bound(targets[0]), icon="MOD_ARMATURE")
@@ -76,6 +77,7 @@ def _draw_settings(layout: bpy.types.UILayout, context: bpy.types.Context, setti
         row.prop(settings, "whole_parts")
     else:
         layout.prop(settings, "max_influences")
+    layout.prop(settings, "in_pose")
     column = layout.column()
     column.enabled = not binds_objects(settings)
     column.prop(settings, "replace")
@@ -120,7 +122,7 @@ def _draw_figures(layout: bpy.types.UILayout, context: bpy.types.Context, target
     mesh_object = meshes[0]
     record = (
         bind_record(mesh_object)
-        if len(meshes) == 1 and mesh_object is not None and mesh_object.type == "MESH"
+        if len(meshes) == 1 and mesh_object is not None and mesh_object.type in SKIN_TYPES
         else None
     )
     if record is None:

@@ -7,24 +7,25 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import bpy
+import numpy as np
 from mathutils import Matrix
 
 from ...blender import background
-from ...blender.bodies import read_body, read_skeleton
+from ...blender.bodies import deforming_bones, read_body, read_skeleton
 from ...blender.bone_parenting import parent_to_bone, rest_bone
 from ...blender.figures import Figure, Result, each
-from ...blender.preconditions import check_movable, object_label
+from ...blender.preconditions import check_movable, check_posed, check_visible, object_label
 from ...blender.skinnable import (
     ancestors,
     check_armature,
     check_mesh,
     deforming_modifiers,
     deforming_parent,
-    place_hidden,
 )
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...core.progress import Progress, checkpoint
+from .in_pose import present_matrices
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -52,10 +53,14 @@ class Parented(Result):
         )
 
 
-def check_parentable(context: bpy.types.Context, targets: Targets) -> None:
-    """Raise BadScene if the objects cannot be parented to bones. Cheap enough for a panel."""
+def check_parentable(context: bpy.types.Context, targets: Targets, in_pose: bool = False) -> None:
+    """Raise BadScene if the objects cannot be parented to bones, as ``parent_to_bones`` does it. Cheap enough for a
+    panel."""
     armature = targets.armature
     check_armature(armature)
+    if in_pose:
+        check_posed(armature)
+        check_visible(context.scene, context.view_layer, armature)
     for mesh_object in targets.meshes:
         check_mesh(context, mesh_object)
         label = object_label(mesh_object)
@@ -71,25 +76,29 @@ def check_parentable(context: bpy.types.Context, targets: Targets) -> None:
             )
 
 
-def parent_to_bones(context: bpy.types.Context, targets: Targets) -> background.Steps:
+def parent_to_bones(context: bpy.types.Context, targets: Targets, in_pose: bool = False) -> background.Steps:
     """Generator: parent each object to the bone that its surface is nearest to on average; yields (fraction, stage),
     returns a Parented.
 
     The present place of an object is its place in the rest pose, whatever the armature's pose: in the rest pose it is
     there afterwards, and in the present pose it moves with its bone. For an object already parented to a bone of this
-    armature, its place in the rest pose counts. Raises SkinningError for problems that the user can fix.
+    armature, its place in the rest pose counts. in_pose: the present place of an object is its place in the present
+    pose, where it stays. After ``check_parentable``; raises SkinningError for problems that the user can fix.
     """
     begin = time.perf_counter()
     armature = targets.armature
-    place_hidden(context, armature)
-    check_parentable(context, targets)
+    posed: list = [None] * len(targets.meshes)
     worlds = [_rest_world(ob, armature) for ob in targets.meshes]
+    if in_pose:
+        deforming = deforming_bones(armature)
+        posed = [present_matrices(context, ob, armature, deforming) for ob in targets.meshes]
+        worlds = [ob.matrix_world.copy() for ob in targets.meshes]
     # The object's data, at another place.
     standing = [
         SimpleNamespace(name=ob.name, data=ob.data, matrix_world=world)
         for ob, world in zip(targets.meshes, worlds, strict=True)
     ]
-    skeletons = [read_skeleton(ob, armature) for ob in standing]
+    skeletons = [read_skeleton(ob, armature, None, each) for ob, each in zip(standing, posed, strict=True)]
     bodies = [read_body(ob) for ob in standing]
 
     def work(progress: Progress) -> list[str]:
@@ -100,7 +109,10 @@ def parent_to_bones(context: bpy.types.Context, targets: Targets) -> background.
         return found
 
     names = yield from background.run_in_worker(work)
-    for ob, world, name in zip(targets.meshes, worlds, names, strict=True):
+    for ob, world, name, matrices in zip(targets.meshes, worlds, names, posed, strict=True):
+        if matrices is not None:
+            back = Matrix(np.vstack([matrices[skeletons[0].names.index(name)], [0, 0, 0, 1]]).tolist())
+            world = world @ back.inverted()
         parent_to_bone(ob, armature, armature.data.bones[name], world)
     objects = [ob.name for ob in targets.meshes]
     return Parented(armature.name, dict(zip(objects, names, strict=True)), time.perf_counter() - begin)

@@ -52,6 +52,14 @@ class BindSettings(ArmatureSettings):
         flag="--replace",
         help="replace existing weights",
     )
+    in_pose = switch(
+        "Bind in Current Pose",
+        False,
+        tip="Bind to the armature as it is posed now, for a mesh that fits this pose and not the rest pose. Nothing "
+        "moves in this pose; the mesh and its shape keys get new positions at rest",
+        flag="--in-pose",
+        help="bind in the armature's pose at the file's current frame, and give the mesh a new rest shape",
+    )
     whole_parts = switch(
         "Whole Parts",
         False,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import bpy
 
 from ...blender import look_ups
+from ...blender.control_points import HOOKED_TYPES, SKIN_TYPES
 from ...blender.job_checks import active_object
 from ...blender.preconditions import (
     check_mode,
@@ -14,15 +15,19 @@ from ...blender.preconditions import (
     object_label,
     unmet,
 )
-from ...blender.skin_reader import armature_of, meshes_of
+from ...blender.skin_reader import armature_of, skins_of
 from ...blender.wording import MOST_NAMED, names_text
 from ...core.errors import BadScene
 from .volumes import is_volume, meshes_of_volume, volume_armature
 
+_BINDABLE = (*SKIN_TYPES, *HOOKED_TYPES)
+
+_REMEDY = "Select the mesh, lattice or curve to bind, or its armature together with the meshes"
+
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """meshes: objects, at least one; armature: the object to bind them to."""
+    """meshes: mesh and lattice objects, or curves and surfaces, at least one; armature: the object to bind them to."""
 
     meshes: tuple[bpy.types.Object, ...]
     armature: bpy.types.Object
@@ -30,9 +35,9 @@ class Targets:
 
 def check_active(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raise BadScene if there is nothing to bind for the active object. Cheap enough for a panel."""
-    check_type(active, "Select the mesh to bind, or its armature together with the meshes", ("MESH", "ARMATURE"))
+    check_type(active, _REMEDY, (*_BINDABLE, "ARMATURE"))
     assert active is not None
-    if active.type == "MESH":
+    if active.type in _BINDABLE:
         check_mode(active)
 
 
@@ -41,14 +46,16 @@ def find_targets(context: bpy.types.Context, armature_name: str = "", as_objects
 
     The armature: by name; else the active object, if it is one; else the armature of the active mesh; else the selected
     one; else the only one in the view layer. The meshes: the active one or, if an armature is active, all selected
-    ones, or without a selection those that it deforms. as_objects: all selected meshes, whatever is active. An active
-    volume stands for its armature and for the meshes that it was generated for. Raises BadScene if there are none, or
-    more than one armature.
+    ones, without these the selected curves and surfaces, or without a selection those that it deforms. as_objects: all
+    selected meshes, whatever is active. An active volume stands for its armature and for the meshes that it was
+    generated for. Raises BadScene if there are none, or more than one armature.
     """
     active = _active(context)
     armature = armature_for(context, active, armature_name)
-    selected = [ob for ob in look_ups.selected_in(context.view_layer) if ob.type == "MESH" and not is_volume(ob)]
-    if active.type == "MESH" and not is_volume(active):
+    chosen = [ob for ob in look_ups.selected_in(context.view_layer) if ob.type in _BINDABLE and not is_volume(ob)]
+    # Curves that are selected beside meshes are often those of the rig.
+    selected = [ob for ob in chosen if ob.type in SKIN_TYPES] or chosen
+    if active.type in _BINDABLE and not is_volume(active):
         meshes = [active, *(ob for ob in selected if ob != active)] if as_objects else [active]
     else:
         meshes = selected or (meshes_of_volume(context, active) if is_volume(active) else [])
@@ -93,16 +100,21 @@ def _automatic(context: bpy.types.Context, active: bpy.types.Object) -> bpy.type
 
 
 def _present(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
-    """The armature that deforms a mesh object, or else its parent if that is an armature; else None."""
+    """The armature that deforms a mesh object, or whose bones hook a curve, or else its parent if that is an armature;
+    else None."""
     armature = armature_of(mesh_object)
     if armature is not None:
+        return armature
+    hooked = [m.object for m in mesh_object.modifiers if m.type == "HOOK" and m.object is not None]
+    armature = next((ob for ob in hooked if ob.type == "ARMATURE"), None)
+    if armature is not None and mesh_object.type in HOOKED_TYPES:
         return armature
     return mesh_object.parent if mesh_object.parent is not None and mesh_object.parent.type == "ARMATURE" else None
 
 
 def _deformed(context: bpy.types.Context, armature: bpy.types.Object, as_objects: bool) -> list:
     """The meshes that the armature deforms. Raises BadScene."""
-    found = meshes_of(armature, context.view_layer)
+    found = skins_of(armature, context.view_layer)
     if found and not as_objects:
         return found
     raise BadScene(f'No selected mesh can be bound to "{armature.name}". Select the meshes too')

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import bpy
@@ -19,11 +20,13 @@ from ...blender.vertex_groups import read_weights
 from ...blender.wording import counted
 from ...core.errors import BadMesh, BadScene
 from ...core.progress import Progress, checkpoint, span
+from .in_pose import Stand, read_stand
 from .settings import BindSettings
 from .targets import Targets
 from .volumes import read_volumes
 
 if TYPE_CHECKING:
+    from ...core.binding.binding_pose import PosedBinding
     from ...core.binding.segments import Segments
     from ...core.binding.types import Body, Skeleton
 
@@ -34,13 +37,14 @@ _OTHER_UNITS = 20.0
 @dataclass(frozen=True, eq=False)
 class BoundMesh:
     """A mesh to bind. before: the stored weights of all deforming bones (P); free (P,) bool: the bones that may get
-    weights; fresh (N,) bool: the vertices to bind."""
+    weights; fresh (N,) bool: the vertices to bind; stand: in the pose in which it is bound, None at rest."""
 
     object: bpy.types.Object
     before: BoneWeights
     free: np.ndarray
     fresh: np.ndarray
     notes: list[str]
+    stand: Stand | None = None
 
     def with_locked(self, bones: np.ndarray, weights: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows (n, K) for the vertices to bind, of those (N, K) of the whole mesh, merged with the weights of locked
@@ -55,13 +59,30 @@ class BoundMesh:
         held = np.where(locked[stored_bones], stored_weights, 0.0)
         return tidy_influences(np.hstack([bones, stored_bones]), np.hstack([weights, held]), most, locked)
 
+    def posed(self, bones: np.ndarray, weights: np.ndarray) -> "PosedBinding":
+        """The binding of the whole mesh in its pose, with rows (n, K) for the vertices to bind."""
+        from ...core.binding.binding_pose import bind_posed
+        from ...core.binding.influence_rows import padded_influences
+        from ...core.deform import convex_influences
+
+        assert self.stand is not None
+        width = max(bones.shape[1], self.before.bones.shape[1])
+        all_bones, all_weights = padded_influences(self.before.bones, self.before.weights, width)
+        # As they will be stored: in single precision.
+        given_bones, given = padded_influences(bones, weights.astype(np.float32).astype(np.float64), width)
+        all_bones[self.fresh], all_weights[self.fresh] = given_bones, given
+        all_bones, all_weights = convex_influences(all_bones, all_weights, len(self.fresh))
+        held = ~self.fresh | (self.before.locked[all_bones] & (all_weights > 0)).any(axis=1)
+        return bind_posed(all_bones, all_weights, self.stand.matrices, self.stand.before, held)
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """Meshes that are bound together, as their free bones are the same ones.
 
     bodies: one for each mesh; others: of what else the armature deforms; skeleton, limits: of all P deforming bones;
-    volumes: of the free ones, by their rank among these. All in the space of ``bodies.stretch_of`` the first mesh.
+    volumes: of the free ones, by their rank among these; is_cage: the one mesh is a lattice.
+    All in the space of ``bodies.stretch_of`` the first mesh.
     """
 
     meshes: tuple[BoundMesh, ...]
@@ -72,6 +93,7 @@ class Task:
     volumes: list
     settings: BindSettings
     notes: list[str]
+    is_cage: bool
 
     @cached_property
     def segments(self) -> "Segments":
@@ -104,7 +126,7 @@ class Task:
         from ...core.binding.tears import t_intersections
         from ...core.binding.types import joined
 
-        if self.settings.method != "RIGID":
+        if self.settings.method != "RIGID" and not self.is_cage:
             for mesh, body in zip(self.meshes, self.bodies, strict=True):
                 count = len(t_intersections(body))
                 if count:
@@ -138,32 +160,37 @@ class Task:
 
 def read_tasks(
     context: bpy.types.Context, targets: Targets, settings: BindSettings
-) -> tuple[list[Task], list[bpy.types.Object]]:
-    """The tasks of a binding, and the objects whose vertices all keep their weights. Raises BadScene, BadMesh."""
-    complete: list[bpy.types.Object] = []
-    by_bones: dict[bytes, list[BoundMesh]] = {}
+) -> tuple[list[Task], list[BoundMesh]]:
+    """The tasks of a binding, and the meshes whose vertices all keep their weights. Raises BadScene, BadMesh."""
+    complete: list[BoundMesh] = []
+    together: dict[tuple, list[BoundMesh]] = {}
     for mesh_object in targets.meshes:
-        mesh = _read_mesh(mesh_object, targets.armature, settings)
-        if mesh is None:
-            complete.append(mesh_object)
+        mesh = _read_mesh(context, mesh_object, targets.armature, settings)
+        if not mesh.fresh.any():
+            complete.append(mesh)
         else:
-            by_bones.setdefault(mesh.free.tobytes(), []).append(mesh)
-    return [_task(context, meshes, targets, settings) for meshes in by_bones.values()], complete
+            # A lattice is no part of a body's surface, but a cage around it.
+            alone = mesh_object.name_full if mesh_object.type == "LATTICE" else ""
+            together.setdefault((mesh.free.tobytes(), alone), []).append(mesh)
+    return [_task(context, meshes, targets, settings) for meshes in together.values()], complete
 
 
-def read_bodies(objects: Sequence[bpy.types.Object]) -> "tuple[Body, ...]":
-    """Each mesh, in the space of ``bodies.stretch_of`` the first one. Raises BadScene, BadMesh."""
+def read_bodies(objects: Sequence[bpy.types.Object], standing: Sequence[np.ndarray | None] = ()) -> "tuple[Body, ...]":
+    """Each mesh, in the space of ``bodies.stretch_of`` the first one; standing: where the vertices of each are instead
+    of at rest, or None. Raises BadScene, BadMesh."""
     found = []
-    for ob in objects:
+    for ob, points in zip_longest(objects, standing):
         try:
-            found.append(read_body(ob, objects[0]))
+            found.append(read_body(ob, objects[0], points))
         except BadMesh as error:
             raise BadMesh(f"The {object_label(ob)} cannot be bound. {error}") from None
     return tuple(found)
 
 
-def _read_mesh(mesh_object: bpy.types.Object, armature: bpy.types.Object, settings: BindSettings) -> BoundMesh | None:
-    """Read one mesh for binding; None if all its vertices keep their weights."""
+def _read_mesh(
+    context: bpy.types.Context, mesh_object: bpy.types.Object, armature: bpy.types.Object, settings: BindSettings
+) -> BoundMesh:
+    """Read one mesh for binding."""
     from ...core.deform.influences import LEAST_TOTAL_WEIGHT
 
     label = object_label(mesh_object)
@@ -176,38 +203,46 @@ def _read_mesh(mesh_object: bpy.types.Object, armature: bpy.types.Object, settin
     notes = []
     if settings.replace:
         fresh[:] = True
-    elif not fresh.any():
-        return None
-    elif not fresh.all():
+    elif fresh.any() and not fresh.all():
         notes.append(f"{len(fresh) - fresh.sum():,} that had weights keep them")
-    if locked.all():
+    if fresh.any() and locked.all():
         raise BadScene(f'The vertex groups of all bones of "{armature.name}" are locked in {label}. Unlock some')
     if locked.any():
         notes.append(f"{counted(int(locked.sum()), 'locked group')} kept")
     free = ~locked
-    if settings.selected_bones:
+    if fresh.any() and settings.selected_bones:
         free &= np.isin(names, selected_bones(armature))
         if not free.any():
             remedy = "Select deforming bones in Pose Mode whose vertex groups are not locked"
             raise unmet("NO_BONE_SELECTED", armature=armature, remedy=remedy)
-    return BoundMesh(mesh_object, before, free, fresh, notes)
+    stand = read_stand(context, mesh_object, armature, names) if settings.in_pose else None
+    return BoundMesh(mesh_object, before, free, fresh, notes, stand)
 
 
 def _task(context: bpy.types.Context, meshes: list[BoundMesh], targets: Targets, settings: BindSettings) -> Task:
     armature, first, names = targets.armature, meshes[0].object, meshes[0].before.names
     objects = [mesh.object for mesh in meshes]
-    bodies = read_bodies(objects)
+    stands = [mesh.stand for mesh in meshes]
+    bodies = read_bodies(objects, [stand.points if stand is not None else None for stand in stands])
     others = []
     for ob in dict.fromkeys([*targets.meshes, *meshes_of(armature, context.view_layer)]):
-        if ob not in objects:
+        if ob not in objects and ob.type == "MESH":
             with suppress(BadMesh):  # it is not to be bound
-                others.append(read_body(ob, first))
-    skeleton = read_skeleton(first, armature, names)
-    free = [name for name, is_free in zip(names, meshes[0].free, strict=True) if is_free]
-    volumes, notes = read_volumes(first, armature, free) if settings.method == "CONTAINMENT" else ([], [])
+                there = read_stand(context, ob, armature, names).points if settings.in_pose else None
+                others.append(read_body(ob, first, there))
+    matrices = stands[0].matrices if stands[0] is not None else None
+    skeleton = read_skeleton(first, armature, names, matrices)
+    free = np.flatnonzero(meshes[0].free)
+    volumes: list = []
+    notes: list[str] = []
+    if settings.method == "CONTAINMENT":
+        moved = None if matrices is None else matrices[free]
+        volumes, notes = read_volumes(first, armature, [names[bone] for bone in free], moved)
     notes += _size_notes((*bodies, *others), skeleton)
     limits = _limits(armature, names, settings)
-    return Task(tuple(meshes), bodies, tuple(others), skeleton, limits, volumes, settings, notes)
+    return Task(
+        tuple(meshes), bodies, tuple(others), skeleton, limits, volumes, settings, notes, first.type == "LATTICE"
+    )
 
 
 def _size_notes(bodies: "tuple[Body, ...]", skeleton: "Skeleton") -> list[str]:

@@ -9,6 +9,7 @@ from ...blender.bodies import read_body
 from ...blender.preconditions import check_own_mesh, check_visible
 from ...blender.weight_tools import edit_vertices
 from ...blender.wording import counted
+from ...core.errors import BadScene
 from .targets import find_targets
 
 
@@ -33,7 +34,10 @@ def find_tears(context: bpy.types.Context, active: bpy.types.Object | None, arma
     from ...core.binding.tears import t_intersections
 
     found = {}
-    for ob in find_targets(context, armature).meshes:
+    meshes = [ob for ob in find_targets(context, armature).meshes if ob.type == "MESH"]
+    if not meshes:
+        raise BadScene("Only meshes have T-intersections: lattices and curves have no faces. Select a mesh")
+    for ob in meshes:
         check_visible(context.scene, context.view_layer, ob)
         check_own_mesh(ob, "its vertices cannot be selected")
         found[ob] = t_intersections(read_body(ob))

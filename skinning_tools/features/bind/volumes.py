@@ -16,6 +16,7 @@ from mathutils import Matrix
 
 from ...blender import look_ups
 from ...blender.bodies import stretch_of
+from ...blender.control_points import SKIN_TYPES
 from ...blender.local_collections import collections_beside
 from ...blender.preconditions import check_not_edited
 from ...blender.records import read_record, write_record
@@ -114,7 +115,7 @@ def meshes_of_volume(context: bpy.types.Context, volume: bpy.types.Object) -> li
     record = read_record(volume, RECORD, VolumeRecord)
     known = context.view_layer.objects
     found = [known.get(name) for name in record.meshes] if record is not None else []
-    return [ob for ob in found if ob is not None and ob.type == "MESH"]
+    return [ob for ob in found if ob is not None and ob.type in SKIN_TYPES]
 
 
 def write_volumes(
@@ -153,9 +154,10 @@ def remove_volumes(armature: bpy.types.Object) -> int:
 
 
 def read_volumes(
-    mesh_object: bpy.types.Object, armature: bpy.types.Object, names: Sequence[str]
+    mesh_object: bpy.types.Object, armature: bpy.types.Object, names: Sequence[str], matrices: np.ndarray | None = None
 ) -> tuple[list, list[str]]:
-    """The armature's volumes of the bones ``names`` in the space of ``bodies.stretch_of`` the mesh.
+    """The armature's volumes of the bones ``names`` in the space of ``bodies.stretch_of`` the mesh, around the rest
+    pose, or where ``matrices`` (P, 3, 4) of ``skin_reader.bone_matrices`` for the mesh take them.
 
     The user may have moved, rotated and scaled them, as objects or as whole meshes; or given them any closed mesh. Also
     returns notes: on bones without a volume, which get no weights, and on volumes without effect. Both are empty if the
@@ -165,12 +167,13 @@ def read_volumes(
 
     objects = volumes_of(armature)
     order = {name: index for index, name in enumerate(names)}
-    to_binding = _stretch(mesh_object) @ np.linalg.inv(_world(mesh_object))
+    to_mesh = np.linalg.inv(_world(mesh_object))
     volumes, others = [], []
     for ob in objects:
         record = _record_of(ob)
         if record.bone in order:
-            placement, edits = to_binding @ _placement(ob), _edits(ob, record)
+            moved = np.eye(4) if matrices is None else np.vstack([matrices[order[record.bone]], [0, 0, 0, 1]])
+            placement, edits = _stretch(mesh_object) @ moved @ to_mesh @ _placement(ob), _edits(ob, record)
             volume: Volume | MeshVolume
             if edits is None:
                 volume = _closed_mesh(ob, order[record.bone], placement)

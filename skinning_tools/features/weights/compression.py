@@ -13,6 +13,7 @@ from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.bodies import stretch_of
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from ...blender.control_points import point_count
 from ...blender.figures import Figure, Result
 from ...blender.fit_poses import differ
 from ...blender.preconditions import check_unchanged, object_label, unmet
@@ -147,7 +148,7 @@ def compress(
         vertex=error.vertex,
         frames=len(numbers),
         posed=posed,
-        vertex_count=len(mesh.vertices),
+        vertex_count=point_count(mesh_object),
     )
     write_record(mesh_object, COMPRESSION_PROPERTY, figures)
     return Compressed(mesh_object.name, figures, time.perf_counter() - begin, notes)
@@ -156,7 +157,7 @@ def compress(
 def compression_figures(mesh_object: bpy.types.Object) -> Compression | None:
     """The figures of the last compression, None if these tools have changed the weights or the mesh since."""
     figures = read_record(mesh_object, COMPRESSION_PROPERTY, Compression)
-    return figures if figures is not None and figures.vertex_count == len(mesh_object.data.vertices) else None
+    return figures if figures is not None and figures.vertex_count == point_count(mesh_object) else None
 
 
 def is_animated(armature: bpy.types.Object) -> bool:

@@ -7,6 +7,7 @@ import bpy
 
 from ...blender import background
 from ...blender.character import target_mesh
+from ...blender.control_points import SKIN_TYPES
 from ...blender.job_checks import reason_not_to_work
 from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ...ui.drawing import (
@@ -63,7 +64,7 @@ class _Part(SidebarPanel):
         layout = split_layout(self)
         layout.enabled = background.running_job() is None
         mesh_object = target_mesh(context)
-        return layout, mesh_object if mesh_object is not None and mesh_object.type == "MESH" else None
+        return layout, mesh_object if mesh_object is not None and mesh_object.type in SKIN_TYPES else None
 
 
 class SKINNING_PT_weights(_Part, bpy.types.Panel):

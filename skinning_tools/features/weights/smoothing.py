@@ -13,6 +13,7 @@ from ...blender.attributes import has_attribute, read_attribute
 from ...blender.bodies import read_body
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.character import check_one_character
+from ...blender.control_points import point_count, points_of
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import check_unchanged, unmet
 from ...blender.skin_reader import armature_of
@@ -82,8 +83,10 @@ def smooth(
     parts = []
     for ob in meshes:
         with out_of_edit_mode(ob):
-            creases = creased_edges(ob.data) if keep_creases else np.zeros(len(ob.data.edges), bool)
-            parts.append((read_body(ob, meshes[0]), creases, read_bone_weights(ob, armature_of(ob))))
+            body = read_body(ob, meshes[0])
+            with_creases = keep_creases and ob.type == "MESH"
+            creases = creased_edges(ob.data) if with_creases else np.zeros(len(body.edges), bool)
+            parts.append((body, creases, read_bone_weights(ob, armature_of(ob))))
     bodies, creases, stored = zip(*parts, strict=True)
     # With a group that stays in one mesh only, the rims would part.
     locked = np.any([before.locked for before in stored], axis=0)
@@ -146,7 +149,7 @@ def _joint_mask(
     reasons: list[SkinningError] = []
     for ob in meshes:
         with out_of_edit_mode(ob):
-            count = len(ob.data.vertices)
+            count = point_count(ob)
             try:
                 mask = smoothing_mask(ob, vertex_group, invert, use_selection)
             except SkinningError as reason:
@@ -166,16 +169,16 @@ def smoothing_mask(
 
     Weight Paint's selection masks apply as they do to Blender's own tools.
     """
-    mesh = mesh_object.data
-    mask = np.ones(len(mesh.vertices))
+    mesh, points = mesh_object.data, points_of(mesh_object.data)
+    mask = np.ones(len(points))
     if vertex_group:
         mask = group_mask(mesh_object, vertex_group, invert)
     painting = mesh_object.mode == "WEIGHT_PAINT"
     if painting and mesh.use_paint_mask:
         selected = vertices_of_selected_faces(mesh)
     elif use_selection or (painting and mesh.use_paint_mask_vertex):
-        selected = np.empty(len(mesh.vertices), bool)
-        mesh.vertices.foreach_get("select", selected)
+        selected = np.empty(len(points), bool)
+        points.foreach_get("select", selected)
     else:
         return mask if vertex_group else None
     if not selected.any():

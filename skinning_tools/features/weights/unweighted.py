@@ -8,10 +8,11 @@ import numpy as np
 
 from ...blender.bodies import deforming_bones
 from ...blender.character import chosen_mesh, mesh_meant
+from ...blender.control_points import SKIN_TYPES
 from ...blender.figures import Figure, each
 from ...blender.look_ups import selected_in
 from ...blender.preconditions import check_deforming, check_own_mesh, check_type, check_visible, unmet
-from ...blender.skin_reader import armature_of, meshes_of
+from ...blender.skin_reader import armature_of, skins_of
 from ...blender.vertex_groups import read_weights
 from ...blender.weight_tools import edit_vertices, out_of_edit_mode
 from ...blender.wording import counted, vertices_text
@@ -51,19 +52,19 @@ class Unweighted:
 
 def meshes_to_search(context: bpy.types.Context, active: bpy.types.Object | None) -> list:
     """The meshes to search: an active mesh and the selected meshes that an armature deforms; for an active armature,
-    the mesh in the panel's field, else the selected meshes, else all that it deforms.
+    the mesh in the panel's field, else the selected meshes, else all that it deforms. Lattices count as meshes.
 
     Cheap enough for a panel. Raises BadScene.
     """
-    selected = [ob for ob in selected_in(context.view_layer) if ob.type == "MESH" and armature_of(ob) is not None]
+    selected = [ob for ob in selected_in(context.view_layer) if ob.type in SKIN_TYPES and armature_of(ob) is not None]
     if active is not None and active.type == "ARMATURE":
         chosen = chosen_mesh(context, active)
         meshes = [chosen] if chosen is not None else [ob for ob in selected if armature_of(ob) == active]
         if not meshes:
-            meshes = meshes_of(active, context.view_layer)
+            meshes = skins_of(active, context.view_layer)
         meshes = meshes or [mesh_meant(context, active)]
     else:
-        own = [active] if active is not None and active.type == "MESH" and armature_of(active) is not None else []
+        own = [active] if active is not None and active.type in SKIN_TYPES and armature_of(active) is not None else []
         meshes = list(dict.fromkeys([*own, *selected])) or [active]
     for ob in meshes:
         _check(context, ob)
@@ -89,8 +90,8 @@ def count_unweighted(context: bpy.types.Context, target: bpy.types.Object) -> Un
 
     Raises BadScene.
     """
-    check_type(target, "Name a mesh, or an armature", ("MESH", "ARMATURE"))
-    meshes = [target] if target.type == "MESH" else meshes_of(target, context.view_layer)
+    check_type(target, "Name a mesh, or an armature", (*SKIN_TYPES, "ARMATURE"))
+    meshes = [target] if target.type in SKIN_TYPES else skins_of(target, context.view_layer)
     if not meshes:
         raise unmet("NO_DEFORMED_MESH", armature=target, remedy="Name another armature, or a mesh")
     for ob in meshes:
@@ -101,7 +102,7 @@ def count_unweighted(context: bpy.types.Context, target: bpy.types.Object) -> Un
 
 
 def _check(context: bpy.types.Context, mesh_object: bpy.types.Object) -> None:
-    if mesh_object is None or mesh_object.type != "MESH" or armature_of(mesh_object) is None:
+    if mesh_object is None or mesh_object.type not in SKIN_TYPES or armature_of(mesh_object) is None:
         raise BadScene("No mesh that an armature deforms is active or selected. Select such meshes, or their armature")
     check_visible(context.scene, context.view_layer, mesh_object)
     check_own_mesh(mesh_object, "its vertices cannot be selected")
