@@ -10,7 +10,7 @@ from mathutils import Quaternion
 
 from skinning_tools.blender.helper_bones.records import find_helpers
 from skinning_tools.core import quaternions
-from skinning_tools.core.binding.links import largest_turn, link_matrices, link_shares, twist_matrices
+from skinning_tools.core.binding.links import link_matrices, link_shares, range_of_turns, twist_matrices
 from skinning_tools.core.rotations import polar_decomposition
 from skinning_tools.features.helpers import bone_links
 from tests.blender import joint_helper_scenes as limbs
@@ -26,7 +26,7 @@ Y = (0, 1, 0)
 
 def degrees_between(first, second) -> float:
     turns = [polar_decomposition(each[..., :3])[0] for each in (first, second)]
-    return float(np.degrees(largest_turn(quaternions.from_matrices(np.swapaxes(turns[0], -1, -2) @ turns[1]))))
+    return float(np.degrees(range_of_turns(quaternions.from_matrices(np.swapaxes(turns[0], -1, -2) @ turns[1]))))
 
 
 def random_pose(rig, seed: int, degrees: float, scale=0.0) -> None:
@@ -87,6 +87,42 @@ def test_a_forearm_twists_evenly():
     turned = np.degrees(np.abs(angles - angles[0]))[inside]
     # 3 / 4 of the twist along the four units, evenly but for the bends of linear blending.
     np.testing.assert_allclose(turned - turned[0], (x[inside] - x[inside][0]) / 4 * 112.5, atol=3)
+
+
+def test_links_stand_and_share_as_they_are_told():
+    """Along the limb, and across it toward the inside of the bend; in the scene's units."""
+    ob, rig = limbs.bar(apart=False)
+    ob.scale = rig.scale = (2, 2, 2)
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["fore.L"].tail.z += 0.3
+    bpy.ops.object.mode_set(mode="OBJECT")
+    before = scenes.evaluated_positions(ob)
+    add_links("fore.L", count=3, spread=1.0, across=0.4, bias=0.5, ease=0.2)
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(scenes.evaluated_positions(ob), before, atol=2e-6)
+    (helper,) = find_helpers(rig)
+    assert (helper.start, helper.end, len(helper.others)) == ("upper.L", "fore.L", 3)
+    bones = rig.data.bones
+    places = np.array([bones[name].head_local for name in helper.skin]) - bones["fore.L"].head_local
+    halfway = 0.5 * np.arctan(0.1)
+    along, across = np.array([(np.cos(halfway), 0, np.sin(halfway)), (-np.sin(halfway), 0, np.cos(halfway))])
+    np.testing.assert_allclose(places @ along, [-0.5, 0, 0.5], atol=1e-6)
+    np.testing.assert_allclose(places @ across, [0.2] * 3, atol=1e-6)
+    random = np.random.default_rng(0)
+    for degrees in (30, 120):
+        limbs.pose(rig, upper_L=(random.normal(size=3), 50), fore_L=(random.normal(size=3), degrees))
+        parent, child = limbs.moved(rig, "upper.L"), limbs.moved(rig, "fore.L")
+        joints = np.array([bones[name].head_local for name in helper.skin])
+        expected = link_matrices(parent, child, joints, link_shares(3, 0.5, 0.2))
+        np.testing.assert_allclose([limbs.moved(rig, name) for name in helper.skin], expected, atol=5e-5)
+
+
+def test_twist_bones_share_as_they_are_told():
+    _, rig = limbs.bar(joints=(2.0, 4.0))
+    add_links("fore.L", kind="TWIST", count=2, bias=-0.6)
+    limbs.pose(rig, hand_L=(Y, 100))
+    turned = [degrees_between(limbs.moved(rig, "fore.L"), limbs.moved(rig, name)) for name in find_helpers(rig)[0].skin]
+    np.testing.assert_allclose(turned, 100 * link_shares(2, -0.6), atol=0.02)
 
 
 def test_reach_blends_rigid_weights_anew():
@@ -202,7 +238,15 @@ def test_the_number_from_limits():
     hand.use_ik_limit_x, hand.ik_min_x, hand.ik_max_x = True, np.radians(-70), np.radians(50)
     hand.lock_ik_y = hand.lock_ik_z = True
     add_links("fore.L", "hand.L")
-    assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 2, "hand.L": 1}
+    assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 3, "hand.L": 2}
+
+
+def test_the_number_from_the_twist_between_limits():
+    _, rig = limbs.bar(joints=(2.0, 4.0))
+    hand = rig.pose.bones["hand.L"]
+    hand.use_ik_limit_y, hand.ik_min_y, hand.ik_max_y = True, np.radians(-55), np.radians(50)
+    add_links("fore.L", kind="TWIST")
+    assert len(find_helpers(rig)[0].skin) == 2
 
 
 def test_the_number_from_the_action():
@@ -214,12 +258,12 @@ def test_the_number_from_the_action():
     with pytest.raises(RuntimeError, match=r"60° \(hand\.L 40°\)"):
         add_links("hand.L")
     add_links(all_joints=True)
-    assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 2}
+    assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 3}
     assert scenes.ui_state() == before
     assert len(bpy.data.actions) == 1
     remove_links(all_joints=True)
-    add_links("fore.L", "hand.L", threshold=np.radians(30), most=2)
-    assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 2, "hand.L": 1}
+    add_links("fore.L", "hand.L", threshold=np.radians(19), most=4)
+    assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 4, "hand.L": 3}
 
 
 def test_the_twist_of_the_action():
@@ -238,7 +282,7 @@ def test_a_joint_of_which_nothing_is_known_gets_most():
     add_links("fore.L")
     assert len(find_helpers(rig)[0].skin) == 3
     remove_links("fore.L")
-    with pytest.raises(RuntimeError, match="No joint turns by more than 60°"):
+    with pytest.raises(RuntimeError, match="No joint moves through more than 60°"):
         add_links(all_joints=True)
 
 

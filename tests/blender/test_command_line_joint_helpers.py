@@ -37,21 +37,21 @@ def test_links_of_all_joints_that_need_them(shot, tmp_path, capsys):
     status = run("add-bone-links", "--object", "Bar", "--all-joints", "--output", output)
     printed = capsys.readouterr()
     assert (status, printed.err) == (0, "")
-    assert re.search(r"^Links of fore\.L +2$", printed.out, re.MULTILINE)
+    assert re.search(r"^Links of fore\.L +3$", printed.out, re.MULTILINE)
     assert "hand.L" not in printed.out
     assert "%  " in printed.out
     bpy.ops.wm.open_mainfile(filepath=str(output))
-    assert [len(helper.skin) for helper in find_helpers(bpy.data.objects["Bar rig"])] == [2]
+    assert [len(helper.skin) for helper in find_helpers(bpy.data.objects["Bar rig"])] == [3]
     assert shot.read_bytes() == before
 
 
 def test_links_of_some_joints(shot, capsys):
-    arguments = ("--joints", "hand.L,fore.L", "--threshold", 25, "--most", 2, "--overwrite", "--quiet")
+    arguments = ("--joints", "hand.L,fore.L", "--threshold", 25, "--most", 4, "--spread", 0.2, "--overwrite", "--quiet")
     assert run("add-bone-links", "--object", "Bar rig", *arguments) == 0
     printed = capsys.readouterr().out
     assert "%" not in printed
-    assert re.search(r"^Links of hand\.L +1$", printed, re.MULTILINE)
-    assert re.search(r"^Links of fore\.L +2$", printed, re.MULTILINE)
+    assert re.search(r"^Links of hand\.L +2$", printed, re.MULTILINE)
+    assert re.search(r"^Links of fore\.L +4$", printed, re.MULTILINE)
     assert run("add-bone-links", "--object", "Bar", "--joints", "hand.L", "--overwrite") == 1
     assert "already" in capsys.readouterr().err
 
@@ -74,6 +74,15 @@ def test_a_biceps(shot, tmp_path, capsys):
     bpy.context.scene.frame_set(9)
     evaluated = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
     np.testing.assert_allclose(evaluated.pose.bones["upper_bulge.L"].location, [0, 0.4, 0], atol=1e-5)
+
+
+def test_cloth_of_one_mesh(shot, tmp_path, capsys):
+    output = tmp_path / "out.blend"
+    arguments = ("--bone", "upper.L", "--driver-bone", "fore.L", "--preset", "cloth", "--mesh")
+    assert run("add-bulge-bone", "--object", "Bar", *arguments, "Skirt", "--output", output) == 1
+    assert_says(capsys.readouterr().err, 'The armature "Bar rig" deforms no mesh "Skirt"')
+    assert run("add-bulge-bone", "--object", "Bar", *arguments, "Bar", "--output", output) == 0
+    assert re.search(r"^Bone upper_cloth\.L +by fore\.L$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_what_was_added_is_removed(shot, tmp_path, capsys):
@@ -127,6 +136,7 @@ def test_bones_must_be_named(shot, tmp_path, capsys, command, option):
     [
         (["--all-joints", "--count", "2", "--most", "4"], "--most"),
         (["--joints", "fore.L", "--count", "2", "--threshold", "20"], "--threshold"),
+        (["--joints", "fore.L", "--kind", "twist", "--across", "0.1"], "--reach, --spread and --across"),
     ],
 )
 def test_options_that_would_be_passed_over(shot, tmp_path, capsys, given, idle):

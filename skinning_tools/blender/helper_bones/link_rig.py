@@ -5,7 +5,7 @@ A link is at the rest position of its joint's child, has the same parent, and co
 share as the constraint's influence: Blender then interpolates rotation, stretch and place as
 core.binding.links.link_matrices does, to single precision and up to half a turn. Copying the rotation only loses the
 stretch, and the Armature constraint's blend does not share angles evenly (at 150° 4.5° off with Preserve Volume, 24°
-without).
+without). A link that stands beside the joint copies a bone that does not deform, which the child carries there.
 
 Twist links copy shares of the rotation of a bone that does not deform. That bone has the end bone's rotation, taken
 from a child of the end with the rest pose of the links, and is then swung back along the bone, so that only the twist
@@ -15,6 +15,7 @@ is left. Neither kind needs a driver, and both follow the joint under constraint
 from dataclasses import dataclass
 
 import bpy
+import numpy as np
 from mathutils import Matrix, Vector
 
 from ..armatures import NewBone
@@ -39,12 +40,16 @@ class Joint:
 
 @dataclass(frozen=True)
 class LinkPlan:
-    """links: the names of a joint's links; others: for twist, the names of the bones that pass on the rotation."""
+    """links: the names of a joint's links; others: the names of the bones that pass on the rotation of a twist, or the
+    child's transforms to the links' places. shares: of the turn, by default in even steps; offsets (n, 3): where the
+    links stand, from the joint in the armature's space; None at the joint."""
 
     joint: Joint
     number: int
     links: tuple[str, ...]
     others: tuple[str, ...]
+    shares: tuple[float, ...] = ()
+    offsets: np.ndarray | None = None
 
 
 def link_specs(armature: bpy.types.Object, plan: LinkPlan) -> list[tuple[NewBone, BoneRecord]]:
@@ -59,10 +64,15 @@ def link_specs(armature: bpy.types.Object, plan: LinkPlan) -> list[tuple[NewBone
         return NewBone(name, parent.name, matrix, length, part == SKIN), record
 
     if joint.kind != TWIST:
-        return [
-            spec(name, start, end.matrix_local, _LENGTH * end.length, SKIN, index)
-            for index, name in enumerate(plan.links, 1)
+        offsets = np.zeros((count, 3)) if plan.offsets is None else plan.offsets
+        places = [_placed(end.matrix_local, end.head_local + Vector(offset)) for offset in offsets]
+        length = _LENGTH * end.length
+        links = [
+            spec(name, start, place, length, SKIN, index)
+            for index, (name, place) in enumerate(zip(plan.links, places, strict=True), 1)
         ]
+        aims = [] if plan.offsets is None else zip(plan.others, places, strict=True)
+        return [*links, *(spec(name, end, place, length, AIM) for name, place in aims)]
     axis = start.tail_local - start.head_local
     specs = [
         spec(
@@ -86,10 +96,11 @@ def constrain_links(armature: bpy.types.Object, plan: LinkPlan) -> None:
     """Make the links of a joint follow it."""
     from ...core.binding.links import link_shares
 
-    shares = link_shares(len(plan.links))
+    shares = plan.shares or link_shares(len(plan.links))
     if plan.joint.kind != TWIST:
-        for name, share in zip(plan.links, shares, strict=True):
-            _follow(armature, name, "COPY_TRANSFORMS", plan.joint.end, float(share))
+        followed = plan.others or [plan.joint.end] * len(plan.links)
+        for name, target, share in zip(plan.links, followed, shares, strict=True):
+            _follow(armature, name, "COPY_TRANSFORMS", target, float(share))
         return
     aim, turn = plan.others
     _follow(armature, turn, "COPY_ROTATION", aim)

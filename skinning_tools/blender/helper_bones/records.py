@@ -51,16 +51,26 @@ class BoneRecord:
 
 @dataclass(frozen=True)
 class Helper:
-    """The bones of one helper. skin: deforming ones in their order; start: the bone that carries them, "" if it is
-    gone; end: the bone that moves them, "" for none."""
+    """The bones of one helper. skin: deforming ones in their order; carriers: the bone that carries each of them, "" if
+    it is gone; end: the bone that moves them, "" for none."""
 
     kind: str
     number: int
     skin: tuple[str, ...]
     others: tuple[str, ...]
-    start: str
+    carriers: tuple[str, ...]
     end: str
     made_animation: bool
+
+    @property
+    def start(self) -> str:
+        """The bone that carries the first of them."""
+        return self.carriers[0]
+
+    @property
+    def givers(self) -> tuple[str, ...]:
+        """The bones that gave the helper its weights."""
+        return tuple(dict.fromkeys((*self.carriers, self.end) if self.kind in BETWEEN else self.carriers))
 
     @property
     def bones(self) -> tuple[str, ...]:
@@ -115,18 +125,21 @@ def _helper(armature: bpy.types.Object, members: Sequence[tuple[BoneRecord, bpy.
     if not skin:
         return None
     record, first = skin[0]
-    carrier = first.parent
-    above = bone_record(carrier) if carrier is not None else None
-    if above is not None and above.part == PARENT:
-        others.append(carrier.name)
-        carrier = carrier.parent
+    carriers = []
+    for _, bone in skin:
+        carrier = bone.parent
+        above = bone_record(carrier) if carrier is not None else None
+        if above is not None and above.part == PARENT:
+            others.append(carrier.name)
+            carrier = carrier.parent
+        carriers.append(carrier.name if carrier is not None else "")
     end = _end_of(armature, record, first.name, [bone for each, bone in members if each.part == AIM])
     return Helper(
         record.kind,
         record.number,
         tuple(bone.name for _, bone in skin),
         tuple(others),
-        carrier.name if carrier is not None else "",
+        tuple(carriers),
         end if end in armature.data.bones else "",
         any(record.made_animation for record, _ in members),
     )
@@ -134,7 +147,7 @@ def _helper(armature: bpy.types.Object, members: Sequence[tuple[BoneRecord, bpy.
 
 def _end_of(armature: bpy.types.Object, record: BoneRecord, first: str, aims: list[bpy.types.Bone]) -> str:
     """The name of the end bone, if possible from references that Blender updates when bones are renamed."""
-    if record.kind == TWIST:
+    if record.kind == TWIST or aims:
         return aims[0].parent.name if aims and aims[0].parent is not None else record.end
     if record.kind in BETWEEN:
         constraints = armature.pose.bones[first].constraints

@@ -118,7 +118,7 @@ def return_weights(armature: bpy.types.Object, helpers: Sequence[Helper], mesh_o
 def _check_returnable(objects: Sequence[bpy.types.Object], helpers: Sequence[Helper]) -> None:
     """Raises BadScene if the weights of helpers cannot be returned on the mesh objects."""
     check_meshes(objects, "the weights of its helper bones cannot be changed")
-    ends = [name for helper in helpers if helper.kind != SOLVED for name in (helper.start, helper.end) if name]
+    ends = [name for helper in helpers if helper.kind != SOLVED for name in (*helper.carriers, helper.end) if name]
     check_unlocked(objects, [*(name for helper in helpers for name in helper.skin), *ends])
 
 

@@ -51,6 +51,10 @@ class SharedWeights:
         """Whether any of the bones moves a vertex."""
         return bool((np.isin(self.bones, [self.index(name) for name in names]) & (self.weights > 0)).any())
 
+    def weights_of(self, name: str) -> np.ndarray:
+        """(N,) the weights of a bone."""
+        return np.where(self.bones == self.index(name), self.weights, 0.0).sum(axis=1)
+
     def add_names(self, names: Sequence[str]) -> list[int]:
         """Add new bones; returns their indices."""
         first = len(self.names)

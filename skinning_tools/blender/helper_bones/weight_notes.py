@@ -97,18 +97,19 @@ def give_back(mesh_object: bpy.types.Object, helper: Helper, later: Sequence[Hel
     remove_groups(mesh_object, [*helper.skin, *empty])
     _forget(mesh_object.data, helper.number)
     for index, note in enumerate(notes):
-        note.without(helper, receivers).write(results[index + 1], results[index], kept[index])
+        before, after = results[index + 1], results[index]
+        # Without this helper, the later one has also changed what this one had taken away before.
+        changed = [name for name in names if name not in helper.skin and (before[name] != after[name]).any()]
+        note.without(helper, receivers, changed).write(before, after, kept[index])
     return int(painted.sum())
 
 
 def _shares(helper: Helper) -> dict[str, list[tuple[str, float]]]:
     """For each of the helper's bones, the bones that get its painted weights, with their shares."""
     shares = {}
-    for place, name in enumerate(helper.skin, 1):
+    for place, (name, carrier) in enumerate(zip(helper.skin, helper.carriers, strict=True), 1):
         part = place / (len(helper.skin) + 1) if helper.kind in BETWEEN and helper.end else 0.0
-        shares[name] = [
-            (bone, share) for bone, share in ((helper.start, 1 - part), (helper.end, part)) if bone and share
-        ]
+        shares[name] = [(bone, share) for bone, share in ((carrier, 1 - part), (helper.end, part)) if bone and share]
     return shares
 
 
@@ -143,7 +144,7 @@ class _Note:
         mesh, record = mesh_object.data, _record(mesh_object, helper)
         if record is None:
             return cls(mesh_object, helper, None, (), np.zeros((0, len(mesh.vertices)), np.float32), None)
-        ends = [name for name in ((helper.start, helper.end) if helper.kind in BETWEEN else (helper.start,)) if name]
+        ends = [name for name in helper.givers if name]
         others = (*ends, *record.groups[len(ends) : record.others])
         own, slots = _attribute(helper.number), [_attribute(helper.number, slot) for slot in range(len(others))]
         whole = has_attribute(mesh, own, "INT") and all(has_attribute(mesh, slot, "FLOAT") for slot in slots)
@@ -172,11 +173,13 @@ class _Note:
             result[name] = np.where(rows, np.float32(ABSENT), state[name])
         return result
 
-    def without(self, helper: Helper, receivers: Sequence[str]) -> "_Note":
-        """The note after another helper's weights went to ``receivers``; the caller must write its columns again."""
+    def without(self, helper: Helper, receivers: Sequence[str], changed: Sequence[str]) -> "_Note":
+        """The note after another helper's weights went to ``receivers``, with all groups that this one has ``changed``;
+        the caller must write its columns again."""
         others = [name for name in self.others if name not in helper.skin]
         if len(others) < len(self.others):
             others += [name for name in receivers if name not in others]
+        others += [name for name in changed if name not in others and name not in self.helper.skin]
         return replace(self, others=tuple(others))
 
     def write(self, before: dict[str, np.ndarray], after: dict[str, np.ndarray], rows: np.ndarray) -> None:

@@ -11,6 +11,14 @@ from ..smooth_step import smooth_step
 from .influence_rows import tidy_influences
 from .types import Body
 
+# From this share of the limb on, cloth follows in full; across, up to the first share of the radius, and not beyond
+# the second.
+_FULL_BELOW = 0.2
+_CLOTH_FULL, _CLOTH_END = 0.25, 0.85
+# So far out, as shares of the center's distance, it begins to follow, and follows in full: cloth at the sides of a
+# limb is taken along.
+_BEHIND, _BEFORE = -0.5, 0.25
+
 
 def soft_region(body: Body, center: np.ndarray, radius: float, *, along_surface: bool = True) -> np.ndarray:
     """(N,) from 1 at ``center`` (3,) to 0 at ``radius`` from it, with level ends; in the mesh's space and units.
@@ -24,6 +32,30 @@ def soft_region(body: Body, center: np.ndarray, radius: float, *, along_surface:
     center = np.asarray(center, dtype=np.float64)
     distances = _over_the_skin(body, center, radius) if along_surface else np.linalg.norm(body.points - center, axis=1)
     return smooth_step(1.0 - distances / radius)[body.place]
+
+
+def draped_region(
+    points: np.ndarray, head: np.ndarray, limb: np.ndarray, center: np.ndarray, radius: float
+) -> np.ndarray:
+    """(N,) from 0 to 1: the cloth around a limb that swings toward the ``center`` (3,) of the cloth's side.
+
+    points (N, 3); head (3,), limb (3,): the vector from there to its end. All cloth below the limb's head counts, from
+    a fifth of the limb on in full; across the limb it is full up to a quarter of the ``radius`` and fades out before
+    it; toward the center it is full from a quarter of that distance on, and none behind the limb. Raises BadSettings
+    where the radius is not positive, or the center on the limb.
+    """
+    length = float(np.linalg.norm(limb))
+    along = np.asarray(limb, dtype=np.float64) / length
+    toward = np.asarray(center, dtype=np.float64) - head
+    toward = toward - along * (along @ toward)
+    gap = float(np.linalg.norm(toward))
+    if not (radius > 0 and np.isfinite(radius) and gap > 1e-9 * length):
+        raise BadSettings("Cloth needs a radius above 0, and a center beside the limb that pushes it")
+    toward = toward / gap
+    offsets = np.asarray(points, dtype=np.float64) - head
+    below = smooth_step(offsets @ along / length / _FULL_BELOW)
+    beside = smooth_step((_CLOTH_END - np.abs(offsets @ np.cross(along, toward)) / radius) / (_CLOTH_END - _CLOTH_FULL))
+    return below * beside * smooth_step((offsets @ toward / gap - _BEHIND) / (_BEFORE - _BEHIND))
 
 
 def add_soft_bone(

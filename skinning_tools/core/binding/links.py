@@ -2,10 +2,11 @@
 """Bone links: bones at a joint that share its turn, so that the skin does not collapse (Weber 2000; smooth skinning
 chapter, on bone links and the forearm).
 
-A joint joins a parent and a child bone. Its links turn about the same point, each by a share of the turn, and do not
-change the two bones; the skin is blended along the chain of parent, links and child. Twist links take only the turn
-about the bone itself, along its whole length. Linear blending of two neighbors in the chain that are φ apart shrinks a
-twisted cross-section to cos²(φ / 2) of its area: 0.854 for three links in half a turn, against 0 without any.
+A joint joins a parent and a child bone. Its links turn about the same point, or about points near it, each by a share
+of the turn, and do not change the two bones; the skin is blended along the chain of parent, links and child. Twist
+links take only the turn about the bone itself, along its whole length. Linear blending of two neighbors in the chain
+that are φ apart shrinks a twisted cross-section to cos²(φ / 2) of its area: 0.854 for three links in half a turn,
+against 0 without any.
 """
 
 import numpy as np
@@ -20,8 +21,6 @@ from .influence_rows import tidy_influences
 DEFAULT_THRESHOLD = np.pi / 3
 MOST_LINKS = 3
 
-# Links make steps of at most this share of the threshold: 45° for the chapter's 60° and its three links in half a turn.
-_STEP = 0.75
 _LIMIT_SAMPLES = 9
 
 # Radii of the limb: vertices up to the first from the joint's axis are its own, beyond the second other limbs begin.
@@ -29,40 +28,58 @@ _OWN, _OTHER = 1.5, 2.5
 _FEWEST_AROUND = 8
 
 
-def link_count(turn: float, threshold: float = DEFAULT_THRESHOLD, most: int = MOST_LINKS) -> int:
-    """How many links a joint needs if it turns up to ``turn`` radians from its rest pose: none up to ``threshold``,
-    above it enough that no step exceeds three quarters of that, at most ``most``. Raises BadSettings."""
-    if not (threshold > 0 and turn >= 0 and most >= 0):
+def link_count(turn_range: float, threshold: float = DEFAULT_THRESHOLD, most: int = MOST_LINKS) -> int:
+    """How many links a joint needs that moves through ``turn_range`` radians: none up to ``threshold``, above it one
+    for each threshold begun, at most ``most``. So the chapter has it: three for half a turn at 60°.
+
+    No step between neighbors then exceeds the threshold. Raises BadSettings.
+    """
+    if not (threshold > 0 and turn_range >= 0 and most >= 0):
         raise BadSettings(
-            f"A joint's turn ({turn:g}), its threshold ({threshold:g}) and the most links ({most}) must be positive"
+            f"A joint's range ({turn_range:g}), threshold ({threshold:g}) and most links ({most}) must be positive"
         )
-    if turn <= threshold + 1e-9:
+    if turn_range <= threshold + 1e-9:
         return 0
-    return min(int(np.ceil(turn / (_STEP * threshold) - 1e-9)) - 1, most)
+    return min(int(np.ceil(turn_range / threshold - 1e-9)), most)
 
 
-def largest_turn(rotations: np.ndarray) -> float:
-    """The largest angle, radians from 0 to π, of unit quaternions ``rotations`` (..., 4); 0 for none."""
+def range_of_turns(rotations: np.ndarray) -> float:
+    """The largest angle, radians from 0 to π, between two of the unit quaternions ``rotations`` (..., 4), of which the
+    rest pose, to which the skin is bound, always counts as one; 0 for none."""
     flat = np.asarray(rotations, dtype=np.float64).reshape(-1, 4)
-    return float(quaternions.rotation_angles(flat).max(initial=0.0))
+    flat = np.concatenate([[[1.0, 0.0, 0.0, 0.0]], flat])
+    return float(2 * np.arccos(np.clip(np.abs(flat @ flat.T).min(), 0.0, 1.0)))
 
 
-def turn_of_limits(lowest: np.ndarray, highest: np.ndarray) -> float:
-    """The largest turn from rest, radians, of a joint whose Euler angles (XYZ) run from ``lowest`` (3,) to ``highest``.
+def range_of_limits(lowest: np.ndarray, highest: np.ndarray) -> float:
+    """The range of a joint, radians, whose Euler angles (XYZ) run from ``lowest`` (3,) to ``highest``: the difference
+    of the limits about one axis, or what several together allow between two poses, if that is more.
 
-    Raises BadSettings where a lowest angle is above its highest.
+    Limits that leave the rest pose out are widened to it, since the skin is bound there. Raises BadSettings where a
+    lowest angle is above its highest.
     """
     lowest, highest = np.asarray(lowest, dtype=np.float64), np.asarray(highest, dtype=np.float64)
     if (lowest > highest).any():
         raise BadSettings("A joint's lowest angle is above its highest. Check its rotation limits")
+    lowest, highest = np.minimum(lowest, 0.0), np.maximum(highest, 0.0)
     half = np.array([np.linspace(a, b, _LIMIT_SAMPLES) for a, b in zip(lowest, highest, strict=True)]) / 2
     x, y, z = (_about(axis, half[i]) for i, axis in enumerate(np.eye(3)))
-    return largest_turn(quaternions.product(z[:, None, None], quaternions.product(y[:, None], x)))
+    together = range_of_turns(quaternions.product(z[:, None, None], quaternions.product(y[:, None], x)))
+    return max(float((highest - lowest).max()), together)
 
 
-def link_shares(count: int) -> np.ndarray:
-    """(n,) the shares i / (n + 1) of the joint's turn that n links take, from the parent to the child."""
-    return np.arange(1, count + 1) / (count + 1)
+def link_shares(count: int, bias: float = 0.0, ease: float = 0.0) -> np.ndarray:
+    """(n,) the shares of the joint's turn that n links take, from the parent to the child: i / (n + 1), in even steps.
+
+    bias, between −1 and 1: above 0 the links follow the child more, so that most of the turn is at the parent, below 0
+    less. ease, from 0 and below 1: the steps in the middle are larger, those at both ends smaller. The curves are the
+    bias and the gain of Schlick 1994 (Graphics Gems IV). Raises BadSettings.
+    """
+    if not (abs(bias) < 1 and 0 <= ease < 1):
+        raise BadSettings(f"The bias of shares ({bias:g}) and their ease ({ease:g}) must be below 1, the ease from 0")
+    even = np.arange(1, count + 1) / (count + 1)
+    beginning = _biased(1 - np.abs(2 * even - 1), (1 - ease) / 2) / 2
+    return _biased(np.where(even < 0.5, beginning, 1 - beginning), (1 + bias) / 2)
 
 
 def swing_and_twist(rotations: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,8 +108,8 @@ def shared_rotations(rotations: np.ndarray, shares: np.ndarray) -> np.ndarray:
 def link_matrices(parent: np.ndarray, child: np.ndarray, joint: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """(..., n, 3, 4) the links' matrices from rest pose to pose, from those of their joint's bones (..., 3, 4).
 
-    joint (3,): where the bones meet at rest. Rotation, stretch and the joint's place go from the parent's to the
-    child's by ``shares`` (n,).
+    joint (3,): where the bones meet at rest; or (n, 3): where each link stands. Rotation, stretch and the link's place
+    go from the parent's to the child's by ``shares`` (n,).
     """
     (turn, stretch), (child_turn, child_stretch) = (polar_decomposition(m[..., :3]) for m in (parent, child))
     steps = quaternions.to_matrices(
@@ -100,9 +117,10 @@ def link_matrices(parent: np.ndarray, child: np.ndarray, joint: np.ndarray, shar
     )
     share = np.asarray(shares, dtype=np.float64)[:, None, None]
     stretches = (1 - share) * stretch[..., None, :, :] + share * child_stretch[..., None, :, :]
-    at, child_at = (m[..., :3] @ joint + m[..., 3] for m in (parent, child))
-    place = (1 - share[..., 0]) * at[..., None, :] + share[..., 0] * child_at[..., None, :]
-    return _placed(turn[..., None, :, :] @ steps @ stretches, place, joint)
+    joints = np.broadcast_to(joint, (len(share), 3))
+    at, child_at = (np.einsum("...ij,nj->...ni", m[..., :3], joints) + m[..., None, :, 3] for m in (parent, child))
+    place = (1 - share[..., 0]) * at + share[..., 0] * child_at
+    return _placed(turn[..., None, :, :] @ steps @ stretches, place, joints)
 
 
 def twist_matrices(
@@ -245,8 +263,13 @@ def _along_and_away(points: np.ndarray, origin: np.ndarray, direction: np.ndarra
 
 
 def _placed(linear: np.ndarray, place: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """(..., 3, 4) with the linear parts (..., 3, 3), taking ``joint`` (3,) to ``place`` (..., 3)."""
-    return np.concatenate([linear, (place - linear @ joint)[..., None]], axis=-1)
+    """(..., 3, 4) with the linear parts (..., 3, 3), taking ``joint`` (3,) or (..., 3) to ``place`` (..., 3)."""
+    return np.concatenate([linear, (place - np.einsum("...ij,...j->...i", linear, joint))[..., None]], axis=-1)
+
+
+def _biased(values: np.ndarray, bias: float) -> np.ndarray:
+    """Schlick's bias of values from 0 to 1: 0.5 leaves them, more raises those between the ends."""
+    return values / ((1 / bias - 2) * (1 - values) + 1)
 
 
 def _about(axis: np.ndarray, half_angles: np.ndarray) -> np.ndarray:

@@ -32,8 +32,9 @@ from ...blender.skin_reader import rest_positions
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...core.errors import BadScene
 from ...core.progress import Progress, checkpoint
-from .joint_range import animated_turns, limited_turn
-from .joints import bones_to_clear, end_bone, helped_armature, mirrored_names
+from .bulge_places import inside_of_bend, unit
+from .joint_range import animated_ranges, limited_range
+from .joints import bones_to_clear, end_bone, helped_armature, mirrored_names, unit_scale
 from .settings import LinkSettings
 from .shared_weights import Added, meshes_to_share, shares_taken
 
@@ -56,7 +57,7 @@ class AddedLinks(Added):
         skipped = {name: math.degrees(turn) for name, turn in self.skipped.items()}
         return [
             *each(f"{word} of {{}}", self.counts, "added"),
-            *each("Turn of {}", skipped, "skipped_degrees", "{:.0f}°, none"),
+            *each("Range of {}", skipped, "skipped_degrees", "{:.0f}°, none"),
         ]
 
 
@@ -82,7 +83,7 @@ def add_links(
     if not counts:
         angles = ", ".join(f"{name} {np.degrees(turn):.0f}°" for name, turn in list(skipped.items())[:6])
         raise BadScene(
-            f"No joint turns by more than {np.degrees(settings.threshold):.0f}°"
+            f"No joint moves through more than {np.degrees(settings.threshold):.0f}°"
             + (
                 f" ({angles}). Lower the threshold, or set Count to add links in any case"
                 if angles
@@ -94,7 +95,7 @@ def add_links(
     objects = [each.mesh_object for each in concerned]
     check_meshes(objects, "its weights cannot be shared with links")
     check_unlocked(objects, [name for joint in counts for name in _giving(joint)])
-    plans = _plans(armature, meshes, counts)
+    plans, unseen = _plans(context, armature, meshes, counts, settings)
     geometry = {each.mesh_object: _Geometry.read(each.mesh_object, armature) for each in concerned}
 
     def work(progress: Progress) -> None:
@@ -117,7 +118,10 @@ def add_links(
     notes = ["the armature is scaled unevenly, so links do not share turns evenly: apply its scale"] if uneven else []
     by_name = {plan.joint.label: len(plan.links) for plan in plans}
     return AddedLinks(
-        **shares_taken(armature, touched, [*notes, *omitted]), kind=settings.kind, counts=by_name, skipped=skipped
+        **shares_taken(armature, touched, list(dict.fromkeys([*notes, *omitted, *unseen]))),
+        kind=settings.kind,
+        counts=by_name,
+        skipped=skipped,
     )
 
 
@@ -198,15 +202,15 @@ def _with_weights(
 def _counts(
     context: bpy.types.Context, armature: bpy.types.Object, joints: list[Joint], settings: LinkSettings
 ) -> background.Steps[tuple[dict[Joint, int], dict[str, float], tuple[str, ...]]]:
-    """Generator: the number of links of each joint that gets any; the turns of the other joints, by name; and notes on
+    """Generator: the number of links of each joint that gets any; the ranges of the other joints, by name; and notes on
     what Blender left out of the animation."""
     from ...core.binding.links import link_count
 
     if settings.count and not settings.all_joints:
         return dict.fromkeys(joints, settings.count), {}, ()
-    limits = {joint: limited_turn(armature, joint) for joint in joints}
+    limits = {joint: limited_range(armature, joint) for joint in joints}
     waiting = [joint for joint in joints if limits[joint] is None]
-    seen, omitted = (yield from animated_turns(context, armature, waiting)) if waiting else ({}, ())
+    seen, omitted = (yield from animated_ranges(context, armature, waiting)) if waiting else ({}, ())
     counts, skipped = {}, {}
     for joint in joints:
         turn = limits[joint] if limits[joint] is not None else seen.get(joint)
@@ -221,17 +225,52 @@ def _counts(
     return counts, skipped, omitted
 
 
-def _plans(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], counts: dict[Joint, int]) -> list[LinkPlan]:
-    taken, plans = taken_names(armature, meshes), []
+def _plans(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    meshes: Sequence[bpy.types.Object],
+    counts: dict[Joint, int],
+    settings: LinkSettings,
+) -> tuple[list[LinkPlan], list[str]]:
+    """The links of each joint, and notes on what Blender left out of the pose that shows the inside of bends."""
+    from ...core.binding.links import link_shares
+
+    taken = taken_names(armature, meshes)
+    plans: list[LinkPlan] = []
+    notes: list[str] = []
     for number, (joint, count) in enumerate(counts.items(), next_number(armature, meshes)):
+        offsets, omitted = _offsets(context, armature, joint, count, settings)
+        notes += omitted
         words = [(_WORDS[joint.kind], count)]
         if joint.kind == TWIST:
             words += [("twist_aim", 1), ("twist_turn", 1)]
+        elif offsets is not None:
+            words += [("link_aim", count)]
         names = []
         for word, wanted in words:
             names += free_names(taken, joint.label, word, wanted)
-        plans.append(LinkPlan(joint, number, tuple(names[:count]), tuple(names[count:])))
-    return plans
+        shares = tuple(link_shares(count, settings.bias, settings.ease).tolist())
+        plans.append(LinkPlan(joint, number, tuple(names[:count]), tuple(names[count:]), shares, offsets))
+    return plans, notes
+
+
+def _offsets(
+    context: bpy.types.Context, armature: bpy.types.Object, joint: Joint, count: int, settings: LinkSettings
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """(n, 3) where a joint's links stand, from the joint in the armature's space, None at the joint itself; and notes
+    on what Blender left out of the pose if that decides."""
+    if joint.kind == TWIST or not (settings.across or (settings.spread and count > 1)):
+        return None, ()
+    start, end = (armature.data.bones[name] for name in (joint.start, joint.end))
+    first, second = (np.array(bone.matrix_local.col[1][:3], dtype=np.float64) for bone in (start, end))
+    # If bones fold back onto each other, one is enough.
+    along = unit(first + second if np.linalg.norm(first + second) > 1e-6 else second)
+    offsets = np.linspace(-settings.spread, settings.spread, count)[:, None] * along if count > 1 else np.zeros((1, 3))
+    omitted: tuple[str, ...] = ()
+    if settings.across:
+        inside, omitted = inside_of_bend(context, armature, start, joint.end)
+        offsets = offsets + settings.across * unit(inside - along * (along @ inside))
+    return offsets / unit_scale(armature), omitted
 
 
 def _with_effect(plans: list[LinkPlan], touched: list[SharedWeights], skip: bool) -> list[LinkPlan]:

@@ -15,6 +15,8 @@ def _check_count(options: argparse.Namespace) -> None:
         raise UsageError("--count sets the number at each joint: leave out --most")
     if options.count and not options.all_joints and options.threshold != 60:
         raise UsageError("With --joints and --count all named joints get bones: leave out --threshold")
+    if options.kind == "TWIST" and (options.reach or options.spread or options.across):
+        raise UsageError("Twist bones stand along the whole bone: leave out --reach, --spread and --across")
 
 
 def _add_object(command: argparse.ArgumentParser) -> None:

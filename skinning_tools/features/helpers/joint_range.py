@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The range of joints: from the limits of their bones, or else from the armature's animation."""
+"""How far joints move: between the limits of their bones, or else within the armature's animation."""
 
 import bpy
 import numpy as np
@@ -14,10 +14,10 @@ from ...blender.temporary_scene import evaluate_frame, temporary_scene
 _MOST_FRAMES = 500
 
 
-def limited_turn(armature: bpy.types.Object, joint: Joint) -> float | None:
-    """The largest turn within the limits of a joint's end bone, of a Limit Rotation constraint or else of IK; None
-    without limits."""
-    from ...core.binding.links import turn_of_limits
+def limited_range(armature: bpy.types.Object, joint: Joint) -> float | None:
+    """The range within the limits of a joint's end bone, of a Limit Rotation constraint or else of IK; None without
+    limits."""
+    from ...core.binding.links import range_of_limits
 
     bone = armature.pose.bones[joint.end]
     ranges = next((found for found in map(_constraint_limits, bone.constraints) if found), None) or _ik_limits(bone)
@@ -25,8 +25,9 @@ def limited_turn(armature: bpy.types.Object, joint: Joint) -> float | None:
         return None
     lowest, highest = np.array(ranges).T
     if joint.kind == TWIST:
-        return float(min(max(abs(lowest[1]), abs(highest[1])), np.pi))
-    return turn_of_limits(lowest, highest)
+        # Only Y counts.
+        lowest, highest = lowest * [0, 1, 0], highest * [0, 1, 0]
+    return range_of_limits(lowest, highest)
 
 
 def _constraint_limits(constraint: bpy.types.LimitRotationConstraint) -> list[tuple[float, float]] | None:
@@ -54,11 +55,11 @@ def _ik_limits(bone: bpy.types.PoseBone) -> list[tuple[float, float]] | None:
     return ranges
 
 
-def animated_turns(
+def animated_ranges(
     context: bpy.types.Context, armature: bpy.types.Object, joints: list[Joint]
 ) -> background.Steps[tuple[dict[Joint, float], tuple]]:
-    """Generator: the largest turn from rest of each joint over the armature's animation, {} without one; and notes on
-    what Blender left out."""
+    """Generator: the range of each joint over the armature's animation, {} without one; and notes on what Blender left
+    out."""
     frames = _frames(context.scene, armature)
     if not frames:
         return {}, ()
@@ -80,23 +81,23 @@ def animated_turns(
     rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
     moved = np.array(poses, dtype=np.float64) @ np.linalg.inv(rest)
     order = {name: index for index, name in enumerate(names)}
-    turns = {
-        joint: _turn_between(joint, moved[:, order[joint.start]], moved[:, order[joint.end]], rest[order[joint.start]])
+    ranges = {
+        joint: _range_between(joint, moved[:, order[joint.start]], moved[:, order[joint.end]], rest[order[joint.start]])
         for joint in joints
     }
-    return turns, texts_of(omissions.finish())
+    return ranges, texts_of(omissions.finish())
 
 
-def _turn_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.ndarray) -> float:
-    """The largest angle between two bones' matrices (F, 4, 4) from rest to pose."""
+def _range_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.ndarray) -> float:
+    """The range of the turns between two bones' matrices (F, 4, 4) from rest to pose."""
     from ...core import quaternions
-    from ...core.binding.links import largest_turn, swing_and_twist
+    from ...core.binding.links import range_of_turns, swing_and_twist
     from ...core.rotations import polar_decomposition
 
     usable = np.isfinite(start).all(axis=(1, 2)) & np.isfinite(end).all(axis=(1, 2))
     turns = [polar_decomposition(matrices[usable, :3, :3])[0] for matrices in (start, end)]
     relative = quaternions.from_matrices(turns[0].swapaxes(1, 2) @ turns[1])
-    return largest_turn(swing_and_twist(relative, rest[:3, 1])[1] if joint.kind == TWIST else relative)
+    return range_of_turns(swing_and_twist(relative, rest[:3, 1])[1] if joint.kind == TWIST else relative)
 
 
 def _frames(scene: bpy.types.Scene, armature: bpy.types.Object) -> list[int]:

@@ -4,11 +4,13 @@
 from collections.abc import Sequence
 
 import bpy
+import numpy as np
 
 from ...blender.armatures import check_armature
 from ...blender.bone_selection import named_bones
 from ...blender.character import armature_at
 from ...blender.helper_bones.records import bone_record, deforming_parent
+from ...blender.preconditions import armature_label, unmet
 
 
 def helped_armature(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
@@ -19,6 +21,14 @@ def helped_armature(context: bpy.types.Context, active: bpy.types.Object | None)
     armature = armature_at(active)
     check_armature(armature)
     return armature
+
+
+def unit_scale(armature: bpy.types.Object) -> float:
+    """The length in the scene of a unit of the armature's space. Raises BadScene where it is 0."""
+    scale = np.linalg.norm(np.array(armature.matrix_world, dtype=np.float64)[:3, :3], axis=0).mean()
+    if scale == 0:
+        raise unmet("NO_SCALE", object=armature_label(armature))
+    return float(scale)
 
 
 def end_bone(armature: bpy.types.Object, name: str) -> str:

@@ -75,14 +75,20 @@ class SKINNING_PT_bone_links(_Part, bpy.types.Panel):
         column.prop(settings, "threshold")
         column.prop(settings, "most")
         if settings.kind == LINKS:
-            layout.prop(settings, "reach")
+            column = layout.column(align=True)
+            column.prop(settings, "reach")
+            column.prop(settings, "spread")
+            column.prop(settings, "across")
+        column = layout.column(align=True)
+        column.prop(settings, "bias", slider=True)
+        column.prop(settings, "ease", slider=True)
         layout.prop(settings, "mirror")
         text = "Add Bone Links" if settings.kind == LINKS else "Add Twist Bones"
         draw_button(layout, context, "skinning.add_bone_links", text, "CONSTRAINT_BONE")
 
 
 class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
-    bl_label = "Bulge Bones"
+    bl_label = "Bulge, Shoulder and Cloth Bones"
     bl_idname = "SKINNING_PT_bulge_bones"
     # With both panels open, the sidebar is longer than the window.
     bl_options = {"DEFAULT_CLOSED"}
@@ -96,6 +102,7 @@ class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
         _draw_names(layout, "Bone", [active.name] if active is not None else [])
         layout.prop_search(settings, "driver_bone", armature.data, "bones")
         preset = PRESETS[settings.preset]
+        layout.prop_search(settings, "mesh", context.scene, "objects", icon="MESH_DATA")
         layout.prop(settings, "motion")
         if preset.driven or settings.driver_bone:
             layout.prop(settings, "measure")
@@ -106,7 +113,7 @@ class SKINNING_PT_bulge_bones(_Part, bpy.types.Panel):
         layout.prop(settings, "radius")
         layout.prop(settings, "along_surface")
         layout.prop(settings, "center")
-        if settings.center == "BONE":
+        if settings.center == "BONE" and preset.girdle is None:
             layout.prop(settings, "around")
         layout.prop(settings, "mirror")
         draw_button(layout, context, "skinning.add_bulge_bone", "Add Bulge Bone", "BONE_DATA")
@@ -127,9 +134,14 @@ def _draw_helper(layout: bpy.types.UILayout, armature: bpy.types.Object, helper:
     links = counted(len(helper.skin), "link" if helper.kind == LINKS else "twist bone")
     row.label(text=f"{helper.label}: {links}", icon="CONSTRAINT_BONE" if helper.kind == LINKS else "MOD_SCREW")
     row.operator("skinning.remove_bone_links", text="", icon="X", emboss=False).joints = helper.skin[0]
+    shares = box.column(align=True)
+    shares.use_property_split = True
+    for number, name in enumerate(helper.skin, 1):
+        for constraint in armature.pose.bones[name].constraints[:1]:
+            shares.prop(constraint, "influence", text=f"Share {number}")
 
 
-_LABELS = {"amount": "Amount", "angle_start": "From", "angle_end": "To", "bulge": "Bulge"}
+_LABELS = {"amount": "Amount", "angle_start": "From", "angle_end": "To", "bulge": "Bulge", "reach": "Reach"}
 
 
 def _draw_names(layout: bpy.types.UILayout, label: str, names: list[str]) -> None:

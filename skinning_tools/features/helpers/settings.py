@@ -18,12 +18,16 @@ _PRESETS = tuple((each, preset.label, preset.description) for each, preset in PR
 _MOTIONS = (
     ("MOVE", "Move", "The bone moves outward, away from the bone that carries it"),
     ("SCALE", "Scale", "The bone grows from the middle of the limb"),
+    ("TURN", "Turn", "The bone turns by a share of the driver bone's angle, about its joint, toward the skin"),
 )
 _MEASURES = (
     ("BEND", "Bend", "How far the bone swings from its rest direction, regardless of twist"),
     ("TWIST", "Twist", "How far the bone turns about its own length"),
     ("X", "X", "How far the bone turns about its own X axis"),
     ("Z", "Z", "How far the bone turns about its own Z axis"),
+    ("RAISE", "Raise", "How far the bone is raised from hanging down, as the character stands at rest"),
+    ("ACROSS", "Across", "How far the bone points across the body to its front, from -90° to 90°"),
+    ("OUT", "Toward Skin", "How far the bone swings toward the skin of the bulge"),
 )
 _CENTERS = (
     ("BONE", "Bone", "On the skin beside the bone, at the preset's muscle"),
@@ -32,6 +36,9 @@ _CENTERS = (
 
 # Far above what a joint can use; each one is a bone, a constraint and a vertex group.
 _MOST_AT_A_JOINT = 100
+
+# Of the shares of a turn: at 1, some bones would take none of it, or all.
+_MOST_UNEVEN = 0.9
 
 _joints = name(
     "Joints",
@@ -54,7 +61,7 @@ class LinkSettings(Settings, stored="skinning_joint_helpers", one_of=("joints", 
         math.pi / 3,
         least=math.radians(1),
         most=math.pi,
-        tip="Joints that turn by no more than this need no links",
+        tip="Largest turn of a bone without links. Joints whose range is no larger need none",
         flag="--threshold",
     )
     most = count(
@@ -66,7 +73,8 @@ class LinkSettings(Settings, stored="skinning_joint_helpers", one_of=("joints", 
         least=0,
         most=_MOST_AT_A_JOINT,
         soft_most=8,
-        tip="Number of bones at each joint. 0 chooses it by the joint's limits or the animation",
+        tip="Number of bones at each joint. 0 chooses it by the joint's range: the difference of its limits, or "
+        "what it moves through in the animation",
         flag="--count",
         help="number of bones at each joint (default: by its range)",
     )
@@ -80,12 +88,55 @@ class LinkSettings(Settings, stored="skinning_joint_helpers", one_of=("joints", 
         metavar="DISTANCE",
         help="blend the weights again up to this distance from the joint (default: keep the present blend)",
     )
+    spread = number(
+        "Spread",
+        0.0,
+        least=0.0,
+        subtype="DISTANCE",
+        tip="Distance of the first and the last link from the joint, along parent and child, for a softer bend. "
+        "0 places all at the joint",
+        flag="--spread",
+        metavar="DISTANCE",
+        help="distance of the first and the last link from the joint along the limb (default: all at the joint)",
+    )
+    across = number(
+        "Across",
+        0.0,
+        subtype="DISTANCE",
+        tip="Move the links across the limb, toward the inside of the bend: its outside is pushed out, as an elbow or "
+        "a knee. Below 0 flattens it",
+        flag="--across",
+        metavar="DISTANCE",
+        help="move the links toward the inside of the bend, so that its outside is pushed out (default: at the joint)",
+    )
+    bias = number(
+        "Bias",
+        0.0,
+        least=-_MOST_UNEVEN,
+        most=_MOST_UNEVEN,
+        subtype="FACTOR",
+        tip="How the turn is shared: above 0 the links follow the child more, below 0 less, 0 evenly",
+        flag="--bias",
+        metavar="SHARE",
+        help="how the turn is shared: above 0 the bones follow the child more, below 0 less (default: evenly)",
+    )
+    ease = number(
+        "Ease",
+        0.0,
+        least=0.0,
+        most=_MOST_UNEVEN,
+        subtype="FACTOR",
+        tip="Gather the turn in the middle of the links, and begin and end it softly",
+        flag="--ease",
+        metavar="SHARE",
+        help="gather the turn in the middle of the bones (default: evenly)",
+    )
     all_joints = switch(
         "All Joints",
         False,
-        tip="Use all joints that turn by more than the threshold instead of the selected joints",
+        tip="Use all joints whose range is larger than the threshold instead of the selected joints",
         flag="--all-joints",
-        help="all joints that turn by more than the threshold",
+        help="all joints whose range is larger than the threshold",
     )
     mirror = _mirror
 
@@ -156,10 +207,11 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
         0.0,
         soft_min=-1.0,
         soft_max=1.0,
-        tip="How far the skin moves, relative to the radius. 0 uses the preset's value",
+        tip="How far the skin moves, relative to the radius; of Turn, the share of the angle. 0 uses the preset's "
+        "value",
         flag="--amount",
         metavar="SHARE",
-        help="how far the skin moves, relative to the radius (default: the preset's)",
+        help="how far the skin moves, relative to the radius; of turn, the share of the angle (default: the preset's)",
     )
     radius = number(
         "Radius",
@@ -180,6 +232,12 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
         flag="--through-space",
         help="measure the radius in a straight line, not along the skin",
     )
+    mesh = name(
+        "Mesh",
+        tip="The only mesh that gets weights, such as a skirt. If empty, all that the armature deforms",
+        flag="--mesh",
+        help="the only mesh that gets weights, such as a skirt (default: all that the armature deforms)",
+    )
     mirror = _mirror
 
     def __init__(self, **given: Any) -> None:
@@ -190,6 +248,8 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
         """Raise BadSettings if a setting is invalid."""
         if abs(self.angle_end - self.angle_start) < 1e-4:
             raise BadSettings("The bulge begins and ends at the same angle. Set From and To apart")
+        if self.motion == "TURN" and self.angle_start > self.angle_end:
+            raise BadSettings("The turn ends before it begins. Set To above From, and Amount below 0 to turn back")
 
 
 class BulgeRemovalSettings(Settings, one_of=("bones", "all_bones")):

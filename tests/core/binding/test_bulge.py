@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skinning_tools.core.binding.bulge import add_soft_bone, soft_region
+from skinning_tools.core.binding.bulge import add_soft_bone, draped_region, soft_region
 from skinning_tools.core.binding.types import Body
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadSettings
@@ -181,3 +181,27 @@ def test_a_strength_out_of_range_is_refused():
     bones, weights, region = rows(0)
     with pytest.raises(BadSettings, match="strength"):
         add_soft_bone(bones, weights, 5, region, strength=1.5)
+
+
+def test_cloth_beside_a_limb():
+    """All below the limb's head on the side of the center, as far across as the radius says; whatever the axes."""
+    turn = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+    x, y, z = np.meshgrid(np.linspace(-4, 4, 17), np.linspace(-1, 3, 9), np.linspace(-7, 3, 21), indexing="ij")
+    points = np.column_stack([x.ravel(), y.ravel(), z.ravel()])
+    place = np.array([1.0, 2.0, 3.0])
+
+    def region(radius=4.0, center=(0.0, 2.0, -3.0)):
+        return draped_region(points @ turn.T + place, place, turn @ [0, 0, -5.0], turn @ center + place, radius)
+
+    found = region()
+    x, y, z = points.T
+    assert found[(z >= 0) | (y <= -1) | (np.abs(x) >= 0.85 * 4)].max() < 1e-9
+    assert found[(z <= -1) & (y >= 0.5) & (np.abs(x) <= 1)].min() > 1 - 1e-9
+    # Half of it at a tenth of the limb, in the middle between a quarter and 0.85 of the radius, and a little behind.
+    for where in ((0, 2, -0.5), (2.2, 2, -3), (0, -0.25, -3)):
+        here = draped_region([turn @ where + place], place, turn @ [0, 0, -5.0], turn @ [0, 2, -3.0] + place, 4.0)
+        assert here == pytest.approx(0.5)
+    assert (region(radius=2.0) <= found).all()
+    for wrong in ({"radius": 0.0}, {"center": (0.0, 0.0, -2.0)}):
+        with pytest.raises(BadSettings, match="Cloth needs"):
+            region(**wrong)

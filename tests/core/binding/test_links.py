@@ -10,14 +10,14 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core import quaternions
 from skinning_tools.core.binding.links import (
     joint_radius,
-    largest_turn,
     link_count,
     link_matrices,
     link_shares,
     link_weights,
+    range_of_limits,
+    range_of_turns,
     shared_rotations,
     swing_and_twist,
-    turn_of_limits,
     twist_matrices,
     twist_weights,
 )
@@ -33,9 +33,10 @@ def quaternion(rotation):
 
 
 @pytest.mark.parametrize(
-    ("degrees", "count"), [(0, 0), (60, 0), (61, 1), (90, 1), (91, 2), (135, 2), (136, 3), (180, 3), (270, 3)]
+    ("degrees", "count"), [(0, 0), (60, 0), (61, 2), (90, 2), (120, 2), (121, 3), (180, 3), (270, 3)]
 )
 def test_the_number_of_links(degrees, count):
+    """The chapter's: three for half a turn, at 60°."""
     assert link_count(np.radians(degrees)) == count
 
 
@@ -49,20 +50,49 @@ def test_no_step_of_the_links_exceeds_the_threshold():
         link_count(1.0, 0.0)
 
 
-def test_the_turn_of_an_action_and_of_limits():
-    angles = np.radians([0, 30, -110, 250])
-    rotations = quaternion(Rotation.from_rotvec(angles[:, None] * [0, 0.6, 0.8]))
-    assert largest_turn(rotations) == pytest.approx(np.radians(110))
-    assert largest_turn(np.zeros((0, 4))) == 0
-    assert turn_of_limits(np.radians([-10, 0, 0]), np.radians([150, 0, 0])) == pytest.approx(np.radians(150))
-    assert turn_of_limits(np.full(3, -np.pi), np.full(3, np.pi)) == pytest.approx(np.pi)
-    lowest, highest = np.radians([-20, -45, 0]), np.radians([70, 10, 35])
-    random = np.random.default_rng(0).uniform(lowest, highest, (2000, 3))
-    sampled = Rotation.from_euler("xyz", random).magnitude().max()
-    assert sampled <= turn_of_limits(lowest, highest) + 1e-6
-    assert turn_of_limits(lowest, highest) < sampled + 0.1
+def test_the_range_of_an_action_is_between_any_two_poses_and_rest():
+    def turned(*degrees):
+        return quaternion(Rotation.from_rotvec(np.radians(degrees)[:, None] * [0, 0.6, 0.8]))
+
+    assert range_of_turns(turned(0, 30, -70)) == pytest.approx(np.radians(100))
+    assert range_of_turns(turned(20, 50)) == pytest.approx(np.radians(50))
+    assert range_of_turns(-turned(20, 250)) == pytest.approx(np.radians(130))
+    assert range_of_turns(np.zeros((0, 4))) == 0
+
+
+def test_the_range_of_limits_is_their_difference():
+    def limits(*pairs):
+        return range_of_limits(*np.radians([*pairs, *[(0, 0)] * (3 - len(pairs))]).T)
+
+    assert limits((-70, 50)) == pytest.approx(np.radians(120))
+    assert limits((0, 0), (-150, 90)) == pytest.approx(np.radians(240))
+    assert limits((20, 50)) == pytest.approx(np.radians(50))
+    several = np.radians([(-20, 70), (-45, 10), (0, 35)]).T
+    angles = np.random.default_rng(0).uniform(*several, (400, 3))
+    # The corners, and edges between them.
+    angles[:300, :2] = np.where(angles[:300, :2] > several.mean(axis=0)[:2], several[1, :2], several[0, :2])
+    angles[:200, 2] = np.where(angles[:200, 2] > several.mean(axis=0)[2], several[1, 2], several[0, 2])
+    rotations = Rotation.from_euler("xyz", angles).as_quat()
+    sampled = 2 * np.arccos(np.abs(rotations @ rotations.T).min())
+    assert sampled - 1e-6 <= range_of_limits(*several) < sampled + 0.05
+    assert range_of_limits(*several) > np.radians(91)
     with pytest.raises(BadSettings, match="lowest"):
-        turn_of_limits([0, 0, 1], [0, 0, 0])
+        range_of_limits([0, 0, 1], [0, 0, 0])
+
+
+def test_shares_by_bias_and_ease():
+    np.testing.assert_allclose(link_shares(3), [0.25, 0.5, 0.75])
+    assert (link_shares(5, bias=0.5) > link_shares(5)).all()
+    np.testing.assert_allclose(link_shares(5, bias=-0.5), 1 - link_shares(5, bias=0.5)[::-1])
+    # Schlick's curves at a quarter: x / ((1 / b - 2)(1 - x) + 1), and half of that at twice x.
+    assert link_shares(3, bias=0.5)[0] == pytest.approx(0.25 / ((1 / 0.75 - 2) * 0.75 + 1))
+    assert link_shares(3, ease=0.5)[0] == pytest.approx(0.5 * 0.5 / ((1 / 0.25 - 2) * 0.5 + 1))
+    steps = np.diff([0.0, *link_shares(6, ease=0.6), 1.0])
+    np.testing.assert_allclose(steps, steps[::-1])
+    assert (np.diff(steps[:4]) > 0).all()
+    for wrong in ({"bias": 1.0}, {"bias": -1.0}, {"ease": 1.0}, {"ease": -0.1}):
+        with pytest.raises(BadSettings, match="below 1"):
+            link_shares(3, **wrong)
 
 
 @given(st.integers(0, 10_000))
@@ -115,6 +145,29 @@ def test_links_turn_about_the_joint():
     middle = link_matrices(parent, child, JOINT, np.array([0.5]))[0]
     np.testing.assert_allclose(np.linalg.det(middle[:, :3]), 8)
     np.testing.assert_allclose(middle[:, :3] @ JOINT + middle[:, 3], at + 0.5 * X)
+
+
+def test_links_beside_the_joint():
+    """Each where parent and child would take its own place, by its share."""
+    parent = np.eye(3, 4)
+    child = about(Rotation.from_euler("z", 90, degrees=True).as_matrix(), JOINT)
+    places = JOINT + np.array([[-1.0, 0, 0], [0, 0.5, 0], [1, 0, 0]])
+    links = link_matrices(parent, child, places, link_shares(3))
+    at = np.einsum("nij,nj->ni", links[..., :3], places) + links[..., 3]
+    # The child takes them to y = -1, x = -0.5, and y = 1.
+    expected = JOINT + np.array([[-0.75, -0.25, 0], [-0.25, 0.25, 0], [0.25, 0.75, 0]])
+    np.testing.assert_allclose(at, expected, atol=1e-12)
+    np.testing.assert_allclose(links[..., :3], link_matrices(parent, child, JOINT, link_shares(3))[..., :3])
+
+
+def test_links_across_the_limb_make_an_elbow():
+    """Toward the inside of the bend, they push its outside out by as much as they are across at half the bend."""
+    _, _, even, *_ = twisted(3, degrees=120, axis="z")
+    _, _, pointed, *_ = twisted(3, degrees=120, axis="z", across=0.2)
+    _, _, flat, *_ = twisted(3, degrees=120, axis="z", across=-0.2)
+    outward = np.array([np.cos(np.radians(-30)), np.sin(np.radians(-30)), 0])
+    far = [((points - JOINT) @ outward).max() for points in (flat, even, pointed)]
+    np.testing.assert_allclose(np.diff(far), 0.2 * (1 - np.cos(np.radians(60))), atol=1e-3)
 
 
 def test_a_cuboid_twisted_by_half_a_turn_keeps_its_cross_section():
