@@ -66,6 +66,8 @@ def main() -> int:
         show_compression(tables)
         show_fit(tables)
     show_links(tables)
+    if HUMAN.is_file() and blender:
+        show_shoulder(tables)
     if options.write:
         command = "`python3 build.py bench binding --write docs/binding_figures.md`"
         tables.write(options.write, "Binding in figures", f"Made by {command}.")
@@ -328,6 +330,21 @@ def show_links(tables: Tables) -> None:
         tables.row(str(count), f"{areas.min():.3f}", f"{theory:.3f}")
 
 
+def show_shoulder(tables: Tables) -> None:
+    results = in_own_process(shoulder_in_blender)
+    poses = list(next(iter(results.values())))
+    tables.begin(
+        "Shoulder",
+        "The human rig's own weights, its left upper arm turned the shortest way from its rest pose, 40° from hanging "
+        "down; no other bone is posed. First the change of the body's volume in liters. Then the area inside "
+        "the ring around the shoulder on which arm and body have half of the weight each, relative to the rest pose.",
+        *("bones", *poses, *(f"ring, {pose}" for pose in poses)),
+    )
+    for name, found in results.items():
+        volumes, areas = ([values[place] for values in found.values()] for place in (0, 1))
+        tables.row(name, *(f"{each:+.2f}" for each in volumes), *(f"{each:.2f}" for each in areas))
+
+
 def unbound(weights) -> str:
     return str(np.count_nonzero(~np.asarray(weights).any(axis=1)))
 
@@ -341,6 +358,12 @@ def blender_binding(rest, faces, skeleton, way: str):
     return binding_blender.bind_in_blender(
         rest, faces, skeleton.heads, skeleton.tails, skeleton.parents, skeleton.names, way
     )
+
+
+def shoulder_in_blender() -> dict[str, dict[str, tuple[float, float]]]:
+    import _shoulder
+
+    return _shoulder.shoulders(HUMAN)
 
 
 def artists_rogues() -> dict[str, Rogues]:
