@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inside Blender's window: links, twist bones and a bulge on a person's arm, sliders, undo. Started by run.py."""
+"""Inside Blender's window: links, twist bones and a bulge on a person's arm, a shoulder, a skirt, sliders, undo.
+
+Started by run.py.
+"""
 
 import bpy
 import numpy as np
@@ -86,6 +89,51 @@ def look_at_arm() -> None:
         region.view_rotation = Quaternion((0, 0, 1), np.radians(105)) @ Quaternion((1, 0, 0), np.radians(85))
 
 
+def look_at(place, turn: float, distance: float) -> None:
+    """From the front, turned about the vertical by ``turn`` degrees and a little from above."""
+    with in_window():
+        region = bpy.context.space_data.region_3d
+        region.view_location, region.view_distance = place, distance
+        region.view_rotation = Quaternion((0, 0, 1), np.radians(turn)) @ Quaternion((1, 0, 0), np.radians(80))
+
+
+def turn_to(name: str, joint: str, direction) -> None:
+    """Turn a bone so that the line from it to a ``joint`` points to a direction of the armature's space."""
+    rig = objects()[1]
+    bone = rig.pose.bones[name]
+    axes = bone.bone.matrix_local.to_3x3()
+    straight = rig.data.bones[joint].head_local - bone.bone.head_local
+    turn = straight.rotation_difference(Vector(direction)).to_matrix()
+    bone.rotation_mode = "QUATERNION"
+    bone.rotation_quaternion = (axes.transposed() @ turn @ axes).to_quaternion()
+    bpy.context.view_layer.update()
+
+
+def skirt() -> None:
+    """A skirt on the person's hips, which follows no leg."""
+    person()
+    rig = objects()[1]
+    rows, columns = 24, 48
+    angles = np.linspace(0, 2 * np.pi, columns, endpoint=False)
+    heights = np.linspace(1.0, -3.6, rows)
+    wide, deep = np.linspace(1.45, 2.5, rows)[:, None], np.linspace(1.05, 1.9, rows)[:, None]
+    x, z = wide * np.cos(angles), 0.1 + deep * np.sin(angles)
+    points = np.stack([x, np.repeat(heights[:, None], columns, axis=1), z], axis=-1).reshape(-1, 3)
+    corner = np.arange(rows * columns).reshape(rows, columns)
+    beside = np.roll(corner, -1, axis=1)
+    faces = np.stack([corner[:-1], beside[:-1], beside[1:], corner[1:]], axis=-1).reshape(-1, 4)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    ob = scenes.mesh_object(points, faces[:, ::-1].tolist(), name="Skirt")
+    ob.rotation_euler = rig.rotation_euler
+    ob.vertex_groups.new(name="spine05").add(list(range(len(points))), 1.0, "REPLACE")
+    ob.modifiers.new("Armature", "ARMATURE").object = rig
+    for face in ob.data.polygons:
+        face.use_smooth = True
+    ob.color = (0.35, 0.45, 0.7, 1)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+
+
 def show_bones(shown: bool) -> None:
     for area in views():
         area.spaces.active.overlay.show_bones = shown
@@ -168,3 +216,52 @@ def tests():
     yield from press_button("skinning.remove_bulge_bone", across=0.8)
     yield lambda: not find_helpers(objects()[1])
     passes("buttons add and remove a bulge")
+
+    if not HUMAN.is_file():
+        return
+    # A shoulder, with the panel's button for the first of its bones.
+    yield from begin_with(person)
+    yield from open_tab("Skinning")
+    look_at(objects()[1].matrix_world @ objects()[1].data.bones["upperarm01.L"].head_local, 150, 5.0)
+    show_bones(False)
+    arm = ("upperarm01.L", "lowerarm01.L")
+    turn_to(*arm, (0.5, 0.87, 0))
+    yield after(0.5)
+    picture("joint_helpers_8_shoulder_without")
+    plain = scenes.evaluated_positions(objects()[0])
+    turn_to(*arm, (0.64, -0.77, 0))
+    settings = objects()[1].skinning_joint_helpers
+    settings.preset, settings.driver_bone = "CLAVICLE", arm[0]
+    select("spine01")
+    yield after(0.5)
+    yield from press_button("skinning.add_bulge_bone")
+    yield lambda: idle() and len(find_helpers(objects()[1])) == 1
+    with in_window():
+        bpy.ops.skinning.add_bulge_bone(bone="spine01", driver_bone=arm[0], preset="SCAPULA")
+    turn_to(*arm, (0.5, 0.87, 0))
+    yield after(1.0)
+    picture("joint_helpers_9_shoulder")
+    assert np.abs(scenes.evaluated_positions(objects()[0]) - plain).max() > 0.3
+    turn_to(*arm, (-0.6, 0, 0.8))
+    yield after(0.5)
+    picture("joint_helpers_10_across")
+    passes("clavicle and scapula follow the arm")
+
+    # A skirt that a leg pushes out.
+    yield from begin_with(skirt)
+    yield from open_tab("Skinning")
+    look_at(objects()[1].matrix_world @ Vector((0.5, -1.5, 0.5)), 50, 9.0)
+    show_bones(False)
+    leg = ("upperleg01.L", "lowerleg01.L")
+    rest = scenes.evaluated_positions(bpy.data.objects["Skirt"])
+    turn_to(*leg, (0.1, -0.6, 0.8))
+    yield after(0.5)
+    picture("joint_helpers_11_skirt_without")
+    np.testing.assert_allclose(scenes.evaluated_positions(bpy.data.objects["Skirt"]), rest, atol=1e-5)
+    with in_window():
+        bpy.ops.skinning.add_bulge_bone(bone="spine05", driver_bone=leg[0], preset="CLOTH", mesh="Skirt")
+    yield after(1.0)
+    picture("joint_helpers_12_skirt")
+    assert np.abs(scenes.evaluated_positions(bpy.data.objects["Skirt"]) - rest).max() > 1
+    assert len(objects()[0].vertex_groups) == len(objects()[1].data.bones) - 1
+    passes("a leg pushes the skirt out, and the body stays as it is")
