@@ -116,7 +116,7 @@ def skirt() -> None:
     rows, columns = 24, 48
     angles = np.linspace(0, 2 * np.pi, columns, endpoint=False)
     heights = np.linspace(1.0, -3.6, rows)
-    wide, deep = np.linspace(1.45, 2.5, rows)[:, None], np.linspace(1.05, 1.9, rows)[:, None]
+    wide, deep = np.linspace(1.8, 2.9, rows)[:, None], np.linspace(1.45, 2.3, rows)[:, None]
     x, z = wide * np.cos(angles), 0.1 + deep * np.sin(angles)
     points = np.stack([x, np.repeat(heights[:, None], columns, axis=1), z], axis=-1).reshape(-1, 3)
     corner = np.arange(rows * columns).reshape(rows, columns)

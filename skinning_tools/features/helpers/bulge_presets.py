@@ -147,7 +147,7 @@ PRESETS = {
         side="FRONT",
         place=0.9,
         radius=0.7,
-        amount=0.9,
+        amount=1.0,
         beside_driver=True,
         word="cloth",
     ),
