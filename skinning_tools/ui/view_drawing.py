@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import blf
 import bpy
@@ -23,6 +24,10 @@ RING_RADIUS, RING_CORNERS = 14.0, 33
 RING_LINES = ((4.5, (0.0, 0.0, 0.0, 0.8)), (2.0, (1.0, 1.0, 1.0, 1.0)))
 
 
+# On the screen, from the lower left of a region.
+Pixel: TypeAlias = np.ndarray | tuple[float, float]
+
+
 @dataclass(frozen=True)
 class View:
     """Matrices (4, 4) float64 of a 3D view, and whether it is in perspective."""
@@ -38,6 +43,29 @@ class View:
             np.array(region_data.window_matrix, dtype=np.float64),
             region_data.is_perspective,
         )
+
+    def on_screen(self, points: np.ndarray, size: tuple[float, float]) -> np.ndarray:
+        """(N, 2) pixels of points (N, 3) in the world, NaN behind the eye. size: width and height of the region."""
+        clip = np.column_stack([points, np.ones(len(points))]) @ (self.projection @ self.view).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pixels = (clip[:, :2] / clip[:, 3:] + 1) * (0.5 * np.array(size))
+        pixels[clip[:, 3] <= 0] = np.nan
+        return pixels
+
+    def line_of_sight(self, pixel: Pixel, size: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Where the line of sight through a pixel begins (3,), and its unit vector (3,), in the world."""
+        across = 2 * np.asarray(pixel, dtype=np.float64) / np.array(size) - 1
+        ends = np.array([[*across, -1.0, 1.0], [*across, 1.0, 1.0]]) @ np.linalg.inv(self.projection @ self.view).T
+        begin, end = ends[:, :3] / ends[:, 3:]
+        return begin, (end - begin) / np.linalg.norm(end - begin)
+
+    def moved(self, point: np.ndarray, pixels: Pixel, size: tuple[float, float]) -> np.ndarray:
+        """A point (3,) of the world moved by ``pixels`` (2,) on the screen, at its distance from the eye."""
+        to_clip = self.projection @ self.view
+        clip = to_clip @ [*point, 1.0]
+        clip[:2] += 2 * np.asarray(pixels, dtype=np.float64) / np.array(size) * clip[3]
+        there = np.linalg.solve(to_clip, clip)
+        return there[:3] / there[3]
 
 
 @contextmanager

@@ -29,6 +29,7 @@ TESTS = (
     "buttons_window.py",
     "conversions_window.py",
     "convert_animation_window.py",
+    "drag_vertex_window.py",
     "eigenskin_window.py",
     "fit_weights_window.py",
     "joint_helpers_window.py",
