@@ -28,6 +28,7 @@ from skinning_tools.core.binding.compression import (  # noqa: E402
     compress_weights,
     positional_error,
 )
+from skinning_tools.core.binding.drag import DraggedVertices, vertices_around  # noqa: E402
 from skinning_tools.core.binding.fit import fit_weights  # noqa: E402
 from skinning_tools.core.binding.influence_rows import tidy_influences  # noqa: E402
 from skinning_tools.core.binding.rogue import rogue_islands  # noqa: E402
@@ -65,6 +66,7 @@ def main() -> int:
         show_rogues(tables, blender)
         show_compression(tables)
         show_fit(tables)
+        show_drag(tables)
     show_links(tables)
     if HUMAN.is_file() and blender:
         show_shoulder(tables)
@@ -315,6 +317,36 @@ def show_fit(tables: Tables) -> None:
         seconds = time.process_time() - start
         largest = fitted.residuals.max() / rig.body.diagonal
         tables.row("all 163 bones", str(poses), f"{len(chosen):,}", f"{largest:.1e}", f"{seconds:.1f}")
+
+
+def show_drag(tables: Tables) -> None:
+    rig = HumanRig.read()
+    tables.begin(
+        "Drag a vertex",
+        "Vertices of the human rig, each dragged in a frame of the walk by up to 5 % of the diagonal, as seen from the "
+        "front. Radius: within which other vertices follow, divided by the diagonal. Milliseconds: of one step, "
+        "processor time on one core, the median.",
+        *("may use", "radius", "vertices", "milliseconds"),
+    )
+    random = np.random.default_rng(0)
+    bones, weights = tidy_influences(rig.bones, rig.weights, 4)
+    matrices = rig.matrices["walk"][5]
+    places = skin_frame(rig.body.rest, bones, weights, matrices)
+    movable = np.flatnonzero(np.count_nonzero(weights, axis=1) > 1)
+    ways = (("own bones", None, 0.0), ("all 163 bones", np.arange(len(rig.skeleton)), 0.0), ("own bones", None, 0.03))
+    for label, candidates, radius in ways:
+        seconds, counts = [], []
+        for vertex in random.choice(movable, 100, replace=False):
+            around, shares = vertices_around(rig.body.rest, rig.body.edges, vertex, radius * rig.body.diagonal)
+            rows = rig.body.rest[around], places[around], bones[around], weights[around]
+            dragged = DraggedVertices(*rows, matrices, shares, candidates)
+            target = places[vertex] + 0.05 * rig.body.diagonal * random.uniform(-1, 1, 3)
+            start = time.process_time()
+            dragged.to(target, np.array([0.0, 0.0, -1.0]))
+            seconds.append(time.process_time() - start)
+            counts.append(len(around))
+        row = f"{radius:g}", f"{np.median(counts):.0f}", f"{1000 * np.median(seconds):.1f}"
+        tables.row(label, *row)
 
 
 def show_links(tables: Tables) -> None:

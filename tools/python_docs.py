@@ -40,6 +40,7 @@ TASKS = {
         "binding.compression": ("compress_weights", "CompressedWeights"),
         "binding.partition": ("partition_faces", "Partition", "influence_shares"),
         "binding.fit": ("fit_weights", "WeightFit", "reachable_hull", "bone_predictions"),
+        "binding.drag": ("DraggedVertices", "vertices_around"),
         "binding.links": ("link_weights", "link_matrices", "twist_weights", "twist_matrices"),
         "binding.bulge": ("soft_region", "add_soft_bone"),
     },

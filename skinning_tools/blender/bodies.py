@@ -9,7 +9,7 @@ import numpy as np
 
 from .control_points import lattice_edges, lattice_triangles
 from .preconditions import check_deforming, unmet
-from .skin_reader import face_corners, mesh_triangles, rest_positions
+from .skin_reader import face_corners, mesh_edges, mesh_triangles, rest_positions
 
 if TYPE_CHECKING:
     from ..core.binding.types import Body, Skeleton
@@ -64,9 +64,7 @@ def read_body(
     rest = rest @ stretch_of(first or mesh_object).T
     if isinstance(mesh, bpy.types.Lattice):
         return Body(rest, triangles, lattice_edges(mesh), lattice_triangles(mesh, other=True))
-    edges = np.empty((len(mesh.edges), 2), np.int32)
-    mesh.edges.foreach_get("vertices", edges.ravel())
-    return Body(rest, triangles, edges, other_triangles(mesh, triangles, rest))
+    return Body(rest, triangles, mesh_edges(mesh), other_triangles(mesh, triangles, rest))
 
 
 def other_triangles(mesh: bpy.types.Mesh, triangles: np.ndarray, rest: np.ndarray) -> np.ndarray:

@@ -14,6 +14,14 @@ def is_alive(block: bpy.types.bpy_struct) -> bool:
         return False
 
 
+def object_again(name: str, uid: int) -> bpy.types.Object | None:
+    """The object with the session-wide number ``uid``, which has, or had, that name; None if it is gone."""
+    found = bpy.data.objects.get(name)
+    if found is None or found.session_uid != uid:
+        found = next((candidate for candidate in bpy.data.objects if candidate.session_uid == uid), None)
+    return found
+
+
 def local_copy(ob: bpy.types.Object) -> bpy.types.Object:
     """A copy of an object, in no scene, that is not a library override even if the object is one.
 

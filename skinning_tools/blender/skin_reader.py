@@ -230,6 +230,13 @@ def mesh_triangles(mesh: bpy.types.Mesh | bpy.types.Lattice) -> np.ndarray:
     return triangles
 
 
+def mesh_edges(mesh: bpy.types.Mesh) -> np.ndarray:
+    """(E, 2) int32 vertices of the edges."""
+    edges = np.empty((len(mesh.edges), 2), np.int32)
+    mesh.edges.foreach_get("vertices", edges.ravel())
+    return edges
+
+
 def face_corners(mesh: bpy.types.Mesh) -> tuple[np.ndarray, np.ndarray]:
     """int32: the vertex of each face corner, and the index of each face's first corner."""
     corners, starts = np.empty(len(mesh.loops), np.int32), np.empty(len(mesh.polygons), np.int32)

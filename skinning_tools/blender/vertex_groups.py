@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads and writes vertex groups in bulk, since Blender has no call that takes arrays."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -133,6 +133,42 @@ def _memberships(mesh_object: bpy.types.Object) -> Iterator[np.ndarray]:
             for number in (vertex, element.group, element.weight)
         ]
         yield np.reshape(np.array(numbers, dtype=np.float64), (-1, 3))
+
+
+@dataclass(frozen=True)
+class KeptWeights:
+    """All weights of some vertices, to be put back exactly. groups: names of the object's groups; members: by vertex
+    the indices of its groups, in its own order, with the weights."""
+
+    groups: tuple[str, ...]
+    members: dict[int, tuple[tuple[int, float], ...]]
+
+    @classmethod
+    def of(cls, mesh_object: bpy.types.Object, vertices: Iterable[int]) -> "KeptWeights":
+        return cls(
+            tuple(mesh_object.vertex_groups.keys()), {int(vertex): _members(mesh_object, vertex) for vertex in vertices}
+        )
+
+    def put_back(self, mesh_object: bpy.types.Object) -> None:
+        """Give the vertices their weights back, in their order, and remove groups that were added meanwhile."""
+        remove_groups(mesh_object, [group.name for group in mesh_object.vertex_groups if group.name not in self.groups])
+        groups = mesh_object.vertex_groups
+        for vertex, members in self.members.items():
+            present = _members(mesh_object, vertex)
+            if present == members:
+                continue
+            for group, _ in present:
+                groups[group].remove([vertex])
+            for group, weight in members:
+                groups[group].add([vertex], weight, "REPLACE")
+
+
+def _members(mesh_object: bpy.types.Object, vertex: int) -> tuple[tuple[int, float], ...]:
+    count = len(mesh_object.vertex_groups)
+    # What is left of a group that was removed counts for none.
+    return tuple(
+        (each.group, each.weight) for each in mesh_object.data.vertices[int(vertex)].groups if each.group < count
+    )
 
 
 @dataclass(frozen=True, eq=False)

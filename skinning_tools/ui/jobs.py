@@ -4,7 +4,7 @@ shows its progress, and can be cancelled."""
 
 import inspect
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import bpy
@@ -13,20 +13,14 @@ from ..blender import background, dependencies
 from ..blender.app_handlers import add_handlers, remove_handlers
 from ..blender.areas import redraw_sidebars
 from ..blender.job_checks import active_object
-from ..blender.wording import TAB
 from ..core.errors import Cancelled, SkinningError
 from .boundary import reported
+from .events import clicks_in_own_tab, navigates
 from .settings import Settings
 
 TIMER_SECONDS = 0.05
 # The part of a timer's interval in which a job may use the main thread; the rest is for drawing and events.
 TICK_SECONDS = 0.035
-
-# Events that move a view and edit nothing.
-NAVIGATION = {"MIDDLEMOUSE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "WHEELINMOUSE", "WHEELOUTMOUSE", "TRACKPADPAN"} | {
-    "TRACKPADZOOM", "MOUSEROTATE", "MOUSESMARTZOOM", "NDOF_MOTION", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE"
-}  # fmt: skip
-VIEW_KEYS = {f"NUMPAD_{digit}" for digit in range(10)} | {"NUMPAD_PERIOD", "NUMPAD_PLUS", "NUMPAD_MINUS", "HOME"}
 
 
 class WithSettings:
@@ -138,7 +132,7 @@ class SkinningJob(WithSettings):
             )
         if event.type == "TIMER":
             return self._advance(context, TICK_SECONDS) or {"PASS_THROUGH"}
-        passes = _navigates(context, event) or _clicks_in_own_tab(context, event)
+        passes = navigates(context, event) or clicks_in_own_tab(context, event)
         return {"PASS_THROUGH"} if passes else {"RUNNING_MODAL"}
 
     def cancel(self, context: bpy.types.Context) -> None:
@@ -209,41 +203,6 @@ def stop_modal_job() -> None:
     """End the running modal job, if any, like a cancelled one."""
     if _modal_job is not None:
         _modal_job._end()
-
-
-def _navigates(context: bpy.types.Context, event: bpy.types.Event) -> bool:
-    """Whether an event only moves a view: the rest would edit what the job works on."""
-    if event.type in NAVIGATION:
-        # Ctrl+wheel over a field changes its value; Alt+wheel over the timeline changes the frame.
-        return not (event.type.startswith("WHEEL") and (event.ctrl or event.alt))
-    return event.type in VIEW_KEYS and _area_type(context, event) == "VIEW_3D"
-
-
-def _clicks_in_own_tab(context: bpy.types.Context, event: bpy.types.Event) -> bool:
-    """Whether a click is in a region where only the cancel button works while a job runs."""
-    if event.type != "LEFTMOUSE":
-        return False
-    area = _at(context.screen.areas, event)
-    if area is None or area.type != "VIEW_3D":
-        return False
-    # The region overlaps the view itself.
-    sidebar = _at([region for region in area.regions if region.type == "UI"], event)
-    return sidebar is not None and sidebar.active_panel_category == TAB
-
-
-def _area_type(context: bpy.types.Context, event: bpy.types.Event) -> str:
-    area = _at(context.screen.areas, event)
-    return area.type if area is not None else ""
-
-
-def _at(
-    places: Iterable[bpy.types.Area] | Iterable[bpy.types.Region], event: bpy.types.Event
-) -> bpy.types.Area | bpy.types.Region | None:
-    """The area or region under the pointer, or None."""
-    for place in places:
-        if place.x <= event.mouse_x < place.x + place.width and place.y <= event.mouse_y < place.y + place.height:
-            return place
-    return None
 
 
 class SKINNING_OT_cancel_job(bpy.types.Operator):

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import blf
 import bpy
@@ -11,16 +12,24 @@ import gpu
 import numpy as np
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 from gpu_extras.batch import batch_for_shader
-from mathutils import Vector
+from mathutils import Matrix, Vector
 
 # Same as heat() in surface_frag.glsl.
 STOPS = ((0, 0, 1, 1), (0, 1, 1, 1), (0, 1, 0, 1), (1, 1, 0, 1), (1, 0, 0, 1))
 BAR_WIDTH, BAR_HEIGHT = 220, 12
 TEXT_SIZE = 12
 LINE_HEIGHT = 18
+# How bright a surface is where it is seen edge-on.
+LEAST_LIGHT = 0.35
+# Into the nearest tenth of the depths, so that the mesh itself does not cover what is drawn at its place.
+IN_FRONT = Matrix(((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0.1, -0.9), (0, 0, 0, 1)))
 RING_RADIUS, RING_CORNERS = 14.0, 33
 # Width and color: the ring on a darker one, visible on any background.
 RING_LINES = ((4.5, (0.0, 0.0, 0.0, 0.8)), (2.0, (1.0, 1.0, 1.0, 1.0)))
+
+
+# On the screen, from the lower left of a region.
+Pixel: TypeAlias = np.ndarray | tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,29 @@ class View:
             np.array(region_data.window_matrix, dtype=np.float64),
             region_data.is_perspective,
         )
+
+    def on_screen(self, points: np.ndarray, size: tuple[float, float]) -> np.ndarray:
+        """(N, 2) pixels of points (N, 3) in the world, NaN behind the eye. size: width and height of the region."""
+        clip = np.column_stack([points, np.ones(len(points))]) @ (self.projection @ self.view).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pixels = (clip[:, :2] / clip[:, 3:] + 1) * (0.5 * np.array(size))
+        pixels[clip[:, 3] <= 0] = np.nan
+        return pixels
+
+    def line_of_sight(self, pixel: Pixel, size: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Where the line of sight through a pixel begins (3,), and its unit vector (3,), in the world."""
+        across = 2 * np.asarray(pixel, dtype=np.float64) / np.array(size) - 1
+        ends = np.array([[*across, -1.0, 1.0], [*across, 1.0, 1.0]]) @ np.linalg.inv(self.projection @ self.view).T
+        begin, end = ends[:, :3] / ends[:, 3:]
+        return begin, (end - begin) / np.linalg.norm(end - begin)
+
+    def moved(self, point: np.ndarray, pixels: Pixel, size: tuple[float, float]) -> np.ndarray:
+        """A point (3,) of the world moved by ``pixels`` (2,) on the screen, at its distance from the eye."""
+        to_clip = self.projection @ self.view
+        clip = to_clip @ [*point, 1.0]
+        clip[:2] += 2 * np.asarray(pixels, dtype=np.float64) / np.array(size) * clip[3]
+        there = np.linalg.solve(to_clip, clip)
+        return there[:3] / there[3]
 
 
 @contextmanager
@@ -68,6 +100,40 @@ def draw_scale(context: bpy.types.Context, title: str, *ends: str) -> None:
         write("0", left, bottom - LINE_HEIGHT * scale)
         for line, end in enumerate(ends, start=1):
             write(end, left + width, bottom - line * LINE_HEIGHT * scale, right=True)
+
+
+def draw_note(context: bpy.types.Context, text: str) -> None:
+    """Write a line in the lower left corner of the region."""
+    with legible(context) as scale:
+        write(text, *_free_corner(context, scale))
+
+
+def draw_surface(
+    positions: np.ndarray, normals: np.ndarray, triangles: np.ndarray, colors: np.ndarray, view: View
+) -> None:
+    """Draw a shaded surface in front of all else, lit from the eye, both sides alike.
+
+    positions, normals (N, 3) in the world, triangles (T, 3), display colors (N, 3). For handlers at POST_VIEW.
+    """
+    light = LEAST_LIGHT + (1 - LEAST_LIGHT) * np.abs(normals @ view.view[2, :3])
+    shaded = np.ones((len(positions), 4), np.float32)
+    shaded[:, :3] = colors * light[:, None]
+    # Single precision has more digits near the origin.
+    middle = positions.mean(axis=0)
+    shader = gpu.shader.from_builtin("SMOOTH_COLOR")
+    places = {"pos": (positions - middle).astype(np.float32), "color": shaded}
+    batch = batch_for_shader(shader, "TRIS", places, indices=np.ascontiguousarray(triangles, np.int32))
+    gpu.state.depth_test_set("LESS_EQUAL")
+    gpu.state.depth_mask_set(True)
+    try:
+        with gpu.matrix.push_pop(), gpu.matrix.push_pop_projection():
+            gpu.matrix.load_projection_matrix(IN_FRONT @ gpu.matrix.get_projection_matrix())
+            gpu.matrix.translate(middle.tolist())
+            batch.draw(shader)
+    finally:
+        # The rest of the viewport drawing expects these.
+        gpu.state.depth_mask_set(False)
+        gpu.state.depth_test_set("NONE")
 
 
 def draw_ring(context: bpy.types.Context, place: Vector, text: str) -> None:

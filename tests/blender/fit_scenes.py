@@ -51,6 +51,11 @@ def raw_weights(ob) -> np.ndarray:
     return dense(ob, NAMES)
 
 
+def memberships(ob) -> list[list[tuple[int, float]]]:
+    """The groups of each vertex in their order, with the weights."""
+    return [[(each.group, each.weight) for each in vertex.groups] for vertex in ob.data.vertices]
+
+
 def with_other_weights(ob, chosen, seed=0) -> np.ndarray:
     """World positions (N, 3) of the limb with random weights at ``chosen``, which are then taken back."""
     kept = raw_weights(ob)

@@ -29,6 +29,8 @@ TESTS = (
     "buttons_window.py",
     "conversions_window.py",
     "convert_animation_window.py",
+    "drag_vertex_window.py",
+    "eigenskin_components_window.py",
     "eigenskin_window.py",
     "fit_weights_window.py",
     "joint_helpers_window.py",
@@ -51,6 +53,8 @@ DOCS_PICTURES = {
     "solver_pictures.py": {"conversion.png": "window.png", "partial_solves.png": "partial_solves.png"},
     "bind_window.py": {"bind_4_volumes_mirrored.png": "binding_volumes.png"},
     "weights_window.py": {"weights_2_found.png": "binding_rogue.png"},
+    "drag_vertex_window.py": {"drag_4_radius.png": "binding_drag.png"},
+    "eigenskin_components_window.py": {"components_2_amount.png": "eigenskin_component_view.png"},
     "fit_weights_window.py": {
         "weights_1_bones.png": "binding_weight_view.png",
         "fit_4_adjoining.png": "binding_reachable.png",

@@ -2,14 +2,14 @@
 """Fit Weights to Pose: weights that bring vertices to target positions in a pose."""
 
 from ...ui.feature import Feature
-from . import operators, panel, reachable_view, settings
+from . import drag_operator, drag_tool, operators, panel, reachable_view, settings
 from .command import COMMANDS
 
 FEATURE = Feature(
     group="Binding and weights",
     guide="binding.md",
-    settings=(settings, reachable_view),
-    operators=(operators,),
+    settings=(settings, reachable_view, drag_tool),
+    operators=(operators, drag_operator),
     panels=(panel,),
     commands=COMMANDS,
 )

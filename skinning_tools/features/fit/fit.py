@@ -115,7 +115,7 @@ def fit(
     before = read_bone_weights(original, armature)
     wanted, omitted = read_wanted(context, original, before, settings, frames, copies)
     chosen = _chosen(context, original, wanted, settings, copies)
-    candidates = _candidates(original, before, chosen, settings.candidates, bones)
+    candidates = candidates_of(original, before, chosen, settings.candidates, bones)
     if candidates is None:
         chosen, left_alone = chosen[before.bound[chosen]], chosen[~before.bound[chosen]]
         if not len(chosen):
@@ -199,10 +199,11 @@ def _chosen(
     raise BadScene(f"{what} {least}. {advice}")
 
 
-def _candidates(
-    original: bpy.types.Object, before: BoneWeights, chosen: np.ndarray, which: str, bones: tuple[str, ...]
+def candidates_of(
+    original: bpy.types.Object, before: BoneWeights, chosen: np.ndarray, which: str, bones: tuple[str, ...] = ()
 ) -> np.ndarray | None:
-    """Indices of the bones that may get weights; None for each vertex's own bones. Raises BadScene."""
+    """Indices of the bones that may get weights of the vertices ``chosen``; None for each vertex's own bones. bones:
+    names, in place of the setting ``which``. Raises BadScene."""
     armature = armature_of(original)
     if bones:
         for name in bones:
@@ -311,9 +312,13 @@ def _after_writing(
             notes.append(f'shape key "{name}" muted, since the weights now replace it')
     if len(left_alone):
         notes.append(f"{vertices_text(len(left_alone))} without weights unchanged")
-    if original.data.users > 1:
-        notes.append(f"the mesh has {original.data.users} users, which all have the new weights")
-    return tuple(notes)
+    return (*notes, *notes_on_users(original))
+
+
+def notes_on_users(original: bpy.types.Object) -> list[str]:
+    """A note if other objects have the same mesh."""
+    users = original.data.users
+    return [f"the mesh has {users} users, which all have the new weights"] if users > 1 else []
 
 
 def _residuals(

@@ -13,6 +13,8 @@ from ...blender.skin_reader import armature_of
 from ...core.errors import SkinningError
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_mesh, draw_text, idle_column, split_layout
 from ...ui.groups import WEIGHTS
+from . import drag_tool
+from .drag import check_draggable
 from .fit import ERROR_ATTRIBUTE, check_ready
 from .posed_copies import check_startable, copies_of, fit_target, is_copy
 from .reachable_region import shown_mesh
@@ -24,7 +26,14 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_fit_weights"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Start Weight Fit", "Fit Weights to Pose", "Show Posed Copy", "Show Fit Error", "Cancel Weight Fit")
+    failures = (
+        "Start Weight Fit",
+        "Fit Weights to Pose",
+        "Drag Vertex in Pose",
+        "Show Posed Copy",
+        "Show Fit Error",
+        "Cancel Weight Fit",
+    )
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -56,6 +65,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
         if reason and (copies or settings.source != "COPIES"):
             draw_text(layout, context, reason, "INFO")
         draw_failure(layout, context, SKINNING_PT_fit_weights)
+        _draw_drag(layout, context, settings)
         _draw_reachable(layout, context)
         _draw_error(layout, original)
 
@@ -116,6 +126,16 @@ def _draw_settings(layout: bpy.types.UILayout, settings: SkinningWeightFit, orig
         column.prop(settings, "threshold")
     if settings.source == "COPIES":
         column.prop(settings, "keep_copies")
+
+
+def _draw_drag(layout: bpy.types.UILayout, context: bpy.types.Context, settings: SkinningWeightFit) -> None:
+    """Draw the button that lets the mouse drag vertices."""
+    reason = reason_not_to_work(context, check_draggable)
+    column = layout.column(align=True)
+    row = column.row()
+    row.enabled = not reason
+    row.operator("skinning.drag_vertex", text="Drag Vertices", icon="VIEW_PAN", depress=drag_tool.running() is not None)
+    column.prop(settings, "radius")
 
 
 def _draw_reachable(layout: bpy.types.UILayout, context: bpy.types.Context) -> None:

@@ -2,7 +2,7 @@
 """The region in world space that weights alone let the selected vertex reach."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
@@ -138,35 +138,59 @@ def _found(
     settings: FitSettings,
 ) -> Region | None:
     """``_region`` from arrays."""
-    from ...core.binding.fit import bone_predictions, fit_weights, reachable_hull
+    from ...core.binding.fit import fit_weights
+
+    if np.linalg.matrix_rank(to_world) < 4:
+        return None
+    moving, rest = in_world(matrices, to_world), to_world[:3, :3] @ rest + to_world[:3, 3]
+    region = vertex_region(names, moving, rest, weights, locked, candidates)
+    if region is None or place is None:
+        return region
+    own = np.flatnonzero(weights)
+    bones = own if len(own) else np.zeros(1, int)
+    landing = fit_weights(
+        rest[None],
+        bones[None],
+        weights[None, bones],
+        moving,
+        place[None],
+        candidates=candidates,
+        max_influences=settings.max_influences or max(_ENOUGH_INFLUENCES, len(own)),
+        locked=locked,
+    ).positions[0, 0]
+    return replace(region, place=place, landing=landing)
+
+
+def in_world(matrices: np.ndarray, to_world: np.ndarray) -> np.ndarray:
+    """(P, 3, 4) in the world, of ``matrices`` (P, 3, 4) in the space that ``to_world`` (4, 4) is from."""
+    return (to_world @ square(matrices) @ np.linalg.inv(to_world))[:, :3]
+
+
+def vertex_region(
+    names: Sequence[str],
+    matrices: np.ndarray,
+    rest: np.ndarray,
+    weights: np.ndarray,
+    locked: np.ndarray,
+    candidates: np.ndarray,
+) -> Region | None:
+    """The region of a vertex at the place that its weights give it, None if all its bones are locked.
+
+    matrices (P, 3, 4) of the bones ``names``, and rest (3,), in the world; weights (P,) and locked (P,) of the bones;
+    candidates: indices of the bones that may get weights.
+    """
+    from ...core.binding.fit import bone_predictions, reachable_hull
     from ...core.binding.weight_view import bone_colors
 
-    own = np.flatnonzero(weights)
     free_bones = candidates[~locked[candidates]]
-    if not len(free_bones) or np.linalg.matrix_rank(to_world) < 4:
+    if not len(free_bones):
         return None
-    moving = (to_world @ square(matrices) @ np.linalg.inv(to_world))[:, :3]
-    rest = to_world[:3, :3] @ rest + to_world[:3, 3]
-    single = bone_predictions(rest, np.arange(len(names)), moving)
+    single = bone_predictions(rest, np.arange(len(names)), matrices)
     held = np.where(locked, weights, 0.0)
     predictions = held @ single + max(1 - held.sum(), 0.0) * single[free_bones]
     corners, edges = reachable_hull(predictions)
-    landing = None
-    if place is None:
-        place = weights @ single if len(own) else rest
-    else:
-        bones = own if len(own) else np.zeros(1, int)
-        landing = fit_weights(
-            rest[None],
-            bones[None],
-            weights[None, bones],
-            moving,
-            place[None],
-            candidates=candidates,
-            max_influences=settings.max_influences or max(_ENOUGH_INFLUENCES, len(own)),
-            locked=locked,
-        ).positions[0, 0]
     shown = tuple(names[bone] for bone in free_bones)
     # Any two of them show side by side.
     colors = bone_colors(shown, np.ones((len(shown), len(shown))))
-    return Region(shown, colors, predictions, corners, edges, place, landing)
+    place = weights @ single if weights.any() else rest
+    return Region(shown, colors, predictions, corners, edges, place, None)

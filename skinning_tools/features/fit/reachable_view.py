@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 # With more bones, only the region is drawn.
 MOST_NAMES = 16
 TEXT_SIZE, LINE_HEIGHT = 12, 16
-POINT_RADIUS, PLACE_RADIUS, SWATCH_RADIUS = 5.0, 4.0, 3.0
+POINT_RADIUS, PLACE_RADIUS, SWATCH_RADIUS, DOT_SIZE = 5.0, 4.0, 3.0, 3.0
 LINE_WIDTH = 2.0
 HULL_COLOR = (1.0, 0.8, 0.2, 1.0)
 PLACE_COLOR = (1.0, 1.0, 1.0, 1.0)
@@ -114,8 +114,8 @@ def _draw() -> None:
     bpy.app.timers.register(_end, first_interval=0.0)
 
 
-def draw(context: bpy.types.Context, region: Region) -> None:
-    """Draw in the pixels of the context's region, over everything."""
+def draw(context: bpy.types.Context, region: Region, others: np.ndarray | None = None) -> None:
+    """Draw in the pixels of the context's region, over everything. others (n, 3): further vertices, in the world."""
     # It needs scipy, which this module must load without.
     scale = context.preferences.system.ui_scale
     view = View.of(context.region_data)
@@ -123,13 +123,15 @@ def draw(context: bpy.types.Context, region: Region) -> None:
     gpu.state.blend_set("ALPHA")
     try:
         _draw_hull(region, view, size, scale)
-        points = on_screen(region.predictions, view, size)
+        points = view.on_screen(region.predictions, size)
         named = len(region.bones) <= MOST_NAMES
         if named:
             # Pixel drawing has no color management.
             colors = [(*Color(color.tolist()).from_scene_linear_to_srgb(), 1.0) for color in region.colors]
             for point, color in zip(points, colors, strict=True):
                 _disc(point, POINT_RADIUS * scale, color, scale)
+        if others is not None and len(others):
+            _dots(view.on_screen(others, size), PLACE_COLOR, scale)
         _draw_place(region, view, size, scale)
         if named:
             _write_names(region.bones, colors, points, scale)
@@ -138,19 +140,10 @@ def draw(context: bpy.types.Context, region: Region) -> None:
         gpu.state.blend_set("NONE")
 
 
-def on_screen(points: np.ndarray, view: View, size: tuple[float, float]) -> np.ndarray:
-    """(N, 2) pixels of points (N, 3) in the world, NaN behind the eye. view: a View."""
-    clip = np.column_stack([points, np.ones(len(points))]) @ (view.projection @ view.view).T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pixels = (clip[:, :2] / clip[:, 3:] + 1) * (0.5 * np.array(size))
-    pixels[clip[:, 3] <= 0] = np.nan
-    return pixels
-
-
 def _draw_hull(region: Region, view: View, size: tuple[float, float], scale: float) -> None:
     if not len(region.edges):
         return
-    ends = on_screen(region.corners, view, size)[region.edges].reshape(-1, 2)
+    ends = view.on_screen(region.corners, size)[region.edges].reshape(-1, 2)
     ends = ends[np.repeat(np.isfinite(ends.reshape(-1, 4)).all(axis=1), 2)]
     _lines(ends, OUTLINE_COLOR, (LINE_WIDTH + 2) * scale, size)
     _lines(ends, HULL_COLOR, LINE_WIDTH * scale, size)
@@ -159,9 +152,9 @@ def _draw_hull(region: Region, view: View, size: tuple[float, float], scale: flo
 def _draw_place(region: Region, view: View, size: tuple[float, float], scale: float) -> None:
     """Draw the vertex, and the way to its landing if that differs."""
     if region.landing is None:
-        _disc(on_screen(region.place[None], view, size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
+        _disc(view.on_screen(region.place[None], size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
         return
-    ends = on_screen(np.array([region.place, region.landing]), view, size)
+    ends = view.on_screen(np.array([region.place, region.landing]), size)
     missed = np.linalg.norm(ends[1] - ends[0]) > _NOTICEABLE * scale
     if missed:
         _lines(ends, MISSED_COLOR, LINE_WIDTH * scale, size)
@@ -180,6 +173,17 @@ def _lines(ends: np.ndarray, color: tuple[float, ...], width: float, size: tuple
     shader.uniform_float("color", color)
     places = [(float(x), float(y), 0.0) for x, y in ends]
     batch_for_shader(shader, "LINES", {"pos": places}).draw(shader)
+
+
+def _dots(points: np.ndarray, color: tuple[float, ...], scale: float) -> None:
+    """Draw small squares at points (n, 2), in pixels."""
+    shown = points[np.isfinite(points).all(axis=1)]
+    corners = 0.5 * np.array([(-1, -1), (1, -1), (1, 1), (-1, -1), (1, 1), (-1, 1)])
+    shader = gpu.shader.from_builtin("UNIFORM_COLOR")
+    for size, filled in ((DOT_SIZE + 2, OUTLINE_COLOR), (DOT_SIZE, color)):
+        places = (shown[:, None] + size * scale * corners).reshape(-1, 2)
+        shader.uniform_float("color", filled)
+        batch_for_shader(shader, "TRIS", {"pos": places.tolist()}).draw(shader)
 
 
 def _disc(point: np.ndarray, radius: float, color: tuple[float, ...], scale: float) -> None:

@@ -4,7 +4,7 @@
 import bpy
 from bpy.props import BoolProperty, FloatVectorProperty, IntProperty, PointerProperty, StringProperty
 
-from ...ui.settings import Settings, choice, influences, name, number, switch
+from ...ui.settings import Setting, Settings, choice, count, influences, name, number, switch
 
 SOURCES = (
     ("COPIES", "Posed Copies", "Copies of the posed mesh, whose vertices you move"),
@@ -61,10 +61,33 @@ class FitSettings(Settings, stored="skinning_weight_fit"):
         return cls(**cls.of_operator(owner))
 
 
+class DragSettings(Settings, stored="skinning_weight_fit"):
+    candidates = FitSettings.candidates
+    max_influences = FitSettings.max_influences
+    radius = number(
+        "Radius",
+        0.0,
+        least=0.0,
+        subtype="DISTANCE",
+        precision=3,
+        tip="Vertices up to this far from the dragged one, along the edges of the mesh, follow it in part. 0 drags the "
+        "vertex alone. While dragging, the mouse wheel changes it",
+    )
+    vertex = count("Vertex", 0, least=0, soft_most=None, tip="Index of the vertex to drag", kept=False)
+    position = Setting(
+        "FloatVector",
+        "Position",
+        "Where to drag the vertex in the present pose, in the world",
+        (0.0, 0.0, 0.0),
+        kept=False,
+        more={"size": 3, "subtype": "TRANSLATION"},
+    )
+
+
 class SkinningWeightFit(bpy.types.PropertyGroup):
     """Settings of the panel's button."""
 
-    __annotations__ = FitSettings.group_annotations()
+    __annotations__ = FitSettings.group_annotations() | {"radius": DragSettings.group_annotations()["radius"]}
 
 
 class SkinningFitCopy(bpy.types.PropertyGroup):

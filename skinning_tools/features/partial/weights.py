@@ -12,7 +12,7 @@ from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.fit_poses import differ
 from ...blender.preconditions import check_unchanged, object_label
-from ...blender.skin_reader import armature_of, rest_positions
+from ...blender.skin_reader import armature_of, mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadWeights
@@ -45,7 +45,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
             "vertex groups (the padlock), or lock fewer vertices"
         )
     fixed = Given(before.bones, before.weights, before.locked, locked)
-    edges = _edges(parts.mesh.data)
+    edges = mesh_edges(parts.mesh.data)
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
     solving = background.run_in_worker(
         lambda progress: solve(
@@ -98,12 +98,6 @@ def _attached(parts: Parts) -> list[str]:
         modifier.object = parts.armature
         return ["Armature modifier added"]
     return []
-
-
-def _edges(mesh: bpy.types.Mesh) -> np.ndarray:
-    edges = np.empty((len(mesh.edges), 2), np.int32)
-    mesh.edges.foreach_get("vertices", edges.ravel())
-    return edges
 
 
 def _check_motion(parts: Parts, reading: Reading) -> None:

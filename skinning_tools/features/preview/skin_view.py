@@ -13,6 +13,7 @@ import numpy as np
 
 from ...blender.attributes import has_attribute, read_attribute
 from ...blender.center_records import BASIS
+from ...blender.data_blocks import object_again
 from ...blender.skin_reader import (
     Skin,
     armature_of,
@@ -73,11 +74,7 @@ class SkinView:
 
     def target(self) -> bpy.types.Object | None:
         """The mesh object, even if renamed; None if it is gone."""
-        mesh_object = bpy.data.objects.get(self.name)
-        if mesh_object is None or mesh_object.session_uid != self._uid:
-            mesh_object = next(
-                (candidate for candidate in bpy.data.objects if candidate.session_uid == self._uid), None
-            )
+        mesh_object = object_again(self.name, self._uid)
         if mesh_object is not None:
             self.name = mesh_object.name
         return mesh_object

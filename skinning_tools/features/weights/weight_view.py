@@ -22,7 +22,7 @@ from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.error_display import INFLUENCES_ATTRIBUTE, WEIGHT_COLORS, add_colors, remove_error_colors
 from ...blender.preconditions import check_mode, check_own_mesh, check_visible
 from ...blender.records import checksum, has_checksum
-from ...blender.skin_reader import armature_of, check_rig
+from ...blender.skin_reader import armature_of, check_rig, mesh_edges
 from ...ui.settings import HARD
 from .settings import WeightViewSettings
 
@@ -100,9 +100,7 @@ def show_weights(mesh_object: bpy.types.Object, mode: str, most: int = 4, palett
     mesh, armature = mesh_object.data, armature_of(mesh_object)
     read = read_bone_weights(mesh_object, armature)
     counts = np.count_nonzero(read.weights, axis=1).astype(np.int32)
-    edges = np.empty((len(mesh.edges), 2), np.int32)
-    mesh.edges.foreach_get("vertices", edges.ravel())
-    together = shown_together(read.bones, read.weights, edges, named_parents(armature, read.names))
+    together = shown_together(read.bones, read.weights, mesh_edges(mesh), named_parents(armature, read.names))
     colors = bone_colors(read.names, together, palette)
     if mode == "BONES":
         add_colors(mesh_object, WEIGHT_COLORS, weight_colors(read.bones, read.weights, colors))

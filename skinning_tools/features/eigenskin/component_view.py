@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Draws the components over the 3D views, moved by the slider of the panel. While off, no handler draws anything.
+
+Between redraws it keeps no reference to Blender's data, only the session-wide number of the mesh object.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.props import CollectionProperty, StringProperty
+
+from ...blender.app_handlers import add_handlers, remove_handlers
+from ...blender.areas import redraw_views
+from ...blender.data_blocks import object_again
+from ...blender.fit_poses import bare_skin
+from ...blender.lengths import length_text
+from ...blender.skin_reader import armature_of, bone_matrices
+from ...core.errors import BadScene, SkinningError
+from ...ui.settings import HARD, Settings, choice, count, number
+from ...ui.view_drawing import View, draw_note, draw_scale, draw_surface
+from .components import COLOR_ITEMS, Components, Surface, displaced_surface
+
+logger = logging.getLogger(__name__)
+
+_found: Components | None = None
+_handles: list = []
+_failure = ""
+# The latest surface and its inputs: most redraws only turn the view.
+_latest: list = [None, None]
+
+
+def shown() -> Components | None:
+    """The components that are shown, or None."""
+    return _found
+
+
+def failure() -> str:
+    """Why the last view was ended by an error, "" if it was not."""
+    return _failure
+
+
+def start(context: bpy.types.Context, found: Components) -> None:
+    """Show ``found`` in place of the components shown before."""
+    global _found
+    stop()
+    _found = found
+    settings = context.window_manager.skinning_components
+    settings.supports.clear()
+    for name in found.supports:
+        settings.supports.add().name = name
+    if settings.support not in found.supports:
+        settings.support = next(iter(found.supports))
+    for draw, stage in ((_draw_view, "POST_VIEW"), (_draw_pixels, "POST_PIXEL")):
+        _handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", stage))
+    redraw_views()
+
+
+def stop(reason: str = "") -> None:
+    """End the view and remove its handlers."""
+    global _found, _failure
+    _found, _failure = None, reason
+    _latest[:] = None, None
+    while _handles:
+        bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
+    if bpy.app.timers.is_registered(_end):
+        bpy.app.timers.unregister(_end)
+    for manager in bpy.data.window_managers:
+        manager.skinning_components.supports.clear()
+    redraw_views()
+
+
+def current_surface(context: bpy.types.Context) -> Surface | None:
+    """The surface for the panel's settings in the present pose; None where the mesh is hidden.
+
+    Raises BadScene if the mesh or its bones are gone.
+    """
+    assert _found is not None
+    mesh_object = object_again(_found.name, _found.uid)
+    armature = armature_of(mesh_object) if mesh_object is not None else None
+    if mesh_object is None or armature is None or len(mesh_object.data.vertices) != len(_found.rest):
+        raise BadScene(f'The components are no longer shown: "{_found.name}" was deleted or edited, or has no armature')
+    if context.view_layer.objects.get(mesh_object.name) != mesh_object or not _is_visible(context, mesh_object):
+        return None
+    depsgraph = context.evaluated_depsgraph_get()
+    matrices = bone_matrices(bare_skin(mesh_object, armature, _found.bone_names), depsgraph)
+    to_world = np.array(mesh_object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+    support, component, value, colors = chosen(context.window_manager.skinning_components)
+    key = (_found, support, component, value, colors, matrices.tobytes(), to_world.tobytes())
+    if key != _latest[0]:
+        _latest[:] = key, displaced_surface(_found, matrices, to_world, support, component, value, colors)
+    return _latest[1]
+
+
+def _is_visible(context: bpy.types.Context, mesh_object: bpy.types.Object) -> bool:
+    space = context.space_data
+    shown_in_view = space is None or space.type != "VIEW_3D" or mesh_object.visible_in_viewport_get(space)
+    return shown_in_view and mesh_object.visible_get(view_layer=context.view_layer)
+
+
+def chosen(settings: "SkinningComponents") -> tuple[str, int, float, str]:
+    """The support, the component counted from 0, its value and the kind of colors that the settings name."""
+    assert _found is not None
+    support = settings.support if settings.support in _found.supports else next(iter(_found.supports))
+    component = min(settings.component, len(_found.supports[support].components)) - 1
+    return support, component, settings.value, settings.colors
+
+
+def _draw_view() -> None:
+    _draw(_surface)
+
+
+def _draw_pixels() -> None:
+    _draw(_legend)
+
+
+def _surface(context: bpy.types.Context, surface: Surface) -> None:
+    assert _found is not None
+    view = View.of(context.region_data)
+    draw_surface(surface.positions, surface.normals, _found.triangles, surface.colors, view)
+
+
+def _legend(context: bpy.types.Context, surface: Surface) -> None:
+    support, component, _, colors = chosen(context.window_manager.skinning_components)
+    title = f"{support}, component {component + 1}"
+    if colors == "AMOUNT":
+        draw_scale(context, title, length_text(context.scene, surface.red))
+    else:
+        draw_note(context, f"{title}: red, green and blue for X, Y and Z")
+
+
+def _draw(draw: Callable[[bpy.types.Context, Surface], None]) -> None:
+    """Draw; after an error, the view ends once Blender has finished drawing."""
+    global _failure
+    context = bpy.context
+    ending = bpy.app.timers.is_registered(_end)
+    if _found is None or ending or not context.space_data.overlay.show_overlays:
+        return
+    try:
+        surface = current_surface(context)
+        if surface is not None:
+            draw(context, surface)
+    except SkinningError as error:
+        _failure = str(error)
+    except Exception as error:
+        logger.exception("The components could not be drawn")
+        _failure = f"The components could not be drawn ({type(error).__name__}: {error})"
+    else:
+        return
+    bpy.app.timers.register(_end, first_interval=0.0)
+
+
+def _end() -> None:
+    """Timer."""
+    stop(_failure)
+
+
+class ComponentSettings(Settings):
+    component = count("Component", 1, least=1, soft_most=10, tip="Number of the component, from the most important on")
+    value = number(
+        "Value",
+        1.0,
+        soft_min=-1.0,
+        soft_max=1.0,
+        subtype="FACTOR",
+        tip="How much of the component is added, as by its shape key. 1 is the most that an example needs",
+    )
+    colors = choice("Color", COLOR_ITEMS, "AMOUNT", tip="What the colors show")
+
+
+def _redraw(settings: bpy.types.PropertyGroup, context: bpy.types.Context) -> None:
+    redraw_views()
+
+
+class SkinningComponentSupport(bpy.types.PropertyGroup):
+    """A support in the list of those that are shown, by its name"""
+
+
+class SkinningComponents(bpy.types.PropertyGroup):
+    """What of the components is shown, on the window manager: neither files nor undo have it"""
+
+    __annotations__ = {
+        name: replace(setting, more=setting.more | {"update": _redraw}).as_property(HARD)
+        for name, setting in ComponentSettings.declared.items()
+    } | {
+        "support": StringProperty(
+            name="Joint", description="The joint, or pair of joints, whose components are shown", update=_redraw
+        ),
+        "supports": CollectionProperty(type=SkinningComponentSupport),
+    }
+
+
+@bpy.app.handlers.persistent
+def _before_load(*_: Any) -> None:
+    stop()
+
+
+def _handlers() -> tuple[tuple[list[Callable], Callable]]:
+    return ((bpy.app.handlers.load_pre, _before_load),)
+
+
+def register() -> None:
+    add_handlers(_handlers())
+
+
+def unregister() -> None:
+    stop()
+    remove_handlers(_handlers())
+
+
+registry = [SkinningComponentSupport, SkinningComponents]
+pointers = {"WindowManager.skinning_components": SkinningComponents}
