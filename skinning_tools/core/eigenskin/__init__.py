@@ -8,7 +8,7 @@ from .displacements import rest_displacements
 from .half_rotation import HalfRotations, far_turned, half_matrices, half_rotations
 from .left_out import LeftOut, left_out_errors
 from .mirror import mirrored_examples
-from .model import EigenSkin, ExampleErrors, Support, example_errors
+from .model import EigenSkin, ExampleErrors, NormalBasis, Support, example_errors
 from .pose_space import PoseSpace, hinge_angles, hinge_middle, is_turned, rotation_distances
 from .shells import shell_turns
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
@@ -21,6 +21,7 @@ __all__ = [
     "Examples",
     "HalfRotations",
     "LeftOut",
+    "NormalBasis",
     "PoseSpace",
     "Rig",
     "Support",

@@ -16,7 +16,7 @@ from .interpolation import RADIUS
 from .model import EigenSkin
 from .pairs import candidate_pairs, pair_trial
 from .pose_space import REST, SAME_ROTATION, PoseSpace, hinge_axis, is_turned, rotation_distances
-from .supports import limited_masks, strengths, support_mask
+from .supports import limited_masks, normals_mask, strengths, support_mask
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
 # Shares of the mesh's extent and of its largest coordinate: smaller displacements are rounding. Joints that displace
@@ -24,6 +24,12 @@ from .types import BadExamples, EigenSkinSettings, Examples, Rig
 _ROUNDING = 1e-6
 _ROUNDING_AWAY = 4 * float(np.finfo(np.float32).eps)
 _NOTICEABLE = 10.0
+
+# Radians: smaller corrections of normals are no reason to correct a vertex.
+_NOTICEABLE_TURN = 1e-3
+
+# How likely a joint is to displace vertices of which it turns the normals alone, beside those that it displaces most.
+_BESIDE = 1e-3
 
 # A pair of joints is worth its shape keys where it explains this share of what single joints leave.
 _PAIR_WORTH = 0.02
@@ -174,9 +180,11 @@ class _Builder:
                 continue
             name = self.rig.joint_names[joint]
             wanted = support_mask(strength, self.settings.support_threshold, self.rounding)
-            draft = JointDraft(name, (joint,), region, observed, strength, wanted, self.spaces[joint])
+            normals = normals_mask(observed[..., 3:], self.settings.support_threshold)
+            draft = JointDraft(name, (joint,), region, observed, strength, wanted, normals, self.spaces[joint])
             if name in self.painted:
                 draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
+                draft.wanted_normals = self.painted[name][region]
                 if not draft.wanted.any():
                     self.notes.append(f"{name}: the painted support is empty where the joint displaces the skin")
             drafts.append(draft)
@@ -192,6 +200,10 @@ class _Builder:
         self.spaces = {joint: self._space(joint, rotations[alone, joint]) for joint, alone in known.items()}
         told = np.array([strengths(signals[alone][..., :3]) for alone in known.values()])
         told[told <= rounding] = 0.0
+        # Normals change beside the vertices that move.
+        turned = np.array([strengths(signals[alone][..., 3:]) for alone in known.values()])
+        least = _BESIDE * told.max(axis=1, initial=0.0, keepdims=True)
+        told = np.where(turned > _NOTICEABLE_TURN, np.maximum(told, least), told)
         if not several.any():
             regions = [np.flatnonzero(strength) for strength in told]
             return {
@@ -336,9 +348,10 @@ class _Builder:
         name = " + ".join(self.rig.joint_names[joint] for joint in pair)
         strength = strengths(observed[..., :3] * shared[:, None])
         wanted = shared * support_mask(strength, self.settings.support_threshold)
+        normals = shared * normals_mask(observed[..., 3:], self.settings.support_threshold)
         if name in self.painted:
-            wanted = self.painted[name][region]
-        return PairDraft(name, pair, region, observed, strength, wanted, trial, left, examples)
+            wanted = normals = self.painted[name][region]
+        return PairDraft(name, pair, region, observed, strength, wanted, normals, trial, left, examples)
 
 
 def _shared_region(first: Draft, second: Draft) -> tuple[np.ndarray, np.ndarray]:

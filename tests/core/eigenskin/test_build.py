@@ -259,13 +259,11 @@ def test_normals_of_the_examples_are_met_where_all_components_are_kept():
     surface = vertex_normals(posed.rig.rest, triangles)
     examples = replace(examples, normals=np.array([vertex_normals(shape, triangles) for shape in examples.shapes]))
     model = build_eigenskin(posed.rig, examples, ALL, rest_surface_normals=surface)
-    (support,) = model.supports
-    for row, values in enumerate(model.values(examples.rotations)):
-        corrected = surface.copy()
-        corrected[support.vertices] += np.tensordot(values, support.normal_components, axes=1)
+    for row, values in enumerate(model.normal_values(examples.rotations)):
+        corrected = surface + model.normal_corrections(values)
         transforms = vertex_transforms(posed.rig.rest, posed.rig.bones, posed.rig.weights, examples.matrices[row])
         before, after = (
-            np.abs(transformed_normals(part, transforms) - examples.normals[row])[support.vertices].max()
+            np.abs(transformed_normals(part, transforms) - examples.normals[row]).max()
             for part in (surface, corrected)
         )
         assert before > 0.05
