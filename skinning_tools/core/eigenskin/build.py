@@ -239,8 +239,10 @@ class _Builder:
         note = f"At most {most} components per joint, because no vertex may be in more"
         if (counts > most).any() and note not in self.notes:
             self.notes.append(note)
-        for draft, count in zip(drafts, np.minimum(counts, most), strict=True):
+        for draft, count, wanted_count in zip(drafts, np.minimum(counts, most), wanted_counts, strict=True):
             draft.count = int(count)
+            # Where the displacements have a lower rank, normals may not.
+            draft.normal_count = draft.count if self.settings.budget else min(wanted_count, most)
         drafts = [draft for draft in drafts if draft.count]
         wanted, strength = np.zeros((2, len(drafts), len(self.rig.rest)), np.float32)
         for row, draft in enumerate(drafts):

@@ -34,7 +34,7 @@ class Draft(ABC):
 
     region (n,): vertices that may belong to it. observed (M, n, C): displacements there, and corrections of normals.
     strength (n,) of the displacements; wanted and wanted_normals (n,): the masks of this support alone; mask (n,) and
-    count of components: those that remain beside the other supports.
+    count of components: those that remain beside the other supports. normal_count: components of the normals.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Draft(ABC):
     wanted_normals: np.ndarray
     mask: np.ndarray = field(init=False)
     count: int = field(init=False, default=0)
+    normal_count: int = field(init=False, default=0)
 
     def basis(self) -> Basis:
         return eigendisplacements(_masked(self.observed[..., _SHAPES], self.mask), self._prediction())
@@ -80,7 +81,7 @@ class Draft(ABC):
     def support(self, vertex_count: int, spaces: dict[int, PoseSpace]) -> Support:
         """spaces: of all joints."""
         features, basis = self._sampled_features(spaces), self.basis()
-        components, weights, limits = self._components(basis, _SHAPES, self.mask, features)
+        components, weights, limits = self._components(basis, self.count, _SHAPES, self.mask, features)
         mask = np.zeros(vertex_count, np.float32)
         mask[self.region] = self.mask
         return Support(
@@ -102,12 +103,14 @@ class Draft(ABC):
         left = np.divide(self.mask, self.wanted, out=np.ones(len(self.mask)), where=self.wanted > 0)
         mask = self.wanted_normals * left
         basis = eigendisplacements(_masked(self.observed[..., _NORMALS], mask))
-        return NormalBasis(self.region[mask > 0], *self._components(basis, _NORMALS, mask, features))
+        return NormalBasis(self.region[mask > 0], *self._components(basis, self.normal_count, _NORMALS, mask, features))
 
-    def _components(self, basis: Basis, part: slice, mask: np.ndarray, features: np.ndarray):
-        """Components (k, m, 3) of a part of the signals, their basis weights (B, k) and limits (k,). features (S, B):
-        all over the range."""
-        count = min(self.count, len(basis.singular_values))
+    def _components(
+        self, basis: Basis, most: int, part: slice, mask: np.ndarray, features: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Up to ``most`` components (k, m, 3) of a part of the signals, their basis weights (B, k) and limits (k,).
+        features (S, B): all over the range."""
+        count = min(most, len(basis.singular_values))
         coordinates, vectors = basis.coordinates[:, :count], basis.vectors[:count]
         weights = self._weights(coordinates, vectors, part, mask)
         bounds = _MARGIN * np.abs(features @ weights).max(axis=0)

@@ -2,7 +2,7 @@
 """A finished EigenSkin (Kry, James, Pai 2002): evaluated from the joints' rotations, and compared with its examples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,6 +86,9 @@ class EigenSkin:
     def normal_values(self, rotations: np.ndarray) -> np.ndarray:
         """(F, C) the value of every component of the normals, as ``values``; none where the model has no normals."""
         return self._clamped(rotations, self._with_normals)
+
+    def without_normals(self) -> "EigenSkin":
+        return replace(self, supports=tuple(replace(support, normals=None) for support in self.supports))
 
     def _clamped(self, rotations: np.ndarray, pairs: Sequence[tuple[Support, Support | NormalBasis]]) -> np.ndarray:
         parts = [

@@ -105,8 +105,16 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
     normals = switch(
         "Normals",
         False,
-        tip="Also store corrections of the normals, as attributes for engines that play shape keys",
+        tip="Also correct the normals, with components and values of their own, stored as attributes for engines",
         flag="--normals",
+    )
+    show_normals = switch(
+        "Show Normals",
+        False,
+        tip="Show the corrected normals in the viewport and in renders, too, by two modifiers. Blender's own normals "
+        "follow the corrected surface, and are often closer with few components",
+        flag="--show-normals",
+        help="show the corrected normals in Blender, too (4.5 and newer)",
     )
 
 
