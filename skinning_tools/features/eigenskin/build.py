@@ -21,7 +21,7 @@ from ...core.errors import BadScene
 from ...core.progress import Progress
 from .examples import example_items, new_bones, read_examples, read_rig
 from .half_rotation import bones_made, check_kept, plan_bones, remove_bones_of
-from .normal_display import reason_not_shown
+from .normal_display import note_on_display
 from .record import Record, eigenskin_record, painted_masks
 from .writer import Written, check_writable, remove_eigenskin, write_eigenskin
 
@@ -141,7 +141,7 @@ def build(
 
     model, errors = yield from background.run_in_worker(work)
     check_unchanged(mesh_object, len(rig.rest))
-    hidden = reason_not_shown(mesh_object) if show_normals else ""
+    hidden = note_on_display(mesh_object) if show_normals else ""
     with bones_made(context, plan) as numbers:
         written = write_eigenskin(
             mesh_object,

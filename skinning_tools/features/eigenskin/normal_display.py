@@ -31,7 +31,7 @@ _SHARE = 0.01
 _ALONG = 0.9
 
 
-def reason_not_shown(mesh_object: bpy.types.Object) -> str:
+def note_on_display(mesh_object: bpy.types.Object) -> str:
     """Why normals cannot be shown on the mesh, "" if they can."""
     if bpy.app.version < (4, 5, 0):
         return "Normals are shown from Blender 4.5 on: here they are attributes for engines alone"
