@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import eigenskin_human as human  # noqa: E402 (in demos)
+from _eigenskin_functions import show_functions  # noqa: E402 (beside this file)
 from _eigenskin_normals import show_normals  # noqa: E402 (beside this file)
 from _eigenskin_poses import ratios, trained_axes  # noqa: E402 (beside this file)
 from _process import in_own_process, peak_memory  # noqa: E402 (beside this file)
@@ -273,7 +274,7 @@ def show_layouts(tables: Tables, repeats: int) -> None:
 
 
 # By the name for --only.
-ALONE = {"half-rotation": show_half_rotations, "normals": show_normals}
+ALONE = {"half-rotation": show_half_rotations, "normals": show_normals, "functions": show_functions}
 
 
 def milliseconds(seconds) -> str:

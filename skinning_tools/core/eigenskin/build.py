@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .. import dense
 from ..progress import Progress, checkpoint, ignore, span
 from .attribution import chosen_centers, joint_displacements, joint_regions
 from .basis import component_counts
 from .checks import check_examples, checked_painting
 from .displacements import RestDisplacements, rest_displacements
 from .drafts import Draft, JointDraft, PairDraft
+from .fewer import fewer_functions
 from .interpolation import RADIUS
 from .model import EigenSkin
 from .pairs import candidate_pairs, pair_trial
@@ -185,6 +187,9 @@ class _Builder:
             if name in self.painted:
                 draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
                 draft.wanted_normals = self.painted[name][region]
+            if self.settings.basis_functions:
+                draft.fitted = fewer_functions(draft.known, _gram(observed[..., :3]), self.settings.basis_functions)
+                self.spaces[joint] = draft.space
                 if not draft.wanted.any():
                     self.notes.append(f"{name}: the painted support is empty where the joint displaces the skin")
             drafts.append(draft)
@@ -361,6 +366,12 @@ def _shared_region(first: Draft, second: Draft) -> tuple[np.ndarray, np.ndarray]
     region, one, other = np.intersect1d(first.region, second.region, assume_unique=True, return_indices=True)
     shared = np.sqrt(first.wanted[one] * second.wanted[other])
     return region[shared > 0], shared[shared > 0]
+
+
+def _gram(displacements: np.ndarray) -> np.ndarray:
+    """(M, M) inner products of ``displacements`` (M, n, 3)."""
+    rows = displacements.reshape(len(displacements), -1).astype(np.float64)
+    return dense.product(rows, rows.T)
 
 
 def _listed(names: list[str], most: int = 4) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .basis import Basis, eigendisplacements
+from .fewer import Fitted
 from .model import NormalBasis, Support
 from .pairs import PairTrial, pair_features
 from .pose_space import PoseSpace
@@ -121,24 +122,31 @@ class Draft(ABC):
 
 @dataclass(eq=False)
 class JointDraft(Draft):
-    """A support of one joint. observed: at the centers of its ``space`` but the rest pose."""
+    """A support of one joint. observed: at the centers of ``known`` but the rest pose. fitted: fewer functions than
+    these, if there are."""
 
-    space: PoseSpace
+    known: PoseSpace
+    fitted: Fitted | None = None
+
+    @property
+    def space(self) -> PoseSpace:
+        """Of the joint's functions."""
+        return self.known if self.fitted is None else self.fitted.space
 
     def _prediction(self) -> np.ndarray:
         """At poses all over the joint's range."""
-        return self.space.features(self.space.samples(_PREDICTED)) @ self.solved(np.eye(len(self.observed)))
+        return self.space.features(self.known.samples(_PREDICTED)) @ self.solved(np.eye(len(self.observed)))
 
     @property
     def natural_count(self) -> int:
-        return self.space.natural_count
+        return self.known.natural_count
 
     def solved(self, values: np.ndarray) -> np.ndarray:
-        return self.space.weights(values)
+        """Exact at the observations, or with fewer functions as close as these come."""
+        return self.known.weights(values) if self.fitted is None else self.fitted.weights(values)
 
     def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
-        (joint,) = self.joints
-        return self.space.features(_sampled_rotations(spaces[joint]))
+        return self.space.features(_sampled_rotations(self.known))
 
 
 @dataclass(eq=False)

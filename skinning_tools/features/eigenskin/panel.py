@@ -209,7 +209,7 @@ def _draw_settings(layout: bpy.types.UILayout, group: SkinningEigenskin) -> None
     header, body = layout.panel("skinning_eigenskin_advanced", default_closed=True)
     header.label(text="Advanced")
     if body is not None:
-        for name in ("max_per_vertex", "budget", "radius", "joint_pairs", "normals", "show_normals"):
+        for name in ("max_per_vertex", "budget", "radius", "basis_functions", "joint_pairs", "normals", "show_normals"):
             body.prop(group, name)
 
 

@@ -85,6 +85,16 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         help="total number of shape keys, given to the joints that need them most (default: --components for each "
         "joint)",
     )
+    basis_functions = count(
+        "Basis Functions",
+        0,
+        least=0,
+        soft_most=50,
+        tip="Most basis functions of a joint, those of the examples that are worth most. Fewer make fewer or shorter "
+        "drivers, and do not follow noise in many examples. 0: one for each example",
+        flag="--basis-functions",
+        help="most basis functions of a joint, those of the examples that are worth most (default: one for each)",
+    )
     joint_pairs = count(
         "Joint Pairs",
         0,
@@ -120,6 +130,7 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
 
 class EstimateSettings(Settings, stored="skinning_eigenskin"):
     radius = BuildSettings.radius
+    basis_functions = BuildSettings.basis_functions
 
 
 class FrameSettings(Settings, stored="skinning_eigenskin", frames="read"):
