@@ -21,6 +21,7 @@ import eigenskin_human as human  # noqa: E402 (in demos)
 from _eigenskin_functions import show_functions  # noqa: E402 (beside this file)
 from _eigenskin_normals import show_normals  # noqa: E402 (beside this file)
 from _eigenskin_poses import ratios, trained_axes  # noqa: E402 (beside this file)
+from _eigenskin_weights import show_weights  # noqa: E402 (beside this file)
 from _process import in_own_process, peak_memory  # noqa: E402 (beside this file)
 from _tables import Tables  # noqa: E402 (beside this file)
 from human_rig import HUMAN  # noqa: E402 (in demos)
@@ -274,7 +275,12 @@ def show_layouts(tables: Tables, repeats: int) -> None:
 
 
 # By the name for --only.
-ALONE = {"half-rotation": show_half_rotations, "normals": show_normals, "functions": show_functions}
+ALONE = {
+    "half-rotation": show_half_rotations,
+    "normals": show_normals,
+    "functions": show_functions,
+    "weights": show_weights,
+}
 
 
 def milliseconds(seconds) -> str:

@@ -11,6 +11,7 @@ from .mirror import mirrored_examples
 from .model import EigenSkin, ExampleErrors, NormalBasis, Support, example_errors
 from .pose_space import PoseSpace, hinge_angles, hinge_middle, is_turned, rotation_distances
 from .shells import shell_turns
+from .skin_weights import corrected_weights
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Support",
     "build_eigenskin",
     "check_examples",
+    "corrected_weights",
     "example_errors",
     "far_turned",
     "half_matrices",

@@ -40,7 +40,9 @@ def note_on_display(mesh_object: bpy.types.Object) -> str:
     return ""
 
 
-def show_normals(mesh_object, rest: np.ndarray, normals: np.ndarray, names: list[str], values: str) -> None:
+def show_normals(
+    mesh_object: bpy.types.Object, rest: np.ndarray, normals: np.ndarray, names: list[str], values: str
+) -> None:
     """Show the normals of the mesh with its corrections.
 
     rest and normals (N, 3): of the rest pose. names: of the attributes with the components. values: the array property
@@ -60,7 +62,7 @@ def show_normals(mesh_object, rest: np.ndarray, normals: np.ndarray, names: list
         undo.pop_all()
 
 
-def hide_normals(mesh_object) -> None:
+def hide_normals(mesh_object: bpy.types.Object) -> None:
     """Remove what ``show_normals`` made, from all objects with the mesh."""
     trees = set()
     for ob, modifier in _modifiers(mesh_object):
@@ -71,29 +73,31 @@ def hide_normals(mesh_object) -> None:
     remove_attributes(mesh_object.data, (BASE_ATTRIBUTE,))
 
 
-def mute_normals(mesh_object, mute: bool) -> None:
+def mute_normals(mesh_object: bpy.types.Object, mute: bool) -> None:
     """Turn the modifiers off or on again."""
     for _, modifier in _modifiers(mesh_object):
         modifier.show_viewport = modifier.show_render = not mute
 
 
-def _modifiers(mesh_object) -> Iterator[tuple[bpy.types.Object, bpy.types.NodesModifier]]:
+def _modifiers(mesh_object: bpy.types.Object) -> Iterator[tuple[bpy.types.Object, bpy.types.NodesModifier]]:
     for ob in users_of(mesh_object.data):
         for modifier in [each for each in ob.modifiers if is_normals_modifier(each)]:
             yield ob, modifier
 
 
-def _add(mesh_object, tree, after: int) -> None:
+def _add(mesh_object: bpy.types.Object, tree: bpy.types.NodeTree, after: int) -> None:
     """A modifier with the tree, next to the Armature modifier."""
     tree[NORMALS_PROPERTY] = True
     modifier = mesh_object.modifiers.new(tree.name, "NODES")
     modifier.node_group = tree
     modifier.show_expanded = False
-    place = mesh_object.modifiers.find(armature_modifier(mesh_object).name)
+    armature = armature_modifier(mesh_object)
+    assert armature is not None
+    place = mesh_object.modifiers.find(armature.name)
     mesh_object.modifiers.move(len(mesh_object.modifiers) - 1, place + after)
 
 
-def _write_before(build: NodeBuilder, names: list[str], length: float, key, values: str) -> None:
+def _write_before(build: NodeBuilder, names: list[str], length: float, key: bpy.types.Key, values: str) -> None:
     geometry = _ends(build)
     normal = build.attribute(BASE_ATTRIBUTE, "FLOAT_VECTOR").outputs["Attribute"]
     for index, name in enumerate(names):

@@ -74,6 +74,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         "Pose Joints",
         "Estimate Error",
         "Pose Next Example",
+        "Fit Weights to Examples",
         "Build EigenSkin",
         "Bake EigenSkin to Keyframes",
         "Remove EigenSkin Keyframes",
@@ -211,6 +212,7 @@ def _draw_settings(layout: bpy.types.UILayout, group: SkinningEigenskin) -> None
     if body is not None:
         for name in ("max_per_vertex", "budget", "radius", "basis_functions", "joint_pairs", "normals", "show_normals"):
             body.prop(group, name)
+        body.operator("skinning.eigenskin_fit_weights", icon="MOD_VERTEX_WEIGHT")
 
 
 def _draw_figures(

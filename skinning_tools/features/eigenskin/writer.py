@@ -274,7 +274,9 @@ def _make_groups(mesh_object: bpy.types.Object, model: "EigenSkin", record: Reco
 def _make_attributes(mesh_object: bpy.types.Object, model: "EigenSkin", record: Record) -> None:
     mesh = mesh_object.data
     for entry, support in zip(record.supports, model.supports, strict=True):
-        for correction in support.normals.components if support.normals is not None else ():
+        if support.normals is None:
+            continue
+        for correction in support.normals.components:
             name = free_name(_layer_names(mesh_object), _TEMPORARY)
             entry.attributes += (name,)
             vectors = np.zeros((model.vertex_count, 3), np.float32)
