@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import eigenskin_human as human  # noqa: E402 (in demos)
+from _eigenskin_coupling import show_coupling  # noqa: E402 (beside this file)
 from _eigenskin_functions import show_functions  # noqa: E402 (beside this file)
 from _eigenskin_normals import show_normals  # noqa: E402 (beside this file)
 from _eigenskin_poses import ratios, trained_axes  # noqa: E402 (beside this file)
@@ -280,6 +281,7 @@ ALONE = {
     "normals": show_normals,
     "functions": show_functions,
     "weights": show_weights,
+    "coupling": show_coupling,
 }
 
 

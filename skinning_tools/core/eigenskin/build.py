@@ -11,6 +11,7 @@ from ..progress import Progress, checkpoint, ignore, span
 from .attribution import chosen_centers, joint_displacements, joint_regions
 from .basis import component_counts
 from .checks import check_examples, checked_painting
+from .coupling import coupling_mask
 from .displacements import RestDisplacements, rest_displacements
 from .drafts import Draft, JointDraft, PairDraft
 from .fewer import fewer_functions
@@ -218,7 +219,7 @@ class _Builder:
         prior = joint_regions(self.rig.bones, self.rig.weights, self.rig.joint_of_bone, self.rig.parents, joints)
         for place, alone in enumerate(known.values()):
             if len(alone):
-                prior[place] = told[place] / max(told[place].max(), 1e-300)
+                prior[place] = told[place] / (float(told[place].max()) or 1.0)
         return joint_displacements(signals, rotations, known, several, self.spaces, prior, progress)
 
     def _space(self, joint: int, alone: np.ndarray) -> PoseSpace:
@@ -264,12 +265,13 @@ class _Builder:
         if not candidates:
             return drafts
         residuals, found = self._residuals(drafts), 0
+        worth = _PAIR_WORTH * float(np.vdot(residuals[..., :3], residuals[..., :3]))
         while candidates and found < most:
             energies = np.einsum("eni,eni->en", residuals[..., :3], residuals[..., :3])
             whole = float(energies.sum())
             if energies.max() <= (_NOTICEABLE * self.rounding) ** 2:
                 break
-            best = self._best_pair(drafts, candidates, residuals, energies, _PAIR_WORTH * whole)
+            best = self._best_pair(drafts, candidates, residuals, energies, worth)
             checkpoint(progress, found / most, "Pairing Joints")
             if best is None:
                 break
@@ -277,7 +279,7 @@ class _Builder:
             more = self.fitted([*drafts, best])
             residuals = self._residuals(more)
             # The room that it takes from others may be worth more.
-            if np.vdot(residuals[..., :3], residuals[..., :3]) < (1 - _PAIR_WORTH) * whole:
+            if np.vdot(residuals[..., :3], residuals[..., :3]) < whole - worth:
                 drafts, found = more, found + 1
             else:
                 drafts = self.fitted(drafts)
@@ -314,24 +316,46 @@ class _Builder:
         """The one of ``candidates`` that explains most of the residuals (E, N, C), whose squares ``energies`` (E, N)
         are; None where none explains more than ``worth``."""
         singles = {draft.joints[0]: draft for draft in drafts if isinstance(draft, JointDraft)}
-        possible: list[tuple[float, tuple[int, int], np.ndarray, np.ndarray, np.ndarray]] = []
+        possible: list[tuple[float, tuple[int, int], np.ndarray]] = []
         for pair in candidates:
-            if set(pair) <= set(singles):
-                examples = np.flatnonzero(self.observations.moving[:, list(pair)].all(axis=1))
-                region, shared = _shared_region(*(singles[joint] for joint in pair))
-                possible.append((float(energies[np.ix_(examples, region)].sum()), pair, examples, region, shared))
+            examples = np.flatnonzero(self.observations.moving[:, list(pair)].all(axis=1))
+            possible.append((float(energies[examples].sum()), pair, examples))
         best: PairDraft | None = None
-        for most, pair, examples, region, shared in sorted(possible, key=lambda entry: -entry[0]):
+        for most, pair, examples in sorted(possible, key=lambda entry: -entry[0]):
             if most <= worth:
                 break
-            draft = self._pair_draft(singles, residuals, pair, examples, region, shared)
+            region, shared = self._pair_region(singles, residuals, pair, examples)
+            if float(energies[np.ix_(examples, region)].sum()) <= worth:
+                continue
+            draft = self._pair_draft(residuals, pair, examples, region, shared)
             if draft.trial.energy > worth:
                 best, worth = draft, draft.trial.energy
         return best
 
+    def _pair_region(
+        self, singles: dict[int, JointDraft], residuals: np.ndarray, pair: tuple[int, int], examples: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices (n,) that two joints may displace together, and a mask (n,) there: where their supports meet, and
+        where ``residuals`` (E, N, C) of the ``examples`` that pose both are theirs."""
+        moving, rotations = self.observations.moving[examples], self.observations.rotations[examples]
+        mask = coupling_mask(
+            self.spaces[pair[0]],
+            self.spaces[pair[1]],
+            rotations[:, pair[0]],
+            rotations[:, pair[1]],
+            residuals[examples][..., :3],
+            moving.sum(axis=1) == 2,
+            self.settings.support_threshold,
+            _NOTICEABLE * self.rounding,
+            2 * self.settings.max_centers,
+        )
+        if set(pair) <= set(singles):
+            region, shared = _shared_region(*(singles[joint] for joint in pair))
+            mask[region] = np.maximum(mask[region], shared)
+        return np.flatnonzero(mask), mask[mask > 0]
+
     def _pair_draft(
         self,
-        singles: dict[int, JointDraft],
         residuals: np.ndarray,
         pair: tuple[int, int],
         examples: np.ndarray,
@@ -343,8 +367,8 @@ class _Builder:
         rotations, left = self.observations.rotations[examples], residuals[np.ix_(examples, region)]
         one, other = pair
         trial = pair_trial(
-            singles[one].space,
-            singles[other].space,
+            self.spaces[one],
+            self.spaces[other],
             rotations[:, one],
             rotations[:, other],
             left[..., :3],

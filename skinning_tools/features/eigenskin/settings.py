@@ -100,7 +100,8 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         0,
         least=0,
         soft_most=20,
-        tip="Most pairs of joints, such as shoulder and clavicle, that get corrections for their combined poses",
+        tip="Most pairs of joints, such as shoulder and clavicle or elbow and wrist, that get corrections for their "
+        "combined poses, found by what single joints leave over",
         flag="--joint-pairs",
     )
     half_rotation = switch(
