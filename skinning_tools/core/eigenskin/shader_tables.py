@@ -167,10 +167,11 @@ def _rest_features(space: PoseSpace) -> np.ndarray:
 
 
 def _center_texels(space: PoseSpace) -> np.ndarray:
-    """(M, 4): x, y, z, w of each center, or the angle of a hinge."""
+    """(M, 4): x, y, z, w of each center, or of a hinge the angle, and cosine and sine of its half."""
     if space.axis is None:
         return np.roll(space.centers, -1, axis=1)
-    return np.column_stack([hinge_angles(space.centers, space.axis), np.zeros((len(space.centers), 3))])
+    angles = hinge_angles(space.centers, space.axis)
+    return np.column_stack([angles, np.cos(0.5 * angles), np.sin(0.5 * angles), np.zeros(len(angles))])
 
 
 def _joint_texels(space: PoseSpace, number: int, first_center: int) -> np.ndarray:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"SKINEIG1"
 TABLE = Kind("EigenSkin table", lambda path: begins_with(path, MAGIC[:-1]))
-SCHEMA, SCHEMA_VERSION = "skinning_tools.eigenskin", 1
+SCHEMA, SCHEMA_VERSION = "skinning_tools.eigenskin", 2
 # Texels in a row of the tables.
 WIDTH = 1024
 
