@@ -62,8 +62,8 @@ def main() -> int:
         tables.row(str(answer["components"]), *times, *(f"{size / 1000:,.0f}" for size in answer["bytes"]))
     away = max(answer["away"] for answer in found.values())
     tables.note(
-        f"The values in the texture differ from those of `core` by at most {away:.1g}, where 1 is a component's largest "
-        "in the examples: the functions of software GL are rough, and the last components' weights large."
+        f"The values in the texture differ from those of `core` by at most {away:.1g}, where 1 is a component's "
+        "largest in the examples: the functions of software GL are rough, and the last components' weights large."
     )
     if options.write:
         tables.replace(options.write)
