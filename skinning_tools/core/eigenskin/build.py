@@ -188,11 +188,11 @@ class _Builder:
             if name in self.painted:
                 draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
                 draft.wanted_normals = self.painted[name][region]
+                if not draft.wanted.any():
+                    self.notes.append(f"{name}: the painted support is empty where the joint displaces the skin")
             if self.settings.basis_functions:
                 draft.fitted = fewer_functions(draft.known, _gram(observed[..., :3]), self.settings.basis_functions)
                 self.spaces[joint] = draft.space
-                if not draft.wanted.any():
-                    self.notes.append(f"{name}: the painted support is empty where the joint displaces the skin")
             drafts.append(draft)
         return drafts
 
