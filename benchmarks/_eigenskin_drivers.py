@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 from skinning_tools.core.eigenskin import EigenSkin, PoseSpace, Support, hinge_angles
 from skinning_tools.features.eigenskin import drivers as eigenskin_drivers
-from skinning_tools.features.eigenskin.drivers import Element, Expression, Network, Rotation, Term
+from skinning_tools.features.eigenskin.driver_network import Element, Expression, Network, Rotation, Term
 
 JOINTS, COMPONENTS, EXAMPLES = 20, 3, 6
 SHAPE_KEY_VERTICES = 10_000

@@ -10,7 +10,6 @@ process.
 import argparse
 import importlib.util
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,23 +18,25 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "demos")]
 
 import eigenskin_human as human  # noqa: E402 (in demos)
+from _eigenskin_coupling import show_coupling  # noqa: E402 (beside this file)
+from _eigenskin_functions import show_functions  # noqa: E402 (beside this file)
+from _eigenskin_normals import show_normals  # noqa: E402 (beside this file)
+from _eigenskin_poses import ratios, trained_axes  # noqa: E402 (beside this file)
+from _eigenskin_weights import show_weights  # noqa: E402 (beside this file)
 from _process import in_own_process, peak_memory  # noqa: E402 (beside this file)
 from _tables import Tables  # noqa: E402 (beside this file)
 from human_rig import HUMAN  # noqa: E402 (in demos)
 
-from skinning_tools.core.deform import vertex_normals  # noqa: E402 (the checkout's)
 from skinning_tools.core.eigenskin import (  # noqa: E402 (the checkout's)
     EigenSkinSettings,
     build_eigenskin,
     example_errors,
     half_rotations,
-    rest_displacements,
     shell_turns,
 )
 
 MOST = 6
 UNSEEN_COMPONENTS = (1, 3, 6, 10)
-NORMAL_COMPONENTS = (1, 3, 5)
 
 # Degrees: the range of the joints.
 REACH = 100.0
@@ -274,64 +275,19 @@ def show_layouts(tables: Tables, repeats: int) -> None:
         tables.row(name, *map(milliseconds, (wall, processor)))
 
 
-def show_normals(tables: Tables) -> None:
-    body = human.Character.read()
-    surface = vertex_normals(body.rig.rest, body.triangles)
-    tables.begin(
-        "Normals",
-        "Remaining error of the normals' corrections in the rest pose, over the whole mesh, by number of components. "
-        "Joints and examples as in *Error over components*. Optimum: the singular value decomposition of the "
-        "corrections themselves. As built: the attributes, one for each component of the displacements.",
-        *("joint", *map(str, NORMAL_COMPONENTS)),
-    )
-    for label, name in (human.HINGES | human.BALLS).items():
-        examples = body.examples(human.turns_about(name, trained_axes(body, label, name)))
-        normals = np.array([vertex_normals(shape, body.triangles) for shape in examples.shapes])
-        examples = replace(examples, normals=normals)
-        wanted = normal_corrections(body.rig, examples, surface)
-        values = np.linalg.svd(wanted.reshape(len(wanted), -1), compute_uv=False)
-        optimum, built = [], []
-        for count in NORMAL_COMPONENTS:
-            model = build_eigenskin(
-                body.rig, examples, EigenSkinSettings(components=count), rest_surface_normals=surface
-            )
-            built.append(np.linalg.norm(wanted - stored_normals(model, examples)))
-            optimum.append(np.linalg.norm(values[count:]))
-        for row, left in ((f"{label}, optimum", optimum), (f"{label}, as built", built)):
-            tables.row(row, *ratios(np.array(left) / np.linalg.norm(wanted)))
-
-
-def normal_corrections(rig, examples, surface) -> np.ndarray:
-    """(E, N, 3) the offsets from the rest pose's normals ``surface`` (N, 3)."""
-    found = rest_displacements(
-        *(rig.rest, rig.bones, rig.weights, examples.matrices, examples.shapes), examples.normals, surface
-    )
-    return found.values[..., 3:].astype(float)
-
-
-def stored_normals(model, examples) -> np.ndarray:
-    """(E, N, 3) the offsets by the model's only support."""
-    (support,) = model.supports
-    added = np.zeros((len(examples.shapes), len(support.mask), 3))
-    added[:, support.vertices] = np.tensordot(model.values(examples.rotations), support.normal_components, axes=1)
-    return added
-
-
 # By the name for --only.
-ALONE = {"half-rotation": show_half_rotations, "normals": show_normals}
-
-
-def trained_axes(body: human.Character, label: str, name: str) -> np.ndarray:
-    return body.axes(name)[: 1 if label in human.HINGES else 3]
+ALONE = {
+    "half-rotation": show_half_rotations,
+    "normals": show_normals,
+    "functions": show_functions,
+    "weights": show_weights,
+    "coupling": show_coupling,
+}
 
 
 def milliseconds(seconds) -> str:
     """The median of differences, which noise may have made negative."""
     return f"{max(1000 * np.median(seconds), 0.0):.2f}"
-
-
-def ratios(values) -> list[str]:
-    return [f"{value:.3f}" for value in values]
 
 
 # In processes of their own: Blender's module changes where its parent's children would look for modules.

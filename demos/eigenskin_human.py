@@ -71,6 +71,11 @@ class Character:
         names = tuple(f"{name} {np.degrees(np.linalg.norm(vector)):.0f}°" for name, vector in turns)
         return Examples(names, rotations, matrices, shapes)
 
+    def plain_shapes(self, examples: Examples) -> np.ndarray:
+        """(E, N, 3) linear blending in the examples' poses."""
+        rig = self.rig
+        return np.array([skin_frame(rig.rest, rig.bones, rig.weights, posed) for posed in examples.matrices])
+
     def matrices(self, local: np.ndarray) -> np.ndarray:
         """(J, 3, 4) from rest pose to pose, of joints that turn by ``local`` (J, 4) against their parents."""
         moved = np.zeros((len(local), 4, 4))

@@ -21,9 +21,11 @@ float feature(int row, int center)
   }
   // A hinge: its angle, which jumps half a turn away from the middle of the known ones.
   float along = dot(turn.xyz, eigenskin_network(row + 1).xyz);
-  float angle = 2.0 * atan(turn.w < 0.0 ? -along : along, abs(turn.w));
+  vec2 twist = vec2(abs(turn.w), turn.w < 0.0 ? -along : along);
+  float angle = 2.0 * atan(twist.y, twist.x);
   float away = mod(angle - joint.z + 0.5 * TURN, TURN) + joint.z - 0.5 * TURN - known.x;
-  float cosine = cos(0.5 * away);
+  // Of half the difference, from products: weights are large, and the cosine of a graphics card may be rough.
+  float cosine = dot(twist, known.yz) / max(length(twist), 1e-20);
   return share.x * exp(-away * away / joint.w) + share.y * cosine * cosine;
 }
 

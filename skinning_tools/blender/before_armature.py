@@ -11,6 +11,7 @@ from ..core.errors import BadMesh
 from .attributes import read_attribute
 from .center_records import modifier_record, native_modifier
 from .data_blocks import is_alive
+from .normal_modifiers import is_normals_modifier
 from .object_transform import set_parent_type
 from .preconditions import object_label
 from .skin_reader import armature_modifier
@@ -33,14 +34,14 @@ def unskinned_copy(mesh_object: bpy.types.Object) -> Iterator[bpy.types.Object]:
 
 
 def remove_modifiers(mesh_object: bpy.types.Object, from_armature: bool) -> None:
-    """Remove the modifiers above the armature's, or from it on; in both cases also the extension's own modifier."""
+    """Remove the modifiers above the armature's, or from it on; in both cases also the extension's own modifiers."""
     own, armature = native_modifier(mesh_object), armature_modifier(mesh_object)
     place = mesh_object.modifiers.find(armature.name) if armature is not None else -1
     if own is not None:
         record = modifier_record(own)
         mesh_object.add_rest_position_attribute = record is not None and record.rest_position
     for index, modifier in reversed(list(enumerate(mesh_object.modifiers))):
-        if modifier == own or index == place or (index > place) == from_armature:
+        if modifier == own or is_normals_modifier(modifier) or index == place or (index > place) == from_armature:
             mesh_object.modifiers.remove(modifier)
     if mesh_object.parent_type == "ARMATURE":
         set_parent_type(mesh_object, "OBJECT")

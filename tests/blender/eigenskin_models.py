@@ -12,6 +12,7 @@ from skinning_tools.core.eigenskin import (
     EigenSkin,
     EigenSkinSettings,
     Examples,
+    NormalBasis,
     PoseSpace,
     Rig,
     Support,
@@ -76,7 +77,12 @@ def made_up(joints: Rig, spaces: dict[int, PoseSpace], seed=0, pairs=(), size=1.
                 mask,
                 vertices,
                 0.1 * random.normal(size=(components, len(vertices), 3)),
-                0.1 * random.normal(size=(components, len(vertices), 3)),
+                NormalBasis(
+                    vertices,
+                    0.1 * random.normal(size=(components, len(vertices), 3)),
+                    size * random.normal(size=(basis_count, components)),
+                    np.full(components, 10.0),
+                ),
                 size * random.normal(size=(basis_count, components)),
                 centers,
                 np.full(components, 10.0),
@@ -125,19 +131,19 @@ def shown_values(ob) -> np.ndarray:
 
 def expected_values(ob, joints: Rig, model: EigenSkin) -> np.ndarray:
     """(C,) core's values for the pose that Blender shows."""
-    return model.values(_shown_rotations(ob, joints)[None])[0]
+    return model.values(shown_rotations(ob, joints)[None])[0]
 
 
 def slopes(ob, joints: Rig, model: EigenSkin) -> np.ndarray:
     """(C,) how fast core's values change with the quaternions of the pose that Blender shows."""
-    rotations = _shown_rotations(ob, joints)
+    rotations = shown_rotations(ob, joints)
     # Both ways along each component of each joint's quaternion.
     steps = 1e-6 * np.eye(rotations.size).reshape(-1, *rotations.shape)
     values = [model.values(normalized(rotations + side * steps)) for side in (-1, 1)]
     return np.linalg.norm(np.subtract(*values) / 2e-6, axis=0)
 
 
-def _shown_rotations(ob, joints: Rig) -> np.ndarray:
+def shown_rotations(ob, joints: Rig) -> np.ndarray:
     """(J, 4) of the joints, relative to their parents' rest."""
     skin, _ = read_rig(bpy.context, ob)
     return current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())[0]

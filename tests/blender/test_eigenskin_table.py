@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.core.deform.surface import unit
 from skinning_tools.core.eigenskin.shader_tables import model_of, model_text, shader_tables
 from skinning_tools.core.quaternions import normalized
 from skinning_tools.features.eigenskin.examples import read_rig
@@ -36,6 +37,7 @@ VERTICES = """
 vec4 eigenskin_displacement(int texel) { return texelFetch(displacements, ivec2(texel % 1024, texel / 1024), 0); }
 float eigenskin_value(int component) { return texelFetch(values_texture, ivec2(component, 0), 0).x; }
 """
+NORMALS = VERTICES.replace("eigenskin_displacement", "eigenskin_correction").replace("displacements", "normals")
 
 
 def read_table(path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -58,7 +60,7 @@ def shaded_values(head, tables, matrices, joints) -> np.ndarray:
         parent = joint["parent"]
         places[row, 0, :2] = joints.index(joint["name"]), -1 if parent is None else joints.index(parent)
         places[row, 1] = joint["axes"]
-    count = len(head["components"])
+    count = len(head["components"]) + head["normal_components"]
     found = engine_shaders.evaluated(
         "eigenskin_values.glsl",
         "vec3(eigenskin_value_of(int(component.x)))",
@@ -80,7 +82,7 @@ def test_the_shaders_play_the_file_as_core_and_blender_do(tmp_path, kind, seed):
         _, joints = read_rig(bpy.context, ob)
         pairs = [(eigenskin_models.UPPER, eigenskin_models.LOWER)]
         model = eigenskin_models.any_model(joints, pairs=pairs, seed=seed)
-        eigenskin_models.write_eigenskin(ob, rig, joints, model)
+        eigenskin_models.write_eigenskin(ob, rig, joints, model, normals=True)
     refusals.finished("save_eigenskin_table", filepath=str(tmp_path / "limb.bin"))
     head, tables = read_table(tmp_path / "limb.bin")
     eigenskin_models.turn_at_random(rig, np.random.default_rng(seed), most=1.5)
@@ -90,10 +92,13 @@ def test_the_shaders_play_the_file_as_core_and_blender_do(tmp_path, kind, seed):
     names = [file.content["nodes"][joint]["name"] for joint in file.content["skins"][0]["joints"]]
 
     values = shaded_values(head, tables, matrices, names)
-    expected = eigenskin_models.expected_values(ob, joints, model)
+    expected, turned = (
+        of(eigenskin_models.shown_rotations(ob, joints)[None])[0] for of in (model.values, model.normal_values)
+    )
     # Single precision: of the features, which the weights magnify, and of the matrices.
     magnified = max(np.abs(support.basis_weights).sum(axis=0).max() for support in model.supports)
-    assert np.abs(values - expected).max() < 1e-6 * max(magnified, 1)
+    assert head["normal_components"] == len(turned) == (0 if kind == "built" else len(expected))
+    assert np.abs(values - np.concatenate([expected, turned])).max() < 2e-6 * max(magnified, 1)
 
     assert np.abs(expected).max() > 1e-3
     texels = np.zeros((1, len(values), 4))
@@ -112,6 +117,22 @@ def test_the_shaders_play_the_file_as_core_and_blender_do(tmp_path, kind, seed):
     moved = np.linalg.norm(result - found["POSITION"], axis=1).max()
     assert moved > 1e-3
     assert distances.max() < 1e-6 * max(magnified, 1) + TOLERANCE
+    if not len(turned):
+        assert "_EIGENSKIN_NORMAL" not in found
+        return
+    result = engine_shaders.evaluated(
+        "eigenskin_normals.glsl",
+        "eigenskin_normal(normal, run)",
+        {"normal": found["NORMAL"], "run": found["_EIGENSKIN_NORMAL"]},
+        {"normals": tables["normals"], "values_texture": texels},
+        before=NORMALS,
+    )
+    corrections = in_file(ob, model.normal_corrections(turned)) - in_file(ob, np.zeros((1, 3)))
+    assert np.abs(corrections).max() > 0.1
+    wanted = unit(found["NORMAL"] + corrections[vertices])
+    # Sums that nearly cancel are left out.
+    sure = np.linalg.norm(found["NORMAL"] + corrections[vertices], axis=1) > 0.3
+    assert np.abs(result - wanted)[sure].max() < 1e-5 * max(magnified, 1)
 
 
 def model_for_core():
@@ -135,17 +156,25 @@ def test_runs_have_the_displacements_of_each_vertex():
     found = np.array([values[rows[:, 3].astype(int)] @ rows[:, :3] for rows in runs])
     np.testing.assert_allclose(found, model.displacements(values), atol=1e-5)
     assert tables.runs[:, 1].sum() == len(tables.displacements)
+    runs = [tables.normals[first : first + count] for first, count in tables.normal_runs]
+    found = np.array([values[rows[:, 3].astype(int) - model.component_count] @ rows[:, :3] for rows in runs])
+    np.testing.assert_allclose(found, model.normal_corrections(values), atol=1e-5)
     assert tables.joints == (1, 2)
 
 
 def test_a_stored_model_gives_the_same_values():
     model = model_for_core()
-    again = model_of(model_text(model), deltas_of(model))
+    turns = np.array([model.normal_corrections(row) for row in np.eye(model.component_count)])
+    again = model_of(model_text(model), deltas_of(model), turns)
     assert again.joint_names == ("upper", "lower")
     rotations = normalized(np.random.default_rng(1).normal(size=(50, 3, 4)))
     np.testing.assert_array_equal(again.values(rotations[:, 1:]), model.values(rotations))
-    with pytest.raises(ValueError, match="do not fit"):
-        model_of(model_text(model), deltas_of(model)[:-1])
+    np.testing.assert_array_equal(again.normal_values(rotations[:, 1:]), model.normal_values(rotations))
+    for shapes, normals in ((deltas_of(model)[:-1], turns), (deltas_of(model), turns[:-1])):
+        with pytest.raises(ValueError, match="do not fit"):
+            model_of(model_text(model), shapes, normals)
+    with pytest.raises(ValueError, match="more shapes"):
+        model_of(model_text(model), deltas_of(model), np.concatenate([turns, turns]))
 
 
 def test_what_the_table_leaves_behind_goes_with_the_corrections(tmp_path):

@@ -108,7 +108,7 @@ def test_normal_corrections(rigged):
     attribute = ob.data.attributes["lower 2 normal"]
     assert (attribute.data_type, attribute.domain) == ("FLOAT_VECTOR", "POINT")
     expected = np.zeros((len(joints.rest), 3))
-    expected[model.supports[1].vertices] = model.supports[1].normal_components[1]
+    expected[model.supports[1].normals.vertices] = model.supports[1].normals.components[1]
     np.testing.assert_allclose([entry.vector for entry in attribute.data], expected, atol=1e-7)
 
 

@@ -62,7 +62,7 @@ class Player:
     def __enter__(self) -> "Player":
         with contextlib.ExitStack() as stack:
             server = stack.enter_context(_server(self._jobs, self._served))
-            self._log = stack.enter_context(_chromium(f"http://127.0.0.1:{server.server_port}/player.html"))
+            self._log = stack.enter_context(chromium(f"http://127.0.0.1:{server.server_port}/player.html"))
             self._running = stack.pop_all()
         return self
 
@@ -184,7 +184,7 @@ def _server(jobs: queue.Queue, served: dict[int, _Job]):
 
 
 @contextlib.contextmanager
-def _chromium(address: str):
+def chromium(address: str):
     """Yields the path of what the browser prints. Ends all of its processes."""
     with tempfile.TemporaryDirectory(prefix="three-player-", ignore_cleanup_errors=True) as folder:
         log = Path(folder) / "log"

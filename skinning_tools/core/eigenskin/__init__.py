@@ -8,9 +8,10 @@ from .displacements import rest_displacements
 from .half_rotation import HalfRotations, far_turned, half_matrices, half_rotations
 from .left_out import LeftOut, left_out_errors
 from .mirror import mirrored_examples
-from .model import EigenSkin, ExampleErrors, Support, example_errors
+from .model import EigenSkin, ExampleErrors, NormalBasis, Support, example_errors
 from .pose_space import PoseSpace, hinge_angles, hinge_middle, is_turned, rotation_distances
 from .shells import shell_turns
+from .skin_weights import corrected_weights
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
 __all__ = [
@@ -21,11 +22,13 @@ __all__ = [
     "Examples",
     "HalfRotations",
     "LeftOut",
+    "NormalBasis",
     "PoseSpace",
     "Rig",
     "Support",
     "build_eigenskin",
     "check_examples",
+    "corrected_weights",
     "example_errors",
     "far_turned",
     "half_matrices",

@@ -32,8 +32,8 @@ def eigendisplacements(displacements: np.ndarray, prediction: np.ndarray | None 
     count, vertex_count = displacements.shape[:2]
     observed = np.asarray(displacements, dtype=np.float64).reshape(count, 3 * vertex_count)
     # Any rows with the inner products of the predictions have the same decomposition.
-    root = np.eye(count) if prediction is None else _root(prediction.T @ prediction * (count / len(prediction)))
-    rows = dense.product(root, observed)
+    square_root = np.eye(count) if prediction is None else root(prediction.T @ prediction * (count / len(prediction)))
+    rows = dense.product(square_root, observed)
     squares, turned = np.linalg.eigh(dense.product(rows, rows.T))
     values = np.sqrt(np.maximum(squares[::-1], 0.0))
     turned = turned[:, ::-1]
@@ -48,7 +48,7 @@ def eigendisplacements(displacements: np.ndarray, prediction: np.ndarray | None 
     return Basis(values, (signs[:, None] * vectors).reshape(rank, vertex_count, 3), coordinates * signs)
 
 
-def _root(square: np.ndarray) -> np.ndarray:
+def root(square: np.ndarray) -> np.ndarray:
     """A matrix (M, M) that times its transpose is ``square`` (M, M), which is positive semidefinite."""
     values, vectors = np.linalg.eigh(square)
     return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

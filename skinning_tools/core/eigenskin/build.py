@@ -6,17 +6,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .. import dense
 from ..progress import Progress, checkpoint, ignore, span
 from .attribution import chosen_centers, joint_displacements, joint_regions
 from .basis import component_counts
 from .checks import check_examples, checked_painting
+from .coupling import coupling_mask
 from .displacements import RestDisplacements, rest_displacements
 from .drafts import Draft, JointDraft, PairDraft
+from .fewer import fewer_functions
 from .interpolation import RADIUS
 from .model import EigenSkin
 from .pairs import candidate_pairs, pair_trial
 from .pose_space import REST, SAME_ROTATION, PoseSpace, hinge_axis, is_turned, rotation_distances
-from .supports import limited_masks, strengths, support_mask
+from .supports import limited_masks, normals_mask, strengths, support_mask
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
 # Shares of the mesh's extent and of its largest coordinate: smaller displacements are rounding. Joints that displace
@@ -24,6 +27,12 @@ from .types import BadExamples, EigenSkinSettings, Examples, Rig
 _ROUNDING = 1e-6
 _ROUNDING_AWAY = 4 * float(np.finfo(np.float32).eps)
 _NOTICEABLE = 10.0
+
+# Radians: smaller corrections of normals are no reason to correct a vertex.
+_NOTICEABLE_TURN = 1e-3
+
+# How likely a joint is to displace vertices of which it turns the normals alone, beside those that it displaces most.
+_BESIDE = 1e-3
 
 # A pair of joints is worth its shape keys where it explains this share of what single joints leave.
 _PAIR_WORTH = 0.02
@@ -174,11 +183,16 @@ class _Builder:
                 continue
             name = self.rig.joint_names[joint]
             wanted = support_mask(strength, self.settings.support_threshold, self.rounding)
-            draft = JointDraft(name, (joint,), region, observed, strength, wanted, self.spaces[joint])
+            normals = normals_mask(observed[..., 3:], self.settings.support_threshold)
+            draft = JointDraft(name, (joint,), region, observed, strength, wanted, normals, self.spaces[joint])
             if name in self.painted:
                 draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
+                draft.wanted_normals = self.painted[name][region]
                 if not draft.wanted.any():
                     self.notes.append(f"{name}: the painted support is empty where the joint displaces the skin")
+            if self.settings.basis_functions:
+                draft.fitted = fewer_functions(draft.known, _gram(observed[..., :3]), self.settings.basis_functions)
+                self.spaces[joint] = draft.space
             drafts.append(draft)
         return drafts
 
@@ -192,6 +206,10 @@ class _Builder:
         self.spaces = {joint: self._space(joint, rotations[alone, joint]) for joint, alone in known.items()}
         told = np.array([strengths(signals[alone][..., :3]) for alone in known.values()])
         told[told <= rounding] = 0.0
+        # Normals change beside the vertices that move.
+        turned = np.array([strengths(signals[alone][..., 3:]) for alone in known.values()])
+        least = _BESIDE * told.max(axis=1, initial=0.0, keepdims=True)
+        told = np.where(turned > _NOTICEABLE_TURN, np.maximum(told, least), told)
         if not several.any():
             regions = [np.flatnonzero(strength) for strength in told]
             return {
@@ -201,7 +219,7 @@ class _Builder:
         prior = joint_regions(self.rig.bones, self.rig.weights, self.rig.joint_of_bone, self.rig.parents, joints)
         for place, alone in enumerate(known.values()):
             if len(alone):
-                prior[place] = told[place] / max(told[place].max(), 1e-300)
+                prior[place] = told[place] / (float(told[place].max()) or 1.0)
         return joint_displacements(signals, rotations, known, several, self.spaces, prior, progress)
 
     def _space(self, joint: int, alone: np.ndarray) -> PoseSpace:
@@ -227,8 +245,10 @@ class _Builder:
         note = f"At most {most} components per joint, because no vertex may be in more"
         if (counts > most).any() and note not in self.notes:
             self.notes.append(note)
-        for draft, count in zip(drafts, np.minimum(counts, most), strict=True):
+        for draft, count, wanted_count in zip(drafts, np.minimum(counts, most), wanted_counts, strict=True):
             draft.count = int(count)
+            # Where the displacements have a lower rank, normals may not.
+            draft.normal_count = draft.count if self.settings.budget else min(wanted_count, most)
         drafts = [draft for draft in drafts if draft.count]
         wanted, strength = np.zeros((2, len(drafts), len(self.rig.rest)), np.float32)
         for row, draft in enumerate(drafts):
@@ -245,12 +265,13 @@ class _Builder:
         if not candidates:
             return drafts
         residuals, found = self._residuals(drafts), 0
+        worth = _PAIR_WORTH * float(np.vdot(residuals[..., :3], residuals[..., :3]))
         while candidates and found < most:
             energies = np.einsum("eni,eni->en", residuals[..., :3], residuals[..., :3])
             whole = float(energies.sum())
             if energies.max() <= (_NOTICEABLE * self.rounding) ** 2:
                 break
-            best = self._best_pair(drafts, candidates, residuals, energies, _PAIR_WORTH * whole)
+            best = self._best_pair(drafts, candidates, residuals, energies, worth)
             checkpoint(progress, found / most, "Pairing Joints")
             if best is None:
                 break
@@ -258,7 +279,7 @@ class _Builder:
             more = self.fitted([*drafts, best])
             residuals = self._residuals(more)
             # The room that it takes from others may be worth more.
-            if np.vdot(residuals[..., :3], residuals[..., :3]) < (1 - _PAIR_WORTH) * whole:
+            if np.vdot(residuals[..., :3], residuals[..., :3]) < whole - worth:
                 drafts, found = more, found + 1
             else:
                 drafts = self.fitted(drafts)
@@ -295,24 +316,46 @@ class _Builder:
         """The one of ``candidates`` that explains most of the residuals (E, N, C), whose squares ``energies`` (E, N)
         are; None where none explains more than ``worth``."""
         singles = {draft.joints[0]: draft for draft in drafts if isinstance(draft, JointDraft)}
-        possible: list[tuple[float, tuple[int, int], np.ndarray, np.ndarray, np.ndarray]] = []
+        possible: list[tuple[float, tuple[int, int], np.ndarray]] = []
         for pair in candidates:
-            if set(pair) <= set(singles):
-                examples = np.flatnonzero(self.observations.moving[:, list(pair)].all(axis=1))
-                region, shared = _shared_region(*(singles[joint] for joint in pair))
-                possible.append((float(energies[np.ix_(examples, region)].sum()), pair, examples, region, shared))
+            examples = np.flatnonzero(self.observations.moving[:, list(pair)].all(axis=1))
+            possible.append((float(energies[examples].sum()), pair, examples))
         best: PairDraft | None = None
-        for most, pair, examples, region, shared in sorted(possible, key=lambda entry: -entry[0]):
+        for most, pair, examples in sorted(possible, key=lambda entry: -entry[0]):
             if most <= worth:
                 break
-            draft = self._pair_draft(singles, residuals, pair, examples, region, shared)
+            region, shared = self._pair_region(singles, residuals, pair, examples)
+            if float(energies[np.ix_(examples, region)].sum()) <= worth:
+                continue
+            draft = self._pair_draft(residuals, pair, examples, region, shared)
             if draft.trial.energy > worth:
                 best, worth = draft, draft.trial.energy
         return best
 
+    def _pair_region(
+        self, singles: dict[int, JointDraft], residuals: np.ndarray, pair: tuple[int, int], examples: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices (n,) that two joints may displace together, and a mask (n,) there: where their supports meet, and
+        where ``residuals`` (E, N, C) of the ``examples`` that pose both are theirs."""
+        moving, rotations = self.observations.moving[examples], self.observations.rotations[examples]
+        mask = coupling_mask(
+            self.spaces[pair[0]],
+            self.spaces[pair[1]],
+            rotations[:, pair[0]],
+            rotations[:, pair[1]],
+            residuals[examples][..., :3],
+            moving.sum(axis=1) == 2,
+            self.settings.support_threshold,
+            _NOTICEABLE * self.rounding,
+            2 * self.settings.max_centers,
+        )
+        if set(pair) <= set(singles):
+            region, shared = _shared_region(*(singles[joint] for joint in pair))
+            mask[region] = np.maximum(mask[region], shared)
+        return np.flatnonzero(mask), mask[mask > 0]
+
     def _pair_draft(
         self,
-        singles: dict[int, JointDraft],
         residuals: np.ndarray,
         pair: tuple[int, int],
         examples: np.ndarray,
@@ -324,8 +367,8 @@ class _Builder:
         rotations, left = self.observations.rotations[examples], residuals[np.ix_(examples, region)]
         one, other = pair
         trial = pair_trial(
-            singles[one].space,
-            singles[other].space,
+            self.spaces[one],
+            self.spaces[other],
             rotations[:, one],
             rotations[:, other],
             left[..., :3],
@@ -336,9 +379,10 @@ class _Builder:
         name = " + ".join(self.rig.joint_names[joint] for joint in pair)
         strength = strengths(observed[..., :3] * shared[:, None])
         wanted = shared * support_mask(strength, self.settings.support_threshold)
+        normals = shared * normals_mask(observed[..., 3:], self.settings.support_threshold)
         if name in self.painted:
-            wanted = self.painted[name][region]
-        return PairDraft(name, pair, region, observed, strength, wanted, trial, left, examples)
+            wanted = normals = self.painted[name][region]
+        return PairDraft(name, pair, region, observed, strength, wanted, normals, trial, left, examples)
 
 
 def _shared_region(first: Draft, second: Draft) -> tuple[np.ndarray, np.ndarray]:
@@ -346,6 +390,12 @@ def _shared_region(first: Draft, second: Draft) -> tuple[np.ndarray, np.ndarray]
     region, one, other = np.intersect1d(first.region, second.region, assume_unique=True, return_indices=True)
     shared = np.sqrt(first.wanted[one] * second.wanted[other])
     return region[shared > 0], shared[shared > 0]
+
+
+def _gram(displacements: np.ndarray) -> np.ndarray:
+    """(M, M) inner products of ``displacements`` (M, n, 3)."""
+    rows = displacements.reshape(len(displacements), -1).astype(np.float64)
+    return dense.product(rows, rows.T)
 
 
 def _listed(names: list[str], most: int = 4) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .basis import Basis, eigendisplacements
-from .model import Support
+from .fewer import Fitted
+from .model import NormalBasis, Support
 from .pairs import PairTrial, pair_features
 from .pose_space import PoseSpace
 from .types import LARGEST_SLIDER
@@ -21,6 +22,9 @@ _SAMPLES = 4000
 _BEYOND = 1 / 3
 _MARGIN = 1.2
 
+# The parts of the signals.
+_SHAPES, _NORMALS = slice(0, 3), slice(3, 6)
+
 # Components of a pair of joints where the settings leave their number open.
 _PAIR_COUNT = 3
 
@@ -30,8 +34,8 @@ class Draft(ABC):
     """A support of one joint or two: ``JointDraft`` or ``PairDraft``.
 
     region (n,): vertices that may belong to it. observed (M, n, C): displacements there, and corrections of normals.
-    strength (n,) of the displacements; wanted (n,): the mask of this support alone; mask (n,) and count of
-    components: those that remain beside the other supports.
+    strength (n,) of the displacements; wanted and wanted_normals (n,): the masks of this support alone; mask (n,) and
+    count of components: those that remain beside the other supports. normal_count: components of the normals.
     """
 
     name: str
@@ -40,16 +44,13 @@ class Draft(ABC):
     observed: np.ndarray
     strength: np.ndarray
     wanted: np.ndarray
+    wanted_normals: np.ndarray
     mask: np.ndarray = field(init=False)
     count: int = field(init=False, default=0)
-
-    def masked(self, values: np.ndarray) -> np.ndarray:
-        """``values`` (M, n, C) of the region, as (M, m, C) on the vertices of the support."""
-        inside = self.mask > 0
-        return values[:, inside] * self.mask[inside, None]
+    normal_count: int = field(init=False, default=0)
 
     def basis(self) -> Basis:
-        return eigendisplacements(self.masked(self.observed[..., :3]), self._prediction())
+        return eigendisplacements(_masked(self.observed[..., _SHAPES], self.mask), self._prediction())
 
     def _prediction(self) -> np.ndarray | None:
         """(S, M) what takes the observations to the displacements that the components are to suit; None for the
@@ -65,9 +66,10 @@ class Draft(ABC):
     def solved(self, values: np.ndarray) -> np.ndarray:
         """(B, …) the basis weights that give ``values`` (M, …) at the observations, and nothing at rest."""
 
-    @abstractmethod
-    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """(B, k) the basis weights of components ``vectors`` (k, m, 3), ``coordinates`` (M, k) at the observations."""
+    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray, part: slice, mask: np.ndarray) -> np.ndarray:
+        """(B, k) the basis weights of components ``vectors`` (k, m, 3), ``coordinates`` (M, k) at the observations.
+        part: of the signals, and mask (n,): what they are components of."""
+        return self.solved(coordinates)
 
     @abstractmethod
     def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
@@ -79,18 +81,8 @@ class Draft(ABC):
 
     def support(self, vertex_count: int, spaces: dict[int, PoseSpace]) -> Support:
         """spaces: of all joints."""
-        basis = self.basis()
-        count = min(self.count, len(basis.singular_values))
-        coordinates, vectors = basis.coordinates[:, :count], basis.vectors[:count]
-        weights = self._weights(coordinates, vectors)
-        bounds = _MARGIN * np.abs(self._sampled_features(spaces) @ weights).max(axis=0)
-        # The largest value at an observation is 1, unless the values between them would not fit on a slider.
-        sizes = np.maximum(np.abs(coordinates).max(axis=0), bounds / LARGEST_SLIDER)
-        normals = None
-        if self.observed.shape[-1] == 6:
-            corrections = self.masked(self.observed[..., 3:])
-            flat = np.linalg.lstsq(coordinates / sizes, corrections.reshape(len(corrections), -1), rcond=None)[0]
-            normals = flat.reshape(vectors.shape)
+        features, basis = self._sampled_features(spaces), self.basis()
+        components, weights, limits = self._components(basis, self.count, _SHAPES, self.mask, features)
         mask = np.zeros(vertex_count, np.float32)
         mask[self.region] = self.mask
         return Support(
@@ -98,38 +90,63 @@ class Draft(ABC):
             self.joints,
             mask,
             self.region[self.mask > 0],
-            vectors * sizes[:, None, None],
-            normals,
-            weights / sizes,
+            components,
+            self._normals(features) if self.observed.shape[-1] == 6 else None,
+            weights,
             self._pair_centers(),
-            np.maximum(bounds / sizes, 1.0),
+            limits,
             basis.singular_values,
         )
+
+    def _normals(self, features: np.ndarray) -> NormalBasis:
+        """Components of the normals' corrections in the examples themselves, as in the paper."""
+        # Less where other supports have taken the room.
+        left = np.divide(self.mask, self.wanted, out=np.ones(len(self.mask)), where=self.wanted > 0)
+        mask = self.wanted_normals * left
+        basis = eigendisplacements(_masked(self.observed[..., _NORMALS], mask))
+        return NormalBasis(self.region[mask > 0], *self._components(basis, self.normal_count, _NORMALS, mask, features))
+
+    def _components(
+        self, basis: Basis, most: int, part: slice, mask: np.ndarray, features: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Up to ``most`` components (k, m, 3) of a part of the signals, their basis weights (B, k) and limits (k,).
+        features (S, B): all over the range."""
+        count = min(most, len(basis.singular_values))
+        coordinates, vectors = basis.coordinates[:, :count], basis.vectors[:count]
+        weights = self._weights(coordinates, vectors, part, mask)
+        bounds = _MARGIN * np.abs(features @ weights).max(axis=0)
+        # The largest value at an observation is 1, unless the values between them would not fit on a slider.
+        sizes = np.maximum(np.abs(coordinates).max(axis=0), bounds / LARGEST_SLIDER)
+        return vectors * sizes[:, None, None], weights / sizes, np.maximum(bounds / sizes, 1.0)
 
 
 @dataclass(eq=False)
 class JointDraft(Draft):
-    """A support of one joint. observed: at the centers of its ``space`` but the rest pose."""
+    """A support of one joint. observed: at the centers of ``known`` but the rest pose. fitted: fewer functions than
+    these, if there are."""
 
-    space: PoseSpace
+    known: PoseSpace
+    fitted: Fitted | None = None
+
+    @property
+    def space(self) -> PoseSpace:
+        """Of the joint's functions."""
+        return self.known if self.fitted is None else self.fitted.space
 
     def _prediction(self) -> np.ndarray:
         """At poses all over the joint's range."""
-        return self.space.features(self.space.samples(_PREDICTED)) @ self.solved(np.eye(len(self.observed)))
+        return self.space.features(self.known.samples(_PREDICTED)) @ self.solved(np.eye(len(self.observed)))
 
     @property
     def natural_count(self) -> int:
-        return self.space.natural_count
+        return self.known.natural_count
 
     def solved(self, values: np.ndarray) -> np.ndarray:
-        return self.space.weights(values)
-
-    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        return self.solved(coordinates)
+        """Exact at the observations, or with fewer functions as close as these come."""
+        return self.known.weights(values) if self.fitted is None else self.fitted.weights(values)
 
     def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
-        (joint,) = self.joints
-        return self.space.features(_sampled_rotations(spaces[joint]))
+        return self.space.features(_sampled_rotations(self.known))
 
 
 @dataclass(eq=False)
@@ -150,8 +167,8 @@ class PairDraft(Draft):
         """The weights that come close to the values in the examples."""
         return np.tensordot(self.trial.solver, values, axes=1)
 
-    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        left = self.masked(self.residuals[..., :3])
+    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray, part: slice, mask: np.ndarray) -> np.ndarray:
+        left = _masked(self.residuals[..., part], mask)
         return self.solved(left.reshape(len(left), -1) @ vectors.reshape(len(vectors), -1).T)
 
     def _pair_centers(self) -> np.ndarray:
@@ -165,6 +182,12 @@ class PairDraft(Draft):
         samples[0] = np.concatenate([samples[0], one.centers[first]])
         samples[1] = np.concatenate([samples[1], other.centers[second]])
         return pair_features(one, other, self.trial.centers, *samples)
+
+
+def _masked(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """``values`` (M, n, 3) of a region, as (M, m, 3) where ``mask`` (n,) is above zero."""
+    inside = mask > 0
+    return values[:, inside] * mask[inside, None]
 
 
 def _sampled_rotations(space: PoseSpace, seed: int = 0) -> np.ndarray:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How well examples predict each other, before anything is built, and the pose that is worth adding next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .. import dense
 from ..progress import Progress, ignore
 from .checks import check_examples
 from .displacements import rest_displacements
+from .fewer import fewer_functions
 from .interpolation import RADIUS
 from .pose_space import REST, PoseSpace, hinge_axis, is_turned
 from .types import BadExamples, Examples, Rig
@@ -38,10 +40,13 @@ class LeftOut:
         return float(np.linalg.norm(self.missed) / displaced) if displaced > 0 else 0.0
 
 
-def left_out_errors(rig: Rig, examples: Examples, radius: float = 0.0, progress: Progress = ignore) -> LeftOut:
+def left_out_errors(
+    rig: Rig, examples: Examples, radius: float = 0.0, progress: Progress = ignore, *, basis_functions: int = 0
+) -> LeftOut:
     """Predict each example from the others of its joint.
 
-    radius: of the radial functions, radians, 0 for the usual one. Raises BadExamples, Cancelled.
+    radius: of the radial functions, radians, 0 for the usual one. basis_functions: see ``EigenSkinSettings``; they are
+    chosen again for each example, without it. Raises BadExamples, Cancelled.
     """
     check_examples(rig, examples)
     moving = is_turned(examples.rotations)
@@ -66,12 +71,30 @@ def left_out_errors(rig: Rig, examples: Examples, radius: float = 0.0, progress:
         own = np.flatnonzero(joints == joint)
         centers = np.concatenate([REST[None], examples.rotations[rows[own], joint]])
         spaces[joint] = PoseSpace(centers, hinge_axis(centers), radius or RADIUS)
-        inverse = np.linalg.inv(spaces[joint].covariance())
-        solved = inverse @ mapped.values[own].reshape(len(own), -1)
-        # The error at an example of the function through all others.
-        missed[own] = np.linalg.norm(solved, axis=1) / np.diag(inverse)
+        values = mapped.values[own].reshape(len(own), -1).astype(np.float64)
+        squares = dense.product(values, values.T)
+        for place, row in enumerate(own):
+            missed[row] = _missed(spaces[joint], squares, place, basis_functions)
     worst = max(spaces, key=lambda joint: float(np.linalg.norm(missed[joints == joint])))
     return LeftOut(rows, missed, displaced, worst, _least_known(spaces[worst]))
+
+
+def _missed(space: PoseSpace, gram: np.ndarray, place: int, most: int) -> float:
+    """What the function through, or of ``most`` terms near, all other observations misses at the one at ``place``.
+    gram (M, M): inner products of all."""
+    others = np.delete(np.arange(len(gram)), place)
+    if not len(others):
+        return float(np.sqrt(gram[place, place]))
+    known = replace(space, centers=np.delete(space.centers, place + 1, axis=0))
+    fitted = fewer_functions(known, gram[np.ix_(others, others)], most) if most else None
+    turned = space.centers[place + 1 : place + 2]
+    if fitted is not None:
+        shares = fitted.space.features(turned) @ fitted.solver
+    else:
+        shares = known.features(turned) @ known.weights(np.eye(len(others)))
+    signed = np.ones(len(gram))
+    signed[others] = -shares[0]
+    return float(np.sqrt(max(signed @ gram @ signed, 0.0)))
 
 
 def _least_known(space: PoseSpace) -> np.ndarray:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A finished EigenSkin (Kry, James, Pai 2002): evaluated from the joints' rotations, and compared with its examples."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ class Support:
     """The part of the surface that a joint corrects, or a pair of joints, and its components.
 
     joints: one or two indices. mask (N,) from 0 to 1. vertices (n,) where the mask is above zero. components
-    (k, n, 3): displacements of the rest pose at value 1. normal_components (k, n, 3) or None. basis_weights (M, k):
+    (k, n, 3): displacements of the rest pose at value 1. normals: their corrections, or None. basis_weights (M, k):
     values are the features of the pose times these. centers (M, 2): for a pair, what each feature multiplies.
     limits (k,): values are clamped to ± these, as by the ends of a shape key's slider. singular_values (R,): of all
     possible components.
@@ -27,7 +28,7 @@ class Support:
     mask: np.ndarray
     vertices: np.ndarray
     components: np.ndarray
-    normal_components: np.ndarray | None
+    normals: "NormalBasis | None"
     basis_weights: np.ndarray
     centers: np.ndarray | None
     limits: np.ndarray
@@ -38,6 +39,20 @@ class Support:
         """(R,) the share of the displacements' sum of squares that the first 1, 2, … components hold."""
         squares = self.singular_values**2
         return np.cumsum(squares) / squares.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class NormalBasis:
+    """Corrections of the rest pose's unit normals, by components and values of their own (EigenSkin, section 2).
+
+    vertices (n,), those with any; components (k, n, 3) at value 1; basis_weights (M, k) and limits (k,) as those of the
+    ``Support``, on the same features.
+    """
+
+    vertices: np.ndarray
+    components: np.ndarray
+    basis_weights: np.ndarray
+    limits: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +81,40 @@ class EigenSkin:
 
     def values(self, rotations: np.ndarray) -> np.ndarray:
         """(F, C) the value of every component, support by support, at poses with ``rotations`` (F, J, 4)."""
+        return self._clamped(rotations, [(support, support) for support in self.supports])
+
+    def normal_values(self, rotations: np.ndarray) -> np.ndarray:
+        """(F, C) the value of every component of the normals, as ``values``; none where the model has no normals."""
+        return self._clamped(rotations, self._with_normals)
+
+    def without_normals(self) -> "EigenSkin":
+        return replace(self, supports=tuple(replace(support, normals=None) for support in self.supports))
+
+    def _clamped(self, rotations: np.ndarray, pairs: Sequence[tuple[Support, Support | NormalBasis]]) -> np.ndarray:
         parts = [
-            np.clip(self.features(support, rotations) @ support.basis_weights, -support.limits, support.limits)
-            for support in self.supports
+            np.clip(self.features(support, rotations) @ part.basis_weights, -part.limits, part.limits)
+            for support, part in pairs
         ]
         return np.concatenate([np.zeros((len(rotations), 0)), *parts], axis=1)
 
     def displacements(self, values: np.ndarray) -> np.ndarray:
         """(N, 3) of the rest pose, for one pose's ``values`` (C,)."""
+        return self._added(values, self.supports)
+
+    def normal_corrections(self, values: np.ndarray) -> np.ndarray:
+        """(N, 3) to add to the rest pose's unit normals, for one pose's ``normal_values`` (C,)."""
+        return self._added(values, [normals for _, normals in self._with_normals])
+
+    @property
+    def _with_normals(self) -> list[tuple[Support, NormalBasis]]:
+        return [(support, support.normals) for support in self.supports if support.normals is not None]
+
+    def _added(self, values: np.ndarray, parts: Sequence[Support | NormalBasis]) -> np.ndarray:
         result = np.zeros((self.vertex_count, 3))
         start = 0
-        for support in self.supports:
-            end = start + len(support.components)
-            result[support.vertices] += np.tensordot(values[start:end], support.components, axes=1)
+        for part in parts:
+            end = start + len(part.components)
+            result[part.vertices] += np.tensordot(values[start:end], part.components, axes=1)
             start = end
         return result
 

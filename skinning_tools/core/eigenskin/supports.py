@@ -8,6 +8,10 @@ from ..smooth_step import smooth_step
 # A mask rises from none to all between this share of the threshold and the threshold itself.
 _BORDER = 0.5
 
+# The share of the displacements' threshold that holds for normals. With all of it, five components of an elbow keep
+# twice the least error that five can have, with this one 1.05 times.
+_NORMALS_SHARE = 0.25
+
 # Where supports compete, one is full at this many times the importance of the strongest support without room.
 _WHOLE = 1.25
 
@@ -24,6 +28,11 @@ def support_mask(strength: np.ndarray, threshold: float, least: float = 0.0) -> 
     if limit <= 0:
         return (strength > 0).astype(np.float64)
     return smooth_step((strength / limit - _BORDER) / (1 - _BORDER))
+
+
+def normals_mask(corrections: np.ndarray, threshold: float) -> np.ndarray:
+    """(n,) from 0 to 1 of ``corrections`` (M, n, 3) of normals, which reach farther than the displacements."""
+    return support_mask(strengths(corrections), _NORMALS_SHARE * threshold)
 
 
 def limited_masks(masks: np.ndarray, strength: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:

@@ -53,7 +53,8 @@ class EigenSkinSettings:
     max_per_vertex: components that a vertex may be in. radius: of the radial functions, radians, 0 for the usual one.
     budget: components of all supports together, the most important ones; 0 gives each support ``components``.
     joint_pairs: look for pairs of joints that act together, at most this many. max_centers: rotations that a joint
-    interpolates from where examples pose several joints at once.
+    interpolates from where examples pose several joints at once. basis_functions: of a joint, at most, of the examples
+    that are worth most, by least squares; 0 for one for each example.
     """
 
     components: int = 0
@@ -63,6 +64,7 @@ class EigenSkinSettings:
     budget: int = 0
     joint_pairs: int = 0
     max_centers: int = 24
+    basis_functions: int = 0
 
     def check(self) -> None:
         """Raises BadSettings."""
@@ -76,5 +78,7 @@ class EigenSkinSettings:
             raise BadSettings(f"The radius must not be negative (0 stands for the usual one), not {self.radius:g}")
         if self.budget < 0 or self.joint_pairs < 0:
             raise BadSettings("The shape key budget and the number of joint pairs must not be negative")
+        if self.basis_functions < 0:
+            raise BadSettings(f"Basis Functions must not be negative (0: all examples), not {self.basis_functions}")
         if self.max_centers < 2:
             raise BadSettings(f"The centers of a joint must be at least 2, not {self.max_centers}")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import bpy
 import numpy as np
 
+from ...blender.node_builder import NodeBuilder
 from ...blender.records import RESERVED
-from .node_builder import NodeBuilder
 
 # The copy: the rest positions at the time of the bake.
 REST = f"{RESERVED}rest"

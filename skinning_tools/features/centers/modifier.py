@@ -22,6 +22,7 @@ from ...blender.center_records import (
 )
 from ...blender.character import check_one_character
 from ...blender.look_ups import users_of
+from ...blender.node_builder import remove_tree
 from ...blender.object_checks import REFINING_MODIFIERS
 from ...blender.object_transform import set_parent_type
 from ...blender.preconditions import check_attributes_writable, check_not_edited, check_type, object_label, unmet
@@ -30,7 +31,6 @@ from ...blender.skin_reader import Skin, armature_modifier, armature_of, bone_na
 from ...core.errors import BadScene
 from . import baking
 from .following import REST
-from .node_builder import remove_tree
 from .nodes import SLOTS_PER_ATTRIBUTE, build_tree
 
 LABEL = "Center of Rotation"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import bpy
 
+from ...blender.node_builder import NodeBuilder, new_tree
 from .following import followed
-from .node_builder import NodeBuilder, new_tree
 
 # A matrix attribute at each vertex has 16 numbers: this many bone indices, and as many weights.
 SLOTS_PER_ATTRIBUTE = 8

@@ -21,6 +21,7 @@ from ...core.errors import BadScene
 from ...core.progress import Progress
 from .examples import example_items, new_bones, read_examples, read_rig
 from .half_rotation import bones_made, check_kept, plan_bones, remove_bones_of
+from .normal_display import note_on_display
 from .record import Record, eigenskin_record, painted_masks
 from .writer import Written, check_writable, remove_eigenskin, write_eigenskin
 
@@ -108,19 +109,21 @@ def build(
     active: bpy.types.Object | None,
     normals: bool = False,
     half_rotation: bool = False,
+    show_normals: bool = False,
     **settings: Any,
 ) -> background.Steps:
     """Generator: build the corrections of the mesh for the active object, replacing earlier ones; yields (fraction,
     stage), returns a Built.
 
-    half_rotation: add half-rotation bones. settings: of core.eigenskin.EigenSkinSettings. The computation runs in a
-    worker; the mesh is written at the end, all or nothing. Raises SkinningError for problems that the user can fix.
+    half_rotation: add half-rotation bones. normals: correct them, too; show_normals: show that in Blender. settings: of
+    core.eigenskin.EigenSkinSettings. The computation runs in a worker; the mesh is written at the end, all or nothing.
+    Raises SkinningError for problems that the user can fix.
     """
     from ...core import eigenskin as core
     from ...core.deform import vertex_normals
 
     begin = time.perf_counter()
-    mesh_object = check_buildable(context, active)
+    mesh_object, normals = check_buildable(context, active), normals or show_normals
     check_kept(mesh_object, half_rotation)
     chosen = checked_settings(**settings)
     skin, rig = read_rig(context, mesh_object)
@@ -138,8 +141,17 @@ def build(
 
     model, errors = yield from background.run_in_worker(work)
     check_unchanged(mesh_object, len(rig.rest))
+    hidden = note_on_display(mesh_object) if show_normals else ""
     with bones_made(context, plan) as numbers:
-        written = write_eigenskin(mesh_object, skin.armature, rig, model, normals=normals, half_rotations=numbers)
+        written = write_eigenskin(
+            mesh_object,
+            skin.armature,
+            rig,
+            model,
+            normals=normals,
+            half_rotations=numbers,
+            shown_normals=vertex_normals(skin.rest, skin.triangles) if show_normals and not hidden else None,
+        )
     _store_errors(mesh_object, skin.armature, used, errors)
     worst = int(np.argmax(errors.worst_distance))
     return Built(
@@ -154,6 +166,7 @@ def build(
             *_note_on_bones(mesh_object),
             *_note_on_keyframes(before),
             *notes_on_modifiers(mesh_object),
+            *([hidden] if hidden else []),
         ),
         time.perf_counter() - begin,
         half_bone_count=len(numbers),

@@ -24,19 +24,18 @@ def _check(options: argparse.Namespace) -> None:
 def _build(
     context: bpy.types.Context,
     mesh_object: bpy.types.Object,
-    normals: bool,
-    half_rotation: bool,
     examples_from: str = "",
     **settings: Any,
 ) -> Generator[tuple[float, str], None, build.Built]:
     """Generator: ``build.build``, after reading examples from the object of that name, if any."""
     frames = {each: settings.pop(each) for each in FrameSettings.declared}
-    build.checked_settings(**settings)
+    switches = ("normals", "show_normals", "half_rotation")
+    build.checked_settings(**{name: value for name, value in settings.items() if name not in switches})
     if not examples_from:
-        return (yield from build.build(context, mesh_object, normals, half_rotation, **settings))
+        return (yield from build.build(context, mesh_object, **settings))
     source = find_object(context.scene, examples_from)
     added = yield from example_sources.add_frames(context, mesh_object, **frames, source=source)
-    built = yield from build.build(context, mesh_object, normals, half_rotation, **settings)
+    built = yield from build.build(context, mesh_object, **settings)
     return replace(built, added_count=len(added.names), notes=(*added.notes, *built.notes))
 
 

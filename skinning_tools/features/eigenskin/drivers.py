@@ -3,10 +3,10 @@
 
 Values between the bones and the shape keys are elements of array properties on the meshes' Key data-block, one array
 for each step: an angle for a hinge joint; for other joints the exponent of the radial function of each observation,
-directly from the bone; for pairs of joints the tied basis; parts of sums that are too long for one expression. Other
-layouts are slower, or no faster (benchmarks/_eigenskin_drivers.py): with single properties and other data-blocks
-Blender wakes its threads for each driver; quaternions in properties, and a property for each basis function of a hinge,
-need more drivers.
+directly from the bone; for pairs of joints the tied basis; parts of sums that are too long for one expression; and the
+values of the normals' components, which no shape key shows. Other layouts are slower, or no faster
+(benchmarks/_eigenskin_drivers.py): with single properties and other data-blocks Blender wakes its threads for each
+driver; quaternions in properties, and a property for each basis function of a hinge, need more drivers.
 The quadratic parts of all basis functions of a joint are summed up beforehand: ten terms of a quaternion, three of an
 angle.
 
@@ -15,7 +15,6 @@ if large weights would magnify their rounding, a second element holds the remain
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ import bpy
 import numpy as np
 
 from ...blender.actions import property_path
+from .driver_network import ROUNDING, TOLERANCE, VALUE, Expression, Network, Rotation, Term, Value
 
 if TYPE_CHECKING:
     from ...core.eigenskin import EigenSkin, Support
@@ -30,131 +30,26 @@ if TYPE_CHECKING:
 PREFIX = "skinning_eigenskin_"
 # What the drivers compute, as a text, for engines that compute it themselves; no driver reads it.
 MODEL = "model"
-ANGLES, EXPONENTS, TIED, SUMS = "angles", "exponents", "tied", "sums"
+ANGLES, EXPONENTS, TIED, NORMALS = "angles", "exponents", "tied", "normals"
 
-# Blender silently truncates longer expressions.
-LONGEST = 250
-
-# The most that rounding of stored values may change a shape key's value.
-_TOLERANCE = 2e-6
-_ROUNDING = 2.0**-24
-
-# The step of a shape key's value: rounding errors of joints at rest become 0, and Blender skips shape keys whose value
-# is 0.
-VALUE_BEGINNING = "round(1e6*("
-_VALUE = VALUE_BEGINNING + "{0}))/1e6"
-
-# A sum as a whole number of steps, and the remainder.
-_WHOLE, _FRACTION = "trunc({step}*({{0}}))/{step}", "fmod({step}*({{0}}),1)/{step}"
-
-_LETTERS = "abcdfghijklmnopqrstuv"
-
-
-@dataclass(frozen=True)
-class Rotation:
-    """A channel, W X Y Z, of a joint's local rotation."""
-
-    joint: str
-    channel: str
-
-
-@dataclass(frozen=True)
-class Element:
-    """An element of an array property."""
-
-    array: str
-    index: int
-
-
-Input = Rotation | Element
-# A value that expressions read: the sum of one or two elements, or a single channel.
-Value = tuple[Input, ...]
-
-
-@dataclass(frozen=True)
-class Term:
-    """A part of a sum that begins with its sign. {0}, {1} … in ``text`` stand for ``values``."""
-
-    text: str
-    values: tuple[Value, ...]
-
-
-@dataclass(frozen=True)
-class Expression:
-    """An expression's text, and its inputs by variable name."""
-
-    text: str
-    inputs: dict[str, Input]
-
-    @classmethod
-    def of(cls, terms: Sequence[Term], wrapped: str = "{0}") -> "Expression":
-        """The sum of ``terms``, inserted into ``wrapped``."""
-        inputs = dict.fromkeys(
-            part
-            for term in terms
-            for index, value in enumerate(term.values)
-            if f"{{{index}}}" in term.text
-            for part in value
-        )
-        names: dict[Input, str] = {}
-        for part in inputs:
-            names[part] = part.channel.lower() if isinstance(part, Rotation) else _letter(len(names))
-        text = "".join(term.text.format(*(_reading(value, names) for value in term.values)) for term in terms)
-        return cls(wrapped.format(text.removeprefix("+")), {name: part for part, name in names.items()})
-
-
-@dataclass(eq=False)
-class Network:
-    """sizes: of the array properties, in order of dependency. elements: the expression for each of their elements.
-    values: the expression for each shape key, in the order of the components."""
-
-    sizes: dict[str, int] = field(default_factory=dict)
-    elements: dict[Element, Expression] = field(default_factory=dict)
-    values: list[Expression] = field(default_factory=list)
-
-    @property
-    def driver_count(self) -> int:
-        return len(self.elements) + len(self.values)
-
-    def store(self, array: str, terms: Sequence[Term], largest: float, exactly: bool) -> Value:
-        """A new element of ``array`` with the sum of ``terms``, whose absolute value is at most ``largest``; two
-        elements for more than single precision."""
-        if not exactly:
-            return (self._element(array, Expression.of(terms)),)
-        # Makes the first element exact: a whole number of steps that fits its bits.
-        step = _step(largest)
-        return tuple(self._element(array, Expression.of(terms, form.format(step=step))) for form in (_WHOLE, _FRACTION))
-
-    def value_of(self, terms: Sequence[Term], largest: float, level: int = 1) -> Expression:
-        """A shape key's value, the sum of ``terms``, through stored parts if it is too long. largest: the sum of their
-        absolute values."""
-        exactly = _ROUNDING * largest > _TOLERANCE
-        wrapped, name_length = (_FRACTION.format(step=_step(largest)), 9) if exactly else ("{0}", 4)
-        parts = _packed(terms, wrapped)
-        for count in range(len(parts) + 1):
-            rest = [term for part in parts[count:] for term in part]
-            if len(Expression.of(rest, _VALUE).text) + count * name_length <= LONGEST:
-                break
-        stored = [Term("+{0}", (self.store(f"{SUMS}_{level}", part, largest, exactly),)) for part in parts[:count]]
-        expression = Expression.of([*rest, *stored], _VALUE)
-        return expression if len(expression.text) <= LONGEST else self.value_of([*rest, *stored], largest, level + 1)
-
-    def _element(self, array: str, expression: Expression) -> Element:
-        element = Element(array, self.sizes.get(array, 0))
-        self.sizes[array] = element.index + 1
-        self.elements[element] = expression
-        return element
+# Where no slider ends the range.
+_CLAMPED = "clamp({{0}},{least:.10g},{most:.10g})"
 
 
 def plan(model: "EigenSkin") -> Network:
-    """All drivers that give the shape keys the values of ``model``."""
+    """All drivers that give the shape keys the values of ``model``, and those of the normals to an array."""
     planner = _Planner(model)
-    for support in model.supports:
-        for weights in support.basis_weights.T:
-            weighted = planner.weighted_basis(support, weights)
-            terms = [Term(f"{_rounded(weight)}{text}", values) for weight, text, values in weighted]
-            largest = sum(abs(weight) for weight, _, _ in weighted)
-            planner.network.values.append(planner.network.value_of(terms, max(largest, 1e-30)))
+    planner.network.values += [
+        planner.value(support, weights) for support in model.supports for weights in support.basis_weights.T
+    ]
+    normals = [
+        planner.value(support, weights, _CLAMPED.format(least=-limit, most=limit))
+        for support in model.supports
+        if support.normals is not None
+        for weights, limit in zip(support.normals.basis_weights.T, support.normals.limits, strict=True)
+    ]
+    for expression in normals:
+        planner.network.keep(NORMALS, expression)
     return planner.network
 
 
@@ -169,6 +64,13 @@ class _Planner:
         self._angles: dict[int, Value] = {}
         self._exponents: dict[tuple[int, int], Value] = {}
         self._tied: dict[tuple[int, int], Value] = {}
+
+    def value(self, support: "Support", weights: np.ndarray, form: str = VALUE) -> Expression:
+        """The basis functions of a support times ``weights`` (M,), in ``form``."""
+        weighted = self.weighted_basis(support, weights)
+        terms = [Term(f"{_rounded(weight)}{text}", values) for weight, text, values in weighted]
+        largest = sum(abs(weight) for weight, _, _ in weighted)
+        return self.network.value_of(terms, max(largest, 1e-30), form=form)
 
     def weighted_basis(self, support: "Support", weights: np.ndarray) -> list[_Weighted]:
         """The terms of a value, the basis functions of its support times ``weights`` (M,)."""
@@ -235,7 +137,7 @@ class _Planner:
             turned, largest = Term(text, along.values), np.pi + abs(middle)
             # The largest of the sums' slopes; that of a radial function is below 1 / radius.
             slope = self._weights[joint] / space.radius
-            exactly = largest * _ROUNDING * slope > _TOLERANCE
+            exactly = largest * ROUNDING * slope > TOLERANCE
             self._angles[joint] = self.network.store(ANGLES, [turned], largest, exactly)
         return self._angles[joint]
 
@@ -248,7 +150,7 @@ class _Planner:
             factor = 4 / space.radius**2
             text = f"{factor:.10g}*(pow({product.text},2)/{square}-1)"
             # x exp(−x) is at most exp(−1).
-            exactly = np.exp(-1) * _ROUNDING * self._weights[joint] > _TOLERANCE
+            exactly = np.exp(-1) * ROUNDING * self._weights[joint] > TOLERANCE
             self._exponents[joint, center] = self.network.store(
                 EXPONENTS, [Term(text, product.values)], factor, exactly
             )
@@ -266,7 +168,7 @@ class _Planner:
                 *self._quadratics(joint, quadratic * weights),
             ]
             terms = [Term(f"{_rounded(weight)}{text}", values) for weight, text, values in weighted]
-            exactly = 2 * _ROUNDING * self._pair_weights[joint] > _TOLERANCE
+            exactly = 2 * ROUNDING * self._pair_weights[joint] > TOLERANCE
             self._tied[joint, center] = self.network.store(TIED, terms, 1.0, exactly)
         return self._tied[joint, center]
 
@@ -282,7 +184,8 @@ class _Planner:
     def _largest_sums(self, supports: "Sequence[Support]") -> dict[int, float]:
         found: dict[int, float] = {}
         for support in supports:
-            largest = float(np.abs(support.basis_weights).sum(axis=0).max())
+            weights = np.hstack([part.basis_weights for part in (support, support.normals) if part is not None])
+            largest = float(np.abs(weights).sum(axis=0).max())
             for joint in support.joints:
                 found[joint] = max(found.get(joint, 0.0), largest)
         return found
@@ -298,6 +201,11 @@ def free_properties(key: bpy.types.Key, network: Network, taken: Sequence[str] =
             name = f"{PREFIX}{array}_{number}"
         names[array] = name
     return names
+
+
+def normals_property(names: Sequence[str]) -> str:
+    """The one of the custom properties ``names`` with the values of the normals' components."""
+    return next(name for name in names if name.startswith(PREFIX + NORMALS))
 
 
 def write_drivers(
@@ -369,29 +277,3 @@ def _rounded(number: float) -> str:
     """The number with its sign, to ten digits, and as many decimals if it is large: large weights cancel each other."""
     number = float(number)
     return f"{number:+.{10 + max(0, int(np.ceil(np.log10(max(abs(number), 1.0)))))}g}"
-
-
-def _step(largest: float) -> str:
-    """The steps to one that numbers up to ``largest`` can be counted in exactly in single precision."""
-    return f"{2.0 ** (22 - int(np.ceil(np.log2(largest)))):.17g}"
-
-
-def _packed(terms: Sequence[Term], wrapped: str) -> list[list[Term]]:
-    """``terms`` in parts, in their order, each short enough for an expression within ``wrapped``."""
-    parts: list[list[Term]] = [[]]
-    for term in terms:
-        if parts[-1] and len(Expression.of([*parts[-1], term], wrapped).text) > LONGEST:
-            parts.append([])
-        parts[-1].append(term)
-    return parts
-
-
-def _reading(value: Value, names: dict[Input, str]) -> str:
-    # Values that the text does not ask for have no names.
-    known = [names.get(part, "") for part in value]
-    return known[0] if len(known) == 1 else f"({'+'.join(known)})"
-
-
-def _letter(index: int) -> str:
-    number, letter = divmod(index, len(_LETTERS))
-    return _LETTERS[letter] + (str(number) if number else "")

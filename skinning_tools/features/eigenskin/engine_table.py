@@ -12,36 +12,38 @@ import numpy as np
 
 from ...blender import dependencies
 from ...blender.animation.shape_key_reader import key_coordinates
-from ...blender.attributes import has_attribute, write_attribute
+from ...blender.attributes import has_attribute, read_attribute, remove_attributes, write_attribute
 from ...blender.figures import Figure, Result
 from ...blender.gltf_space import gltf_axes
 from ...blender.preconditions import check_attributes_writable, check_bones, object_label
-from ...blender.skin_reader import armature_of
+from ...blender.skin_reader import armature_of, mesh_triangles
 from ...blender.written_files import Kind, WrittenFiles, begins_with
 from ...core.errors import BadPath, BadScene
 from ...core.quaternions import from_matrices
 from ...core.rotations import polar_decomposition
 from .drivers import MODEL, PREFIX
-from .record import present_record
-from .removal import RUNS_ATTRIBUTE
+from .record import Record, present_record
+from .removal import NORMAL_RUNS_ATTRIBUTE, RUNS_ATTRIBUTE
 
 if TYPE_CHECKING:
     from ...core.eigenskin.model import EigenSkin
 
 MAGIC = b"SKINEIG1"
 TABLE = Kind("EigenSkin table", lambda path: begins_with(path, MAGIC[:-1]))
-SCHEMA, SCHEMA_VERSION = "skinning_tools.eigenskin", 1
+SCHEMA, SCHEMA_VERSION = "skinning_tools.eigenskin", 2
 # Texels in a row of the tables.
 WIDTH = 1024
 
 
 @dataclass(frozen=True)
 class SavedTable(Result):
-    """path: of the file. texel_count: of the displacements; byte_count: of the file."""
+    """path: of the file. texel_count: of the displacements; normal_count: components of the normals; byte_count: of the
+    file."""
 
     name: str
     path: Path
     component_count: int
+    normal_count: int
     joint_count: int
     texel_count: int
     most: int
@@ -52,6 +54,7 @@ class SavedTable(Result):
             Figure("Object", self.name),
             Figure("File", str(self.path)),
             Figure("Components", self.component_count),
+            *([Figure("Components of normals", self.normal_count)] if self.normal_count else []),
             Figure("Joints", self.joint_count),
             Figure("Displacements", self.texel_count),
             Figure("Most for a vertex", self.most),
@@ -63,16 +66,18 @@ def save_table(
     context: bpy.types.Context, mesh_object: bpy.types.Object, filepath: str, y_up: bool = True
 ) -> SavedTable:
     """Write the tables of docs/eigenskin.md to ``filepath``, in the space of glTF files, and each vertex's run of
-    displacements to the point attribute RUNS_ATTRIBUTE, which the exporter writes. Raises BadScene, BadPath."""
+    displacements to the point attribute RUNS_ATTRIBUTE, which the exporter writes; where normals are corrected, too,
+    their runs to NORMAL_RUNS_ATTRIBUTE. Raises BadScene, BadPath."""
     dependencies.require_dependencies()
     from ...core.eigenskin.shader_tables import shader_tables
 
     check_attributes_writable(mesh_object)
     mesh = mesh_object.data
-    if RUNS_ATTRIBUTE in mesh.attributes and not has_attribute(mesh, RUNS_ATTRIBUTE, "FLOAT2"):
-        raise BadScene(
-            f'The {object_label(mesh_object)} has an attribute "{RUNS_ATTRIBUTE}" of another kind. Rename or remove it'
-        )
+    for name in (RUNS_ATTRIBUTE, NORMAL_RUNS_ATTRIBUTE):
+        if name in mesh.attributes and not has_attribute(mesh, name, "FLOAT2"):
+            raise BadScene(
+                f'The {object_label(mesh_object)} has an attribute "{name}" of another kind. Rename or remove it'
+            )
     if not filepath:
         raise BadPath("The EigenSkin table needs a file name. Choose one that ends in .bin")
     files = WrittenFiles()
@@ -83,13 +88,17 @@ def save_table(
     armature = armature_of(mesh_object)
     check_bones(armature, model.joint_names, "BONE_GONE")
     tables = shader_tables(model)
+    normal_count = sum(len(support.normals.limits) for support in model.supports if support.normals is not None)
     blocks = {"network": _whole_rows(tables.network), "displacements": _whole_rows(tables.displacements)}
+    if normal_count:
+        blocks["normals"] = _whole_rows(tables.normals)
     starts = np.cumsum([0, *(block.nbytes for block in blocks.values())]).tolist()
     head = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "vertices": model.vertex_count,
         "components": names,
+        "normal_components": normal_count,
         "joints": [_joint(armature, model.joint_names[joint], y_up) for joint in tables.joints],
         "tables": {
             name: {"offset": start, "width": WIDTH, "height": len(block)}
@@ -101,11 +110,15 @@ def save_table(
     data = b"".join([MAGIC, struct.pack("<I", len(text)), text, *(block.tobytes() for block in blocks.values())])
     target.save(data)
     write_attribute(mesh, RUNS_ATTRIBUTE, "FLOAT2", tables.runs)
+    remove_attributes(mesh, (NORMAL_RUNS_ATTRIBUTE,))
+    if normal_count:
+        write_attribute(mesh, NORMAL_RUNS_ATTRIBUTE, "FLOAT2", tables.normal_runs)
     mesh.update()
     return SavedTable(
         mesh_object.name,
         target.path,
         model.component_count,
+        normal_count,
         len(tables.joints),
         len(tables.displacements),
         int(tables.runs[:, 1].max(initial=0)),
@@ -127,11 +140,33 @@ def _read_model(mesh_object: bpy.types.Object, to_world: np.ndarray, y_up: bool)
     deltas = np.array([key_coordinates(blocks[name]) - rest for name in names]).reshape(-1, len(rest), 3)
     text: Any = next((key.get(name) for name in record.properties if name.startswith(PREFIX + MODEL)), None)
     try:
-        return model_of(text, gltf_axes(deltas @ to_world.T, y_up)), names
+        normals = _read_normals(mesh_object, record, rest, to_world, y_up)
+        return model_of(text, gltf_axes(deltas @ to_world.T, y_up), normals), names
     except (TypeError, ValueError, KeyError) as error:
         raise BadScene(
             f"The corrections of {label} were built by an earlier version, or changed since. Build them again"
         ) from error
+
+
+def _read_normals(
+    mesh_object: bpy.types.Object, record: Record, rest: np.ndarray, to_world: np.ndarray, y_up: bool
+) -> np.ndarray | None:
+    """(C, N, 3) the components of the normals in the space of the file; None without any. Raises BadScene."""
+    from ...core.deform import vertex_normals
+
+    mesh = mesh_object.data
+    names = [name for support in record.supports for name in support.attributes]
+    if any(not has_attribute(mesh, name, "FLOAT_VECTOR") for name in names):
+        raise BadScene(
+            f"The corrections of {object_label(mesh_object)} have lost attributes of their normals. Build them again"
+        )
+    if not names:
+        return None
+    # What is added to a unit normal, whose length changes where the object is scaled unevenly.
+    back = np.linalg.inv(to_world)
+    lengths = np.linalg.norm(vertex_normals(rest, mesh_triangles(mesh)) @ back, axis=1)
+    corrections = np.array([read_attribute(mesh, name) for name in names]) @ back / lengths[:, None]
+    return gltf_axes(corrections, y_up)
 
 
 def _joint(armature: bpy.types.Object, name: str, y_up: bool) -> dict:

@@ -57,9 +57,11 @@ def check_estimable(context: bpy.types.Context, active: bpy.types.Object | None)
     check_examples_enabled(mesh_object)
 
 
-def estimate(context: bpy.types.Context, active: bpy.types.Object | None, radius: float = 0.0) -> background.Steps:
+def estimate(
+    context: bpy.types.Context, active: bpy.types.Object | None, radius: float = 0.0, basis_functions: int = 0
+) -> background.Steps:
     """Generator: predict each enabled example from the others; yields (fraction, stage), returns an Estimate, which is
-    also stored on the armature. radius: of the interpolation. Raises BadScene, BadExamples."""
+    also stored on the armature. radius and basis_functions: of the build. Raises BadScene, BadExamples."""
     from ...core.eigenskin import left_out_errors
 
     check_estimable(context, active)
@@ -68,7 +70,7 @@ def estimate(context: bpy.types.Context, active: bpy.types.Object | None, radius
     examples = read_examples(mesh_object, rig, skin.armature)
     uids = _enabled(skin.armature, mesh_object)
     left_out = yield from background.run_in_worker(
-        lambda progress: left_out_errors(rig, examples, radius, progress=progress)
+        lambda progress: left_out_errors(rig, examples, radius, progress, basis_functions=basis_functions)
     )
     shares = left_out.missed / np.maximum(left_out.displaced, 1e-300)
     # The largest error, not the largest share: an example that displaces nothing is not a bad one.

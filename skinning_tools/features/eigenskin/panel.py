@@ -74,6 +74,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         "Pose Joints",
         "Estimate Error",
         "Pose Next Example",
+        "Fit Weights to Examples",
         "Build EigenSkin",
         "Bake EigenSkin to Keyframes",
         "Remove EigenSkin Keyframes",
@@ -209,8 +210,9 @@ def _draw_settings(layout: bpy.types.UILayout, group: SkinningEigenskin) -> None
     header, body = layout.panel("skinning_eigenskin_advanced", default_closed=True)
     header.label(text="Advanced")
     if body is not None:
-        for name in ("max_per_vertex", "budget", "radius", "joint_pairs", "normals"):
+        for name in ("max_per_vertex", "budget", "radius", "basis_functions", "joint_pairs", "normals", "show_normals"):
             body.prop(group, name)
+        body.operator("skinning.eigenskin_fit_weights", icon="MOD_VERTEX_WEIGHT")
 
 
 def _draw_figures(

@@ -14,7 +14,8 @@ from ...blender.records import EIGENSKIN, has_checksum, has_eigenskin, record_of
 from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import read_weights
 from ...core.errors import BadScene
-from .drivers import PREFIX, VALUE_BEGINNING, drivers_of
+from .driver_network import VALUE_BEGINNING
+from .drivers import PREFIX, drivers_of
 
 
 @dataclass

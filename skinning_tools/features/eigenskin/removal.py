@@ -16,7 +16,7 @@ from .record import Record, own_drivers, own_keys
 _KEPT_OF_KEY = ("mute", "lock_shape", "vertex_group")
 
 # For the glTF exporter, which keeps names that begin with an underscore: each vertex's texels, see ``engine_table``.
-RUNS_ATTRIBUTE = "_EIGENSKIN"
+RUNS_ATTRIBUTE, NORMAL_RUNS_ATTRIBUTE = "_EIGENSKIN", "_EIGENSKIN_NORMAL"
 
 
 class Shown:
@@ -80,8 +80,9 @@ def take_away(mesh_object: bpy.types.Object, record: Record, spared_groups: Iter
         if name in mesh_object.vertex_groups:
             mesh_object.vertex_groups.remove(mesh_object.vertex_groups[name])
     remove_attributes(mesh, (name for entry in record.supports for name in entry.attributes))
-    if has_attribute(mesh, RUNS_ATTRIBUTE, "FLOAT2"):
-        remove_attributes(mesh, (RUNS_ATTRIBUTE,))
+    for name in (RUNS_ATTRIBUTE, NORMAL_RUNS_ATTRIBUTE):
+        if has_attribute(mesh, name, "FLOAT2"):
+            remove_attributes(mesh, (name,))
     users = {ob.name: ob for ob in users_of(mesh)}
     for user, name in record.turned_off:
         modifier = users[user].modifiers.get(name) if user in users else None

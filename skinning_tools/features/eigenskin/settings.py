@@ -85,12 +85,23 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         help="total number of shape keys, given to the joints that need them most (default: --components for each "
         "joint)",
     )
+    basis_functions = count(
+        "Basis Functions",
+        0,
+        least=0,
+        soft_most=50,
+        tip="Most basis functions of a joint, those of the examples that are worth most. Fewer make fewer or shorter "
+        "drivers, and do not follow noise in many examples. 0: one for each example",
+        flag="--basis-functions",
+        help="most basis functions of a joint, those of the examples that are worth most (default: one for each)",
+    )
     joint_pairs = count(
         "Joint Pairs",
         0,
         least=0,
         soft_most=20,
-        tip="Most pairs of joints, such as shoulder and clavicle, that get corrections for their combined poses",
+        tip="Most pairs of joints, such as shoulder and clavicle or elbow and wrist, that get corrections for their "
+        "combined poses, found by what single joints leave over",
         flag="--joint-pairs",
     )
     half_rotation = switch(
@@ -105,13 +116,22 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
     normals = switch(
         "Normals",
         False,
-        tip="Also store corrections of the normals, as attributes for engines that play shape keys",
+        tip="Also correct the normals, with components and values of their own, stored as attributes for engines",
         flag="--normals",
+    )
+    show_normals = switch(
+        "Show Normals",
+        False,
+        tip="Show the corrected normals in the viewport and in renders, too, by two modifiers. Blender's own normals "
+        "follow the corrected surface, and are often closer with few components",
+        flag="--show-normals",
+        help="show the corrected normals in Blender, too (4.5 and newer)",
     )
 
 
 class EstimateSettings(Settings, stored="skinning_eigenskin"):
     radius = BuildSettings.radius
+    basis_functions = BuildSettings.basis_functions
 
 
 class FrameSettings(Settings, stored="skinning_eigenskin", frames="read"):

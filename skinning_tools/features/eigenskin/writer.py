@@ -19,6 +19,7 @@ from ...blender.vertex_groups import write_weights
 from ...core.errors import BadScene
 from . import drivers
 from .examples import check_correctable
+from .normal_display import hide_normals, mute_normals, show_normals
 from .record import (
     Record,
     SupportRecord,
@@ -106,12 +107,14 @@ def write_eigenskin(
     model: "EigenSkin",
     normals: bool = False,
     half_rotations: tuple[int, ...] = (),
+    shown_normals: np.ndarray | None = None,
 ) -> Written:
     """Make the shape keys and drivers of ``model`` on the mesh, and replace those of an earlier build.
 
     armature: its bones drive the shape keys. rig: the rig of which ``model`` was built. Vertex groups show the masks of
     the supports; groups that the artist has painted stay. normals: write normal corrections, if the model has any, as
-    attributes. half_rotations: numbers of the half-rotation bones made for it, beside those of the earlier build. All
+    attributes. half_rotations: numbers of the half-rotation bones made for it, beside those of the earlier build.
+    shown_normals (N, 3): those of the rest pose, to show the corrected ones; None to leave them to Blender. All
     or nothing: after an exception the scene is as before. After an exception during the removal of an earlier build,
     the record lists what remains of both, so that it can be removed or replaced. Raises BadScene.
     """
@@ -135,6 +138,7 @@ def write_eigenskin(
         # The earlier build made these; before it, they did not exist.
         record.made_basis, record.made_animation = old.made_basis, old.made_animation
     record.half_rotations = (*(old.half_rotations if old else ()), *half_rotations)
+    model = model if normals else model.without_normals()
     network = drivers.plan(model)
     with ExitStack() as end, ExitStack() as undo:
         end.callback(Shown(mesh_object).restore)
@@ -142,8 +146,7 @@ def write_eigenskin(
         _make_keys(mesh_object, rest, model, record)
         _make_drivers(mesh, armature, network, record, old, model_text(model))
         _make_groups(mesh_object, model, record, painted)
-        if normals:
-            _make_attributes(mesh_object, model, record)
+        _make_attributes(mesh_object, model, record)
         _turn_preserve_volume_off(mesh, armature, record)
         if old:
             undo.pop_all()
@@ -154,6 +157,9 @@ def write_eigenskin(
             _name_all(mesh_object, armature, record, painted)
             store_record(mesh, record)
             undo.pop_all()
+    if shown_normals is not None and normals:
+        names = [name for support in record.supports for name in support.attributes]
+        show_normals(mesh_object, rest, shown_normals, names, drivers.normals_property(record.properties))
     mesh.update()
     supports = record.supports
     return Written(
@@ -177,6 +183,7 @@ def remove_eigenskin(mesh_object: bpy.types.Object) -> int:
     mesh = mesh_object.data
     count = len(own_keys(mesh, record))
     shown = Shown(mesh_object)
+    hide_normals(mesh_object)
     take_away(mesh_object, record)
     del mesh[EIGENSKIN]
     shown.restore()
@@ -187,6 +194,7 @@ def remove_eigenskin(mesh_object: bpy.types.Object) -> int:
 def mute_eigenskin(mesh_object: bpy.types.Object, mute: bool) -> None:
     """Mute or unmute the corrections. Raises BadScene if there are none."""
     _mute_keys(mesh_object.data, present_record(mesh_object), mute)
+    mute_normals(mesh_object, mute)
     mesh_object.data.update()
 
 
@@ -266,11 +274,13 @@ def _make_groups(mesh_object: bpy.types.Object, model: "EigenSkin", record: Reco
 def _make_attributes(mesh_object: bpy.types.Object, model: "EigenSkin", record: Record) -> None:
     mesh = mesh_object.data
     for entry, support in zip(record.supports, model.supports, strict=True):
-        for correction in support.normal_components if support.normal_components is not None else ():
+        if support.normals is None:
+            continue
+        for correction in support.normals.components:
             name = free_name(_layer_names(mesh_object), _TEMPORARY)
             entry.attributes += (name,)
             vectors = np.zeros((model.vertex_count, 3), np.float32)
-            vectors[support.vertices] = correction
+            vectors[support.normals.vertices] = correction
             write_attribute(mesh, name, "FLOAT_VECTOR", vectors)
 
 
@@ -297,6 +307,7 @@ def _replace(
     both.made_action = old.made_action
     store_record(mesh, both)
     kept = KeptOfKeys(mesh, own_keys(mesh, old))
+    hide_normals(mesh_object)
     take_away(mesh_object, replace(old, preserve_volume=(), volume_objects=()), painted.values())
     try:
         _name_all(mesh_object, armature, record, painted)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The corrected normals of an EigenSkin, shown by modifiers, without scripts."""
+
+import bpy
+import numpy as np
+import pytest
+
+from skinning_tools.blender.normal_modifiers import is_normals_modifier
+from skinning_tools.blender.skin_reader import bone_matrices, read_skin
+from skinning_tools.core.deform import transformed_normals, vertex_normals, vertex_transforms
+from skinning_tools.features.eigenskin.examples import read_rig
+from tests.blender import eigenskin_models as models
+from tests.blender import refusals
+from tests.blender.eigenskin_scenes import limb, limb_with_examples
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+can_show = pytest.mark.skipif(bpy.app.version < (4, 5, 0), reason="Set Mesh Normal is new in 4.5")
+
+
+@pytest.fixture
+def shown():
+    """A limb with random corrections, whose normals are shown: (object, rig, joints, model, rest normals)."""
+    ob, rig = limb()
+    skin, joints = read_rig(bpy.context, ob)
+    model = models.any_model(joints, size=0.5)
+    normals = vertex_normals(skin.rest, skin.triangles)
+    models.write_eigenskin(ob, rig, joints, model, normals=True, shown_normals=normals)
+    return ob, rig, joints, model, normals
+
+
+def normals_of(ob) -> np.ndarray:
+    """(N, 3) as Blender shows them."""
+    mesh = ob.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    found = np.empty((len(mesh.corner_normals), 3), np.float32)
+    mesh.corner_normals.foreach_get("vector", found.ravel())
+    corners = np.empty(len(mesh.loops), np.int32)
+    mesh.loops.foreach_get("vertex_index", corners)
+    result = np.zeros((len(mesh.vertices), 3))
+    result[corners] = found
+    return result
+
+
+def expected_normals(ob, joints, model, normals) -> np.ndarray:
+    skin = read_skin(bpy.context, ob)
+    matrices = bone_matrices(skin, bpy.context.evaluated_depsgraph_get())
+    values = model.normal_values(models.shown_rotations(ob, joints)[None])[0]
+    transforms = vertex_transforms(skin.rest, skin.bones, skin.weights, matrices)
+    return transformed_normals(normals + model.normal_corrections(values), transforms)
+
+
+@can_show
+def test_the_normals_shown_are_those_of_core(shown):
+    ob, rig, joints, model, normals = shown
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        models.turn_at_random(rig, random, most=1.0)
+        plain = models.expected_values(ob, joints, model)
+        expected = expected_normals(ob, joints, model, normals)
+        assert np.abs(expected - transformed_normals(normals, np.tile(np.eye(3), (len(normals), 1, 1)))).max() > 0.1
+        # Tangents of 0.01 in single precision, and normals packed in 16 bits.
+        np.testing.assert_allclose(normals_of(ob), expected, atol=1e-3)
+        np.testing.assert_allclose(models.shown_values(ob), plain, atol=1e-5)
+    found = ob.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    assert (len(found.vertices), len(found.edges)) == (len(ob.data.vertices), len(ob.data.edges))
+
+
+def test_drivers_compute_the_values():
+    ob, rig = limb()
+    _, joints = read_rig(bpy.context, ob)
+    pairs = [(models.UPPER, models.LOWER)]
+    model = models.any_model(joints, pairs=pairs, size=8.0)
+    models.write_eigenskin(ob, rig, joints, model, normals=True)
+    random, limits = np.random.default_rng(1), []
+    for _ in range(5):
+        models.turn_at_random(rig, random)
+        key = ob.data.shape_keys.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        expected = model.normal_values(models.shown_rotations(ob, joints)[None])[0]
+        np.testing.assert_allclose(key["skinning_eigenskin_normals"][:], expected, atol=1e-4)
+        limits.append(np.abs(expected).max())
+    assert np.max(limits) == 10.0
+
+
+@can_show
+def test_muted_and_removed(shown):
+    ob, *_ = shown
+    trees = set(bpy.data.node_groups)
+    bpy.ops.skinning.mute_eigenskin(mute=True)
+    assert not any(modifier.show_viewport for modifier in ob.modifiers if is_normals_modifier(modifier))
+    bpy.ops.skinning.mute_eigenskin(mute=False)
+    assert [modifier.type for modifier in ob.modifiers if modifier.show_viewport] == ["NODES", "ARMATURE", "NODES"]
+    bpy.ops.skinning.remove_eigenskin()
+    assert [modifier.type for modifier in ob.modifiers] == ["ARMATURE"]
+    assert not trees & set(bpy.data.node_groups)
+    assert not [name for name in sorted(ob.data.attributes.keys()) if "normal" in name]
+
+
+def test_the_build_shows_them_where_blender_can():
+    ob, _ = limb_with_examples()
+    refusals.finished("build_eigenskin", show_normals=True)
+    own = [modifier for modifier in ob.modifiers if is_normals_modifier(modifier)]
+    assert len(own) == (2 if bpy.app.version >= (4, 5, 0) else 0)
+    assert any(name.endswith(" normal") for name in sorted(ob.data.attributes.keys()))
+    refusals.finished("build_eigenskin", show_normals=True)
+    assert len(ob.modifiers) == 1 + len(own)
+    refusals.finished("build_eigenskin")
+    assert len(ob.modifiers) == 1
+    assert not any(name.endswith("normal") for name in sorted(ob.data.attributes.keys()))
