@@ -230,7 +230,7 @@ def test_cancelled_leaves_nothing(rig, kind):
 
 def test_bad_input(rig):
     ob, armature, target, _ = rig
-    refused("at least 1, not 0", bone_count=0)
+    refused("OUT_OF_RANGE at least 1 … 0", bone_count=0)
     refused("at least 2, the vertex's own bone and a helper", max_influences=1)
     refused("ONE_FRAME", frame_start=3, frame_end=3)
     refused('NO_VERTEX_GROUP "Keep"', locked_vertices="Keep")

@@ -84,7 +84,7 @@ def test_the_influence_limit_holds():
     bound(max_influences=2)
     weights = check_bound(ob, rig, 2)
     assert (weights > 0).sum(axis=1).max() == 2
-    refused("Influences must be at least 1, not 0", max_influences=0, replace=True)
+    refused("OUT_OF_RANGE Influences … at least 1 … 0", max_influences=0, replace=True)
 
 
 def test_bones_that_do_not_deform_get_nothing():
@@ -305,7 +305,7 @@ def test_no_bone_reaches_beyond_its_limit():
     assert beyond.any()
     assert not weights[beyond].any()
     check_bound(ob, rig)
-    refused("Distance Limit must be at least 0, not -1", distance_limit=-1.0, replace=True)
+    refused("OUT_OF_RANGE Distance Limit … at least 0 … -1", distance_limit=-1.0, replace=True)
 
 
 def distances(points, rig) -> np.ndarray:

@@ -146,7 +146,7 @@ def test_an_armature_that_deforms_nothing():
 def test_edit_mode():
     ob, rig = tube()
     bpy.ops.object.mode_set(mode="EDIT")
-    refused('MODE "Arm" is in Edit Mode')
+    refused('MODE "Arm" … Edit Mode')
     bpy.ops.object.mode_set(mode="OBJECT")
     activate(rig, ob)
     bpy.ops.object.mode_set(mode="EDIT")

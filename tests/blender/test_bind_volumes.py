@@ -245,7 +245,7 @@ def test_a_volume_in_edit_mode_is_told():
     activate(generated()["Bone 1"])
     bpy.ops.object.mode_set(mode="EDIT")
     for operator in (bpy.ops.skinning.remove_volumes, bpy.ops.skinning.generate_volumes):
-        with refusals.raises_unmet('MODE "Bone 1_volume" is in Edit Mode'):
+        with refusals.raises_unmet('MODE "Bone 1_volume" … Edit Mode'):
             operator()
     bpy.ops.object.mode_set(mode="OBJECT")
 

@@ -266,7 +266,7 @@ def test_absolute_shape_keys(limb):
     ob, _ = limb
     ob.shape_key_add(name="Basis")
     ob.data.shape_keys.use_relative = False
-    refused("absolute")
+    refused("ABSOLUTE_KEYS")
 
 
 def test_own_keys_and_drivers_are_kept(limb):

@@ -83,9 +83,9 @@ def test_overwrites_only_when_told(shot, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--object", "Fleg"], 1, 'NO_OBJECT "Fleg" in the scene "Scene". Its meshes: Flag'),
+        (["--object", "Fleg"], 1, 'NO_OBJECT "Fleg" … "Scene" … meshes: Flag'),
         (["--object", "Eye"], 1, 'NOT_A_MESH "Eye"'),
-        (["--object", "Flag", "--bones", "0"], 1, "Bones must be at least 1, not 0"),
+        (["--object", "Flag", "--bones", "0"], 1, "OUT_OF_RANGE Bones … at least 1 … 0"),
         (["--object", "Flag", "--bones", "1000"], 1, '"Flag"'),
         (["--object", "Flag", "--frame-start", "9", "--frame-end", "3"], 1, "RANGE_REVERSED"),
         (["--object", "Flag", "--bones", "many"], 2, "many is not a whole number"),

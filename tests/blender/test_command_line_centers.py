@@ -85,7 +85,7 @@ def test_explains_the_missing_modifier(shot, capsys):
     [
         (["--object", "Leg"], 1, 'NO_OBJECT "Leg"'),
         (["--object", "Rig"], 1, 'NOT_A_MESH "Rig"'),
-        (["--object", "Arm", "--sigma", "0"], 1, "Sigma must be at least 0.0001, not 0"),
+        (["--object", "Arm", "--sigma", "0"], 1, "OUT_OF_RANGE Sigma … at least 0.0001 … 0"),
         (["--object", "Arm", "--sigma", "small"], 2, "small is not a number"),
         ([], 2, "--object"),
     ],

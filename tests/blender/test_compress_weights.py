@@ -179,10 +179,10 @@ def test_figures_go_with_the_weights_that_they_are_of(tube):
 def test_reasons_to_refuse(tube):
     ob, _ = tube
     compress = bpy.ops.skinning.compress_weights
-    refused(ob, compress, "Influences must be at least 1, not 0", max_influences=0)
+    refused(ob, compress, "OUT_OF_RANGE Influences … at least 1 … 0", max_influences=0)
     refused(ob, compress, "threshold", threshold=1.0)
     refused(ob, compress, "RANGE_REVERSED", frame_start=5, frame_end=2)
-    refused(ob, compress, "Frame Step must be at least 1, not 0", frame_step=0)
+    refused(ob, compress, "OUT_OF_RANGE Frame Step … at least 1 … 0", frame_step=0)
     bpy.ops.object.mode_set(mode="EDIT")
     with refusals.raises_unmet("MODE Edit Mode"):
         compress()

@@ -78,12 +78,12 @@ def record_damaged(ob, rig):
 
 
 REFUSED = {
-    absolute_keys: ("absolute", "Enable Relative"),
+    absolute_keys: ("ABSOLUTE_KEYS",),
     edit_mode: ("MODE Edit Mode",),
     shared_with_another_armature: ('MESH_SHARED object "Twin"', "Make Single User"),
     shared_without_armature: ('MESH_SHARED object "Twin"', "Make Single User"),
     bone_gone: ('BONE_GONE "lower"',),
-    mesh_edited: ("was edited",),
+    mesh_edited: ("EDITED",),
     record_deleted: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
     record_damaged: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
 }

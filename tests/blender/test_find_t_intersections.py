@@ -54,4 +54,4 @@ def test_a_mesh_without_any_stays_as_it_is(capfd):
 def test_a_hidden_mesh_is_refused():
     ob, _ = strip()
     ob.hide_viewport = True
-    refused("find_t_intersections", '"Strip" is hidden')
+    refused("find_t_intersections", 'HIDDEN "Strip"')

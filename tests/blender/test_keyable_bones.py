@@ -239,7 +239,7 @@ def test_a_character_of_another_file(rig, tmp_path, animated):
     select(target, ob)
     refused("OVERRIDDEN so bones cannot be added", bone_kind="AFFINE")
     armature.override_library.is_system_override = True
-    refused("Make an editable library override of it")
+    refused("LINKED_OBJECT")
     armature.override_library.is_system_override = False
     solve()
     assert armature.animation_data.action.library is None

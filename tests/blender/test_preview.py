@@ -316,7 +316,7 @@ def test_side_by_side_stays_as_the_user_has_it(tube):
 
 def test_centers_must_be_baked(tube):
     tube.data.attributes.remove(tube.data.attributes["rotation_center"])
-    with pytest.raises(RuntimeError, match="no baked centers of rotation"):
+    with refusals.raises_unmet("NO_CENTERS"):
         bpy.ops.skinning.preview(mode="CRS")
     assert shown() is None
     bpy.ops.skinning.preview(mode="LBS", side_by_side=True)

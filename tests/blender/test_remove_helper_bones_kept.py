@@ -190,7 +190,7 @@ def test_refused(rig):
     bpy.data.objects.remove(twin)
     select(ob)
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(RuntimeError, match="Switch to Object Mode"):
+    with refusals.raises_unmet("MODE Edit Mode"):
         remove()
     bpy.ops.object.mode_set(mode="OBJECT")
     select(armature)

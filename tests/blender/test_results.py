@@ -149,7 +149,7 @@ def test_several_objects_again(scene):
 
 def test_again_is_refused_where_there_is_nothing(scene):
     moving_meshes.waving_grid()
-    with pytest.raises(RuntimeError, match="not part of a conversion"):
+    with refusals.raises_unmet("NOT_A_RESULT"):
         bpy.ops.skinning.convert_again()
 
 

@@ -198,7 +198,7 @@ def test_in_another_file(scene, tmp_path, link, with_source, stranger):
         refusals.refused(convert, '"Flag" of this conversion was renamed or deleted')
         return
     if link:
-        refusals.refused(convert, "linked from another file", on_result="REPLACE")
+        refusals.refused(convert, "LINKED", on_result="REPLACE")
     convert()
     made = bpy.context.view_layer.objects.active
     assert made["skinning_report"]["source"] == "Flag"

@@ -156,11 +156,11 @@ def test_bad_scenes(tube, spoil, parts):
 
 @pytest.mark.parametrize("sigma", [0.0, -0.5])
 def test_sigma_must_be_positive(tube, sigma):
-    refused(tube, f"Sigma must be at least 0.0001, not {sigma:g}", sigma=sigma)
+    refused(tube, f"OUT_OF_RANGE Sigma … at least 0.0001 … {sigma:g}", sigma=sigma)
 
 
 def test_epsilon_must_not_be_negative(tube):
-    refused(tube, "Subdivision must be at least 0, not -0.1", subdivision_epsilon=-0.1)
+    refused(tube, "OUT_OF_RANGE Subdivision … at least 0 … -0.1", subdivision_epsilon=-0.1)
 
 
 def test_epsilon_is_off_or_not_too_small():

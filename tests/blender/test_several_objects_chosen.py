@@ -79,7 +79,7 @@ def test_vertices_that_change_in_number(scene):
 def test_without_vertices(scene):
     sources = character()
     select(sources[0], *sources[1:], moving_meshes.add_object("Nothing", np.zeros((0, 3))))
-    refused('"Nothing"', "no vertices")
+    refused('NO_VERTICES "Nothing"')
 
 
 def test_hidden_at_a_frame(scene):

@@ -18,7 +18,7 @@ from skinning_tools.features.convert import conversion
 from skinning_tools.features.convert.figures import figures_of_record
 from skinning_tools.features.convert.panel import curve_rows
 from skinning_tools.features.convert.settings import ConvertSettings
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -186,8 +186,8 @@ def test_the_command_line_has_the_published_method(shot, tmp_path):
         (["--target-error", "0", "--curve", "curve.png"], 2, "needs --target-error"),
         (["--target-error", "1", "--curve", "curve.jpg"], 2, "must name a .png file"),
         (["--target-error", "1", "--curve", "nowhere/curve.png"], 2, "there is no folder"),
-        (["--residual-shapes", "-1"], 1, "at least 0, not -1"),
-        (["--key-tolerance", "-1"], 1, "Key Tolerance must be at least 0, not -1"),
+        (["--residual-shapes", "-1"], 1, "OUT_OF_RANGE at least 0 … -1"),
+        (["--key-tolerance", "-1"], 1, "OUT_OF_RANGE Key Tolerance … at least 0 … -1"),
         (["--target-error", "inf"], 2, "inf is not a usable number"),
         (["--key-tolerance", "nan"], 2, "nan is not a usable number"),
         (["--method", "magic"], 2, "invalid choice"),
@@ -198,7 +198,7 @@ def test_bad_arguments(shot, tmp_path, monkeypatch, capsys, arguments, status, m
     monkeypatch.chdir(tmp_path)
     before = moving_meshes.state()
     assert run(*arguments, "--output", tmp_path / "out.blend") == status
-    assert message in capsys.readouterr().err
+    refusals.assert_says(capsys.readouterr().err, message)
     assert moving_meshes.state() == before
     assert not list(tmp_path.glob("*.png"))
 

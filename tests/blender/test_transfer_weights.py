@@ -218,7 +218,7 @@ def test_mirrored_back_nothing_changes():
 def test_mirroring_needs_both_sides_of_the_bones():
     _, _ = sided()
     bpy.data.armatures[0].bones["arm.R"].name = "other"
-    refused('"arm.L" has no deforming counterpart "arm.R"', mirror="POSITIVE_X")
+    refused('NO_COUNTERPART "arm.L" … "arm.R"', mirror="POSITIVE_X")
 
 
 # What the user sees
@@ -362,7 +362,7 @@ def test_another_armature_deforms_the_target():
     other = binding_scenes.armature_of_segments([[(0, 0, 0), (1, 0, 0)]], name="Other")
     binding_scenes.activate(ob)
     ob.modifiers.new("Armature", "ARMATURE").object = other
-    refused('already deformed by "Other"', source="Body")
+    refused('ALREADY_DEFORMED "Other"', source="Body")
 
 
 def test_meshes_that_share_their_data():
