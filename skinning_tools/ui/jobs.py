@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import bpy
+from bpy_extras.io_utils import ExportHelper
 
 from ..blender import background, dependencies
 from ..blender.app_handlers import add_handlers, remove_handlers
@@ -51,23 +52,28 @@ class WithSettings:
         self.settings.fill(self, context.scene)
 
     def finish(self, context: bpy.types.Context, result: Any) -> str:
-        """The line to report."""
-        return result.summary()
+        """The line to report, if any: the result itself, or its summary."""
+        return result if result is None or isinstance(result, str) else result.summary()
 
 
 class AtOnce(WithSettings):
     """Mix-in for operators with fast work.
 
     Subclasses declare their ``settings`` and ``work``, a static function of (context, active object) and the settings,
-    whose result has a ``summary``. If that is not enough, they define ``act(context, active)``, which does the work and
-    returns the line to report, if any.
+    which returns the line to report, None, or a result with a ``summary``. If that is not enough, they define
+    ``act(context, active)``, which does the work and returns the line to report, if any. needs_scipy: whether the work
+    fails without the libraries that the extension includes.
     """
+
+    needs_scipy = False
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         return self.finish(context, self.work(context, active, **self.settings.of_operator(self)))
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         with reported(self):
+            if self.needs_scipy:
+                dependencies.require_dependencies()
             line = self.act(context, active_object(context))
             if line:
                 self.report({"INFO"}, line)
@@ -77,6 +83,20 @@ class AtOnce(WithSettings):
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
         return self.execute(context)
+
+
+class SavesFile(AtOnce, ExportHelper):
+    """Mix-in for operators with fast work that writes a file, which the user chooses in the file browser: ``work`` takes
+    its path as ``filepath``."""
+
+    def act(self, context, active) -> str | None:
+        return self.finish(
+            context, self.work(context, active, filepath=self.filepath, **self.settings.of_operator(self))
+        )
+
+    def invoke(self, context, event):
+        self.prepare(context)
+        return ExportHelper.invoke(self, context, event)
 
 
 class SkinningJob(WithSettings):

@@ -19,6 +19,12 @@ MIRRORS = (
 )
 
 
+KINDS = (
+    ("FILLED", "Filled In", "Vertices whose weights were filled in from around them"),
+    ("MATCHED", "Matched", "Vertices that have the weights of the closest point of the source"),
+)
+
+
 class TransferSettings(Settings, stored="skinning_transfer"):
     source = name(
         "Source",
@@ -104,6 +110,10 @@ class TransferSettings(Settings, stored="skinning_transfer"):
         flag="--angle",
         help="how much the normal of the closest point may differ",
     )
+
+
+class SelectSettings(Settings):
+    kind = choice("Vertices", KINDS, "FILLED", tip="Which vertices to select")
 
 
 class SkinningTransferSettings(bpy.types.PropertyGroup):

@@ -38,12 +38,7 @@ RECORD = "skinning_transfer"
 ATTRIBUTE = "skinning_transfer"
 STATES = {"KEPT": 0, "MATCHED": 1, "FILLED": 2}
 
-KINDS = (
-    ("FILLED", "Filled In", "Vertices whose weights were filled in from around them"),
-    ("MATCHED", "Matched", "Vertices that have the weights of the closest point of the source"),
-)
-
-# Of the diagonal: vertices nearer to the mirror plane are in the middle.
+# As a share of the diagonal: vertices nearer to the mirror plane are in the middle.
 _MIDDLE = 1e-4
 
 

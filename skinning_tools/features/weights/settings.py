@@ -143,6 +143,14 @@ class PartitionSettings(Settings, stored="skinning_weight_tools.partition"):
     )
 
 
+class SelectRogueSettings(Settings):
+    index = count("Row", -1, soft_most=None, tip="Row in the list, -1 for all checked rows")
+
+
+class CheckRogueSettings(Settings):
+    checked = switch("Checked", True, tip="Check all rows. When off, uncheck all")
+
+
 class RemoveRogueSettings(Settings):
     only_checked = switch(
         "Only Checked",
