@@ -67,7 +67,7 @@ def bake_rotation_centers(
         raise BadMesh(f"No face of {name} has an area, so there is no surface to take centers from")
     with one_blas_thread():
         sums, doubt = _sums(targets, surface, sigma, False, span(progress, 0.0, 0.95))
-        # Where hardly any surface has similar weights, interpolation errors of the rest may show.
+        # If hardly any surface has similar weights, interpolation errors of the rest may show.
         unsure = doubt > _CENTER_TOLERANCE * sums[:, 3]
         if unsure.any():
             sums[unsure], _ = _sums(targets.only(unsure), surface, sigma, True, span(progress, 0.95, 1.0))

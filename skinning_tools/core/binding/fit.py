@@ -248,7 +248,7 @@ class _Convex:
         too_many = np.flatnonzero(np.count_nonzero(near > _LEAST_SHARE, axis=0) > most)
         if len(too_many):
             part = self._columns(too_many)
-            # Of the weights near to the present ones, if with fewer bones they still get as close to the target.
+            # The weights near the present ones, if they come as close to the target with fewer bones.
             choices = [part._reduced(weights[:, too_many], most) for weights in (near, closest)]
             distances = [part._distances(weights) for weights in choices]
             as_close = distances[0] <= distances[1] + _SAME * part.size

@@ -15,8 +15,9 @@ from .skeleton import common_ancestors, lineage
 from .solid import Grid, Solid, filled
 from .types import Body, Skeleton
 
-# A bone runs in a part if more than this share of it is inside, or it is so many times as far in there as the part is
-# wide (a radius); otherwise it only ends there. From the middle of a joint's ball to its surface it is once as far.
+# A bone runs through a part if more than this share of the bone is inside, or if the length inside is at least so many
+# times the radius of the part; otherwise it only ends there. From the middle of a joint's ball to its surface the
+# length is one radius.
 _MOSTLY = 0.5
 _FAR = 2.0
 

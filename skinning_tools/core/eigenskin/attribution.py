@@ -26,7 +26,7 @@ _SHARED_NOISE = 0.01
 # A joint's likely displacement on the two body parts that it connects, as a share of that where it bends the skin most.
 _BESIDE = 0.25
 
-# A share of the likeliest joint's variance at a vertex: joints below it take no part.
+# As a share of the likeliest joint's variance at a vertex: joints with less take no part.
 _LEAST_SHARE = 1e-3
 
 
@@ -40,7 +40,7 @@ def joint_regions(
     the parts to both sides, up to the next of ``joints``, at least a part of that: muscles bulge there.
     """
     parts, above = body_parts(parents, joints)
-    # The last one stands for what follows none of them.
+    # The last part holds what follows none of the joints.
     own = part_weights(bones, weights, parts[joint_of_bone], len(joints) + 1)
     share = own[:-1].copy()
     for place in range(len(joints) - 1, -1, -1):

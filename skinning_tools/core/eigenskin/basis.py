@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import dense
 
-# Of the largest singular value: smaller ones are rounding.
+# As a share of the largest singular value: smaller ones are rounding.
 _RANK_TOLERANCE = 1e-5
 
 

@@ -15,8 +15,8 @@ from .types import LARGEST_SLIDER
 # Poses that the components are to suit: all over the joint's range.
 _PREDICTED = 1500
 
-# Poses that are searched for the largest value of a component, how far they go beyond the range of the examples, as a
-# share of its half width, and how far beyond that value a slider goes.
+# The number of poses that are searched for the largest value of a component; how far they go beyond the range of the
+# examples, as a share of its half width; and by which factor a slider reaches beyond the largest value.
 _SAMPLES = 4000
 _BEYOND = 1 / 3
 _MARGIN = 1.2

@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 # Radians by which the rotations of a hinge may deviate from its axis.
 _HINGE_TOLERANCE = np.radians(0.1)
 
-# Of the largest: rotations reach less far in a direction that does not count.
+# As a share of the largest extent: directions in which the rotations reach less far do not count.
 _FLAT = 1e-3
 
 

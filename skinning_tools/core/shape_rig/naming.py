@@ -19,8 +19,8 @@ _DIRECTIONS = {"up", "down", "in", "out", "forward", "forwards", "back", "backwa
 _WORD = re.compile(r"[^\W\d_]?[^\WA-Z\d_]+|[A-Z]+(?![a-z])|\d+")
 _NAMELESS = "face"
 _TINY = np.finfo(float).tiny
-# Of the face's diagonal: how far mirrored vertices and bones may be from each other; and the share of vertices that has
-# such a partner where the face counts as symmetric.
+# As shares of the face's diagonal: how far apart mirrored vertices and mirrored bones may be. And the share of vertices
+# that have such a partner if the face counts as symmetric.
 _VERTEX_TOLERANCE, _BONE_TOLERANCE, _SYMMETRIC = 0.005, 0.05, 0.9
 
 
@@ -36,8 +36,8 @@ def bone_names(
     words = [_place_of(name) for name in slider_names]
     places = list(dict.fromkeys(words))
     energy = _energy(rig, rest)
-    # Of what each slider does, and of what each bone does. The first names a bone after the slider that needs it most,
-    # the second keeps that from being a slider that does next to nothing.
+    # The shares of what each slider does, and of what each bone does. The first name a bone after the slider that needs
+    # it most; the second prevent names of sliders that do next to nothing.
     shares, portions = (energy / np.maximum(energy.sum(axis, keepdims=True), _TINY) for axis in (1, 0))
     scores = shares * np.sqrt(portions)
     scores = np.stack([scores[[each == place for each in words]].max(axis=0) for place in places])

@@ -33,7 +33,7 @@ class WeightStep:
         self.gains = np.zeros(len(points))
         self.bone_count = len(transforms) // 4
         blocks = transforms.reshape(self.bone_count, 4, -1)
-        # So that powers of a point times these are the squared lengths of what each bone adds to it.
+        # Factors such that the monomials of a point times these are the squared lengths of what each bone adds to it.
         rows, columns = np.triu_indices(4)
         twice = np.where(rows == columns, 1.0, 2.0)
         self.squares = np.einsum("pad,pbd->abp", blocks, blocks)[rows, columns] * twice[:, None]

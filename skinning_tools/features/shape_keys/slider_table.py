@@ -16,7 +16,7 @@ from .sliders import POINTS, face_rig, helper_of
 
 SCHEMA, SCHEMA_VERSION = "skinning_tools.sliders", 1
 TABLE = Kind("slider table", lambda path: begins_with(path, json_bytes({"schema": SCHEMA})[:-3]))
-# Of the largest motion, or of a turn in radians: less is rounding.
+# As a share of the largest motion, or of a turn in radians: less is rounding.
 _STILL = 1e-6
 
 
