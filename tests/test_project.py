@@ -110,7 +110,7 @@ def broken_imports(source: str, parts: tuple[str, ...]) -> list[str]:
         ("import requests", "features/convert/conversion"),
     ],
 )
-def test_import_rule_finds_what_it_should(source, module):
+def test_import_rule_finds_forbidden_imports(source, module):
     assert broken_imports(source, tuple(module.split("/")))
 
 
@@ -129,7 +129,7 @@ def test_import_rule_finds_what_it_should(source, module):
         ("from .features import FEATURES", "command_line"),
     ],
 )
-def test_import_rule_allows_what_it_should(source, module):
+def test_import_rule_allows_permitted_imports(source, module):
     assert not broken_imports(source, tuple(module.split("/")))
 
 

@@ -105,7 +105,7 @@ def test_own_weights_may_adapt(rig):
     assert adapted == pytest.approx(figures(ob).e_rms, rel=1e-2)
 
 
-def test_what_is_locked_stays_to_the_last_bit(rig):
+def test_locked_weights_stay_bit_for_bit(rig):
     ob, _, _, _ = rig
     kept = list(range(0, 656, 3))
     ob.vertex_groups.new(name="Keep").add(kept, 1.0, "REPLACE")
@@ -254,7 +254,7 @@ def test_bad_input(rig):
     refused("NO_GROUP_OF_A_BONE")
 
 
-def test_vertices_that_are_full(rig):
+def test_vertices_at_the_limit_of_influences(rig):
     ob, _, _, _ = rig
     for name in BONES[:2]:
         ob.vertex_groups[name].add(list(range(656)), 0.5, "REPLACE")

@@ -296,7 +296,7 @@ def test_closing_in_the_middle_leaves_nothing():
 
 
 @pytest.mark.parametrize("move", [scenes.wave, scenes.shape_keys])
-def test_what_described_the_old_motion_is_not_copied(move):
+def test_records_of_the_old_motion_are_not_copied(move):
     """Cycles blurs by "velocity"; an error, and all else that the extension stores, belongs to one mesh only."""
     object = scenes.grid()
     names = ("velocity", "skinning_error", "skinning_weight_color", ".skinning_helper_1", "mine")

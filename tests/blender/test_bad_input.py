@@ -87,7 +87,7 @@ def test_vertex_count_changes(scene):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_position_that_is_no_number(scene, tmp_path, value):
+def test_a_position_that_is_not_a_number(scene, tmp_path, value):
     frames = moving_meshes.waving_frames(8)
     frames[4, 17, 1] = value
     moving_meshes.cached_grid(tmp_path / "broken.pc2", frames)
@@ -132,7 +132,7 @@ def test_mesh_without_size(scene, tmp_path, count):
     refused('"Point"', "no size", "frame 1", bone_count=1)
 
 
-def test_frame_range_inside_out(scene):
+def test_reversed_frame_range(scene):
     moving_meshes.waving_grid()
     refused('RANGE_REVERSED "Flag" … 7 … 3', frame_start=7, frame_end=3)
 

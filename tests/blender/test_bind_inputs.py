@@ -130,7 +130,7 @@ def test_no_vertices():
     refused('NO_VERTICES "Empty"')
 
 
-def test_positions_that_are_no_numbers():
+def test_positions_that_are_not_numbers():
     ob, _ = tube()
     ob.data.vertices[7].co.x = float("nan")
     refused('"Arm" cannot be bound. Vertex 7 of the mesh has a position that is not a number')
@@ -224,7 +224,7 @@ def test_cancelled_it_leaves_nothing():
     assert (scenes.data_blocks(), binding_of(ob)) == before
 
 
-def test_the_work_stops_where_it_is_told_to(monkeypatch):
+def test_the_work_stops_if_progress_returns_false(monkeypatch):
     ob, _ = tube()
 
     def stop(work):

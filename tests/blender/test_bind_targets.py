@@ -36,7 +36,7 @@ def test_the_active_armature_binds_all_selected_meshes_each_by_itself(capfd):
     assert (ob.parent, box.parent, other.parent) == (rig, rig, None)
 
 
-def test_the_active_armature_alone_means_the_mesh_that_it_deforms():
+def test_the_active_armature_alone_selects_the_mesh_that_it_deforms():
     ob, rig = tube()
     activate(rig)
     refused("No selected mesh")

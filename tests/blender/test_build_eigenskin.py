@@ -225,7 +225,7 @@ def test_other_deformers_are_named(limb):
     assert "Smoother" in built.summary()
 
 
-def test_keyframes_that_go_are_named(limb):
+def test_removed_keyframes_are_reported(limb):
     ob, _ = limb
     build()
     bpy.ops.skinning.bake_eigenskin(frame_start=1, frame_end=3)

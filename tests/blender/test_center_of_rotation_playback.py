@@ -515,7 +515,7 @@ def from_a_library(ob, copy, path) -> None:
 
 
 @pytest.mark.parametrize("played", [by_the_source, by_a_modifier_of_the_artists, from_a_library, in_edit_mode])
-def test_a_cache_that_is_played_otherwise_stays(tube, tmp_path, played):
+def test_a_cache_that_is_played_in_another_way_stays(tube, tmp_path, played):
     """A player that cannot be changed to a later cache."""
     path = tmp_path / "arm.pc2"
     copy = play("crs_to_pc2", filepath=str(path))

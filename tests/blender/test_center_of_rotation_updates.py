@@ -97,7 +97,7 @@ def damage_the_record(ob, rig):
 @pytest.mark.parametrize(
     "change", [rename_a_bone, remove_a_group, forbid_deforming, choose_another_armature, damage_the_record]
 )
-def test_change_of_the_rig_is_told_and_an_update_mends_it(change):
+def test_a_change_of_the_rig_is_reported_and_an_update_corrects_it(change):
     ob, rig = rigged_tube(bone_count=6)
     for group in list(ob.vertex_groups)[5:]:
         ob.vertex_groups.remove(group)

@@ -41,7 +41,7 @@ def read(path: Path) -> dict:
     return json.loads(path.read_text("utf-8"))
 
 
-def test_says_what_was_done(shot, tmp_path):
+def test_the_result_is_reported(shot, tmp_path):
     report, output = tmp_path / "report.json", tmp_path / "out.blend"
     assert run(*CONVERT, "--output", output, "--report", report) == 0
     said = read(report)

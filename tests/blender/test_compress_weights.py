@@ -37,7 +37,7 @@ def shown(ob) -> np.ndarray:
 
 @pytest.mark.parametrize("bits", ["8", "16"])
 @pytest.mark.parametrize("influences", [2, 3, 4])
-def test_what_is_stored_are_whole_steps_that_sum_exactly(tube, bits, influences):
+def test_stored_weights_are_whole_steps_that_sum_exactly(tube, bits, influences):
     ob, rig = tube
     before = binding_scenes.weights_of(ob, rig)
     before /= np.maximum(before.sum(axis=1, keepdims=True), 1e-9)
@@ -98,7 +98,7 @@ def test_bytes_and_cut_vertices(tube):
     assert (figures.bits, figures.byte_count, figures.cut) == (16, 4, 0)
 
 
-def test_the_user_stays_where_he_is_with_a_pose_that_is_not_keyed(tube):
+def test_selection_mode_and_an_unkeyed_pose_stay(tube):
     _, rig = tube
     bpy.context.scene.frame_set(3, subframe=0.5)
     pose = rig.pose.bones["Bone 2"]
@@ -116,7 +116,7 @@ def test_the_user_stays_where_he_is_with_a_pose_that_is_not_keyed(tube):
     assert (scenes.ui_state(), scenes.data_blocks()) == (user, blocks)
 
 
-def test_the_frames_that_are_asked_for(tube):
+def test_the_requested_frames(tube):
     ob, _ = tube
     bpy.ops.skinning.compress_weights(frame_start=2, frame_end=7, frame_step=2)
     figures = compression_figures(ob)
@@ -168,7 +168,7 @@ def test_locked_groups_that_would_change_are_refused(tube):
     assert bpy.ops.skinning.compress_weights() == {"FINISHED"}
 
 
-def test_figures_go_with_the_weights_that_they_are_of(tube):
+def test_figures_of_earlier_weights_are_removed(tube):
     ob, _ = tube
     bpy.ops.skinning.compress_weights()
     assert compression_figures(ob) is not None

@@ -129,7 +129,7 @@ def test_frames_read_again_replace_those_of_the_same_poses(bending, capfd):
     near(ob, read(ob).shapes, scenes.played(ob, range(4, 10)))
 
 
-def test_the_frames_that_are_marked_are_read(bending):
+def test_the_marked_frames_are_read(bending):
     ob, rig = bending
     scene = bpy.context.scene
     rig.animation_data_clear()

@@ -111,7 +111,7 @@ def test_normal_corrections(rigged):
     np.testing.assert_allclose([entry.vector for entry in attribute.data], expected, atol=1e-7)
 
 
-def test_what_was_there_stays_as_it_is(rigged):
+def test_existing_keys_and_drivers_do_not_change(rigged):
     ob, rig, joints = rigged
     artists_keys(ob, rig)
     models.turn(rig, {"lower": (0.8, 0.6, 0, 0)})
@@ -148,7 +148,7 @@ def test_preserve_volume_is_turned_off_and_on_again(rigged):
     assert ob.modifiers["Armature"].use_deform_preserve_volume
 
 
-def test_preserve_volume_comes_back_where_it_was(rigged):
+def test_preserve_volume_is_restored_where_it_was(rigged):
     """In the one of two objects with the mesh, whatever its modifier is called."""
     ob, rig, joints = rigged
     other = scenes.link(bpy.data.objects.new("Twin", ob.data))

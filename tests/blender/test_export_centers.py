@@ -103,7 +103,7 @@ def test_nothing_but_the_attribute_changes_and_a_second_time_renews_it(tube):
     np.testing.assert_allclose(stored, in_file(tube, read_centers(tube)[0]), atol=1e-5)
 
 
-def test_what_makes_the_attribute_old_is_told(tube):
+def test_the_cause_of_an_outdated_attribute_is_reported(tube):
     assert export_state(tube) == MISSING
     bpy.ops.skinning.prepare_centers_for_export()
     assert export_state(tube) == FRESH

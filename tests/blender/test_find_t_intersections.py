@@ -24,7 +24,7 @@ def strip():
     return ob, rig
 
 
-def test_the_vertex_is_selected_and_told(capfd):
+def test_the_vertex_is_selected_and_reported(capfd):
     ob, _ = strip()
     assert bpy.ops.skinning.find_t_intersections() == {"FINISHED"}
     assert "Strip 1 T-intersection selected" in "".join(capfd.readouterr())

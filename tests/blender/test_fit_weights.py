@@ -47,7 +47,7 @@ def known_weights_come_back(ob) -> None:
 # Known weights come back
 
 
-def test_positions_of_known_weights_come_back(bent):
+def test_positions_of_known_weights_are_reached(bent):
     """Through Blender's own evaluation, to 1e-5, in the world."""
     ob, _ = bent
     targets = with_other_weights(ob, CHOSEN)

@@ -148,7 +148,7 @@ def test_locked_axes_are_left_out(rig, capfd):
     assert "upper: locked" in capfd.readouterr().out
 
 
-def test_what_was_posed_goes_to_rest(rig):
+def test_posed_bones_return_to_rest(rig):
     rig.pose.bones["trunk"].rotation_quaternion = Quaternion((1, 2, 3), 0.8)
     rig.pose.bones["trunk"].location = (1, 2, 3)
     rig.pose.bones["lower"].scale = (1, 2, 1)
@@ -309,7 +309,7 @@ def test_the_outcome_is_known_before(rig, given):
     assert round(rig.animation_data.action.frame_range[1]) == posed.last
 
 
-def test_the_outcome_of_what_cannot_be(rig):
+def test_the_outcome_of_impossible_ranges(rig):
     assert joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(angle_min=0, angle_max=0)) == (0, 1)
     with pytest.raises(BadSettings, match="No axis"):
         joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(axes=(False, False, False)))

@@ -166,7 +166,7 @@ def test_bones_whose_envelopes_count(rig):
     refused('bone "Bone 3" of "Rig" multiplies its weights with its envelope')
 
 
-def test_what_shapes_the_mesh_besides_is_told(rig, capfd):
+def test_other_modifiers_that_shape_the_mesh_are_reported(rig, capfd):
     ob, armature, _, wanted = rig
     key = scenes.shape_keys(ob, 1)[0]
     solve()

@@ -24,7 +24,7 @@ def rig():
     return jiggling_rig()
 
 
-def test_what_the_user_has_hung_on_helpers_stays(rig):
+def test_children_that_the_user_added_to_helpers_stay(rig):
     ob, armature, _, _ = rig
     add(bone_kind="AFFINE")
     helper = added_helpers(armature)[0]

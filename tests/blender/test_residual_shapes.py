@@ -44,7 +44,7 @@ def e_rms(source, skinned) -> float:
 
 @pytest.mark.parametrize("kind", ["AFFINE", "SCALED", "RIGID"])
 @pytest.mark.parametrize("make", [moving_meshes.waving_grid, moving_meshes.twisting_bar])
-def test_the_error_falls_by_what_blender_shows(scene, make, kind):
+def test_the_error_that_blender_shows_falls(scene, make, kind):
     source = make()
     plain = converted(source.name, bone_kind=kind)
     before = e_rms(source, plain)

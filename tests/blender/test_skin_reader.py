@@ -150,7 +150,7 @@ def test_what_is_refused_is_deformed_otherwise(spoil):
     assert np.abs(scenes.evaluated_positions(ob) - wanted).max() > 0.01 * diagonal(ob)
 
 
-def test_what_does_not_deform_is_no_second_armature():
+def test_a_modifier_that_does_not_deform_is_no_second_armature():
     ob, rig = rigged_tube()
     second = ob.modifiers.new("Second", "ARMATURE")
     second.object, second.show_viewport = rig, False

@@ -170,7 +170,7 @@ def select(ob, chosen) -> None:
 JOINT = list(range(7 * SEGMENTS, 10 * SEGMENTS))
 
 
-def test_what_else_is_edited_or_selected_stays_so():
+def test_other_edited_or_selected_objects_stay_so():
     ob, _rig = skinned_meshes.rigged_tube()
     edited, selected = (scenes.grid(name=name) for name in ("Edited", "Selected"))
     binding_scenes.activate(ob, edited)

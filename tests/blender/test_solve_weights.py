@@ -43,7 +43,7 @@ def rig():
     return ob, armature, target, wanted, truth
 
 
-def test_weights_of_the_wolf_come_back(shared_data):
+def test_weights_of_the_wolf_are_recovered(shared_data):
     ob, armature, _, data = partial_scenes.wolf(shared_data("wolf_ground_truth.npz"))
     ob.vertex_groups.clear()
     solve(max_influences=13)
@@ -125,7 +125,7 @@ def test_a_deforming_parent_leaves_the_mesh_where_it_is(rig):
     np.testing.assert_allclose(np.array(target.matrix_world), place, atol=1e-5)
 
 
-def test_own_animation_does_not_count_what_the_armature_does(rig):
+def test_own_animation_excludes_the_armature(rig):
     _, armature, target, wanted, _ = rig
     modifier = target.modifiers.new("Armature", "ARMATURE")
     modifier.object = armature

@@ -51,7 +51,7 @@ def test_the_fewest_bones_and_the_curve(scene):
     assert bpy.data.objects["Flag_skinned.001"]["skinning_e_rms"] > 1.0
 
 
-def test_a_target_that_is_not_reached_is_said(scene):
+def test_a_missed_target_is_reported(scene):
     moving_meshes.waving_grid()
     assert convert(bone_count=3, target_error=0.01) == {"FINISHED"}
     skinned = bpy.data.objects["Flag_skinned"]
@@ -168,7 +168,7 @@ def test_the_command_line_saves_the_curve(shot, tmp_path, capsys):
     assert tuple(image.size) == (WIDTH, HEIGHT)
 
 
-def test_the_command_line_says_what_it_does_otherwise(shot, tmp_path, capsys):
+def test_the_command_line_reports_what_it_does_instead(shot, tmp_path, capsys):
     assert run("--bones", 4, "--residual-shapes", 9, "--output", tmp_path / "out.blend") == 0
     assert re.search(r"^Note +8 residual shapes instead of 9: there cannot", capsys.readouterr().out, re.MULTILINE)
 

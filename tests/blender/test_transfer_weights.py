@@ -134,7 +134,7 @@ def test_locked_groups_stay():
     assert (stored(ob)[:, 1] == before).all()
 
 
-def test_at_most_so_many_bones():
+def test_at_most_the_given_number_of_bones():
     limb()
     ob = sleeve(rings=40)
     transferred(source="Body", max_influences=1)
@@ -374,7 +374,7 @@ def test_meshes_that_share_their_data():
     refused("MESH_SHARED", source="Body")
 
 
-def test_the_panel_tells_what_was_done():
+def test_the_panel_reports_the_last_solve():
     limb()
     sleeve()
     drawn = panel_recorder.drawn(SKINNING_PT_transfer_weights)

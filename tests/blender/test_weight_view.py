@@ -211,7 +211,7 @@ def test_changed_weights_are_noticed_and_refreshed(skinned):
     assert "forearm" in ob.data.skinning_weight_view.bones
 
 
-def test_refreshing_waits_for_what_cannot_be_read(skinned):
+def test_refreshing_waits_until_the_mesh_can_be_read(skinned):
     ob, rig = skinned
     show()
     ob.vertex_groups["lower"].add([3], 0.5, "ADD")

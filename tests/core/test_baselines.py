@@ -54,7 +54,7 @@ def test_skinning_has_at_most_four_convex_weights(baseline, waving_sheet):
     assert len(np.unique(skinned.bones)) == 6
 
 
-def test_singular_values_say_what_is_left(waving_sheet):
+def test_singular_values_measure_the_remaining_error(waving_sheet):
     for bones in (1, 2):
         found = measured(waving_sheet, truncated_svd.approximate(waving_sheet, bones))[0]
         sizes = scipy.linalg.svdvals(trajectories(waving_sheet))

@@ -330,7 +330,7 @@ def test_bad_input(change, error, message):
         bake_rotation_centers(**arguments)
 
 
-def test_the_fingerprint_knows_what_centers_depend_on():
+def test_the_fingerprint_covers_everything_that_centers_depend_on():
     rest, triangles, bones, weights = soup(5)
     first = fingerprint(rest, triangles, bones, weights)
     order = np.array([2, 0, 1])

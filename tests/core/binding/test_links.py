@@ -156,7 +156,7 @@ def test_links_at_rest_change_nothing():
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
 @settings(deadline=None, max_examples=30)
-def test_what_the_joint_had_stays_with_its_chain(seed, count):
+def test_weights_of_the_joint_stay_with_its_chain(seed, count):
     """Sums, other bones and the average turn are as before."""
     random = np.random.default_rng(seed)
     bones = np.array([random.choice(5, 3, replace=False) for _ in range(40)], np.int32)
@@ -203,7 +203,7 @@ def test_locked_bones_stay():
 
 
 @pytest.mark.parametrize("chain", [[0, 1], [0, 2, 0]])
-def test_chains_that_are_none_are_refused(chain):
+def test_invalid_chains_are_refused(chain):
     with pytest.raises(BadSettings, match="at least one link"):
         link_weights(np.zeros((1, 3)), np.array([[0]]), np.array([[1.0]]), chain)
 

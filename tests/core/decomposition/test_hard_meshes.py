@@ -142,7 +142,7 @@ def test_a_flat_mesh_far_from_the_origin_by_the_published_method(offset):
     assert result.e_rms < result.history[0]
 
 
-def test_numbers_that_are_none_are_named_by_frame_and_vertex():
+def test_invalid_numbers_are_reported_with_frame_and_vertex():
     frames, triangles = boxes(4)
     for value in (np.nan, np.inf):
         broken = frames.copy()

@@ -57,7 +57,7 @@ def error(frames, parts, residual=None):
 
 @pytest.mark.parametrize("stretch", [1.0, 3.0])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_planted_shapes_come_back(rank, stretch):
+def test_planted_shapes_are_recovered(rank, stretch):
     frames, parts = planted(rank, stretch)
     found = fit_residual_shapes(frames, *parts, rank)
     assert found.shapes.shape == (rank, *parts[0].shape)

@@ -194,7 +194,7 @@ def test_tangents_lie_across_the_normal_and_keep_their_side(seed):
     assert np.einsum("ni,ni->n", moved, shown).min() > 0
 
 
-def test_unequal_bones_are_weighed_by_what_their_inverse_transposes_are():
+def test_bones_of_unequal_size_are_weighed_by_their_inverse_transposes():
     """A bone that flattens counts alone, and one that shrinks by ten for ten times as much."""
     normal, bones, weights = np.array([[0.6, 0.0, 0.8]]), np.array([[0, 1]]), np.array([[0.5, 0.5]])
     flat = np.stack([np.eye(3, 4), np.diag([1.0, 1.0, 0.0]) @ np.eye(3, 4)])
