@@ -86,7 +86,7 @@ class AtOnce(WithSettings):
 
 
 class SavesFile(AtOnce, ExportHelper):
-    """Mix-in for operators with fast work that writes a file, which the user chooses in the file browser: ``work`` takes
+    """Mix-in for operators with fast work that writes a file: the user chooses it in the file browser, and ``work`` takes
     its path as ``filepath``."""
 
     def act(self, context, active) -> str | None:
