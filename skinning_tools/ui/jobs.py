@@ -86,8 +86,8 @@ class AtOnce(WithSettings):
 
 
 class SavesFile(AtOnce, ExportHelper):
-    """Mix-in for operators with fast work that writes a file: the user chooses it in the file browser, and ``work`` takes
-    its path as ``filepath``."""
+    """Mix-in for operators with fast work that writes a file: the user chooses it in the file browser, and ``work``
+    takes its path as ``filepath``."""
 
     def act(self, context, active) -> str | None:
         return self.finish(

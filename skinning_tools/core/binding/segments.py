@@ -203,7 +203,7 @@ def _believed_axis(skeleton: Skeleton, children: list[np.ndarray]) -> np.ndarray
 
 
 def _axes(skeleton: Skeleton) -> np.ndarray:
-    """(P, 3, 3) unit columns; of skeletons that do not know them, the direction of the bone alone, and zeros."""
+    """(P, 3, 3) unit columns; if the skeleton has no local axes, the direction of each bone, and zeros."""
     if skeleton.local_axes is not None:
         return skeleton.local_axes
     axes = np.zeros((len(skeleton), 3, 3))
@@ -214,7 +214,8 @@ def _axes(skeleton: Skeleton) -> np.ndarray:
 def _along(
     heads: np.ndarray, bone: int, others: np.ndarray, way: np.ndarray, least: float, nearest: bool = False
 ) -> np.ndarray:
-    """(1,) which head of ``others`` lies best along ``way``, or the nearest that lies along it at all; (0,) without."""
+    """(1,) the head among ``others`` in the direction closest to ``way``, or with ``nearest`` the nearest one in about
+    that direction; (0,) if there is none."""
     offsets = heads[others] - heads[bone]
     lengths = np.linalg.norm(offsets, axis=1)
     cosines = offsets @ way / np.maximum(lengths, 1e-30)

@@ -51,7 +51,8 @@ def joint_regions(
 
 
 def chosen_centers(required: np.ndarray, rotations: np.ndarray, most: int) -> np.ndarray:
-    """(M, 4) ``required`` (R, 4), and of ``rotations`` (E, 4) those far from them and each other, ``most`` in all."""
+    """(M, 4): ``required`` (R, 4), and those of ``rotations`` (E, 4) that are far from these and from each other; at
+    most ``most`` in all."""
     centers = list(required)
     nearest = rotation_distances(rotations, required).min(axis=1)
     while len(centers) < most:

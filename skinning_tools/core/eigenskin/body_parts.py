@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The parts of a body that some of its joints connect: what moves as one where only these joints turn."""
+"""The parts of a body that some of its joints connect: each part moves as one if only these joints turn."""
 
 import numpy as np
 

@@ -74,7 +74,7 @@ class Draft(ABC):
         """(S, B) the basis all over the joint's, or joints', range: at the centers, and at poses between and beyond."""
 
     def _pair_centers(self) -> np.ndarray | None:
-        """Of a pair; see ``Support``."""
+        """The centers of a pair of joints; see ``Support``."""
         return None
 
     def support(self, vertex_count: int, spaces: dict[int, PoseSpace]) -> Support:

@@ -62,14 +62,14 @@ def bone_names(
 
 
 def _place_of(slider_name: str) -> str:
-    """Such as "brow_inner" of "browInnerUp_L"."""
+    """The place that a slider's name tells, such as "brow_inner" for "browInnerUp_L"."""
     words = [word.casefold() for word in _WORD.findall(slider_name)]
     kept = [word for word in words if word not in _LEFT | _RIGHT | _DIRECTIONS]
     return "_".join(kept).encode()[:40].decode(errors="ignore") or _NAMELESS
 
 
 def _energy(rig: ShapeRig, rest: np.ndarray) -> np.ndarray:
-    """(S, P): the squared motion of a bone's vertices by each slider at 1, about."""
+    """(S, P): approximately the squared motion of a bone's vertices by each slider at 1."""
     squared = np.zeros((len(rest), rig.bone_count))
     np.add.at(squared, (np.arange(len(rest))[:, None], rig.bones), rig.weights**2)
     spread = [

@@ -65,7 +65,8 @@ def solve_shapes(shapes: Shapes, settings: Settings | None = None, progress: Pro
 
 
 def face_size(shapes: Shapes) -> tuple[np.ndarray, float]:
-    """The middle (3,) and the diagonal of the box around what the shapes move: a body below the face counts not."""
+    """The middle (3,) and the diagonal of the box around the vertices that the shapes move: a body below the face does
+    not count."""
     moving = shapes.rest[moves_visibly(shapes.deltas.transpose(1, 2, 0))]
     low, high = moving.min(axis=0), moving.max(axis=0)
     size = float(np.linalg.norm(high - low))
@@ -116,7 +117,8 @@ def _started(shapes: Shapes, settings: Settings, center: np.ndarray, size: float
 
 
 def _gains(deltas: np.ndarray) -> np.ndarray:
-    """(S,) by which shapes are enlarged for the start: small ones get bones of their own, too, as a pupil's."""
+    """(S,) factors by which shapes are enlarged for the start, so that small ones, such as those of a pupil, get bones
+    of their own, too."""
     norms = np.linalg.norm(deltas.reshape(len(deltas), -1), axis=1)
     gains = (norms.max() / np.maximum(norms, _SMALLEST * norms.max())) ** _BALANCE
     return gains * np.sqrt(np.sum(norms**2) / np.sum((gains * norms) ** 2))
@@ -164,9 +166,10 @@ def _alternate(state: State, surface: SurfaceError, sparsity: float, progress: P
 
 
 def _weigh(surface: SurfaceError, errors: np.ndarray, moving: np.ndarray) -> None:
-    """So that the sums of squares become what is wanted: the mean error, and surface that no fold decides.
+    """Weigh the vertices so that the sums of squares measure the mean error, and no fold dominates the error of the
+    surface.
 
-    moving (N,): the vertices by which the two are weighed against each other.
+    moving (N,): the vertices by which both are scaled.
     """
     distances, rough = (np.sqrt(each) for each in surface.densities(errors))
     low, high = np.quantile(distances[moving], [_FROM, _TO])

@@ -39,10 +39,8 @@ class WeightStep:
         self.squares = np.einsum("pad,pbd->abp", blocks, blocks)[rows, columns] * twice[:, None]
 
     def improve(self, part: np.ndarray) -> None:
-        """Better bones and weights for the vertices ``part`` (n,), none of which count together.
-
-        ``gains`` has by how much the error fell.
-        """
+        """Better bones and weights for the vertices ``part`` (n,), none of which share a term of the error. ``gains``
+        stores by how much the error fell."""
         if not len(part):
             return
         count, influences = len(part), self.bones.shape[1]
