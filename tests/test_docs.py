@@ -136,6 +136,20 @@ def test_messages_are_read_from_code(tmp_path, monkeypatch):
     assert list(messages.messages()) == expected
 
 
+def test_a_message_is_found_by_its_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(messages, "PACKAGE", tmp_path)
+    (tmp_path / "errors.py").write_text("class SkinningError(Exception): pass\n")
+    (tmp_path / "table.py").write_text("TEXTS = {'HIDDEN': 'The {object} is hidden. Show it'}\n")
+    (tmp_path / "work.py").write_text(
+        "def check(name):\n    raise SkinningError(f'The bone \"{name}\" is locked. Unlock it')\n"
+        "def other(ob):\n    raise unmet('HIDDEN', object=ob)\n"
+    )
+    bone = ['work.py:2: The bone "…" is locked']
+    assert messages.places("bone locked") == messages.places('The bone "Arm" is locked. Unlock it') == bone
+    assert messages.places('The object "Flag" is hidden') == ["work.py:4: HIDDEN, The … is hidden"]
+    assert messages.places("unheard of") == []
+
+
 def test_a_message_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(messages, "PACKAGE", tmp_path)
     (tmp_path / "work.py").write_text("def check(words):\n    raise SkinningError(' '.join(words))\n")
