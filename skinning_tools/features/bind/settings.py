@@ -103,10 +103,9 @@ class BindSettings(ArmatureSettings):
     all_bones = switch(
         "All Bones",
         False,
-        tip="Bones that stand for nothing in the body get weights, too. Otherwise roots, targets and other controls "
-        "are left out",
+        tip="Roots, targets and other controls get weights, too. Otherwise only bones that are part of the body do",
         flag="--all-bones",
-        help="bones outside of the body get weights, too",
+        help="roots, targets and other controls get weights, too",
     )
     selected_bones = switch(
         "Selected Bones",
