@@ -27,7 +27,7 @@ class SKINNING_OT_bind(Checked, SkinningJob, bpy.types.Operator):
 
 
 class SKINNING_OT_find_t_intersections(Checked, AtOnce, bpy.types.Operator):
-    """Select the vertices that lie on an edge of a face without them, in Edit Mode.
+    """Select the vertices that lie on an edge of a face without being part of it, in Edit Mode.
     The surface opens there when it bends, whatever the weights"""
 
     bl_idname = "skinning.find_t_intersections"

@@ -164,7 +164,7 @@ class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
     bl_idname = "skinning.select_result"
     bl_label = "Select Result"
 
-    part: EnumProperty(name="Part", items=PARTS, default="RIG")
+    part: EnumProperty(name="Part", description="What to select", items=PARTS, default="RIG")
 
     @classmethod
     def reason(cls, context: bpy.types.Context, result: Result | None) -> str:

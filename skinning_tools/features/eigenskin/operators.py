@@ -76,7 +76,8 @@ class SKINNING_OT_eigenskin_add_example(Checked, AtOnce, bpy.types.Operator):
 
 
 class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator):
-    """Store pose and shape of every frame that poses a joint. The shape is from another selected mesh, or its own"""
+    """Store pose and shape of every frame that poses a joint. The shape comes from another selected mesh, or from \
+the mesh itself"""
 
     bl_idname = "skinning.eigenskin_add_frames"
     bl_label = "Add Examples from Frames"
@@ -248,7 +249,7 @@ class SKINNING_OT_eigenskin_estimate(Checked, SkinningJob, bpy.types.Operator):
 
 
 class SKINNING_OT_eigenskin_pose_next(Checked, AtOnce, bpy.types.Operator):
-    """Pose the armature where the next example tells most, as found by Estimate Error"""
+    """Pose the armature where another example helps most, as found by Estimate Error"""
 
     bl_idname = "skinning.eigenskin_pose_next"
     bl_label = "Pose Next Example"
@@ -369,7 +370,9 @@ correction"""
     bl_idname = "skinning.show_eigenskin_error"
     bl_label = "Show EigenSkin Error"
 
-    shown: EnumProperty(name="Shown", items=HEAT_MAPS, default="AFTER", options={"SKIP_SAVE"})
+    shown: EnumProperty(
+        name="Shown", description="What the colors show", items=HEAT_MAPS, default="AFTER", options={"SKIP_SAVE"}
+    )
 
     def change(self, context: bpy.types.Context, mesh_object: bpy.types.Object) -> str:
         if self.shown == "OFF":

@@ -26,7 +26,7 @@ KIND_ITEMS = (
 )
 SAMPLINGS = (
     ("AXES", "Axes", "Poses about one axis after the other"),
-    ("BALL", "Ball", "Poses about all kinds of axes, for a joint that turns in all directions"),
+    ("BALL", "Ball", "Poses about axes in all directions, for a joint that turns in all directions"),
 )
 DIRECTIONS = (
     ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
@@ -97,10 +97,10 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         "Half-Rotation Bones",
         False,
         tip="Add a bone under the corrections of each joint that takes half of its rotation, with weights of this mesh "
-        "from both sides. Less is left to correct, so that fewer shape keys do",
+        "from both sides. Less is left to correct, so that fewer shape keys are enough",
         flag="--half-rotation",
         help="add a bone to each joint that takes half of its rotation, with weights from both sides; fewer shape keys "
-        "do then",
+        "are enough then",
     )
     normals = switch(
         "Normals",

@@ -12,7 +12,7 @@ from .targets import check_active
 
 class SKINNING_OT_transfer_weights(Checked, SkinningJob, bpy.types.Operator):
     """Give the selected meshes the weights of another mesh beside them, as from a body to its clothes. Vertices close \
-to its surface take the weights there; those of the rest are filled in smoothly"""
+to its surface take the weights there; the weights of the others are filled in smoothly"""
 
     bl_idname = "skinning.transfer_weights"
     bl_label = "Transfer Weights"

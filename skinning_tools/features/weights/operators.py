@@ -114,7 +114,7 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
 
 
 class SKINNING_OT_save_weight_table(Checked, SavesFile, bpy.types.Operator):
-    """Save the bones and rounded weights of each vertex as a packed table for engines of one's own. \
+    """Save the bones and rounded weights of each vertex as a packed table for custom engines. \
 The mesh does not change"""
 
     bl_idname = "skinning.save_weight_table"

@@ -32,7 +32,7 @@ OUTPUTS = (
     ("NONE", "Table Only", "Count without changing anything"),
 )
 PALETTES = (
-    ("DISTINCT", "Distinct", "16 colors; bones beside each other never look alike"),
+    ("DISTINCT", "Distinct", "16 colors; neighboring bones never look alike"),
     ("COLOR_BLIND", "Color Blind", "10 colors that also differ for eyes that confuse red, green or blue"),
 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bones and weights of a mesh as a packed binary file, for engines of one's own."""
+"""The bones and weights of a mesh as a packed binary file, for custom engines."""
 
 from dataclasses import dataclass
 from pathlib import Path
