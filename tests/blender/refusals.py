@@ -63,10 +63,10 @@ def says(message: Exception | str, part: str) -> bool:
         return part in str(message)
     if isinstance(message, SkinningError):
         return message.code == code and _has(message, words)
-    # What Blender or the command line hands on is text.
-    between = re.split(r"\{[^}]*\}", TEXTS[code])
+    # Blender and the command line pass on text, which Blender may cut after what is wrong.
+    between = re.split(r"\{[^}]*\}", TEXTS[code].split(". ")[0])
     found = re.search(".*".join(map(re.escape, between)), str(message))
-    return found is not None and _has(found[0], words)
+    return found is not None and _has(str(message)[found.start() :], words)
 
 
 def _has(text: object, words: str) -> bool:

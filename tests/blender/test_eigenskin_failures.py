@@ -83,7 +83,7 @@ REFUSED = {
     shared_with_another_armature: ('MESH_SHARED object "Twin"', "Make Single User"),
     shared_without_armature: ('MESH_SHARED object "Twin"', "Make Single User"),
     bone_gone: ('BONE_GONE "lower"',),
-    mesh_edited: ("EDITED",),
+    mesh_edited: ("was edited",),
     record_deleted: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
     record_damaged: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
 }
