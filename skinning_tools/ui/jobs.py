@@ -52,8 +52,10 @@ class WithSettings:
         self.settings.fill(self, context.scene)
 
     def finish(self, context: bpy.types.Context, result: Any) -> str:
-        """The line to report, if any: the result itself, or its summary."""
-        return result if result is None or isinstance(result, str) else result.summary()
+        """The line to report: the result itself, or its summary; "" for no result."""
+        if result is None:
+            return ""
+        return result if isinstance(result, str) else result.summary()
 
 
 class AtOnce(WithSettings):
@@ -89,12 +91,12 @@ class SavesFile(AtOnce, ExportHelper):
     """Mix-in for operators with fast work that writes a file: the user chooses it in the file browser, and ``work``
     takes its path as ``filepath``."""
 
-    def act(self, context, active) -> str | None:
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return self.finish(
             context, self.work(context, active, filepath=self.filepath, **self.settings.of_operator(self))
         )
 
-    def invoke(self, context, event):
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
         return ExportHelper.invoke(self, context, event)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks on the mesh and the armature of a solve, whose bones must blend linearly by weights."""
 
+import bpy
+
 from ...blender.fit_poses import check_blended_linearly
 from ...blender.preconditions import (
     check_armature_mode,
@@ -15,7 +17,7 @@ from ...blender.skin_reader import armature_of, bone_names, check_rig
 from ...core.errors import BadScene
 
 
-def check_mesh(context, mesh, armature, weighted: bool) -> None:
+def check_mesh(context: bpy.types.Context, mesh: bpy.types.Object, armature: bpy.types.Object, weighted: bool) -> None:
     """Raises BadScene if bones cannot be solved for on the mesh. weighted: it must have weights."""
     check_mode(mesh)
     check_visible(context.scene, context.view_layer, mesh)
@@ -29,7 +31,7 @@ def check_mesh(context, mesh, armature, weighted: bool) -> None:
         raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
 
 
-def check_armature(armature) -> None:
+def check_armature(armature: bpy.types.Object) -> None:
     """Raises BadScene if the motion of the armature cannot be read, or its weights do not decide it alone."""
     # Hidden by the eye or with its collection is fine, as rigs often are.
     if armature.hide_viewport:

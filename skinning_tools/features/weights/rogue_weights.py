@@ -183,7 +183,7 @@ def select(context: bpy.types.Context, active: bpy.types.Object | None, index: i
     return f"{mesh_object.name}: {vertices_text(len(vertices))} of {what} selected"
 
 
-def check_all(context, active, checked: bool = True) -> None:
+def check_all(context: bpy.types.Context, active: bpy.types.Object | None, checked: bool = True) -> None:
     """Check or uncheck all rows of the list."""
     for item in weighted_or_edited_mesh(context, active).skinning_rogue_weights.islands:
         item.checked = checked

@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import bpy
 import numpy as np
 
 from ...blender.bone_weights import read_bone_weights
