@@ -11,7 +11,6 @@ import bpy
 from bpy_extras.io_utils import ExportHelper
 
 from ..blender import background, dependencies
-from ..blender.app_handlers import add_handlers, remove_handlers
 from ..blender.areas import redraw_sidebars
 from ..blender.job_checks import active_object
 from ..blender.wording import TAB
@@ -289,23 +288,9 @@ class SKINNING_OT_cancel_job(bpy.types.Operator):
 registry = [SKINNING_OT_cancel_job]
 
 
-def _handlers() -> tuple[tuple[list, Callable], ...]:
-    """Blender's handler lists with the callbacks that are in them while the extension is registered.
-
-    Not only while a job runs: a callback that removes itself makes Blender skip the next one, perhaps another add-on's.
-    """
-    handlers = bpy.app.handlers
-    return (
-        (handlers.undo_pre, _stop_before_change),
-        (handlers.redo_pre, _stop_before_change),
-        (handlers.load_pre, _stop_before_change),
-    )
-
-
-def register() -> None:
-    add_handlers(_handlers())
+# Not only while a job runs: see ``app_handlers``.
+handlers = dict.fromkeys(("undo_pre", "redo_pre", "load_pre"), _stop_before_change)
 
 
 def unregister() -> None:
     stop_modal_job()
-    remove_handlers(_handlers())
