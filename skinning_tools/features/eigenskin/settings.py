@@ -110,6 +110,14 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
     )
 
 
+class AddSettings(Settings):
+    source = choice(
+        "Shape", [item for item in KIND_ITEMS if item[0] != "FRAMES"], "EVALUATED", tip="Source of the correct shape"
+    )
+    shape_key = name("Shape Key", tip="The shape key to use. If empty, the active shape key")
+    name = name("Name", tip="The example's name. If empty, the name of the posed joint")
+
+
 class EstimateSettings(Settings, stored="skinning_eigenskin"):
     radius = BuildSettings.radius
 
@@ -139,6 +147,10 @@ class CommandSettings(BuildSettings, frames="read"):
 
 class BakeSettings(Settings, frames="key"):
     """The frames to key; by default the scene's range."""
+
+
+class TableSettings(Settings):
+    y_up = switch("+Y Up", True, tip="Convert the corrections to glTF's axes, like the exporter's option of that name")
 
 
 class ExampleSettings(Settings):
