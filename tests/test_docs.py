@@ -121,7 +121,7 @@ def test_every_precondition_is_raised_by_its_code():
 
 
 def test_messages_are_read_from_code(tmp_path, monkeypatch):
-    """Choices are told apart, numbers and unknown names are blank, and what to do is left out."""
+    """Choices are distinguished, numbers and unknown names are blank, and what to do is left out."""
     monkeypatch.setattr(messages, "PACKAGE", tmp_path)
     (tmp_path / "errors.py").write_text("class SkinningError(Exception): pass\nclass Bad(SkinningError): pass\n")
     (tmp_path / "work.py").write_text(

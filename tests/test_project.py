@@ -186,7 +186,7 @@ def test_manifest_says_what_the_platform_needs(manifest):
     assert all(re.match(r"\d{4}(-\d{4})? \S", holder) for holder in manifest["copyright"])
     # The platform's own limit and rule.
     assert all(len(reason) <= 64 for reason in manifest["permissions"].values())
-    # What is declared is what is used: files are read and written, nothing else.
+    # Only the used permission is declared: files are read and written, nothing else.
     assert manifest["permissions"].keys() == {"files"}
 
 

@@ -218,7 +218,7 @@ def test_draws(number):
 
 
 def test_inputs_of_properties_follow_from_their_source_alone(tmp_path):
-    """The same without CI, after another run, and whatever else is loaded; others by a seed, the same by the same."""
+    """The same inputs without CI, after another run, and with other tests loaded; each seed gives its own inputs."""
     folder = tmp_path / "tests"
     folder.mkdir()
     shutil.copy(ROOT / "tests" / "core" / "conftest.py", folder)

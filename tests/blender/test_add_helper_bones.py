@@ -31,7 +31,7 @@ refused = partial(refusals.refused, "add_helper_bones")
 
 @pytest.fixture
 def rig():
-    """The tube with its moving rig, and a target whose muscles bulge and whose flesh jiggles besides."""
+    """The tube with its moving rig, and a target whose muscles also bulge and whose flesh jiggles."""
     ob, armature = tube()
     rest = np.array([vertex.co for vertex in ob.data.vertices])
     wanted = scenes.played(ob, FRAMES)

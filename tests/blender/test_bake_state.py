@@ -292,7 +292,7 @@ FAULTS = [MemoryError(), ModuleNotFoundError("No module named 'scipy'"), Referen
 
 
 def fail(monkeypatch, where, fault, after=0):
-    """In the worker that compares, or after so many parts of the mesh in the timer itself."""
+    """In the worker that compares, or after a number of parts of the mesh in the timer itself."""
 
     def parts(ob):
         yield from range(after)

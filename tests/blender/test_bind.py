@@ -138,7 +138,7 @@ def test_nothing_else_of_the_object_changes():
 
 
 def test_shape_keys_do_not_count():
-    """The first one is the rest shape, whatever is mixed in."""
+    """The first one is the rest shape, whichever keys are mixed in."""
     ob, rig = tube()
     bound()
     plain = weights_of(ob, rig)

@@ -78,7 +78,7 @@ def test_poses_between_the_examples(limb):
 
 
 def test_by_default_the_joint_decides_how_many_shape_keys_it_gets(limb):
-    """Three for the hinge; ten for the ball, but its six examples have no more than six."""
+    """Three for the hinge; ten for the ball, but six examples have only six components."""
     ob, _ = limb
     build()
     record = eigenskin_record(ob)

@@ -189,7 +189,7 @@ def test_a_pipe_of_another_encoding(tmp_path, encoding):
     ],
 )
 def test_output_that_nobody_reads(tmp_path, command, closing):
-    """The work is done anyway, and the exit code says so."""
+    """The work is done nevertheless, and the exit code shows it."""
     if closing == "> /dev/full" and not Path("/dev/full").exists():
         pytest.skip("this system has no such device")
     (path,) = shots.make_shots(tmp_path / "in", 1)

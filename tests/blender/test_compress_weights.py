@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compress Weights: what Blender stores afterwards, the error that Blender itself shows, and what is refused."""
+"""Compress Weights: the weights that Blender stores, the error that Blender shows, and refusals."""
 
 import bpy
 import numpy as np

@@ -188,7 +188,7 @@ def test_second_job_is_refused(scene):
 
 
 def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
-    """The extension is registered; what is missing is said by poll, so by button and panel."""
+    """The extension registers; poll, and so button and panel, say which library is missing."""
     moving_meshes.waving_grid()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "scipy", raising=False)

@@ -51,7 +51,7 @@ def test_removal_leaves_no_trace(rigged, kept, normals):
     before = snapshot(ob)
     write_eigenskin(ob, rig, joints, any_model(joints), normals)
     assert snapshot(ob) != before
-    # Nothing in the file keeps what was made.
+    # Nothing in the file uses the data that was made.
     assert remove_eigenskin(ob) == 6
     assert snapshot(ob) == before
     assert eigenskin_record(ob) is None

@@ -395,7 +395,7 @@ def test_a_hidden_mesh_is_reported_and_marked_once_it_is_shown(scene, capfd, how
 
 
 def test_objects_hidden_by_the_error_colors_are_shown_again_as_before(scene):
-    """Source and other results lie in the same place; what was hidden before stays so."""
+    """Source and other results lie in the same place; objects that were hidden before stay hidden."""
     source = moving_meshes.waving_grid()
     convert()
     convert(bone_count=2)

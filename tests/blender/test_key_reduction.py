@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Key Tolerance: how far Blender's own playback moves when keys are left out, and what is said about it."""
+"""Key Tolerance: how far Blender's own playback moves when keys are left out, and the report of it."""
 
 import bpy
 import numpy as np

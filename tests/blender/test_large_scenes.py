@@ -59,7 +59,7 @@ def redraw() -> None:
 
 
 def counts(crowd: int, path) -> dict:
-    """The cost of each call in each state of a scene with so many other objects."""
+    """The cost of each call in each state of a scene with that number of other objects."""
     crowded_scenes.character()
     crowded_scenes.add_crowd(crowd, path)
     bpy.context.scene.skinning_bind.method = "CONTAINMENT"

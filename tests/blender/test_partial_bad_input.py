@@ -125,7 +125,7 @@ def test_frames_beyond_the_animation(rig, operator):
         blocks[f"Frame {number}"].points.foreach_set("co", still)
     notes = notes_of(operator, ob)
     told = 'object "Target" stands still from frame 5 on, while the armature moves' in notes
-    # The motion of the armature is what is solved for.
+    # The solve is for the motion of the armature.
     assert told == (operator != "solve_transforms")
 
 

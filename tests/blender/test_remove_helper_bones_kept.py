@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Remove Helper Bones: what the user has made on them or named like them stays, and what is refused."""
+"""Remove Helper Bones: data that the user added to them or named like them stays; refusals."""
 
 import bpy
 import numpy as np

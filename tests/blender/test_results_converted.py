@@ -89,7 +89,7 @@ def test_the_result_is_converted_on_request(scene):
 
 
 def test_the_result_of_a_result(scene):
-    """Stands for the first source; what is replaced is the one that was chosen."""
+    """It represents the first source; the chosen result is replaced."""
     converted_flag()
     activate("Flag_skinned")
     convert(on_result="CONVERT")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rogue weights: listed without a change, selected, removed without touching anything else, and what is refused."""
+"""Rogue weights: listed without a change, selected, removed without touching anything else; refusals."""
 
 import bpy
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several objects to one armature: which are converted, what is refused, and what only looks as if it had to be."""
+"""Several objects to one armature: which are converted, refusals, and cases that only seem to require one."""
 
 from functools import partial
 

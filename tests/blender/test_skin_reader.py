@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A skinned mesh as arrays deforms as Blender's own armature modifier has it, and what is no skinned mesh is named."""
+"""A skinned mesh as arrays deforms as with Blender's own Armature modifier; meshes that are not skinned are refused."""
 
 import bpy
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solve Motion: known motion comes back, joints hold, what is not solved for stays, and bad input is refused."""
+"""Solve Motion: known motion is recovered, joints hold, other motion stays, and bad input is refused."""
 
 from functools import partial
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solve Weights: known weights come back, what is locked stays, and bad input is refused without a trace."""
+"""Solve Weights: known weights are recovered, locked weights stay, and bad input is refused without a trace."""
 
 from functools import partial
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Transfer Weights: who gives and who gets, what is kept, and what is refused without a trace."""
+"""Transfer Weights: sources and targets, kept weights, and refusals without a trace."""
 
 from functools import partial
 

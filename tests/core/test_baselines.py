@@ -148,7 +148,7 @@ def test_as_many_corrections_as_a_motion_has_are_exact():
 
 
 def test_more_corrections_leave_less(waving_sheet):
-    # Bones of a rest pose that is flat flatten whatever is displaced out of it.
+    # Bones of a flat rest pose flatten every displacement out of its plane.
     curved = Animation(waving_sheet.frames[3:], waving_sheet.triangles)
     skinned = skinning_arbitrary_deformations.approximate(curved, 3)
     errors = [measured(curved, skinned)[0]]

@@ -152,7 +152,7 @@ def test_only_the_chosen_bones_and_locked_ones_as_they_were():
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_fewer_influences_are_the_best_of_their_number(most):
-    """As close as the best of all choices of so many bones, or nearly: the weakest goes first."""
+    """As close as the best choice of that number of bones, or nearly: the weakest bone is removed first."""
     _, rest, _, _, matrices, targets = problem(8, 2, count=40, bone_count=5)
     everything = np.tile(np.arange(5), (40, 1))
     result = fit_weights(rest, everything, np.full((40, 5), 0.2), matrices, targets, max_influences=most)

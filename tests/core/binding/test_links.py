@@ -242,7 +242,7 @@ def test_a_forearm_twists_all_along():
 
 
 def test_twist_matrices_follow_the_bone():
-    """In whatever way the forearm itself is turned, moved or scaled."""
+    """However the forearm itself is turned, moved or scaled."""
     state = np.random.RandomState(5)
     base = about(Rotation.random(random_state=state).as_matrix(), [1, 2, 3])
     still = np.stack([np.eye(3, 4), about(Rotation.from_euler("x", 100, degrees=True).as_matrix(), JOINT)])

@@ -74,7 +74,7 @@ def test_more_shapes_leave_less():
 
 
 def test_one_shape_is_the_best_there_is():
-    """Not mapped back and cut off, but least squares of what is seen, whatever the bones stretch."""
+    """Least squares of the visible error, instead of truncated residuals at rest, however the bones stretch."""
     frames, parts = planted(2, 4.0)
     found = fit_residual_shapes(frames, *parts, 1)
     best = error(frames, parts, found)

@@ -71,7 +71,7 @@ def by_the_chapter(vectors, bones, weights, movers, equalized=False):
     return np.array(rows)
 
 
-# What the bones do besides turning: nothing, or what makes the formulas' parts differ in length.
+# Motion of the bones besides turning: none, or one that makes the parts of the formulas differ in length.
 MAPS = {
     "rigid": lambda random, turns: turns,
     "scaled": lambda random, turns: turns * random.uniform(0.1, 10, (len(turns), 1, 1)),

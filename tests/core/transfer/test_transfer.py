@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights transferred between surfaces: what is matched, on which side, and how the rest is filled in."""
+"""Weights transferred between surfaces: which vertices are matched, on which side, and how the others are filled in."""
 
 import numpy as np
 import pytest
