@@ -57,11 +57,14 @@ def _manual_map() -> tuple[str, Iterable[tuple[str, str]]]:
 def register() -> None:
     import bpy
 
+    from .blender.app_handlers import add_handlers
+
     for module in _modules():
         for cls in getattr(module, "registry", ()):
             bpy.utils.register_class(cls)
         for owner, name, group in _pointers(module):
             setattr(owner, name, bpy.props.PointerProperty(type=group))
+        add_handlers(getattr(module, "handlers", {}))
         if hasattr(module, "register"):
             module.register()
     for menu, draw in _menu_entries():
@@ -72,10 +75,13 @@ def register() -> None:
 def unregister() -> None:
     import bpy
 
+    from .blender.app_handlers import remove_handlers
+
     bpy.utils.unregister_manual_map(_manual_map)
     for menu, draw in _menu_entries():
         getattr(bpy.types, menu).remove(draw)
     for module in reversed(_modules()):
+        remove_handlers(getattr(module, "handlers", {}))
         if hasattr(module, "unregister"):
             module.unregister()
         for owner, name, _ in _pointers(module):

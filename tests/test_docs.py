@@ -77,7 +77,7 @@ def test_every_message_has_its_line_in_troubleshooting(differences):
     assert not differences[0], "\n".join(differences[0])
 
 
-def test_troubleshooting_has_no_message_that_no_code_says(differences):
+def test_troubleshooting_has_no_message_without_code(differences):
     assert not differences[1], "\n".join(differences[1])
 
 
@@ -121,7 +121,7 @@ def test_every_precondition_is_raised_by_its_code():
 
 
 def test_messages_are_read_from_code(tmp_path, monkeypatch):
-    """Choices are told apart, numbers and unknown names are blank, and what to do is left out."""
+    """Choices are distinguished, numbers and unknown names are blank, and what to do is left out."""
     monkeypatch.setattr(messages, "PACKAGE", tmp_path)
     (tmp_path / "errors.py").write_text("class SkinningError(Exception): pass\nclass Bad(SkinningError): pass\n")
     (tmp_path / "work.py").write_text(
@@ -134,6 +134,20 @@ def test_messages_are_read_from_code(tmp_path, monkeypatch):
     )
     expected = ['The bone "…" is locked', 'The bone "…" is hidden', "Go home", "The step is …, not 1"]
     assert list(messages.messages()) == expected
+
+
+def test_a_message_is_found_by_its_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(messages, "PACKAGE", tmp_path)
+    (tmp_path / "errors.py").write_text("class SkinningError(Exception): pass\n")
+    (tmp_path / "table.py").write_text("TEXTS = {'HIDDEN': 'The {object} is hidden. Show it'}\n")
+    (tmp_path / "work.py").write_text(
+        "def check(name):\n    raise SkinningError(f'The bone \"{name}\" is locked. Unlock it')\n"
+        "def other(ob):\n    raise unmet('HIDDEN', object=ob)\n"
+    )
+    bone = ['work.py:2: The bone "…" is locked']
+    assert messages.places("bone locked") == messages.places('The bone "Arm" is locked. Unlock it') == bone
+    assert messages.places('The object "Flag" is hidden') == ["work.py:4: HIDDEN, The … is hidden"]
+    assert messages.places("unheard of") == []
 
 
 def test_a_message_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
@@ -169,7 +183,7 @@ def test_the_example_of_the_python_reference_runs(capsys):
         ('<a href="https://example.org">there</a> <script src="_static/x.js"></script>', False),
     ],
 )
-def test_what_a_page_would_fetch_from_elsewhere_is_found(text, fetched):
+def test_external_resources_of_a_page_are_found(text, fetched):
     assert bool(html_pages.FETCHED.search(text)) == fetched
 
 
@@ -181,7 +195,7 @@ def test_html_says_where_the_pages_are(monkeypatch, capsys):
     assert Path(capsys.readouterr().out.strip()) == Path("build/html/index.html")
 
 
-def test_what_builds_the_pages_is_installed_once(tmp_path, monkeypatch):
+def test_the_page_builder_is_installed_once(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(environment, "ENVIRONMENTS", tmp_path)
     monkeypatch.setattr(environment, "pip", lambda python, *arguments: calls.append(arguments) or _made(arguments))
@@ -205,7 +219,7 @@ def _made(arguments) -> None:
     ("status", "page", "message"),
     [(1, "", "not built"), (0, '<script src="https://example.org/x.js">', "index.html would load something")],
 )
-def test_pages_that_are_not_as_they_should_be_are_a_failure(tmp_path, monkeypatch, status, page, message):
+def test_wrong_pages_are_a_failure(tmp_path, monkeypatch, status, page, message):
     def sphinx(command, **options):
         html_pages.SITE.mkdir(parents=True)
         (html_pages.SITE / "index.html").write_text(page)

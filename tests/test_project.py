@@ -110,7 +110,7 @@ def broken_imports(source: str, parts: tuple[str, ...]) -> list[str]:
         ("import requests", "features/convert/conversion"),
     ],
 )
-def test_import_rule_finds_what_it_should(source, module):
+def test_import_rule_finds_forbidden_imports(source, module):
     assert broken_imports(source, tuple(module.split("/")))
 
 
@@ -129,7 +129,7 @@ def test_import_rule_finds_what_it_should(source, module):
         ("from .features import FEATURES", "command_line"),
     ],
 )
-def test_import_rule_allows_what_it_should(source, module):
+def test_import_rule_allows_permitted_imports(source, module):
     assert not broken_imports(source, tuple(module.split("/")))
 
 
@@ -186,7 +186,7 @@ def test_manifest_says_what_the_platform_needs(manifest):
     assert all(re.match(r"\d{4}(-\d{4})? \S", holder) for holder in manifest["copyright"])
     # The platform's own limit and rule.
     assert all(len(reason) <= 64 for reason in manifest["permissions"].values())
-    # What is declared is what is used: files are read and written, nothing else.
+    # Only the used permission is declared: files are read and written, nothing else.
     assert manifest["permissions"].keys() == {"files"}
 
 

@@ -32,7 +32,7 @@ def test_blender_that_does_not_fit_this_python_is_refused():
         environment.choose_blender("3.6")
 
 
-def test_what_the_system_lacks_does_not_cost_the_download_again(tmp_path, monkeypatch):
+def test_a_missing_system_library_does_not_repeat_the_download(tmp_path, monkeypatch):
     lacking, downloads, loaded = ["libGL.so.1"], [], []
 
     def make(name, folder):
@@ -90,7 +90,7 @@ def test_every_system_library_of_the_module_has_its_package():
     ],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for pip is a shell script")
-def test_what_pip_says_becomes_one_line(tmp_path, stderr, message):
+def test_output_of_pip_becomes_one_line(tmp_path, stderr, message):
     stand_in = tmp_path / "python"
     stand_in.write_text(f"#!/bin/sh\necho {shlex.quote(stderr)} >&2\nexit 1\n")
     stand_in.chmod(0o755)
@@ -218,7 +218,7 @@ def test_draws(number):
 
 
 def test_inputs_of_properties_follow_from_their_source_alone(tmp_path):
-    """The same without CI, after another run, and whatever else is loaded; others by a seed, the same by the same."""
+    """The same inputs without CI, after another run, and with other tests loaded; each seed gives its own inputs."""
     folder = tmp_path / "tests"
     folder.mkdir()
     shutil.copy(ROOT / "tests" / "core" / "conftest.py", folder)

@@ -4,6 +4,7 @@
 Preconditions have the codes of their table on that page, each before the first sentence of its text.
 
 python -m tools.messages lists messages that the page lacks, and lines of the page without a message.
+python -m tools.messages WORDS lists the places in the code of the message with these words, or of a whole message.
 """
 
 import ast
@@ -231,7 +232,27 @@ class Reader:
         raise LookupError(name)
 
 
+def places(words: str) -> list[str]:
+    """A line for each message that ``words`` is, or whose text has all of these words: its place in the code. For
+    preconditions, the places that raise them."""
+
+    def fits(text: str) -> bool:
+        whole = ".*".join(map(re.escape, text.split(BLANK)))
+        return all(word in text.lower() for word in words.lower().split()) or bool(re.search(whole, words))
+
+    found = [f"{place}: {text}" for text, place in messages().items() if fits(text)]
+    coded = {code: text for code, text in preconditions().items() if fits(text)}
+    for module in map(Module, sorted(PACKAGE.rglob("*.py")) if coded else ()):
+        for node, around in module.nodes:
+            if around and isinstance(node, ast.Constant) and node.value in coded:
+                found.append(f"{module.name}:{node.lineno}: {node.value}, {coded[node.value]}")
+    return found
+
+
 def main() -> int:
+    if len(sys.argv) > 1:
+        print(*places(" ".join(sys.argv[1:])), sep="\n")
+        return 0
     missing, outdated = differences(messages(), preconditions(), PAGE.read_text(encoding="utf-8"))
     for head, found in (("Messages without a line", missing), ("Lines without a message", outdated)):
         if found:

@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 LINEAR = "LINEAR"
-# Of a keyframe point: names, sizes and types of its values. Types of handles come before handles.
+# The values of a keyframe point: names, sizes and types. Types of handles come before handles.
 _KEY_VALUES = (
     *((name, 1, np.int32) for name in ("interpolation", "easing", "type", "handle_left_type", "handle_right_type")),
     *((name, 2, np.float32) for name in ("co", "handle_left", "handle_right")),

@@ -118,12 +118,16 @@ def check_one_character(meshes: list[bpy.types.Object]) -> None:
             raise unmet("OTHER_ARMATURE", object=ob, other=meshes[0], armature=common)
 
 
-def target_mesh(context: bpy.types.Context) -> bpy.types.Object | None:
-    """``mesh_meant`` for the active object; None instead of an error."""
+def target_mesh(context: bpy.types.Context, kinds: tuple[str, ...] = ("MESH",)) -> bpy.types.Object | None:
+    """The mesh that ``mesh_meant`` finds for the active object; None if there is none, or several.
+
+    kinds: SKIN_TYPES for panels that show lattices as well.
+    """
     try:
-        return mesh_meant(context, active_object(context))
+        found = mesh_meant(context, active_object(context))
     except SkinningError:
         return None
+    return found if found is not None and found.type in kinds else None
 
 
 def _names_to_choose(_: bpy.types.Scene, context: bpy.types.Context, _text: str) -> list[str]:

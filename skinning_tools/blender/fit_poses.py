@@ -168,6 +168,6 @@ def _check_linear(mesh_object: bpy.types.Object, pose: MeshPose) -> None:
     if distances.max() > _LINEAR * np.linalg.norm(np.ptp(pose.rest, axis=0)):
         raise BadScene(
             f'The armature "{armature.name}" moves vertex {int(np.argmax(distances))} of '
-            f"{object_label(mesh_object)} by more than its weights say. Set the bones' Bendy Bones Segments to 1, and "
-            "disable their Envelope Multiply and the modifier's Bone Envelopes"
+            f"{object_label(mesh_object)} in a way that its weights do not explain. Set the bones' Bendy "
+            "Bones Segments to 1, and disable their Envelope Multiply and the modifier's Bone Envelopes"
         )

@@ -17,7 +17,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from .app_handlers import add_handlers, remove_handlers
+from .app_handlers import have_handlers
 
 # The number of nested calls that share results.
 _depth = 0
@@ -197,7 +197,7 @@ def _all_objects() -> list[bpy.types.Object]:
 
 def _is_told_of_changes() -> bool:
     """Whether results may be remembered: the handlers may have been cleared."""
-    return _has_redraws() and all(callback in handlers for handlers, callback in _handlers())
+    return _has_redraws() and have_handlers(handlers)
 
 
 def _has_redraws() -> bool:
@@ -211,18 +211,8 @@ def _forget(*_: Any) -> None:
     _memory.places.clear()
 
 
-def _handlers() -> tuple[tuple[list, Callable], ...]:
-    handlers = bpy.app.handlers
-    return tuple(
-        (each, _forget)
-        for each in (handlers.depsgraph_update_post, handlers.undo_post, handlers.redo_post, handlers.load_post)
-    )
-
-
-def register() -> None:
-    add_handlers(_handlers())
+handlers = dict.fromkeys(("depsgraph_update_post", "undo_post", "redo_post", "load_post"), _forget)
 
 
 def unregister() -> None:
-    remove_handlers(_handlers())
     _forget()

@@ -20,8 +20,11 @@ TEXTS = {
     "NOT_AN_ARMATURE": "The {object} is not an armature, its type is {type}. {remedy}",
     "NO_ARMATURE": "There is no active armature. Select an armature, or a mesh that one deforms",
     "NO_OBJECT": 'There is no object "{name}" in the scene "{scene}". Its {kinds}: {known}',
+    "NOT_A_RESULT": "The active object is not part of a conversion{that}. Select the source, the mesh or the rig "
+    "of a conversion",
     "NO_BONE": 'The {armature} has no bone "{bone}". Choose another',
     "NO_BONE_SELECTED": "No bone of the {armature} is selected. {remedy}",
+    "NO_COUNTERPART": 'The bone "{bone}" has no counterpart "{other}" that {does}. {remedy}',
     "NO_VERTEX_SELECTED": "No vertex of {object} is selected. {remedy}",
     "NO_VERTEX_GROUP": 'The {object} has no vertex group "{group}". Choose another',
     "NO_DEFORMED_MESH": "The {armature} deforms no mesh. {remedy}",
@@ -38,6 +41,7 @@ TEXTS = {
     "JOB_RUNNING": "{job} is still running. Wait for it to end, or press Esc to cancel it",
     # Modes, and what the scene shows
     "MODE": "The {object} is in {mode}. Switch to Object Mode",
+    "NOT_IN_OBJECT_MODE": "This works in Object Mode only. Switch to it",
     "SHARED_MESH_IN_EDIT_MODE": "The mesh of {object} is being edited through another object that shares it. Leave "
     "Edit Mode there",
     "ARMATURE_IN_EDIT_MODE": "The {armature} is in Edit Mode. Switch it to Object or Pose Mode",
@@ -60,9 +64,12 @@ TEXTS = {
     "choose another",
     "MESH_SHARED": "The {object} shares its mesh with {other}, {meaning}. Give it its own mesh (Object > Relations > "
     "Make Single User > Object & Data)",
+    "ATTRIBUTE_OF_ANOTHER_KIND": 'The {object} has an attribute "{attribute}" of another kind. Rename or remove it',
     # The mesh and its scale
     "NO_VERTICES": "The {object} has no vertices. Choose a mesh that has vertices",
     "OTHER_VERTEX_COUNT": "The {other} has {count:,} vertices, and {object} has {expected:,}. {remedy}",
+    "ABSOLUTE_KEYS": "The shape keys of {object} are absolute, so {consequence}. Enable Relative in the mesh's Shape "
+    "Keys panel{otherwise}",
     "NO_SCALE": "The {object} has a scale of zero. Set it to another value",
     "NO_SCALE_ALONG": "The {object} has a scale of zero in {axes}. Set it to another value",
     "UNEVEN_SCALE": "The {object} is scaled unevenly ({scale}), so bones shear what they rotate. Apply its scale "
@@ -70,6 +77,10 @@ TEXTS = {
     # What deforms it
     "NOT_SKINNED": "No armature deforms the {object}. Bind it to one (panel Bind), or add an Armature modifier and "
     "choose its armature",
+    "ALREADY_DEFORMED": "The {object} is already deformed by {deformer}. {remedy}",
+    "DEFORMED_TWICE": "The {object} is deformed twice: by {first} and by {second}. {remedy}",
+    "NO_VERTEX_GROUPS": "The {object} has no vertex groups, so no bone moves it. Parent it to the armature with "
+    "Automatic Weights, or assign weights",
     "NO_DEFORMING_BONE": "No bone of the {armature} deforms. Enable Deform in the properties of the bones that should "
     "move the mesh",
     "BONE_DOES_NOT_DEFORM": 'The bone "{bone}" of the {armature} does not deform. Choose one that does',
@@ -80,6 +91,7 @@ TEXTS = {
     "follow the pose. Enable it",
     "PRESERVES_VOLUME": 'The modifier "{modifier}" of {object} preserves volume, but linear blending is needed. '
     "Disable Preserve Volume in the modifier",
+    "NO_CENTERS": "The {object} has no centers of rotation. {remedy}",
     "ROTATES_ABOUT_CENTERS": "The {object} is deformed about centers of rotation, but linear blending is needed. "
     "{remedy}",
     # What has changed while a job worked on it

@@ -111,10 +111,7 @@ def check_rig(mesh_object: bpy.types.Object) -> None:
         )
     check_single(mesh_object, modifier)
     if not mesh_object.vertex_groups:
-        raise BadScene(
-            f"The {label} has no vertex groups, so no bone moves it. Parent it to the armature with Automatic Weights, "
-            "or assign weights"
-        )
+        raise unmet("NO_VERTEX_GROUPS", object=mesh_object)
     if not bone_names(mesh_object, armature):
         raise unmet("NO_GROUP_OF_A_BONE", object=mesh_object, armature=armature)
 
@@ -296,13 +293,19 @@ def check_single(mesh_object: bpy.types.Object, modifier: bpy.types.Modifier | N
             "Clear Vertex Group in the modifier: the weights of the bones are enough"
         )
     if mesh_object.parent is not None and mesh_object.parent_type == mesh_object.parent.type == "ARMATURE":
-        raise BadScene(
-            f'The {label} is deformed twice: by its parent "{mesh_object.parent.name}" and by the modifier '
-            f'"{modifier.name}". Set its parent type to Object, or remove the modifier'
+        raise unmet(
+            "DEFORMED_TWICE",
+            object=mesh_object,
+            first=f'its parent "{mesh_object.parent.name}"',
+            second=f'the modifier "{modifier.name}"',
+            remedy="Set its parent type to Object, or remove the modifier",
         )
     for other in mesh_object.modifiers:
         if other.type == "ARMATURE" and other.object and other.show_viewport and other != modifier:
-            raise BadScene(
-                f'The {label} is deformed twice: by the modifiers "{modifier.name}" and "{other.name}". '
-                "Disable one of them in the viewport, or remove it"
+            raise unmet(
+                "DEFORMED_TWICE",
+                object=mesh_object,
+                first=f'the modifier "{modifier.name}"',
+                second=f'the modifier "{other.name}"',
+                remedy="Disable one of them in the viewport, or remove it",
             )

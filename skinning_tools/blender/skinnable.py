@@ -114,22 +114,26 @@ def place_hidden(context: bpy.types.Context, armature: bpy.types.Object) -> None
 
 def _check_deformers(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> None:
     """Raise BadScene if another armature deforms the mesh, or this one would deform it twice."""
-    label = object_label(mesh_object)
     modifiers, parent = deforming_modifiers(mesh_object), deforming_parent(mesh_object)
     for modifier in modifiers:
         if modifier.object != armature:
-            raise BadScene(
-                f'The {label} is already deformed by "{modifier.object.name}" (modifier "{modifier.name}"). Disable '
-                f'that modifier in the viewport, or remove it, to bind it to "{armature.name}"'
+            raise unmet(
+                "ALREADY_DEFORMED",
+                object=mesh_object,
+                deformer=f'"{modifier.object.name}" (modifier "{modifier.name}")',
+                remedy=f'Disable that modifier in the viewport, or remove it, to bind the mesh to "{armature.name}"',
             )
     if parent not in (None, armature):
-        raise BadScene(
-            f'The {label} is already deformed by its parent "{parent.name}". Clear its parent (Alt P) to bind it to '
-            f'"{armature.name}"'
+        raise unmet(
+            "ALREADY_DEFORMED",
+            object=mesh_object,
+            deformer=f'its parent "{parent.name}"',
+            remedy=f'Clear its parent (Alt P) to bind it to "{armature.name}"',
         )
-    names = [f'the modifier "{modifier.name}"' for modifier in modifiers] + ["its parent"] * (parent is not None)
+    names = [f'the modifier "{modifier.name}"' for modifier in modifiers]
+    names += [f'its parent "{armature.name}"'] * (parent is not None)
     if len(names) > 1:
-        raise BadScene(f'"{armature.name}" deforms the {label} twice: by {" and ".join(names)}. Remove one of them')
+        raise unmet("DEFORMED_TWICE", object=mesh_object, first=names[0], second=names[1], remedy="Remove one of them")
 
 
 def attach(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> list[str]:

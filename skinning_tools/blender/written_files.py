@@ -244,6 +244,18 @@ class Target:
             self._aside = None
 
 
+def claim_named(filepath: str, kind: Kind, ending: str) -> Target:
+    """The Target of the file that an operator's caller names. ending: that its name should have, such as ".bin".
+
+    Raises BadPath, also if there is no name, or if the file is open or the scene refers to it.
+    """
+    if not filepath:
+        raise BadPath(f"The {kind.noun} needs a file name. Choose one that ends in {ending}")
+    files = WrittenFiles()
+    files.keep_scene()
+    return files.claim(Path(bpy.path.abspath(filepath)), kind)
+
+
 def identity(path: str | os.PathLike) -> tuple:
     """A key that is equal for different spellings of one file: links, letter case and the like.
 

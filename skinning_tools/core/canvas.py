@@ -25,7 +25,7 @@ class Look(NamedTuple):
 
 _TEXT_SCALE = 2
 _MARK_WIDTH = 44
-# Five columns a letter, each a number whose bits are its pixels from the top.
+# Each letter has five columns; the bits of a number are the pixels of a column from the top.
 _GLYPHS = {
     " ": "0000000000", ",": "0050300000", "-": "0808080808", ".": "0060600000", "0": "3e5149453e", "1": "00427f4000",
     "2": "4261514946", "3": "2141454b31", "4": "1814127f10", "5": "2745454539", "6": "3c4a494930", "7": "0171090503",

@@ -16,11 +16,11 @@ WIDTH, HEIGHT = 960, 640
 _LIGHT = Look(paper=(255, 255, 255), ink=(40, 40, 44), grid=(224, 224, 228), margins=(110, 40, 70, 80))
 _LINE, _ANSWER, _TARGET = (60, 110, 190), (220, 90, 40), (130, 130, 136)
 
-# As the interface's dark boxes; at half its size in a sidebar of usual width.
+# Drawn like the dark boxes of the interface, twice as large as in a sidebar of usual width.
 FRAMES_SIZE = 520, 460
 _DARK = Look(paper=(29, 29, 29), ink=(200, 200, 200), grid=(56, 56, 56), margins=(76, 26, 44, 66))
 _MEAN, _LARGEST = (100, 160, 240), (240, 140, 80)
-# Narrower than a pixel nothing is seen.
+# More points than this would be narrower than a pixel.
 _MOST_POINTS = 400
 
 

@@ -232,7 +232,7 @@ def _center_of_mass(links: csr_matrix, members: np.ndarray, mass: np.ndarray) ->
         below[predecessors[bone]] += below[bone]
     total = below[members[0]]
     bone = members[0]
-    # From a root downwards, the heavier side wins as long as there is one.
+    # From a root downward, the heavier side wins, as long as there is one.
     while True:
         children = order[1:][predecessors[order[1:]] == bone]
         heavy = children[2 * below[children] > total] if len(children) else children

@@ -10,15 +10,15 @@ from .solve_effort import effort_of
 if TYPE_CHECKING:
     from .decomposition import Settings
 
-# Of a machine's pace: one conversion alone may have been slowed down by something else.
+# The share of the earlier pace that is kept: something else may have slowed down a single conversion.
 _PACE_MEMORY = 0.5
 _FASTEST, _SLOWEST = 0.1, 10.0
 # The largest rows × rows matrix whose eigenvectors the reduction takes.
 _MOST_ROWS = 2400
-# Seconds that any stage takes for nothing: a conversion of next to nothing must not spoil the pace.
+# Seconds that any stage takes even without work: a tiny conversion must not distort the pace.
 _START = 0.05
 
-# How much longer than the model's seconds each stage takes on this machine, as far as this session knows.
+# By stage, how many times the model's seconds it takes on this machine, as measured in this session.
 _pace: dict[str, float] = {}
 
 

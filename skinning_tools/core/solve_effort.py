@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 # Meshes with more vertices have a sample.
 LARGE_MESH = 20_000
-# The sample: this share of the vertices, at least so many of them for each bone, and in all.
+# The sample has this share of the vertices, but at least this many for each bone, and at least this many in all.
 _SHARE, _PER_BONE, _LEAST = 0.1, 100, 1500
-# Sweeps over the sample for each iteration asked for: those of stiff bones cost more, whatever the number of vertices.
+# Sweeps over the sample for each requested iteration. A sweep of stiff bones costs more, however many vertices there
+# are.
 _MORE_SWEEPS, _MORE_SWEEPS_STIFF = 2.5, 2.0
 # Sweeps over all vertices after it. Cloth needs as many.
 _LAST_SWEEPS = 4
-# Those of held affine bones, the last ones (see bone_kinds.HeldAffineBones). What a deeper solve gains on cloth, one
-# such sweep loses again; the vertices answer in the second.
+# The number of sweeps with held affine bones, which come last (see bone_kinds.HeldAffineBones). On cloth, one such
+# sweep loses what a deeper solve gains; in the second sweep the weights adapt.
 _HELD, _HELD_AFTER_SAMPLE = 1, 2
 
 

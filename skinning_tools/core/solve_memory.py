@@ -11,12 +11,12 @@ from .solve_effort import effort_of
 if TYPE_CHECKING:
     from .decomposition import Settings
 
-# Vertices that are worked on at once by one thread, and threads at the most.
+# The number of vertices that one thread works on at once, and the most threads.
 BLOCK_VERTICES, MOST_WORKERS = 2048, 4
 # Bytes of inner products that are kept from sweep to sweep.
 LARGEST_KEPT = 512 << 20
-# Of residual shapes: bytes at once, the frames up to which their start is exact (the eigenvectors of a matrix of frames
-# by frames), and the columns that a longer one has more.
+# For residual shapes: the bytes of a block; the number of frames up to which the start is exact (the eigenvectors of a
+# matrix of frames by frames); and the additional columns for longer animations.
 RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
 
 

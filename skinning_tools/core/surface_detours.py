@@ -8,8 +8,8 @@ from scipy.spatial import cKDTree
 
 from .binding.types import WELDING_DISTANCE, weld
 
-# Loose pieces, such as eyes or armor, are joined where some of these nearest places of a place are of another piece, by
-# bridges up to this multiple of the shortest: a longer one would lead past the body.
+# Loose pieces, such as eyes or armor, are joined by bridges: from a place to those of its nearest places that belong to
+# another piece. The longest bridge is this multiple of the shortest, as a longer one would lead past the body.
 _NEAREST, _LONGEST_BRIDGE = 12, 2.0
 
 

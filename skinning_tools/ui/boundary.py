@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import bpy
 
 from ..blender import background
-from ..blender.app_handlers import add_handlers, remove_handlers
 from ..blender.job_checks import reason_not_to_work
 from ..blender.wording import in_two_lines, sentence
 from ..core.errors import Cancelled, SkinningError
@@ -100,15 +99,4 @@ def _forget_failure(*_: Any) -> None:
 
 
 registry = [SKINNING_OT_dismiss_failure]
-
-
-def _handlers() -> tuple[tuple[list, Callable], ...]:
-    return ((bpy.app.handlers.load_pre, _forget_failure),)
-
-
-def register() -> None:
-    add_handlers(_handlers())
-
-
-def unregister() -> None:
-    remove_handlers(_handlers())
+handlers = {"load_pre": _forget_failure}

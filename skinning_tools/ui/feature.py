@@ -22,9 +22,10 @@ class Feature:
 
     group: the heading of its operators in the reference; guide: the page of the docs that explains it.
     settings, operators and panels: modules whose ``registry`` lists Blender's classes, and which may have ``pointers``,
-    the property groups by "Scene.name", ``register`` and ``unregister``. commands: a ``Command`` for each subcommand,
-    or a module with ``add``. menus: functions (menu, context) that draw an entry at the end of one of Blender's menus,
-    by the menu's name. gltf_extensions: classes whose methods Blender's glTF exporter calls.
+    the property groups by "Scene.name", ``handlers`` (see ``blender.app_handlers``), ``register`` and ``unregister``.
+    commands: a ``Command`` for each subcommand, or a module with ``add``. menus: functions (menu, context) that draw an
+    entry at the end of one of Blender's menus, by the menu's name. gltf_extensions: classes whose methods Blender's
+    glTF exporter calls.
     """
 
     group: str

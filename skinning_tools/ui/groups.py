@@ -24,6 +24,7 @@ class _Group(SidebarPanel):
     always = True
     layout: bpy.types.UILayout
     nothing: str
+    kinds: tuple[str, ...] = ("MESH",)
 
     def draw(self, context: bpy.types.Context) -> None:
         if not works_on_selection(context):
@@ -31,8 +32,9 @@ class _Group(SidebarPanel):
             return
         # The panel of the running job shows its progress.
         if background.running_job() is None:
-            mesh_object, armature = target_mesh(context), armature_at(active_object(context))
-            names = dict.fromkeys(ob.name for ob in (mesh_object, armature) if ob is not None)
+            active, mesh_object = active_object(context), target_mesh(context, self.kinds)
+            armature = armature_at(active)
+            names = dict.fromkeys(ob.name for ob in (mesh_object or active, armature) if ob is not None)
             self.layout.label(text=", ".join(names), icon="OBJECT_DATA", translate=False)
             draw_text(self.layout, context, self.next_step(mesh_object, armature), "FORWARD")
 
@@ -46,7 +48,7 @@ class SKINNING_PT_group_animation(_Group, bpy.types.Panel):
     nothing = "Select a mesh that moves, or one with shape keys"
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
-        if mesh_object is None or mesh_object.type != "MESH":
+        if mesh_object is None:
             return "Select a mesh that moves, or one with shape keys"
         result = result_of(mesh_object)
         if result is not None and mesh_object != result.source:
@@ -64,11 +66,12 @@ class SKINNING_PT_group_weights(_Group, bpy.types.Panel):
     bl_idname = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
     nothing = "Select the meshes, then their armature"
+    kinds = SKIN_TYPES
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if armature is None:
             return "Bind the mesh to an armature"
-        if mesh_object is None or mesh_object.type not in SKIN_TYPES or not mesh_object.vertex_groups:
+        if mesh_object is None or not mesh_object.vertex_groups:
             return "Bind the selected meshes to the armature"
         return "Clean the weights, or transfer them to clothes"
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import bpy
+from bpy_extras.io_utils import ExportHelper
 
 from ..blender import background, dependencies
-from ..blender.app_handlers import add_handlers, remove_handlers
 from ..blender.areas import redraw_sidebars
 from ..blender.job_checks import active_object
 from ..core.errors import Cancelled, SkinningError
@@ -45,23 +45,30 @@ class WithSettings:
         self.settings.fill(self, context.scene)
 
     def finish(self, context: bpy.types.Context, result: Any) -> str:
-        """The line to report."""
-        return result.summary()
+        """The line to report: the result itself, or its summary; "" for no result."""
+        if result is None:
+            return ""
+        return result if isinstance(result, str) else result.summary()
 
 
 class AtOnce(WithSettings):
     """Mix-in for operators with fast work.
 
     Subclasses declare their ``settings`` and ``work``, a static function of (context, active object) and the settings,
-    whose result has a ``summary``. If that is not enough, they define ``act(context, active)``, which does the work and
-    returns the line to report, if any.
+    which returns the line to report, None, or a result with a ``summary``. If that is not enough, they define
+    ``act(context, active)``, which does the work and returns the line to report, if any. needs_scipy: whether the work
+    fails without the libraries that the extension includes.
     """
+
+    needs_scipy = False
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         return self.finish(context, self.work(context, active, **self.settings.of_operator(self)))
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         with reported(self):
+            if self.needs_scipy:
+                dependencies.require_dependencies()
             line = self.act(context, active_object(context))
             if line:
                 self.report({"INFO"}, line)
@@ -71,6 +78,20 @@ class AtOnce(WithSettings):
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
         return self.execute(context)
+
+
+class SavesFile(AtOnce, ExportHelper):
+    """Mix-in for operators with fast work that writes a file: the user chooses it in the file browser, and ``work``
+    takes its path as ``filepath``."""
+
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
+        return self.finish(
+            context, self.work(context, active, filepath=self.filepath, **self.settings.of_operator(self))
+        )
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        self.prepare(context)
+        return ExportHelper.invoke(self, context, event)
 
 
 class SkinningJob(WithSettings):
@@ -226,23 +247,9 @@ class SKINNING_OT_cancel_job(bpy.types.Operator):
 registry = [SKINNING_OT_cancel_job]
 
 
-def _handlers() -> tuple[tuple[list, Callable], ...]:
-    """Blender's handler lists with the callbacks that are in them while the extension is registered.
-
-    Not only while a job runs: a callback that removes itself makes Blender skip the next one, perhaps another add-on's.
-    """
-    handlers = bpy.app.handlers
-    return (
-        (handlers.undo_pre, _stop_before_change),
-        (handlers.redo_pre, _stop_before_change),
-        (handlers.load_pre, _stop_before_change),
-    )
-
-
-def register() -> None:
-    add_handlers(_handlers())
+# Not only while a job runs: see ``app_handlers``.
+handlers = dict.fromkeys(("undo_pre", "redo_pre", "load_pre"), _stop_before_change)
 
 
 def unregister() -> None:
     stop_modal_job()
-    remove_handlers(_handlers())

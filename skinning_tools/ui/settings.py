@@ -247,7 +247,7 @@ class Settings:
     frames = ""
     one_of: tuple[str, ...] = ()
     remembered = False
-    # Of settings with ``frames``.
+    # Only in settings with ``frames``.
     frame_start: int | None
     frame_end: int | None
     frame_step: int

@@ -70,16 +70,16 @@ def remove_vertices(ob, rig):
 # What is wrong with the scene, and parts of the message.
 BAD_SCENES = [
     (remove_armature, ['NOT_SKINNED "Arm"']),
-    (remove_groups, ['"Arm"', "no vertex groups"]),
+    (remove_groups, ['NO_VERTEX_GROUPS "Arm"']),
     (rename_groups, ['NO_GROUP_OF_A_BONE object "Arm"', '"Rig"']),
     (forbid_deforming, ['"Arm"', "Deform"]),
-    (enter_edit_mode, ['MODE "Arm" is in Edit Mode']),
+    (enter_edit_mode, ['MODE "Arm" … Edit Mode']),
     (edit_the_armature, ['ARMATURE_IN_EDIT_MODE "Rig"']),
-    (hide, ['"Arm"', "hidden"]),
+    (hide, ['HIDDEN "Arm"']),
     (ignore_groups, ['"Armature"', "vertex groups"]),
     (limit_to_a_group, ['"Armature"', '"Arm"', 'only deforms its vertex group "Bone 1"']),
-    (add_a_second_armature, ['"Arm"', "deformed twice", '"Armature"', '"Second"']),
-    (parent_as_well, ['"Arm"', "deformed twice", '"Rig"', '"Armature"']),
+    (add_a_second_armature, ['DEFORMED_TWICE "Arm" … "Armature" … "Second"']),
+    (parent_as_well, ['DEFORMED_TWICE "Arm" … "Rig" … "Armature"']),
     (remove_vertices, ['NO_VERTICES "Arm"']),
 ]
 

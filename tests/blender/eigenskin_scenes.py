@@ -116,7 +116,7 @@ def posed_limb(turns) -> tuple[bpy.types.Object, bpy.types.Object]:
 
 
 def link_limb(path) -> None:
-    """Save the limb to a file of its own; a new scene has mesh and armature linked from there, the mesh active."""
+    """Save the limb to a separate file; a new scene has mesh and armature linked from it, with the mesh active."""
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     scenes.empty_scene()
     with bpy.data.libraries.load(str(path), link=True) as (_, loaded):

@@ -8,7 +8,7 @@ import wave
 
 import bpy
 
-# Names of a kind, not a kind of its own.
+# Names of a kind, not a separate kind.
 _NO_KINDS = {"all_ids"}
 # Python cannot make one: only a stroke in a paint mode does. They have neither animation nor targets.
 CANNOT_BE_MADE = {"paint_curves"}

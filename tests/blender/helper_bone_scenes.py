@@ -9,12 +9,12 @@ from skinning_tools.blender.vertex_groups import read_columns
 from tests.blender import refusals, scenes
 from tests.blender.partial_scenes import BONES, FRAMES, keys_of, moving_copy, select, tube, weights_of
 
-# Weights are stored in single precision: what is scaled and scaled back is off by a few steps of it.
+# Weights are stored in single precision: weights that are scaled and scaled back differ by a few of its steps.
 ROUNDING = 5e-7
 
 
 def jiggling_rig():
-    """The tube with its moving rig, and a target whose flesh jiggles besides. Rows of weights sum to 1."""
+    """The tube with its moving rig, and a target whose flesh also jiggles. Rows of weights sum to 1."""
     ob, armature = tube()
     for name, column in zip(BONES, weights_of(ob, armature).T.astype(np.float32), strict=True):
         for index in np.flatnonzero(column):

@@ -2,7 +2,7 @@
 """Checks how an operator ends: finished, or with a message that is not about a bug, and with nothing changed.
 
 What is wrong is said by parts of the text, or by the code of a precondition in place of its wording, with words after
-it that the text has as well: 'NO_VERTICES "Flag"'.
+it that the text has as well, "…" between those that are apart: 'NO_BONE "Rig" … "tail"'.
 """
 
 import re
@@ -62,8 +62,12 @@ def says(message: Exception | str, part: str) -> bool:
     if code not in TEXTS:
         return part in str(message)
     if isinstance(message, SkinningError):
-        return message.code == code and words in str(message)
-    # What Blender or the command line hands on is text.
-    between = re.split(r"\{[^}]*\}", TEXTS[code])
+        return message.code == code and _has(message, words)
+    # Blender and the command line pass on text, which Blender may cut after what is wrong.
+    between = re.split(r"\{[^}]*\}", TEXTS[code].split(". ")[0])
     found = re.search(".*".join(map(re.escape, between)), str(message))
-    return found is not None and words in found[0]
+    return found is not None and _has(str(message)[found.start() :], words)
+
+
+def _has(text: object, words: str) -> bool:
+    return re.search(".*".join(map(re.escape, words.split(" … "))), str(text)) is not None

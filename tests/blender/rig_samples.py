@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random skinned motion as a decomposition, and the source object and animation that it stands for."""
+"""Random skinned motion as a decomposition, and the source object and animation that it represents."""
 
 import bpy
 import numpy as np

@@ -51,7 +51,7 @@ def moved_to(name: str, *objects) -> bpy.types.Collection:
 
 
 def layer_collection(name: str, inside=None) -> bpy.types.LayerCollection:
-    """That of the view layer of a collection, wherever in the scene it is."""
+    """The layer collection of a collection, at any depth in the scene."""
     inside = inside or bpy.context.view_layer.layer_collection
     found = (layer_collection(name, each) for each in inside.children)
     return inside if inside.name == name else next((each for each in found if each is not None), None)

@@ -31,7 +31,7 @@ refused = partial(refusals.refused, "add_helper_bones")
 
 @pytest.fixture
 def rig():
-    """The tube with its moving rig, and a target whose muscles bulge and whose flesh jiggles besides."""
+    """The tube with its moving rig, and a target whose muscles also bulge and whose flesh jiggles."""
     ob, armature = tube()
     rest = np.array([vertex.co for vertex in ob.data.vertices])
     wanted = scenes.played(ob, FRAMES)
@@ -105,7 +105,7 @@ def test_own_weights_may_adapt(rig):
     assert adapted == pytest.approx(figures(ob).e_rms, rel=1e-2)
 
 
-def test_what_is_locked_stays_to_the_last_bit(rig):
+def test_locked_weights_stay_bit_for_bit(rig):
     ob, _, _, _ = rig
     kept = list(range(0, 656, 3))
     ob.vertex_groups.new(name="Keep").add(kept, 1.0, "REPLACE")
@@ -230,7 +230,7 @@ def test_cancelled_leaves_nothing(rig, kind):
 
 def test_bad_input(rig):
     ob, armature, target, _ = rig
-    refused("at least 1, not 0", bone_count=0)
+    refused("OUT_OF_RANGE at least 1 … 0", bone_count=0)
     refused("at least 2, the vertex's own bone and a helper", max_influences=1)
     refused("ONE_FRAME", frame_start=3, frame_end=3)
     refused('NO_VERTEX_GROUP "Keep"', locked_vertices="Keep")
@@ -254,7 +254,7 @@ def test_bad_input(rig):
     refused("NO_GROUP_OF_A_BONE")
 
 
-def test_vertices_that_are_full(rig):
+def test_vertices_at_the_limit_of_influences(rig):
     ob, _, _, _ = rig
     for name in BONES[:2]:
         ob.vertex_groups[name].add(list(range(656)), 0.5, "REPLACE")

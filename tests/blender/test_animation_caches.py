@@ -86,7 +86,7 @@ def test_scene_cache_without_the_chosen_object(tmp_path, kind):
 
 
 @pytest.mark.skipif(not bpy.app.build_options.alembic, reason="built without Alembic")
-def test_cache_that_goes_missing_while_it_is_read(tmp_path):
+def test_a_cache_that_is_deleted_while_it_is_read(tmp_path):
     object, path, _ = cached(tmp_path, "abc")
     before = scenes.data_blocks()
     reading = read_animation(bpy.context, object, 1, 8)
@@ -165,7 +165,7 @@ def test_point_cache_with_other_vertices(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_file_that_is_no_point_cache(tmp_path, kind):
+def test_a_file_that_is_not_a_point_cache(tmp_path, kind):
     object = scenes.grid()
     (tmp_path / "flag.cache").write_bytes(b"xy")
     scenes.point_cache(object, tmp_path / "flag.cache", kind)

@@ -62,11 +62,11 @@ def test_progress_rises_to_one():
 @pytest.mark.parametrize(
     ("frame_range", "error", "text"),
     [
-        ((10, 5), BadSettings, 'RANGE_REVERSED range of object "Flag" starts at frame 10, after its end at frame 5'),
-        ((5, 5), BadAnimation, 'ONE_FRAME of object "Flag"'),
-        ((1, 10, 20), BadAnimation, "ONE_FRAME with step 20"),
-        ((1, 10, 0), BadSettings, "must be at least 1, not 0"),
-        ((1, 10, -1), BadSettings, "must be at least 1, not -1"),
+        ((10, 5), BadSettings, 'RANGE_REVERSED object "Flag" … 10 … 5'),
+        ((5, 5), BadAnimation, 'ONE_FRAME object "Flag"'),
+        ((1, 10, 20), BadAnimation, "ONE_FRAME step 20"),
+        ((1, 10, 0), BadSettings, "OUT_OF_RANGE at least 1 … 0"),
+        ((1, 10, -1), BadSettings, "OUT_OF_RANGE at least 1 … -1"),
     ],
 )
 def test_unusable_range(frame_range, error, text):
@@ -255,7 +255,7 @@ def test_edit_mode_while_reading():
     reading = read_animation(bpy.context, object, 1, 8)
     next(reading)
     bpy.ops.object.mode_set(mode="EDIT")
-    with refusals.raises_unmet('MODE "Flag" is in Edit Mode'):
+    with refusals.raises_unmet('MODE "Flag" … Edit Mode'):
         scenes.drain(reading)
     assert object.mode == "EDIT"
 
@@ -296,7 +296,7 @@ def test_closing_in_the_middle_leaves_nothing():
 
 
 @pytest.mark.parametrize("move", [scenes.wave, scenes.shape_keys])
-def test_what_described_the_old_motion_is_not_copied(move):
+def test_records_of_the_old_motion_are_not_copied(move):
     """Cycles blurs by "velocity"; an error, and all else that the extension stores, belongs to one mesh only."""
     object = scenes.grid()
     names = ("velocity", "skinning_error", "skinning_weight_color", ".skinning_helper_1", "mine")

@@ -44,12 +44,12 @@ def test_not_a_mesh(scene):
     camera = bpy.data.objects.new("Eye", bpy.data.cameras.new("Eye"))
     scene.collection.objects.link(camera)
     bpy.context.view_layer.objects.active = camera
-    refused('"Eye"', "NOT_A_MESH")
+    refused('NOT_A_MESH "Eye"')
 
 
 def test_no_vertices(scene):
     moving_meshes.add_object("Empty", np.zeros((0, 3)))
-    refused('"Empty"', "no vertices")
+    refused('NO_VERTICES "Empty"')
 
 
 def test_no_vertices_after_the_modifiers(scene):
@@ -87,7 +87,7 @@ def test_vertex_count_changes(scene):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_position_that_is_no_number(scene, tmp_path, value):
+def test_a_position_that_is_not_a_number(scene, tmp_path, value):
     frames = moving_meshes.waving_frames(8)
     frames[4, 17, 1] = value
     moving_meshes.cached_grid(tmp_path / "broken.pc2", frames)
@@ -117,12 +117,12 @@ def test_more_bones_than_vertices(scene):
 @pytest.mark.parametrize("value", [0, -3])
 def test_counts_below_one(scene, name, label, value):
     moving_meshes.waving_grid()
-    refused(f"{label} must be at least 1, not {value}", **{name: value})
+    refused(f"OUT_OF_RANGE {label} … at least 1 … {value}", **{name: value})
 
 
 def test_negative_target_error(scene):
     moving_meshes.waving_grid()
-    refused("Target Error", "-1", target_error=-1.0)
+    refused("OUT_OF_RANGE Target Error … -1", target_error=-1.0)
 
 
 @pytest.mark.parametrize("count", [1, 7])
@@ -132,22 +132,22 @@ def test_mesh_without_size(scene, tmp_path, count):
     refused('"Point"', "no size", "frame 1", bone_count=1)
 
 
-def test_frame_range_inside_out(scene):
+def test_reversed_frame_range(scene):
     moving_meshes.waving_grid()
-    refused('"Flag"', "RANGE_REVERSED", "7", "3", frame_start=7, frame_end=3)
+    refused('RANGE_REVERSED "Flag" … 7 … 3', frame_start=7, frame_end=3)
 
 
 def test_edit_mode(scene):
     moving_meshes.waving_grid()
     bpy.ops.object.mode_set(mode="EDIT")
-    refused('MODE "Flag" is in Edit Mode')
+    refused('MODE "Flag" … Edit Mode')
 
 
 def test_hidden_object(scene):
     ob = moving_meshes.waving_grid()
     ob.hide_set(True)
     bpy.context.view_layer.objects.active = ob
-    refused('"Flag"', "hidden")
+    refused('HIDDEN "Flag"')
 
 
 def test_excluded_object(scene):
@@ -164,7 +164,7 @@ def test_excluded_object(scene):
 
 def test_zero_scale(scene):
     moving_meshes.waving_grid().scale.y = 0
-    refused('"Flag"', "scale", "Y")
+    refused('NO_SCALE_ALONG "Flag" … Y')
 
 
 def test_too_little_memory_is_said_before_anything_is_read(scene, monkeypatch):

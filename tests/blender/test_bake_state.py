@@ -251,7 +251,7 @@ CHANGES = (
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("parts", [1, 4, 14])
-def test_a_change_in_the_midst_of_a_reading_begins_it_anew(change, parts, in_small_parts):
+def test_a_change_during_a_reading_starts_the_reading_again(change, parts, in_small_parts):
     bpy.context.view_layer.update()
     shown_bake_state(in_small_parts)
     for _ in range(parts):
@@ -292,7 +292,7 @@ FAULTS = [MemoryError(), ModuleNotFoundError("No module named 'scipy'"), Referen
 
 
 def fail(monkeypatch, where, fault, after=0):
-    """In the worker that compares, or after so many parts of the mesh in the timer itself."""
+    """In the worker that compares, or after a number of parts of the mesh in the timer itself."""
 
     def parts(ob):
         yield from range(after)

@@ -84,7 +84,7 @@ def test_the_influence_limit_holds():
     bound(max_influences=2)
     weights = check_bound(ob, rig, 2)
     assert (weights > 0).sum(axis=1).max() == 2
-    refused("Influences must be at least 1, not 0", max_influences=0, replace=True)
+    refused("OUT_OF_RANGE Influences … at least 1 … 0", max_influences=0, replace=True)
 
 
 def test_bones_that_do_not_deform_get_nothing():
@@ -110,7 +110,7 @@ def test_groups_stand_for_all_deforming_bones_as_blenders_own_binding_makes_them
     assert made[0] == made[1]
 
 
-def test_it_says_what_it_did(capfd):
+def test_it_reports_what_it_did(capfd):
     ob, _ = tube()
     bound()
     said = capfd.readouterr().out
@@ -138,7 +138,7 @@ def test_nothing_else_of_the_object_changes():
 
 
 def test_shape_keys_do_not_count():
-    """The first one is the rest shape, whatever is mixed in."""
+    """The first one is the rest shape, whichever keys are mixed in."""
     ob, rig = tube()
     bound()
     plain = weights_of(ob, rig)
@@ -187,7 +187,7 @@ def test_a_symmetric_character_gets_symmetric_weights():
 
 @pytest.mark.parametrize("scale", [(1, 1, 1), (1.7, -0.6, 1.2)])
 @pytest.mark.parametrize("shape", ["ball", "cushion"])
-def test_what_is_chance_in_a_symmetric_character_does_not_count(shape, scale):
+def test_asymmetry_by_chance_does_not_count(shape, scale):
     """Blender cuts quads in the two sides anyhow, and scales that are not applied leave rounding."""
     scenes.empty_scene()
     if shape == "ball":
@@ -239,7 +239,7 @@ def test_vertices_with_weights_keep_them_to_the_last_bit(capfd):
     assert bind_record(ob).kept_count == 100
 
 
-def test_where_all_have_weights_it_says_to_replace():
+def test_if_all_have_weights_it_advises_replace():
     ob, rig = tube()
     bound(method="RIGID")
     rigid = weights_of(ob, rig)
@@ -305,7 +305,7 @@ def test_no_bone_reaches_beyond_its_limit():
     assert beyond.any()
     assert not weights[beyond].any()
     check_bound(ob, rig)
-    refused("Distance Limit must be at least 0, not -1", distance_limit=-1.0, replace=True)
+    refused("OUT_OF_RANGE Distance Limit … at least 0 … -1", distance_limit=-1.0, replace=True)
 
 
 def distances(points, rig) -> np.ndarray:

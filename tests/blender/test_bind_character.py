@@ -95,7 +95,7 @@ def test_all_bones_keeps_the_target():
     assert bind_record(ob).left_out == ()
 
 
-def test_other_meshes_of_the_armature_tell_what_a_bone_is_for():
+def test_other_meshes_of_the_armature_show_what_a_bone_is_for():
     """A bone in the arm of another mesh is no control, though this mesh is far from it."""
     scenes.empty_scene()
     rig = rig_of()

@@ -130,7 +130,7 @@ def test_no_vertices():
     refused('NO_VERTICES "Empty"')
 
 
-def test_positions_that_are_no_numbers():
+def test_positions_that_are_not_numbers():
     ob, _ = tube()
     ob.data.vertices[7].co.x = float("nan")
     refused('"Arm" cannot be bound. Vertex 7 of the mesh has a position that is not a number')
@@ -146,7 +146,7 @@ def test_an_armature_that_deforms_nothing():
 def test_edit_mode():
     ob, rig = tube()
     bpy.ops.object.mode_set(mode="EDIT")
-    refused('MODE "Arm" is in Edit Mode')
+    refused('MODE "Arm" … Edit Mode')
     bpy.ops.object.mode_set(mode="OBJECT")
     activate(rig, ob)
     bpy.ops.object.mode_set(mode="EDIT")
@@ -224,7 +224,7 @@ def test_cancelled_it_leaves_nothing():
     assert (scenes.data_blocks(), binding_of(ob)) == before
 
 
-def test_the_work_stops_where_it_is_told_to(monkeypatch):
+def test_the_work_stops_if_progress_returns_false(monkeypatch):
     ob, _ = tube()
 
     def stop(work):

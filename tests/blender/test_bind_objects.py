@@ -196,8 +196,8 @@ def test_the_option_is_for_rigid_alone():
 @pytest.mark.parametrize(
     ("case", "match"),
     [
-        ("modifier", 'already deformed by "Robot rig": by the modifier "Armature"'),
-        ("parent", 'already deformed by "Robot rig": by its parent of type Armature'),
+        ("modifier", 'ALREADY_DEFORMED "Robot rig" … the modifier "Armature"'),
+        ("parent", 'ALREADY_DEFORMED "Robot rig" … its parent of type Armature'),
         ("loop", 'armature "Robot rig" is a child of object "head 0"'),
         ("empty", 'NO_VERTICES "head 0"'),
         ("zero", 'NO_SCALE "head 0"'),

@@ -26,7 +26,7 @@ def test_the_figures_name_the_method_whichever_is_active(bound):
         assert texts[texts.index("Method") + 1] == "Point to Line", active.name
 
 
-def test_there_are_no_figures_of_one_mesh_where_several_are_meant(bound):
+def test_no_figures_of_one_mesh_if_several_are_chosen(bound):
     ob, rig = bound
     activate(rig, ob, cube("Box", (1, 0, 0)))
     assert "Method" not in drawn(SKINNING_PT_bind).texts

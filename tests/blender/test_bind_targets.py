@@ -36,7 +36,7 @@ def test_the_active_armature_binds_all_selected_meshes_each_by_itself(capfd):
     assert (ob.parent, box.parent, other.parent) == (rig, rig, None)
 
 
-def test_the_active_armature_alone_means_the_mesh_that_it_deforms():
+def test_the_active_armature_alone_selects_the_mesh_that_it_deforms():
     ob, rig = tube()
     activate(rig)
     refused("No selected mesh")
@@ -75,13 +75,13 @@ def test_which_armature(how):
 
 def test_whom_it_cannot_mean():
     ob, rig = tube()
-    refused('NO_OBJECT "Nobody" in the scene "Scene". Its armatures: Rig', armature="Nobody")
+    refused('NO_OBJECT "Nobody" … "Scene" … armatures: Rig', armature="Nobody")
     refused('NOT_AN_ARMATURE "Arm"', armature="Arm")
     bpy.context.view_layer.objects.active = None
     refused("NO_ACTIVE_OBJECT")
     light = scenes.link(bpy.data.objects.new("Sun", bpy.data.lights.new("Sun", "SUN")))
     activate(light)
-    refused('NOT_A_MESH "Sun" is not a mesh, its type is Light')
+    refused('NOT_A_MESH "Sun" … Light')
     activate(ob)
     bpy.data.objects.remove(rig)
     refused('no armature to bind the object "Arm" to')
@@ -175,11 +175,11 @@ def test_several_deformers_are_refused():
     activate(ob)
     first = ob.modifiers.new("First", "ARMATURE")
     first.object = other
-    refused('already deformed by "Other" (modifier "First")', armature="Rig")
+    refused('ALREADY_DEFORMED "Other" (modifier "First")', armature="Rig")
     first.object = rig
     second = ob.modifiers.new("Second", "ARMATURE")
     second.object = rig
-    refused('twice: by the modifier "First" and the modifier "Second"')
+    refused('DEFORMED_TWICE "First" … "Second"')
     second.show_viewport = False
     bound()
     assert not second.show_viewport

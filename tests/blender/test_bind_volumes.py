@@ -45,7 +45,7 @@ def test_the_shape_shown_is_the_surface_that_is_scored(kind, radii):
 
 @every_kind
 @pytest.mark.parametrize("scale", [(1.2, 1.2, 1.2), (0.5, -2.0, 1.0)])
-def test_what_was_generated_is_read_back(kind, scale):
+def test_generated_volumes_are_read_back(kind, scale):
     ob, rig = tube()
     ob.scale = scale
     bpy.context.view_layer.update()
@@ -89,7 +89,7 @@ def test_they_are_wire_shapes_in_a_collection_of_their_own():
     assert bpy.data.collections["Rig_volumes"].hide_render
 
 
-def test_they_stand_around_the_rest_pose_and_follow_the_armature_object():
+def test_volumes_surround_the_rest_pose_and_follow_the_armature_object():
     _, rig = tube()
     places = []
     for frame in (1, 8):
@@ -204,7 +204,7 @@ def test_a_tapered_box_is_mirrored():
     np.testing.assert_allclose(found[names.index("arm.R")].depth(points * [-1, 1, 1]), depths, atol=1e-4)
 
 
-def test_a_shape_that_is_not_closed_is_told():
+def test_an_open_shape_is_reported():
     ob, rig = tube()
     volume = generated()["Bone 1"]
     volume.data.vertices[3].co.x += 0.2
@@ -226,13 +226,13 @@ def test_a_shape_that_is_not_closed_is_told():
     refused("bind", f"{told}4 of its edges are open", method="CONTAINMENT", replace=True)
 
 
-def test_a_flat_volume_is_told():
+def test_a_flat_volume_is_reported():
     tube()
     generated()["Bone 1"].scale.z = 0
     refused("bind", '"Bone 1_volume" is flat. Scale it up', method="CONTAINMENT")
 
 
-def test_a_damaged_property_is_told():
+def test_a_damaged_property_is_reported():
     tube()
     generated()["Bone 1"]["skinning_volume"] = 3
     refused(
@@ -240,12 +240,12 @@ def test_a_damaged_property_is_told():
     )
 
 
-def test_a_volume_in_edit_mode_is_told():
+def test_a_volume_in_edit_mode_is_reported():
     tube()
     activate(generated()["Bone 1"])
     bpy.ops.object.mode_set(mode="EDIT")
     for operator in (bpy.ops.skinning.remove_volumes, bpy.ops.skinning.generate_volumes):
-        with refusals.raises_unmet('MODE "Bone 1_volume" is in Edit Mode'):
+        with refusals.raises_unmet('MODE "Bone 1_volume" … Edit Mode'):
             operator()
     bpy.ops.object.mode_set(mode="OBJECT")
 
@@ -261,7 +261,7 @@ def test_deleted_volumes_leave_their_bones_without_weights(capfd):
     assert "Bone 2: no volume, so no weights" in capfd.readouterr().out
 
 
-def test_volumes_of_bones_that_are_gone_count_for_nothing(capfd):
+def test_volumes_of_deleted_bones_are_ignored(capfd):
     ob, rig = tube()
     generated()
     rig.data.bones["Bone 2"].use_deform = False
@@ -336,7 +336,7 @@ def test_removing_leaves_nothing():
     refused("remove_volumes", '"Rig" has no volumes')
 
 
-def test_what_the_artist_put_into_the_collection_stays():
+def test_the_artists_objects_in_the_collection_stay():
     tube()
     generated()
     light = bpy.data.objects.new("Lamp", bpy.data.lights.new("Lamp", "POINT"))
@@ -404,7 +404,7 @@ def test_the_other_side_gets_the_mirror_image(kind, mesh_too):
     assert np.allclose(found["arm.L"].depth(points), found["arm.R"].depth(flipped), rtol=2e-5)
 
 
-def test_what_cannot_be_mirrored():
+def test_examples_that_cannot_be_mirrored():
     _, _ = sides()
     volumes = generated()
     activate(volumes["spine"])

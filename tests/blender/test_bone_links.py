@@ -125,7 +125,7 @@ def test_twist_bones_share_as_they_are_told():
     np.testing.assert_allclose(turned, 100 * link_shares(2, -0.6), atol=0.02)
 
 
-def test_reach_blends_rigid_weights_anew():
+def test_reach_blends_rigid_weights_again():
     ob, rig = limbs.bar(joints=(3.05,), reach=1e-3, apart=False)
     with pytest.raises(RuntimeError, match="no weights to take"):
         add_links("fore.L", count=3)
@@ -277,7 +277,7 @@ def test_the_twist_of_the_action():
     assert len(find_helpers(rig)[0].skin) == 2
 
 
-def test_a_joint_of_which_nothing_is_known_gets_most():
+def test_a_joint_of_unknown_range_gets_the_most_links():
     _, rig = limbs.bar()
     add_links("fore.L")
     assert len(find_helpers(rig)[0].skin) == 3
@@ -298,7 +298,7 @@ def test_characters_with_a_scale(scale):
     assert len(find_helpers(rig)[0].skin) == 3
 
 
-def test_what_the_user_should_know_besides():
+def test_further_notes_for_the_user():
     ob, rig = limbs.bar()
     ob.data["skinning_eigenskin"] = {"vertex_count": 1}
     for each in (ob, rig):

@@ -93,7 +93,7 @@ def test_several_helpers_of_the_same_bones_go_in_any_order(order):
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_rows_that_are_full_give_way_and_come_back(order):
+def test_full_rows_make_room_and_are_restored(order):
     """Four bones a vertex, with weights that do not sum to 1, and bulges that need a place among them."""
     ob, rig = skinned_meshes.rigged_tube(influences=4)
     bones = rig.data.bones.keys()
@@ -268,7 +268,7 @@ def test_a_cancelled_job_leaves_nothing():
         assert limbs.state(rig, [ob]) == before
 
 
-def test_a_note_that_somebody_has_changed_is_made_anew():
+def test_a_record_that_was_changed_is_made_again():
     ob, rig = limbs.bar()
     animate(rig, "fore.L", 100)
     before = limbs.state(rig, [ob])

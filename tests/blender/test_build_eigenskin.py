@@ -78,7 +78,7 @@ def test_poses_between_the_examples(limb):
 
 
 def test_by_default_the_joint_decides_how_many_shape_keys_it_gets(limb):
-    """Three for the hinge; ten for the ball, but its six examples have no more than six."""
+    """Three for the hinge; ten for the ball, but six examples have only six components."""
     ob, _ = limb
     build()
     record = eigenskin_record(ob)
@@ -225,7 +225,7 @@ def test_other_deformers_are_named(limb):
     assert "Smoother" in built.summary()
 
 
-def test_keyframes_that_go_are_named(limb):
+def test_removed_keyframes_are_reported(limb):
     ob, _ = limb
     build()
     bpy.ops.skinning.bake_eigenskin(frame_start=1, frame_end=3)
@@ -266,7 +266,7 @@ def test_absolute_shape_keys(limb):
     ob, _ = limb
     ob.shape_key_add(name="Basis")
     ob.data.shape_keys.use_relative = False
-    refused("absolute")
+    refused("ABSOLUTE_KEYS")
 
 
 def test_own_keys_and_drivers_are_kept(limb):

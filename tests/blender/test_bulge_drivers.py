@@ -38,7 +38,7 @@ def test_it_moves_out_as_far_as_the_driver_bends(mode, degrees):
     np.testing.assert_allclose(moved, rest @ Vector(location), atol=1e-5)
 
 
-def test_it_knows_what_ik_and_constraints_make_of_the_driver():
+def test_it_includes_the_effect_of_ik_and_constraints_on_the_driver():
     _, rig = limbs.bar()
     add_bulge(radius=1.0, amount=0.5)
     name = bulge_of(rig)

@@ -322,7 +322,7 @@ def test_removing_restores_the_rest_positions(own):
     assert sorted(attribute.name for attribute in ob.data.attributes) == names
 
 
-def test_a_copy_with_shape_keys_has_none_of_it():
+def test_a_copy_with_shape_keys_has_no_attributes_of_the_modifier():
     ob, _ = character(parented=False)
     bpy.ops.skinning.crs_to_shape_keys(frame_start=1, frame_end=3)
     copy = bpy.data.objects[f"{ob.name}_crs"]

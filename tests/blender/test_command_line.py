@@ -69,7 +69,7 @@ def test_a_file_saved_with_its_source_hidden(shot, tmp_path):
     assert not source.visible_get()
 
 
-def test_overwrites_only_when_told(shot, capsys):
+def test_overwrites_only_on_request(shot, capsys):
     before = shot.read_bytes()
     assert run("convert", "--object", "Flag", "--bones", 4, "--output", shot) == 2
     assert "--overwrite" in capsys.readouterr().err
@@ -83,9 +83,9 @@ def test_overwrites_only_when_told(shot, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--object", "Fleg"], 1, 'NO_OBJECT "Fleg" in the scene "Scene". Its meshes: Flag'),
+        (["--object", "Fleg"], 1, 'NO_OBJECT "Fleg" … "Scene" … meshes: Flag'),
         (["--object", "Eye"], 1, 'NOT_A_MESH "Eye"'),
-        (["--object", "Flag", "--bones", "0"], 1, "Bones must be at least 1, not 0"),
+        (["--object", "Flag", "--bones", "0"], 1, "OUT_OF_RANGE Bones … at least 1 … 0"),
         (["--object", "Flag", "--bones", "1000"], 1, '"Flag"'),
         (["--object", "Flag", "--frame-start", "9", "--frame-end", "3"], 1, "RANGE_REVERSED"),
         (["--object", "Flag", "--bones", "many"], 2, "many is not a whole number"),
@@ -93,7 +93,7 @@ def test_overwrites_only_when_told(shot, capsys):
         ([], 2, "--object"),
     ],
 )
-def test_a_failure_is_told_and_saves_nothing(shot, tmp_path, capsys, arguments, status, message):
+def test_a_failure_is_reported_and_saves_nothing(shot, tmp_path, capsys, arguments, status, message):
     output = tmp_path / "out.blend"
     before = moving_meshes.state()
     assert run("convert", *arguments, "--output", output) == status

@@ -79,7 +79,7 @@ def test_reasons_not_to_bind(shot, tmp_path, capsys):
         (("--object", "Leg"), 'NO_OBJECT "Leg"'),
         (("--object", "Rig"), 'NOT_A_MESH "Rig"'),
         (("--object", "Arm", "--armature", "Nobody"), 'NO_OBJECT "Nobody"'),
-        (("--object", "Arm", "--armature", "Rig", "--influences", 0), "Influences must be at least 1"),
+        (("--object", "Arm", "--armature", "Rig", "--influences", 0), "OUT_OF_RANGE Influences … at least 1 … 0"),
     ):
         assert run(*arguments, "--output", output) == 1
         assert_says(capsys.readouterr().err, part)

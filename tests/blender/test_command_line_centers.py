@@ -46,7 +46,7 @@ def test_bakes_and_saves(shot, tmp_path, capsys):
     assert shot.read_bytes() == before
 
 
-def test_quietly_over_the_file_that_was_opened(shot, capsys):
+def test_quiet_and_saved_over_the_opened_file(shot, capsys):
     assert run("--object", "Arm", "--overwrite", "--quiet") == 0
     assert "%" not in capsys.readouterr().out
     bpy.ops.wm.open_mainfile(filepath=str(shot))
@@ -85,12 +85,12 @@ def test_explains_the_missing_modifier(shot, capsys):
     [
         (["--object", "Leg"], 1, 'NO_OBJECT "Leg"'),
         (["--object", "Rig"], 1, 'NOT_A_MESH "Rig"'),
-        (["--object", "Arm", "--sigma", "0"], 1, "Sigma must be at least 0.0001, not 0"),
+        (["--object", "Arm", "--sigma", "0"], 1, "OUT_OF_RANGE Sigma … at least 0.0001 … 0"),
         (["--object", "Arm", "--sigma", "small"], 2, "small is not a number"),
         ([], 2, "--object"),
     ],
 )
-def test_a_failure_is_told_and_saves_nothing(shot, tmp_path, capsys, arguments, status, message):
+def test_a_failure_is_reported_and_saves_nothing(shot, tmp_path, capsys, arguments, status, message):
     before = moving_meshes.state()
     assert run(*arguments, "--output", tmp_path / "out.blend") == status
     assert_says(capsys.readouterr().err, message)

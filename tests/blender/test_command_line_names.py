@@ -149,7 +149,7 @@ def test_lists_have_names_as_the_system_has_them(shot, tmp_path):
     assert list(paths) == [str(tmp_path / f"{name}.blend") for name in names]
 
 
-def test_what_steers_a_terminal_is_shown():
+def test_control_characters_are_shown_not_sent_to_the_terminal():
     assert shown("a\x1b[31m\n\t\r\u2028\u202eé日") == "a\\x1b[31m\\n\t\\r\\u2028\\u202eé日"
 
 
@@ -189,7 +189,7 @@ def test_a_pipe_of_another_encoding(tmp_path, encoding):
     ],
 )
 def test_output_that_nobody_reads(tmp_path, command, closing):
-    """The work is done anyway, and the exit code says so."""
+    """The work is done nevertheless, and the exit code shows it."""
     if closing == "> /dev/full" and not Path("/dev/full").exists():
         pytest.skip("this system has no such device")
     (path,) = shots.make_shots(tmp_path / "in", 1)

@@ -26,7 +26,7 @@ PATIENT |= {("--frame-start", "-1048574")}
 # Memory in addition to that of the process at the beginning.
 MOST_BYTES = 2 << 30
 
-# For each command with numbers, the scene that it works on and what it needs besides.
+# For each command with numbers: the scene that it works on, and its other arguments.
 TWO = ("--object", "Limb", "--target", "Target")
 NEEDED = {
     "convert": ("flag", "--object", "Flag", "--bones", "4", "--iterations", "2"),

@@ -48,7 +48,7 @@ def statuses(folder: Path) -> dict[str, str]:
     return {path.stem: json.loads(path.read_text("utf-8"))["status"] for path in sorted(folder.glob("*.json"))}
 
 
-def test_what_blender_leaves_out_fails_its_shot_alone_unless_it_is_allowed(tmp_path, capfd):
+def test_an_omission_fails_only_its_shot_unless_it_is_allowed(tmp_path, capfd):
     paths = shots.make_shots(tmp_path / "in", 2)
     bpy.ops.wm.open_mainfile(filepath=str(paths[1]))
     bpy.data.objects["Flag"].driver_add("location", 0).driver.expression = "unheard_of()"
@@ -85,7 +85,7 @@ def test_one_bad_file_does_not_stop_the_rest(tmp_path, capfd):
         assert (tmp_path / "out" / f"{name}.blend").exists() == (status == "done")
         assert (tmp_path / "out" / f"{name}.log").exists() == (status == "failed")
     third = read_report(tmp_path / "out" / "shot_03.json")
-    assert_says(third["message"], 'NO_OBJECT "Flag" in the scene "Scene". Its meshes: Banner')
+    assert_says(third["message"], 'NO_OBJECT "Flag" … "Scene" … meshes: Banner')
     said = read_report(report)
     assert (said["exit_code"], said["figures"]["converted"], said["figures"]["failed"]) == (1, 2, 2)
     assert said["figures"]["shots"]["shot_01"]["e_rms"] > 0
@@ -180,7 +180,7 @@ def told(*arguments) -> dict:
 
 
 @pytest.mark.parametrize("without", [LATER, LATER[:1], LATER[1:]])
-def test_what_an_earlier_version_has_finished(finished, without):
+def test_shots_that_an_earlier_version_finished(finished, without):
     """A shot that an earlier version finished counts only with the options that do the same as that version."""
     report = read_report(finished.report)
     report["settings"] = before(report["settings"], *without)
@@ -205,7 +205,7 @@ def failed_before(path: Path, folder: Path, without=LATER, log: bytes = EARLIER_
     return shot
 
 
-def test_what_an_earlier_version_has_failed_on_is_converted(tmp_path):
+def test_shots_that_failed_in_an_earlier_version_are_converted(tmp_path):
     shot = failed_before(*shots.make_shots(tmp_path / "in", 1), tmp_path / "out")
     assert run("convert-shots", shot.path, "--output", shot.folder, *SETTINGS) == 0
     assert read_report(shot.report)["status"] == "done"
@@ -258,7 +258,7 @@ def test_logs_that_no_report_tells_of_stay(tmp_path, changed):
         assert shot.log.read_bytes() == EARLIER_LOG
 
 
-def test_what_was_finished_before_scripts_could_be_allowed(finished):
+def test_shots_finished_before_scripts_could_be_allowed(finished):
     report = read_report(finished.report)
     settings = dict(report["settings"])
     del report["settings"]["run_scripts"]
@@ -266,7 +266,7 @@ def test_what_was_finished_before_scripts_could_be_allowed(finished):
     assert not converting.is_finished(finished, report, settings | {"run_scripts": True})
 
 
-def test_a_cache_that_changed_is_converted_anew(finished, tmp_path):
+def test_a_changed_cache_is_converted_again(finished, tmp_path):
     cache = tmp_path / "cache.abc"
     cache.write_bytes(b"frames")
     report = read_report(finished.report)
@@ -289,7 +289,7 @@ def test_nothing_is_started_where_all_is_finished(finished, monkeypatch, capfd):
     assert re.search("^shot_01 +skipped", capfd.readouterr().out, re.MULTILINE)
 
 
-def test_what_a_killed_run_has_left_of_a_finished_shot_goes(finished, capfd):
+def test_remains_of_a_killed_run_of_a_finished_shot_are_removed(finished, capfd):
     """The log of a skipped shot is removed if the extension wrote it."""
     log = finished.log
     for content, stays in (
@@ -380,7 +380,7 @@ def tree(tmp_path) -> Path:
         (["missing.blend"], False, ["missing"]),
     ],
 )
-def test_which_shots_are_meant(tree, monkeypatch, given, recursive, names):
+def test_shots_are_found_by_name_folder_or_list(tree, monkeypatch, given, recursive, names):
     monkeypatch.chdir(tree)
     found = find_shots(given, tree / "deep" / "out", recursive)
     assert [shot.name for shot in found] == names
@@ -402,7 +402,7 @@ def test_brackets_in_a_name_are_no_pattern(tmp_path):
         (["none.txt"], "out", "cannot be read"),
     ],
 )
-def test_shots_that_are_refused(tree, monkeypatch, given, folder, message):
+def test_invalid_shots_are_refused(tree, monkeypatch, given, folder, message):
     monkeypatch.chdir(tree)
     with pytest.raises(UsageError, match=message):
         find_shots(given, (tree / folder).absolute())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compress Weights: what Blender stores afterwards, the error that Blender itself shows, and what is refused."""
+"""Compress Weights: the weights that Blender stores, the error that Blender shows, and refusals."""
 
 import bpy
 import numpy as np
@@ -37,7 +37,7 @@ def shown(ob) -> np.ndarray:
 
 @pytest.mark.parametrize("bits", ["8", "16"])
 @pytest.mark.parametrize("influences", [2, 3, 4])
-def test_what_is_stored_are_whole_steps_that_sum_exactly(tube, bits, influences):
+def test_stored_weights_are_whole_steps_that_sum_exactly(tube, bits, influences):
     ob, rig = tube
     before = binding_scenes.weights_of(ob, rig)
     before /= np.maximum(before.sum(axis=1, keepdims=True), 1e-9)
@@ -98,7 +98,7 @@ def test_bytes_and_cut_vertices(tube):
     assert (figures.bits, figures.byte_count, figures.cut) == (16, 4, 0)
 
 
-def test_the_user_stays_where_he_is_with_a_pose_that_is_not_keyed(tube):
+def test_selection_mode_and_an_unkeyed_pose_stay(tube):
     _, rig = tube
     bpy.context.scene.frame_set(3, subframe=0.5)
     pose = rig.pose.bones["Bone 2"]
@@ -116,7 +116,7 @@ def test_the_user_stays_where_he_is_with_a_pose_that_is_not_keyed(tube):
     assert (scenes.ui_state(), scenes.data_blocks()) == (user, blocks)
 
 
-def test_the_frames_that_are_asked_for(tube):
+def test_the_requested_frames(tube):
     ob, _ = tube
     bpy.ops.skinning.compress_weights(frame_start=2, frame_end=7, frame_step=2)
     figures = compression_figures(ob)
@@ -168,7 +168,7 @@ def test_locked_groups_that_would_change_are_refused(tube):
     assert bpy.ops.skinning.compress_weights() == {"FINISHED"}
 
 
-def test_figures_go_with_the_weights_that_they_are_of(tube):
+def test_figures_of_earlier_weights_are_removed(tube):
     ob, _ = tube
     bpy.ops.skinning.compress_weights()
     assert compression_figures(ob) is not None
@@ -179,10 +179,10 @@ def test_figures_go_with_the_weights_that_they_are_of(tube):
 def test_reasons_to_refuse(tube):
     ob, _ = tube
     compress = bpy.ops.skinning.compress_weights
-    refused(ob, compress, "Influences must be at least 1, not 0", max_influences=0)
+    refused(ob, compress, "OUT_OF_RANGE Influences … at least 1 … 0", max_influences=0)
     refused(ob, compress, "threshold", threshold=1.0)
     refused(ob, compress, "RANGE_REVERSED", frame_start=5, frame_end=2)
-    refused(ob, compress, "Frame Step must be at least 1, not 0", frame_step=0)
+    refused(ob, compress, "OUT_OF_RANGE Frame Step … at least 1 … 0", frame_step=0)
     bpy.ops.object.mode_set(mode="EDIT")
     with refusals.raises_unmet("MODE Edit Mode"):
         compress()

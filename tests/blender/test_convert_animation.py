@@ -181,14 +181,14 @@ def test_second_job_is_refused(scene):
     moving_meshes.waving_grid()
     job = background.begin_job("The other job")
     try:
-        with pytest.raises(RuntimeError, match="The other job is still running"):
+        with refusals.raises_unmet("JOB_RUNNING The other job"):
             convert()
     finally:
         background.end_job(job)
 
 
 def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
-    """The extension is registered; what is missing is said by poll, so by button and panel."""
+    """The extension registers; poll, and so button and panel, say which library is missing."""
     moving_meshes.waving_grid()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "scipy", raising=False)
@@ -268,7 +268,7 @@ def test_error_is_not_shown_in_edit_mode(scene):
     convert()
     bpy.ops.skinning.select_result(part="MESH")
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(RuntimeError, match="Object Mode first"):
+    with refusals.raises_unmet("NOT_IN_OBJECT_MODE"):
         bpy.ops.skinning.show_error()
 
 

@@ -227,7 +227,7 @@ def change_keys(ob, act):
 @pytest.mark.parametrize(
     ("act", "text"),
     [
-        (lambda keys: setattr(keys, "use_relative", False), "absolute"),
+        (lambda keys: setattr(keys, "use_relative", False), "ABSOLUTE_KEYS"),
         (lambda keys: [setattr(block, "mute", True) for block in keys.key_blocks], "muted"),
         (
             lambda keys: [

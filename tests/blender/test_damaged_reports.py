@@ -141,7 +141,7 @@ def test_a_key_that_is_needed_is_missing_or_of_another_type(real, tmp_path):
         ("frames", {}), ("frames", {"count": None}), ("e_rms", "0.1"), ("e_rms", 10**400), ("largest_error", True),
     ],
 )  # fmt: skip
-def test_figures_that_are_none(real, tmp_path, name, value):
+def test_invalid_figures(real, tmp_path, name, value):
     (tmp_path / "shot.json").write_text(json.dumps(changed(real, ("figures", name), value)))
     with pytest.raises(UnreadableReport, match=rf"its figures\.{name}|lacks figures\.{name}"):
         read_report(tmp_path / "shot.json")
@@ -230,7 +230,7 @@ def table(path: Path) -> dict[str, dict]:
         return {row["shot"]: row for row in csv.DictReader(file)}
 
 
-def test_gathering_says_it_in_its_row(folder, tmp_path, capfd):
+def test_gathering_reports_it_in_its_row(folder, tmp_path, capfd):
     path = tmp_path / "table.csv"
     assert run("gather-reports", folder, "--shots", tmp_path / "in", "--output", path) == 1
     rows = table(path)

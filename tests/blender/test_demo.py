@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FRAMES = 12
 
-# Run in a Blender of its own, which has never heard of the extension.
+# Run in a separate Blender without the extension.
 OPEN_AND_MEASURE = """
 import json, os, sys
 import bpy

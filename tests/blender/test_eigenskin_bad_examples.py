@@ -63,13 +63,13 @@ def no_scale(ob, rig):
 # What is wrong, and parts of the message.
 BAD_SCENES = [
     (no_armature, ['NOT_SKINNED "Limb"']),
-    (no_groups, ["no vertex groups", '"Limb"']),
-    (edit_mode, ['MODE "Limb" is in Edit Mode']),
+    (no_groups, ['NO_VERTEX_GROUPS "Limb"']),
+    (edit_mode, ['MODE "Limb" … Edit Mode']),
     (at_rest, ["Pose the armature first", '"Limb rig"']),
     (rest_position, ['ARMATURE_AT_REST "Limb rig"']),
-    (absolute_keys, ["absolute", '"Limb"', "Relative"]),
+    (absolute_keys, ['ABSOLUTE_KEYS "Limb"']),
     (two_armature_modifiers, ['"Armature"', '"Second"', '"Limb"']),
-    (muted_armature_modifier, ['"Armature"', "disabled", '"Limb"']),
+    (muted_armature_modifier, ['MODIFIER_DISABLED "Armature" … "Limb"']),
     (subdivided, ["372", '"Limb"', '"Finer" (Subdivision Surface)']),
     (no_scale, ['NO_SCALE "Limb"']),
 ]
@@ -115,7 +115,7 @@ def test_other_mesh_is_missing_ambiguous_or_other(posed):
     refused("eigenskin_add_example", "No other mesh is selected", '"Limb"', source="MESH")
     grid = scenes.grid()
     bpy.context.view_layer.objects.active = ob
-    refused("eigenskin_add_example", 'OTHER_VERTEX_COUNT "Flag" at frame', "has 20", '"Limb" has 372', source="MESH")
+    refused("eigenskin_add_example", 'OTHER_VERTEX_COUNT "Flag" at frame … 20 … "Limb" … 372', source="MESH")
     for _ in range(2):
         copy = ob.copy()
         scenes.link(copy)

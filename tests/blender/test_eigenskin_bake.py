@@ -72,7 +72,7 @@ def test_keyframes_have_the_drivers_values(moving):
     np.testing.assert_allclose(played(ob), expected, atol=1e-6)
 
 
-def test_the_drivers_come_back(moving):
+def test_the_drivers_are_restored(moving):
     ob, rig, joints, model = moving
     before = snapshot(ob)
     bake(ob)

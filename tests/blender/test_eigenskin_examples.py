@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Examples of an EigenSkin: what is stored is what Blender shows, but for earlier corrections and the artist's keys."""
+"""Examples of an EigenSkin: stored shapes are those in Blender, without earlier corrections and the artist's keys."""
 
 import bpy
 import numpy as np

@@ -78,7 +78,7 @@ def record_damaged(ob, rig):
 
 
 REFUSED = {
-    absolute_keys: ("absolute", "Enable Relative"),
+    absolute_keys: ("ABSOLUTE_KEYS",),
     edit_mode: ("MODE Edit Mode",),
     shared_with_another_armature: ('MESH_SHARED object "Twin"', "Make Single User"),
     shared_without_armature: ('MESH_SHARED object "Twin"', "Make Single User"),

@@ -129,7 +129,7 @@ def test_frames_read_again_replace_those_of_the_same_poses(bending, capfd):
     near(ob, read(ob).shapes, scenes.played(ob, range(4, 10)))
 
 
-def test_the_frames_that_are_marked_are_read(bending):
+def test_the_marked_frames_are_read(bending):
     ob, rig = bending
     scene = bpy.context.scene
     rig.animation_data_clear()
@@ -298,7 +298,7 @@ def test_reading_frames_is_one_undo_step(bending):
 def test_bad_input(bending):
     _, rig = bending
     refused("RANGE_REVERSED", frame_start=9, frame_end=1)
-    refused("at least 1, not 0", frame_step=0)
+    refused("OUT_OF_RANGE at least 1 … 0", frame_step=0)
     refused("No joint", '"Limb"', "from 1 to 3", frame_end=3)
     rig.animation_data_clear()
     pose(rig)
@@ -309,7 +309,7 @@ def test_other_mesh_with_other_vertices(bending):
     ob, _ = bending
     scenes.grid()
     bpy.context.view_layer.objects.active = ob
-    refused('OTHER_VERTEX_COUNT "Flag" at frame 4 has 20', '"Limb" has 372')
+    refused('OTHER_VERTEX_COUNT "Flag" at frame 4 … 20 … "Limb" … 372')
 
 
 def test_missing_cache(bending, tmp_path):

@@ -47,7 +47,7 @@ def test_painted_groups(rigged):
     expected[[3, 4]] = 0.25
     assert list(painted_masks(ob)) == ["lower"]
     assert np.array_equal(painted_masks(ob)["lower"], expected)
-    # A rebuild keeps it, whatever core makes of it; so does one that has no such support.
+    # A rebuild keeps it even if core changes the support, or has no such support.
     for seed in (1, 2):
         written = write_eigenskin(ob, rig, joints, any_model(joints, seed=seed))
         assert written.painted_groups == ("lower support",)
@@ -127,7 +127,7 @@ def test_a_bones_group_is_not_taken_for_a_renamed_one(rigged):
 
 
 def test_groups_of_a_mesh_with_other_vertices(rigged):
-    """Only what was painted before can be told from what the edit did."""
+    """Only weights that were painted before can be distinguished from those of the edit."""
     ob, rig, joints = rigged
     write_eigenskin(ob, rig, joints, any_model(joints))
     ob.vertex_groups["lower support"].add([3, 4], 0.25, "REPLACE")

@@ -203,7 +203,7 @@ def test_nothing_to_mirror(left):
 def test_no_counterpart(left):
     ob, rig = left
     ob.vertex_groups.remove(ob.vertex_groups["lower.R"])
-    refused('"lower.L"', '"lower.R"', "counterpart")
+    refused('NO_COUNTERPART "lower.L" … "lower.R"')
     for item in rig.skinning_eigenskin.examples:
         item.enabled = False
     add_example(ob, rig, [("upper.L", "Z", 50)])

@@ -51,7 +51,7 @@ def test_removal_leaves_no_trace(rigged, kept, normals):
     before = snapshot(ob)
     write_eigenskin(ob, rig, joints, any_model(joints), normals)
     assert snapshot(ob) != before
-    # Nothing in the file keeps what was made.
+    # Nothing in the file uses the data that was made.
     assert remove_eigenskin(ob) == 6
     assert snapshot(ob) == before
     assert eigenskin_record(ob) is None
@@ -139,7 +139,7 @@ def properties_deleted(ob):
 
 
 @pytest.mark.parametrize("spoil", [keys_deleted, properties_deleted], ids=lambda function: function.__name__)
-def test_rebuilding_what_was_spoilt(rigged, spoil):
+def test_rebuilding_damaged_corrections(rigged, spoil):
     ob, rig, joints = rigged
     before = snapshot(ob)
     first = write_eigenskin(ob, rig, joints, any_model(joints), normals=True)
@@ -155,7 +155,7 @@ def test_rebuilding_what_was_spoilt(rigged, spoil):
     assert snapshot(ob) == before
 
 
-def test_what_refers_to_the_keys_still_does(rigged):
+def test_references_to_the_keys_stay_valid(rigged):
     ob, rig, joints = rigged
     write_eigenskin(ob, rig, joints, any_model(joints))
     blocks = ob.data.shape_keys.key_blocks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Posing the armature as an example has it, whatever moves the bones."""
+"""Posing the armature as in an example, however the bones are moved."""
 
 import bpy
 import pytest

@@ -20,7 +20,7 @@ def posed():
     return posed_limb([("lower", "X", 70), ("upper", "Z", 20)])
 
 
-def test_what_is_read_back_builds(posed):
+def test_stored_examples_can_be_built(posed):
     ob, rig = limb_with_examples()
     items = rig.skinning_eigenskin.examples
     assert len({item.storage for item in items}) == 1

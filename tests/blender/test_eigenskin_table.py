@@ -177,7 +177,7 @@ def test_a_stored_model_gives_the_same_values():
         model_of(model_text(model), deltas_of(model), np.concatenate([turns, turns]))
 
 
-def test_what_the_table_leaves_behind_goes_with_the_corrections(tmp_path):
+def test_the_attribute_of_the_table_is_removed_with_the_corrections(tmp_path):
     ob, rig = eigenskin_scenes.limb()
     eigenskin_models.corrected(ob, rig)
     path = tmp_path / "limb.bin"

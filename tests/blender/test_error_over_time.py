@@ -182,7 +182,7 @@ def outliers(count: int, worst: int, factor: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("count", "worst"), [(3, 1), (10, 1), (63, 1), (100, 1), (1000, 1), (1000, 9), (5000, 50)])
 @pytest.mark.parametrize("factor", [10.0, 1e6])
-def test_a_few_that_are_far_off_leave_the_others_their_colors(count, worst, factor):
+def test_a_few_large_errors_do_not_fade_the_other_colors(count, worst, factor):
     """Without them the colors of the rest would be the same, but for the rank that is red."""
     errors = outliers(count, worst, factor)
     scale = Scale.of(errors)
@@ -357,7 +357,7 @@ def test_a_mark_whose_vertex_is_gone(scene, how):
 
 @pytest.mark.parametrize("active", ["Flag", "Flag_rig"])
 @pytest.mark.parametrize("how", ["compare", "eye", "viewport", "collection", "excluded", "collection off", "shown"])
-def test_a_hidden_mesh_is_told_and_marked_once_it_is_shown(scene, capfd, how, active):
+def test_a_hidden_mesh_is_reported_and_marked_once_it_is_shown(scene, capfd, how, active):
     moving_meshes.waving_grid()
     convert()
     skinned, home = bpy.data.objects["Flag_skinned"], bpy.data.collections.new("Home")
@@ -394,8 +394,8 @@ def test_a_hidden_mesh_is_told_and_marked_once_it_is_shown(scene, capfd, how, ac
     assert worst_mark.marked(bpy.context)[0] == skinned
 
 
-def test_what_the_error_colors_hide_comes_back_as_it_was(scene):
-    """Source and other results lie in the same place; what was hidden before stays so."""
+def test_objects_hidden_by_the_error_colors_are_shown_again_as_before(scene):
+    """Source and other results lie in the same place; objects that were hidden before stay hidden."""
     source = moving_meshes.waving_grid()
     convert()
     convert(bone_count=2)
@@ -431,7 +431,7 @@ def converted_three_times():
 
 @pytest.mark.parametrize("active", ["Flag_skinned.002", "Flag_rig.002"])
 @pytest.mark.parametrize("how", ["delete", "again", "convert"])
-def test_a_result_that_goes_shows_what_its_error_colors_have_hidden(scene, active, how):
+def test_a_deleted_result_shows_the_objects_that_its_error_colors_hid(scene, active, how):
     source, first, second, _ = converted_three_times()
     several_scenes.select(bpy.data.objects[active])
     if how == "delete":
@@ -467,7 +467,7 @@ def test_error_colors_of_an_earlier_version_show_the_source_again(scene, note):
         *((renamed, reopened) for renamed in ("mesh", "deleted") for reopened in ("before", "after")),
     ],
 )
-def test_what_has_another_name_by_now_is_shown_again(scene, tmp_path, renamed, reopened, how):
+def test_renamed_objects_are_shown_again(scene, tmp_path, renamed, reopened, how):
     source, first, second, _ = converted_three_times()
 
     def reopen():

@@ -103,7 +103,7 @@ def test_estimating_evaluates_nothing(scene):
         bpy.app.handlers.depsgraph_update_pre.clear()
 
 
-def test_memory_that_is_not_there(scene, monkeypatch):
+def test_a_machine_with_too_little_memory(scene, monkeypatch):
     work = Work(100, 10_000, Settings())
     monkeypatch.setattr("skinning_tools.core.memory.available_memory", lambda: 1_000_000)
     monkeypatch.setattr(estimate, "_free", (-1e9, None))

@@ -79,20 +79,20 @@ def there_and_back(ob, folder, way, **settings) -> tuple[bpy.types.Object, np.nd
 
 @pytest.mark.parametrize("shapes", [0, 3])
 @pytest.mark.parametrize("kind", ["AFFINE", "SCALED", "RIGID"])
-def test_a_conversion_comes_back(tmp_path, way, kind, shapes):
+def test_a_conversion_survives_export_and_import(tmp_path, way, kind, shapes):
     ob = samples.convert(samples.swaying_tube(), bone_kind=kind, residual_shapes=shapes)
     imported, found, expected, exact = there_and_back(ob, tmp_path, way)
     assert formats.largest_distance(found, expected) < way.tolerance(exact, kind)
     assert len(imported.data.shape_keys.key_blocks if shapes else ()) == (shapes and shapes + 1)
 
 
-def test_eigenskin_corrections_come_back(tmp_path, way):
+def test_eigenskin_corrections_survive_export_and_import(tmp_path, way):
     ob = samples.corrected_limb()
     _, found, expected, exact = there_and_back(ob, tmp_path, way)
     assert formats.largest_distance(found, expected) < exact
 
 
-def test_a_root_bone_and_a_joint_hierarchy_come_back(tmp_path, way):
+def test_a_root_bone_and_a_joint_hierarchy_are_recovered(tmp_path, way):
     ob = samples.convert(samples.swaying_tube(), bone_kind="RIGID", root_bone=True, joint_hierarchy=True)
     _, found, expected, exact = there_and_back(ob, tmp_path, way)
     assert formats.largest_distance(found, expected) < exact

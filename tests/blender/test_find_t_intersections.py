@@ -24,7 +24,7 @@ def strip():
     return ob, rig
 
 
-def test_the_vertex_is_selected_and_told(capfd):
+def test_the_vertex_is_selected_and_reported(capfd):
     ob, _ = strip()
     assert bpy.ops.skinning.find_t_intersections() == {"FINISHED"}
     assert "Strip 1 T-intersection selected" in "".join(capfd.readouterr())
@@ -54,4 +54,4 @@ def test_a_mesh_without_any_stays_as_it_is(capfd):
 def test_a_hidden_mesh_is_refused():
     ob, _ = strip()
     ob.hide_viewport = True
-    refused("find_t_intersections", '"Strip" is hidden')
+    refused("find_t_intersections", 'HIDDEN "Strip"')

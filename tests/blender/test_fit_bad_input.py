@@ -72,7 +72,7 @@ def test_deformation_that_is_not_linear(bent):
     ob, rig = bent
     modifier = ob.modifiers["Armature"]
     modifier.use_deform_preserve_volume = True
-    refused("start_weight_fit", 'The modifier "Armature"', "PRESERVES_VOLUME", "Disable Preserve Volume")
+    refused("start_weight_fit", 'PRESERVES_VOLUME "Armature"')
     modifier.use_deform_preserve_volume = False
     modifier.show_viewport = False
     refused("start_weight_fit", "MODIFIER_DISABLED")
@@ -80,7 +80,7 @@ def test_deformation_that_is_not_linear(bent):
     rig.data.bones["lower"].bbone_segments = 8
     rig.pose.bones["lower"].bbone_curveinx = 0.5
     bpy.context.view_layer.update()
-    refused("start_weight_fit", "by more than its weights say", "Bendy Bones")
+    refused("start_weight_fit", "its weights do not explain", "Bendy Bones")
     rig.data.bones["lower"].bbone_segments = 1
     copy = start()
     copy.data.vertices[50].co.z += 0.1
@@ -114,7 +114,7 @@ def test_other_objects_that_do_not_fit(bent):
     source = {"source": "OBJECT"}
     refused("fit_weights_to_pose", "No object with the target positions is chosen", **source)
     refused("fit_weights_to_pose", 'NO_OBJECT "Gone"', target="Gone", **source)
-    refused("fit_weights_to_pose", "1 vertices", "372", target="Dot", **source)
+    refused("fit_weights_to_pose", "OTHER_VERTEX_COUNT 1 … 372", target="Dot", **source)
     refused("fit_weights_to_pose", "NOT_A_MESH", target="Nothing", **source)
     refused("fit_weights_to_pose", "No vertex has to move by more", target="Limb", **source)
     other.hide_set(True)
@@ -129,8 +129,8 @@ def test_shape_keys_that_are_not_there(bent):
 def test_settings_out_of_range(bent):
     copy = start()
     copy.data.vertices[50].co.z += 0.1
-    refused("fit_weights_to_pose", "must be at least 0", max_influences=-1)
-    refused("fit_weights_to_pose", "must be at least 0", threshold=-0.5)
+    refused("fit_weights_to_pose", "OUT_OF_RANGE at least 0", max_influences=-1)
+    refused("fit_weights_to_pose", "OUT_OF_RANGE at least 0", threshold=-0.5)
 
 
 def test_linked_mesh(bent, tmp_path):

@@ -80,7 +80,7 @@ def test_vertices_moved_in_edit_mode_count(bent):
     assert "Limb_fit" not in bpy.data.objects
 
 
-def test_a_pose_that_is_not_keyed_is_what_counts(bent):
+def test_an_unkeyed_pose_counts(bent):
     ob, rig = bent
     bone = rig.pose.bones["lower"]
     bone.keyframe_insert("rotation_quaternion", frame=1)
@@ -111,7 +111,7 @@ def test_the_armature_may_move_on_and_the_file_be_saved(bent, tmp_path):
     assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-5
 
 
-def test_where_the_copy_stands_does_not_count(bent):
+def test_the_place_of_the_copy_does_not_count(bent):
     ob, _ = bent
     targets = with_other_weights(ob, CHOSEN)
     copy = start()
@@ -121,7 +121,7 @@ def test_where_the_copy_stands_does_not_count(bent):
     assert np.abs(scenes.world_positions(ob) - targets).max() < 1e-5
 
 
-def test_shared_mesh_is_told(bent, capfd):
+def test_a_shared_mesh_is_reported(bent, capfd):
     ob, _ = bent
     other = ob.copy()
     bpy.context.scene.collection.objects.link(other)
@@ -165,7 +165,7 @@ def test_copy_with_other_vertices(bent):
     assert copy.mode == "OBJECT"
 
 
-def test_copy_with_as_many_but_other_vertices(bent):
+def test_a_copy_with_the_same_number_of_other_vertices(bent):
     copy = start()
     bpy.ops.object.mode_set(mode="EDIT")
     bpy.ops.mesh.select_all(action="DESELECT")

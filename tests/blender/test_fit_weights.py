@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fitting weights to a pose: known weights come back, whatever else deforms the mesh; only what was moved changes."""
+"""Fitting weights to a pose: known weights are found, whatever else deforms the mesh; only moved vertices change."""
 
 import bpy
 import numpy as np
@@ -47,7 +47,7 @@ def known_weights_come_back(ob) -> None:
 # Known weights come back
 
 
-def test_positions_of_known_weights_come_back(bent):
+def test_positions_of_known_weights_are_reached(bent):
     """Through Blender's own evaluation, to 1e-5, in the world."""
     ob, _ = bent
     targets = with_other_weights(ob, CHOSEN)
@@ -140,7 +140,7 @@ def test_shape_keys_that_are_on_are_part_of_what_the_bones_move(bent):
 
 
 def test_modifiers_above_and_below(bent):
-    """What is above the armature is part of the copy, what is below is not."""
+    """Modifiers above the armature are part of the copy, modifiers below it are not."""
     ob, _ = bent
     cast = ob.modifiers.new("Cast", "CAST")
     cast.factor = 0.3

@@ -84,7 +84,7 @@ def test_links_and_solved_ones_in_one_rig():
     assert set(armature.data.bones.keys()) == set(BONES)
 
 
-def test_what_the_user_has_hung_on_links_stays_and_what_names_them_goes(capfd):
+def test_children_added_to_links_stay_and_references_to_links_are_removed(capfd):
     ob, rig = limbs.bar()
     animate(rig, "fore.L", 100)
     before = limbs.state(rig, [ob])

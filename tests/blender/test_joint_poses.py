@@ -148,7 +148,7 @@ def test_locked_axes_are_left_out(rig, capfd):
     assert "upper: locked" in capfd.readouterr().out
 
 
-def test_what_was_posed_goes_to_rest(rig):
+def test_posed_bones_return_to_rest(rig):
     rig.pose.bones["trunk"].rotation_quaternion = Quaternion((1, 2, 3), 0.8)
     rig.pose.bones["trunk"].location = (1, 2, 3)
     rig.pose.bones["lower"].scale = (1, 2, 1)
@@ -239,10 +239,10 @@ def test_posing_is_one_undo_step(rig):
 def test_bad_input(rig):
     refused("No axis is chosen", axes=(False, False, False))
     refused("above the highest", "90", "-90", angle_min=np.pi / 2, angle_max=-np.pi / 2)
-    refused("Steps must be at least 1, not 0", steps=0)
-    refused("Frames per Pose must be at least 1, not 0", frames_per_pose=0)
-    refused("Hold must be at least 0, not -1", hold_frames=-1)
-    refused('NO_BONE "Limb rig" has no bone "tail"', bone_names="upper, tail")
+    refused("OUT_OF_RANGE Steps … at least 1 … 0", steps=0)
+    refused("OUT_OF_RANGE Frames per Pose … at least 1 … 0", frames_per_pose=0)
+    refused("OUT_OF_RANGE Hold … at least 0 … -1", hold_frames=-1)
+    refused('NO_BONE "Limb rig" … "tail"', bone_names="upper, tail")
     refused("No bone can turn", angle_min=0, angle_max=0)
     select(rig)
     refused('NO_BONE_SELECTED "Limb rig"')
@@ -275,7 +275,7 @@ def test_linked_armature(tmp_path):
     with bpy.data.libraries.load(path, link=True) as (_, wanted):
         wanted.objects = ["Limb rig"]
     scenes.link(bpy.data.objects["Limb rig"])
-    refused("linked", '"Limb rig"', bone_names="upper")
+    refused('LINKED_OBJECT "Limb rig"', bone_names="upper")
 
 
 def test_simulations_that_end_too_early_are_named(rig, capfd):
@@ -309,7 +309,7 @@ def test_the_outcome_is_known_before(rig, given):
     assert round(rig.animation_data.action.frame_range[1]) == posed.last
 
 
-def test_the_outcome_of_what_cannot_be(rig):
+def test_the_outcome_of_impossible_ranges(rig):
     assert joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(angle_min=0, angle_max=0)) == (0, 1)
     with pytest.raises(BadSettings, match="No axis"):
         joint_poses.planned_poses(rig, ["lower"], joint_poses.PoseRange(axes=(False, False, False)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Key Tolerance: how far Blender's own playback moves when keys are left out, and what is said about it."""
+"""Key Tolerance: how far Blender's own playback moves when keys are left out, and the report of it."""
 
 import bpy
 import numpy as np
@@ -65,7 +65,7 @@ def test_no_vertex_moves_by_more_than_the_tolerance(scene, kind, shapes, toleran
     assert skinned["skinning_max_error"] == pytest.approx(meter.max_error, rel=1e-3, abs=1e-3)
 
 
-def test_keys_that_are_left_are_those_of_before_and_linear(scene):
+def test_remaining_keys_are_unchanged_and_linear(scene):
     source = moving_meshes.waving_grid()
     _, rig = converted(source)
     _, reduced = converted(source, key_tolerance=3.0)

@@ -166,7 +166,7 @@ def test_bones_whose_envelopes_count(rig):
     refused('bone "Bone 3" of "Rig" multiplies its weights with its envelope')
 
 
-def test_what_shapes_the_mesh_besides_is_told(rig, capfd):
+def test_other_modifiers_that_shape_the_mesh_are_reported(rig, capfd):
     ob, armature, _, wanted = rig
     key = scenes.shape_keys(ob, 1)[0]
     solve()
@@ -239,7 +239,7 @@ def test_a_character_of_another_file(rig, tmp_path, animated):
     select(target, ob)
     refused("OVERRIDDEN so bones cannot be added", bone_kind="AFFINE")
     armature.override_library.is_system_override = True
-    refused("Make an editable library override of it")
+    refused("LINKED_OBJECT")
     armature.override_library.is_system_override = False
     solve()
     assert armature.animation_data.action.library is None

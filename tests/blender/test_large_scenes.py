@@ -59,7 +59,7 @@ def redraw() -> None:
 
 
 def counts(crowd: int, path) -> dict:
-    """The cost of each call in each state of a scene with so many other objects."""
+    """The cost of each call in each state of a scene with that number of other objects."""
     crowded_scenes.character()
     crowded_scenes.add_crowd(crowd, path)
     bpy.context.scene.skinning_bind.method = "CONTAINMENT"
@@ -95,7 +95,7 @@ WALKS = {
 
 
 @pytest.mark.parametrize("way", WALKS)
-def test_the_count_sees_every_way_to_go_through_the_objects(way):
+def test_the_count_includes_every_way_to_iterate_over_objects(way):
     crowded_scenes.character()
     assert object_walks.counted(WALKS[way]).walks.total() >= 1
     assert object_walks.counted(lambda: bpy.context.view_layer.objects.active.name).walks.total() == 0
@@ -115,7 +115,7 @@ def test_objects_are_gone_through_once_after_a_change(told, tabulated, tmp_path)
         assert tabulated == []
 
 
-def test_without_word_of_changes_each_call_looks_anew_and_once(tabulated, tmp_path):
+def test_without_change_notifications_each_call_searches_once(tabulated, tmp_path):
     crowded_scenes.character()
     for state in crowded_scenes.STATES[:8]:
         crowded_scenes.enter(*state)
@@ -227,7 +227,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_remembered_follows_a_change(change, told, tmp_path):
+def test_cached_answers_follow_a_change(change, told, tmp_path):
     crowded_scenes.character()
     scenes.select_bones(bpy.data.objects["Limb rig"])
     bpy.data.objects["Limb rig"].pose.bones["lower"].rotation_quaternion = (0.9, 0.4, 0, 0)
@@ -240,7 +240,7 @@ def test_what_is_remembered_follows_a_change(change, told, tmp_path):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_nothing_untrue_is_shown_before_word_of_a_change_has_come(change, told, tmp_path, monkeypatch):
+def test_cached_answers_never_return_removed_objects(change, told, tmp_path, monkeypatch):
     """A cached look-up is checked before use: it may lack objects, but never returns removed ones."""
     crowded_scenes.character()
     bpy.data.objects["Limb rig"].pose.bones["lower"].rotation_quaternion = (0.9, 0.4, 0, 0)
@@ -254,7 +254,7 @@ def test_nothing_untrue_is_shown_before_word_of_a_change_has_come(change, told, 
 
 
 @pytest.mark.parametrize("handlers", ["depsgraph_update_post", "undo_post", "redo_post", "load_post"])
-def test_nothing_is_remembered_where_others_have_cleared_the_handlers(handlers, told, monkeypatch):
+def test_nothing_is_cached_after_another_add_on_clears_the_handlers(handlers, told, monkeypatch):
     crowded_scenes.character()
     place = getattr(bpy.app.handlers, handlers)
     place.remove(look_ups._forget)

@@ -76,7 +76,7 @@ def test_every_unit_of_blender_is_known():
             assert length_text(bpy.context.scene, 1.0)
 
 
-def test_all_lengths_go_one_way():
+def test_only_one_module_converts_lengths_to_text():
     """Nothing else in the extension turns a length into text."""
     folder = Path(skinning_tools.__file__).parent
     found = [path.name for path in folder.rglob("*.py") if "units.to_string" in path.read_text(encoding="utf-8")]
@@ -185,7 +185,7 @@ def not_scaled(ob, rig, size):
 
 @pytest.mark.parametrize("size", [100.0, 0.01])
 @pytest.mark.parametrize("place", [armature_scaled, parent_scaled, both_scaled, mirrored, not_scaled])
-def test_what_an_earlier_version_has_measured_is_shown_as_lengths_in_the_world(place, size, capfd):
+def test_measurements_of_an_earlier_version_are_shown_as_lengths_in_the_world(place, size, capfd):
     ob, items = built_by_an_earlier_version(place, size)
     factor = 1.0 if place is not_scaled else size
     texts = panel_recorder.drawn(SKINNING_PT_eigenskin).texts
@@ -209,7 +209,7 @@ def test_what_an_earlier_version_has_measured_is_shown_as_lengths_in_the_world(p
 
 
 @pytest.mark.parametrize("size", [100.0, 0.01])
-def test_it_is_said_where_its_lengths_cannot_be_told(size):
+def test_unknown_lengths_are_reported(size):
     built_by_an_earlier_version(unevenly_scaled, size)
     for panel in (SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result):
         texts = panel_recorder.drawn(panel).texts

@@ -125,7 +125,7 @@ def test_tangents_are_those_of_equation_3_9(kind):
 @pytest.mark.parametrize(
     "function", ["rigid_normal", "blended_normal", "equalized_normal", "strongest_normal", "blended_tangent"]
 )
-def test_what_cancels_or_flattens_is_still_a_direction(function):
+def test_cancelling_or_flattening_blends_still_give_a_direction(function):
     """Two joints half a turn apart cancel: the one with more weight decides. A joint may flatten, also to a point."""
     vectors = np.array([[1.0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [0.6, 0.8, 0, 1]])
     bones, weights = np.tile([0, 1, 2, 3], (4, 1)), np.tile([0.5, 0.5, 0, 0], (4, 1))

@@ -85,13 +85,13 @@ def test_excluded_from_the_view_layer():
     object = scenes.grid()
     scenes.moved_to("Props", object)
     bpy.context.view_layer.layer_collection.children["Props"].exclude = True
-    refused(object, 'EXCLUDED object "Flag" is excluded from the view layer "ViewLayer"')
+    refused(object, 'EXCLUDED object "Flag" … "ViewLayer"')
 
 
 def test_not_in_the_scene():
     object = scenes.grid()
     scenes.home().objects.unlink(object)
-    refused(object, 'NOT_IN_SCENE "Flag" is not in the scene "Scene"')
+    refused(object, 'NOT_IN_SCENE "Flag" … "Scene"')
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_not_in_the_scene():
 def test_zero_scale(scale, axes):
     object = scenes.grid()
     object.scale = scale
-    refused(object, f'NO_SCALE_ALONG "Flag" has a scale of zero in {axes}')
+    refused(object, f'NO_SCALE_ALONG "Flag" … {axes}.')
     object.scale = (1, 1, 1)
     object.delta_scale = scale
     refused(object, "NO_SCALE_ALONG")

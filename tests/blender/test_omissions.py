@@ -20,7 +20,7 @@ def read(object):
 
 
 @pytest.mark.parametrize(("scene", "expected"), EVERY)
-def test_what_is_left_out_is_told(scene, expected, tmp_path):
+def test_omissions_are_reported(scene, expected, tmp_path):
     kind, *words = expected
     object = omission_scenes.build(scene, tmp_path)
     found = read(object).omissions
@@ -30,7 +30,7 @@ def test_what_is_left_out_is_told(scene, expected, tmp_path):
 
 
 @pytest.mark.parametrize(("count", "them"), [(1, "it"), (2, "them"), (3, "them"), (4, "them"), (6, "them")])
-def test_drivers_in_error_are_told_in_the_right_number(count, them):
+def test_drivers_in_error_are_counted(count, them):
     scenes.empty_scene()
     hook = omission_scenes.hook(scenes.grid())
     for index in range(count):
@@ -58,7 +58,7 @@ def test_it_is_refused_unless_allowed(scene, expected, tmp_path):
     assert scenes.data_blocks() == before
 
 
-def test_it_is_told_as_the_cause_where_nothing_is_left_to_read(tmp_path):
+def test_it_is_reported_as_the_cause_if_nothing_is_left_to_read(tmp_path):
     object = omission_scenes.build(omission_scenes.lost_files_of_particles, tmp_path)
     with pytest.raises(BadMesh) as raised:
         read(object)
@@ -67,7 +67,7 @@ def test_it_is_told_as_the_cause_where_nothing_is_left_to_read(tmp_path):
 
 
 @pytest.mark.parametrize("scene", COMPLETE, ids=lambda scene: scene.__name__)
-def test_nothing_is_told_where_nothing_is_left_out(scene, tmp_path):
+def test_nothing_is_reported_if_nothing_is_left_out(scene, tmp_path):
     object = omission_scenes.build(scene, tmp_path)
     with refused(KINDS):
         assert read(object).omissions == ()
@@ -102,7 +102,7 @@ def cache_of_the_demo(folder):
         lambda folder: creature.build(0.2, soft=False).body,
     ],
 )
-def test_nothing_is_told_of_the_demos(scene, tmp_path):
+def test_nothing_is_reported_about_the_demos(scene, tmp_path):
     scenes.empty_scene()
     object = scene(tmp_path)
     bpy.context.view_layer.update()

@@ -71,7 +71,7 @@ def test_an_armature_without_bones(rig, operator):
 
 
 @pytest.mark.parametrize("operator", ["solve_transforms", "add_helper_bones"])
-def test_vertices_without_weights_are_told_and_stay_without(rig, operator):
+def test_unweighted_vertices_are_reported_and_stay_unweighted(rig, operator):
     ob, armature, _, wanted = rig
     for name in BONES:
         ob.vertex_groups[name].remove(list(range(40, 60)))
@@ -125,7 +125,7 @@ def test_frames_beyond_the_animation(rig, operator):
         blocks[f"Frame {number}"].points.foreach_set("co", still)
     notes = notes_of(operator, ob)
     told = 'object "Target" stands still from frame 5 on, while the armature moves' in notes
-    # The motion of the armature is what is solved for.
+    # The solve is for the motion of the armature.
     assert told == (operator != "solve_transforms")
 
 

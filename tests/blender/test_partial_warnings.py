@@ -78,7 +78,7 @@ def test_a_mesh_that_moves_as_a_whole_against_its_armature(connected, capsys):
         ({"max_influences": 1, "smoothness": 1.0}, "solve with less Smoothness, or with more Influences"),
     ],
 )
-def test_weights_that_cannot_do_what_those_before_did(rig, given, way):  # noqa: F811
+def test_weights_worse_than_the_earlier_ones_are_reported(rig, given, way):  # noqa: F811
     ob = rig[0]
     solve("solve_weights", max_influences=4)
     assert figures(ob).warning == ""

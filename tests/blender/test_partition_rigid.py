@@ -323,7 +323,7 @@ def test_a_failure_leaves_nothing(tube, monkeypatch):
     assert not ob.hide_get()
 
 
-def test_what_is_cancelled_on_the_way_leaves_nothing(tube):
+def test_cancelling_during_the_separation_leaves_nothing(tube):
     ob, _ = tube
     scenes.shape_keys(ob, 1)
     before = scenes.data_blocks(), scenes.ui_state()

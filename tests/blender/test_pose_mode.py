@@ -233,7 +233,7 @@ def test_the_field_comes_before_what_is_still_selected():
     assert target_mesh(bpy.context) == meshes[1]
 
 
-def test_the_only_visible_mesh_is_meant():
+def test_the_only_visible_mesh_is_used():
     _, meshes = posing(4)
     for ob in (meshes[0], meshes[1], meshes[3]):
         ob.hide_set(True)
@@ -254,7 +254,7 @@ def unbind(ob, rig):
 
 
 @pytest.mark.parametrize("change", [delete, unlink, unbind])
-def test_a_chosen_mesh_that_the_armature_deforms_no_more_does_not_count(change):
+def test_a_chosen_mesh_that_the_armature_no_longer_deforms_does_not_count(change):
     rig, meshes = posing(2)
     choose(meshes)
     change(meshes[1], rig)
@@ -325,7 +325,7 @@ def test_the_choice_is_saved(tmp_path):
     assert target_mesh(bpy.context) == bpy.data.objects[chosen]
 
 
-def test_of_two_files_meshes_with_one_name_the_chosen_one_is_meant(tmp_path):
+def test_the_chosen_one_of_two_linked_meshes_with_one_name_is_used(tmp_path):
     rig, meshes = posing(1)
     path = str(tmp_path / "library.blend")
     bpy.data.libraries.write(path, {meshes[0]})

@@ -42,7 +42,7 @@ def test_the_extension_brings_some(scene):
 
 
 @pytest.mark.parametrize("name", SHIPPED_NAMES)
-def test_each_says_all_and_can_be_solved(scene, name):
+def test_each_preset_is_complete_and_can_be_solved(scene, name):
     values = read_preset(find_preset(name))
     assert set(values) == set(PresetSettings.declared)
     # Raises where a value makes no sense.
@@ -96,7 +96,7 @@ def test_on_the_command_line(scene):
     "given",
     ["bones=20", "kind=AFFINE", "influences=4", "iterations=15", "residual-shapes=0", "key-tolerance=0"],
 )
-def test_what_is_given_wins_where_it_is_the_default(scene, tmp_path, given):
+def test_given_options_override_the_preset_even_if_they_equal_the_default(scene, tmp_path, given):
     chosen = scene.skinning_conversion
     chosen.bone_count, chosen.bone_kind, chosen.max_influences, chosen.iterations = 7, "RIGID", 3, 9
     chosen.residual_shapes, chosen.key_tolerance, chosen.smoothness = 2, 0.5, 0.25
@@ -171,7 +171,7 @@ def test_a_damaged_preset(scene, tmp_path, content, reason):
         '{"settings": {"bone_count": 4}}',
     ],
 )
-def test_a_preset_from_which_nothing_is_taken(scene, tmp_path, capsys, text):
+def test_a_preset_without_settings(scene, tmp_path, capsys, text):
     before = chosen_values()
     path = tmp_path / "presets" / SUBDIR / "Empty.py"
     path.parent.mkdir(parents=True)
@@ -245,7 +245,7 @@ def test_a_value_beyond_a_settings_range(scene, tmp_path, capsys, name, value, t
 
 
 @pytest.mark.parametrize("value", [0.1, 0.3, 1 / 3])
-def test_a_value_that_is_only_rounded_is_not_worth_a_word(scene, tmp_path, capsys, value):
+def test_rounding_of_a_value_is_not_reported(scene, tmp_path, capsys, value):
     bpy.ops.skinning.apply_conversion_preset(filepath=written(tmp_path, smoothness=value, key_tolerance=1))
     assert "out of range" not in capsys.readouterr().out
 
@@ -257,7 +257,7 @@ def test_a_value_that_is_only_rounded_is_not_worth_a_word(scene, tmp_path, capsy
         ("bone_count", 10**40), ("bone_count", None), ("smoothness", "soft"), ("root_bone", "yes"), ("root_bone", [1]),
     ],
 )  # fmt: skip
-def test_a_value_that_is_none_for_its_setting(scene, tmp_path, name, value):
+def test_an_invalid_value_of_a_setting(scene, tmp_path, name, value):
     """Nothing changes, including what the file sets before the error."""
     before = chosen_values()
     values = {"iterations": 99, name: value}

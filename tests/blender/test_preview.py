@@ -207,7 +207,7 @@ def test_empty_mesh_ends_it_with_the_reason(tube):
 
 
 @pytest.mark.parametrize("stage", ["refresh", "draw"])
-def test_a_fault_of_its_own_ends_it_and_nothing_else(tube, monkeypatch, stage):
+def test_a_bug_ends_the_preview_and_nothing_else(tube, monkeypatch, stage):
     bpy.ops.skinning.preview(mode="LBS")
     view = shown()
     view.stale = True
@@ -238,7 +238,7 @@ def test_off_takes_its_timers_away(tube):
     assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._end)))
 
 
-def test_bone_that_deforms_no_more_is_noticed(tube):
+def test_a_bone_that_no_longer_deforms_is_noticed(tube):
     bpy.ops.skinning.preview(mode="LBS")
     bpy.data.objects["Rig"].data.bones["Bone 2"].use_deform = False
     bpy.context.view_layer.update()
@@ -316,14 +316,14 @@ def test_side_by_side_stays_as_the_user_has_it(tube):
 
 def test_centers_must_be_baked(tube):
     tube.data.attributes.remove(tube.data.attributes["rotation_center"])
-    with pytest.raises(RuntimeError, match="no baked centers of rotation"):
+    with refusals.raises_unmet("NO_CENTERS"):
         bpy.ops.skinning.preview(mode="CRS")
     assert shown() is None
     bpy.ops.skinning.preview(mode="LBS", side_by_side=True)
     assert shown().look(bpy.context.window_manager.skinning_preview).methods == ("LBS", "DQS")
 
 
-def test_what_is_shown_stays_where_another_object_cannot_be(tube):
+def test_the_preview_stays_if_another_object_cannot_be_previewed(tube):
     bpy.ops.skinning.preview(mode="LBS")
     scenes.grid(name="Plain")
     with refusals.raises_unmet("NOT_SKINNED"):

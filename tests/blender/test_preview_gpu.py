@@ -298,7 +298,7 @@ def test_points_of_many_centers_are_smaller():
     assert drawing.point_pixels(1_000_000) == 2
 
 
-def test_in_front_of_what_is_nearer(tube):
+def test_in_front_of_nearer_surfaces(tube):
     bpy.ops.skinning.preview(mode="LBS")
     assert not drawn(tube, depth=0.1, methods=("LBS",), in_front=False)[..., 3].any()
     shown_in_front = drawn(tube, depth=0.1, methods=("LBS",), in_front=True)

@@ -68,7 +68,7 @@ def test_region_of_a_copys_vertex(bent, mode):
     assert len(found.edges) == 3
     assert region().bones == tuple(np.array(NAMES)[before[150] > 0])
     if mode == "EDIT":
-        # Twice as far as the second bone: the end of the way there is what can be reached.
+        # Twice as far as the second bone: only the end of the segment toward it can be reached.
         beyond = local(copy, (2 * found.predictions[1] - found.predictions[2])[None])[0]
         bpy.ops.transform.translate(value=np.array(copy.matrix_world.to_3x3()) @ (beyond - positions(copy.data)[150]))
         far = region(candidates="ALL")

@@ -74,7 +74,7 @@ def extension():
 
 
 @pytest.mark.usefixtures("extension")
-def test_a_sequence_that_breaks_is_told_and_made_shorter(tmp_path, monkeypatch):
+def test_a_failing_sequence_is_reported_and_shortened(tmp_path, monkeypatch):
     """A failure that the random walk finds can be repeated."""
     monkeypatch.setattr(walk.Walker, "_redo", lambda self: 1 // 0)
     steps = [["scene", 0], ["edit", "frame", "Flag", 3, 0.0], ["undo"], ["redo"], ["undo"]]

@@ -141,7 +141,7 @@ def unparent(armature, name) -> None:
     bpy.ops.object.mode_set(mode="OBJECT")
 
 
-def test_without_a_bone_above_the_one_beside_gets_it(rig):
+def test_without_a_bone_above_a_neighboring_bone_gets_the_weights(rig):
     ob, armature, _, _ = rig
     add(bone_count=1)
     (helper,) = added_helpers(armature)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Remove Helper Bones: what the user has made on them or named like them stays, and what is refused."""
+"""Remove Helper Bones: data that the user added to them or named like them stays; refusals."""
 
 import bpy
 import numpy as np
@@ -24,7 +24,7 @@ def rig():
     return jiggling_rig()
 
 
-def test_what_the_user_has_hung_on_helpers_stays(rig):
+def test_children_that_the_user_added_to_helpers_stay(rig):
     ob, armature, _, _ = rig
     add(bone_kind="AFFINE")
     helper = added_helpers(armature)[0]
@@ -190,7 +190,7 @@ def test_refused(rig):
     bpy.data.objects.remove(twin)
     select(ob)
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(RuntimeError, match="Switch to Object Mode"):
+    with refusals.raises_unmet("MODE Edit Mode"):
         remove()
     bpy.ops.object.mode_set(mode="OBJECT")
     select(armature)

@@ -149,7 +149,7 @@ def test_several_objects_again(scene):
 
 def test_again_is_refused_where_there_is_nothing(scene):
     moving_meshes.waving_grid()
-    with pytest.raises(RuntimeError, match="not part of a conversion"):
+    with refusals.raises_unmet("NOT_A_RESULT"):
         bpy.ops.skinning.convert_again()
 
 
@@ -210,7 +210,7 @@ def test_settings_of_an_earlier_version(scene):
         (None, [1, 2, 3]),
     ],
 )
-def test_figures_that_were_changed_are_none(scene, key, value):
+def test_changed_figures_are_ignored(scene, key, value):
     """The object counts as any other; panels and the list go on with the rest."""
     moving_meshes.waving_grid()
     convert()
@@ -345,7 +345,7 @@ def test_sources_and_results_of_several_objects_are_shown_in_turn(scene):
 
 @pytest.mark.parametrize("active", ["Flag", "Flag_skinned", "Flag_rig"])
 @pytest.mark.parametrize("shapes", [0, 2])
-def test_delete_leaves_what_was_before(scene, active, shapes):
+def test_delete_restores_the_earlier_state(scene, active, shapes):
     moving_meshes.waving_grid()
     before = scenes.data_blocks()
     convert(residual_shapes=shapes)
@@ -386,7 +386,7 @@ def test_delete_from_pose_mode(scene):
     assert scenes.data_blocks() == before
 
 
-def test_delete_spares_what_is_used_elsewhere(scene):
+def test_delete_keeps_data_used_elsewhere(scene):
     moving_meshes.waving_grid()
     convert()
     other = bpy.data.objects.new("Other", bpy.data.objects["Flag_skinned"].data)

@@ -45,7 +45,7 @@ def drawn():
 @pytest.mark.parametrize(("active", "mode"), [("Flag_skinned", "OBJECT"), ("Flag_rig", "OBJECT"), ("Flag_rig", "POSE")])
 @pytest.mark.parametrize("shown", ["OTHER", "SOURCE", "RESULT", "BOTH"])
 @pytest.mark.parametrize("on_result", ["KEEP", "REPLACE"])
-def test_its_source_is_converted_anew(scene, capsys, active, mode, shown, on_result):
+def test_its_source_is_converted_again(scene, capsys, active, mode, shown, on_result):
     source = converted_flag()
     expected = result_of(source).figures["e_rms"]
     bpy.ops.skinning.compare_result(show=shown)
@@ -77,7 +77,7 @@ def test_the_source_itself_is_as_before(scene, capsys):
     assert source == bpy.context.view_layer.objects.active
 
 
-def test_the_result_is_converted_where_that_is_asked_for(scene):
+def test_the_result_is_converted_on_request(scene):
     converted_flag()
     activate("Flag_skinned")
     scene.skinning_conversion.on_result = "CONVERT"
@@ -89,7 +89,7 @@ def test_the_result_is_converted_where_that_is_asked_for(scene):
 
 
 def test_the_result_of_a_result(scene):
-    """Stands for the first source; what is replaced is the one that was chosen."""
+    """It represents the first source; the chosen result is replaced."""
     converted_flag()
     activate("Flag_skinned")
     convert(on_result="CONVERT")
@@ -198,7 +198,7 @@ def test_in_another_file(scene, tmp_path, link, with_source, stranger):
         refusals.refused(convert, '"Flag" of this conversion was renamed or deleted')
         return
     if link:
-        refusals.refused(convert, "linked from another file", on_result="REPLACE")
+        refusals.refused(convert, "LINKED", on_result="REPLACE")
     convert()
     made = bpy.context.view_layer.objects.active
     assert made["skinning_report"]["source"] == "Flag"
@@ -274,7 +274,7 @@ def test_bones_are_suggested_for_the_source(scene, capsys):
     assert "Flag: " in capsys.readouterr().out
 
 
-def test_again_of_a_result_that_was_meant(scene):
+def test_converting_a_chosen_result_again(scene):
     """Convert Again reads what the conversion read."""
     converted_flag()
     activate("Flag_skinned")
@@ -349,7 +349,7 @@ STAYS = "{0} was made from {1}, which is deleted: {0} stays but cannot be conver
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("made", ["mesh", "rig renamed", "rig deleted", "two", "chain", "none"])
-def test_what_was_made_from_a_deleted_result_is_named(scene, capfd, how, made):
+def test_conversions_of_a_deleted_result_are_reported(scene, capfd, how, made):
     converted_flag()
     if made != "none":
         activate("Flag_skinned")
@@ -382,7 +382,7 @@ def test_what_was_made_from_a_deleted_result_is_named(scene, capfd, how, made):
     assert out.count("which is deleted") == len(told)
 
 
-def test_results_that_go_together_leave_nobody_behind(scene, capfd):
+def test_results_replaced_together_are_not_reported_as_left(scene, capfd):
     """Where a result and what was made from it are replaced at once, and where only one of them is."""
     sources = several_scenes.character()
     several_scenes.convert()
@@ -396,7 +396,7 @@ def test_results_that_go_together_leave_nobody_behind(scene, capfd):
     assert all(source.name in bpy.data.objects for source in sources)
 
 
-def test_what_was_made_from_one_of_several_is_named_with_that(scene, capfd):
+def test_conversions_of_one_of_several_results_are_reported_with_it(scene, capfd):
     several_scenes.character()
     several_scenes.convert()
     activate("Eye_skinned")

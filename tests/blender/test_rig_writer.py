@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The written rig: that it plays what it should, what it consists of, and what is left when writing fails."""
+"""The written rig: its motion, its parts, and that nothing is left when writing fails."""
 
 import bpy
 import numpy as np

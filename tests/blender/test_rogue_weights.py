@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rogue weights: listed without a change, selected, removed without touching anything else, and what is refused."""
+"""Rogue weights: listed without a change, selected, removed without touching anything else; refusals."""
 
 import bpy
 import numpy as np
@@ -172,7 +172,7 @@ def test_without_a_list_the_same_are_removed_as_are_checked_in_it(tube, mode, ca
 
 
 @pytest.mark.parametrize("locked", [False, True])
-def test_where_all_are_doubtful_nothing_changes_and_the_list_stays(locked, capfd):
+def test_if_all_are_doubtful_nothing_changes_and_the_list_stays(locked, capfd):
     ob, _ = skinned_meshes.rigged_tube()
     add_faint(ob)
     ob.vertex_groups["Bone 0"].lock_weight = locked

@@ -11,7 +11,7 @@ from skinning_tools.blender.skin_reader import mesh_triangles, rest_positions
 from skinning_tools.core.decomposition import BONE_KINDS
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
 from skinning_tools.features.convert.rig_bones import ROOT_NAME
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.partial_scenes import keys_of, select
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -74,7 +74,7 @@ def test_conversions_get_smoother_with_the_setting(flag):
     assert np.all(np.diff(energies) < 0)
     assert errors[0] < errors[2] < 5 * errors[0]
     assert skinned["skinning_report"]["settings"]["smoothness"] == 1.0
-    with pytest.raises(RuntimeError, match="Smoothness must be from 0 to 1, not 2"):
+    with refusals.raises_unmet("OUT_OF_RANGE Smoothness … from 0 to 1 … 2"):
         convert(flag, smoothness=2.0)
 
 

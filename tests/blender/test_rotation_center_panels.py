@@ -61,7 +61,7 @@ def test_the_modifier_can_be_removed_where_it_cannot_play(tube, monkeypatch):
 
 
 @NATIVE
-def test_what_makes_vertices_above_the_modifier_is_told(tube):
+def test_modifiers_that_add_vertices_above_it_are_reported(tube):
     bpy.ops.skinning.bake_rotation_centers()
     bpy.ops.skinning.add_center_of_rotation_modifier()
     tube.modifiers.new("Halves", "MIRROR")
@@ -75,7 +75,7 @@ def test_what_makes_vertices_above_the_modifier_is_told(tube):
 
 @NATIVE
 @pytest.mark.parametrize("lose", ["modifier_remove", "modifier_apply"])
-def test_a_modifier_that_is_gone_leaves_a_way_back(tube, lose):
+def test_a_deleted_modifier_can_be_restored(tube, lose):
     bpy.ops.skinning.bake_rotation_centers()
     assert "Restore Armature Modifier" not in drawn(SKINNING_PT_rotation_centers).buttons
     bpy.ops.skinning.add_center_of_rotation_modifier()
@@ -111,7 +111,7 @@ def test_edit_mode_keeps_what_was_known_of_the_bake(tube):
     bpy.ops.object.mode_set(mode="OBJECT")
 
 
-def test_nothing_is_said_of_a_bake_that_cannot_be_read(tube):
+def test_an_unreadable_bake_is_not_reported(tube):
     bpy.ops.skinning.bake_rotation_centers()
     bake_state._known_states.clear()
     rig = bpy.data.objects["Rig"]

@@ -156,11 +156,11 @@ def test_bad_scenes(tube, spoil, parts):
 
 @pytest.mark.parametrize("sigma", [0.0, -0.5])
 def test_sigma_must_be_positive(tube, sigma):
-    refused(tube, f"Sigma must be at least 0.0001, not {sigma:g}", sigma=sigma)
+    refused(tube, f"OUT_OF_RANGE Sigma … at least 0.0001 … {sigma:g}", sigma=sigma)
 
 
 def test_epsilon_must_not_be_negative(tube):
-    refused(tube, "Subdivision must be at least 0, not -0.1", subdivision_epsilon=-0.1)
+    refused(tube, "OUT_OF_RANGE Subdivision … at least 0 … -0.1", subdivision_epsilon=-0.1)
 
 
 def test_epsilon_is_off_or_not_too_small():
@@ -196,7 +196,7 @@ def test_no_faces(tube):
 @pytest.mark.parametrize(
     "name", ["", " ", "cor ", "skinning_influences_1", "position", ".hidden", "Bone 1", "x" * 60, "count"]
 )
-def test_names_that_are_not_free(tube, name):
+def test_names_that_are_in_use(tube, name):
     tube.data.attributes.new("count", "INT", "POINT")
     refused(tube, "name", attribute_name=name)
 
@@ -234,7 +234,7 @@ def test_state_follows_mesh_weights_and_bones(tube):
     assert bake_state(tube) == STALE
 
 
-def test_state_does_not_mind_what_centers_do_not_depend_on(tube):
+def test_the_state_ignores_data_that_centers_do_not_depend_on(tube):
     bake()
     bpy.context.scene.frame_set(5)
     scenes.shape_keys(tube, count=1)[0].value = 1.0
@@ -351,7 +351,7 @@ def test_record_of_a_newer_version_is_read(tube):
     assert bake_record(tube) == record
 
 
-def test_state_of_what_cannot_be_read(tube):
+def test_the_state_of_an_unreadable_mesh(tube):
     bake()
     rig = bpy.data.objects["Rig"]
     bpy.context.view_layer.objects.active = rig

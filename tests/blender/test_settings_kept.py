@@ -51,7 +51,7 @@ def test_a_bulge_as_the_panel_has_it_and_another_preset_with_its_own_angles():
     assert not {"motion", "measure", "angle_start", "angle_end"} & set(got)
 
 
-def test_joints_that_are_named_are_those_that_are_meant():
+def test_the_named_joints_are_used():
     _, rig = limbs.bar()
     rig.skinning_joint_helpers.all_joints, rig.skinning_joint_helpers.count = True, 2
     assert clicked(SKINNING_OT_add_bone_links)["all_joints"]

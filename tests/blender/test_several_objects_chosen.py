@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several objects to one armature: which are converted, what is refused, and what only looks as if it had to be."""
+"""Several objects to one armature: which are converted, refusals, and cases that only seem to require one."""
 
 from functools import partial
 
@@ -49,7 +49,7 @@ def test_without_the_option_the_others_are_left_alone(scene):
     assert [ob.name for ob in bpy.data.objects if "skinning_report" in ob] == ["Body_rig", "Body_skinned"]
 
 
-def test_what_shows_nothing_is_passed_over(scene):
+def test_selected_objects_without_a_shape_are_skipped(scene):
     character()
     for data in (bpy.data.cameras.new("Eye"), bpy.data.lights.new("Sun", "SUN"), bpy.data.armatures.new("Bones"), None):
         add("Other", data).select_set(True)
@@ -58,7 +58,7 @@ def test_what_shows_nothing_is_passed_over(scene):
 
 
 @pytest.mark.parametrize("kind", ["CURVE", "FONT", "INSTANCE"])
-def test_what_has_a_shape_and_is_no_mesh_is_named(scene, kind):
+def test_an_object_with_a_shape_that_is_not_a_mesh_is_reported(scene, kind):
     character()
     ob = add("Belt", None if kind == "INSTANCE" else bpy.data.curves.new("Belt", kind))
     if kind == "INSTANCE":
@@ -79,7 +79,7 @@ def test_vertices_that_change_in_number(scene):
 def test_without_vertices(scene):
     sources = character()
     select(sources[0], *sources[1:], moving_meshes.add_object("Nothing", np.zeros((0, 3))))
-    refused('"Nothing"', "no vertices")
+    refused('NO_VERTICES "Nothing"')
 
 
 def test_hidden_at_a_frame(scene):
@@ -120,7 +120,7 @@ def test_active_scaled_to_nothing(scene):
     refused('"Body"', "scaled to nothing at frame 3", '"Clothes"', "active")
 
 
-def test_another_scaled_to_nothing_is_a_point_there(scene):
+def test_another_object_scaled_to_nothing_becomes_a_point(scene):
     body, _, eye = character()
     scenes.key_property(eye, "scale", {1: (0, 0, 0), 5: (1, 1, 1)})
     select(body, eye)

@@ -50,7 +50,7 @@ def test_late_range_and_large_step(kind):
 
 @pytest.mark.parametrize("kind", SIMULATIONS)
 def test_frames_that_the_user_skipped(kind):
-    """Scrubbing leaves guessed frames in the caches; they must not be what is read."""
+    """Scrubbing leaves guessed frames in the caches; those must not be read."""
     expected = scenes.played(simulated(kind), range(1, 13))
     object = simulated(kind)
     bpy.context.scene.frame_set(9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A skinned mesh as arrays deforms as Blender's own armature modifier has it, and what is no skinned mesh is named."""
+"""A skinned mesh as arrays deforms as with Blender's own Armature modifier; meshes that are not skinned are refused."""
 
 import bpy
 import numpy as np
@@ -150,7 +150,7 @@ def test_what_is_refused_is_deformed_otherwise(spoil):
     assert np.abs(scenes.evaluated_positions(ob) - wanted).max() > 0.01 * diagonal(ob)
 
 
-def test_what_does_not_deform_is_no_second_armature():
+def test_a_modifier_that_does_not_deform_is_no_second_armature():
     ob, rig = rigged_tube()
     second = ob.modifiers.new("Second", "ARMATURE")
     second.object, second.show_viewport = rig, False

@@ -147,8 +147,8 @@ def test_without_the_helper(rig, tmp_path):
 def test_without_sliders():
     moving_meshes.fresh_scene()
     face()
-    refusals.refused("add_slider_poses", "no sliders of a face")
-    refusals.refused("save_slider_table", "no sliders of a face", filepath="face.json")
+    refusals.refused("add_slider_poses", "no face with sliders")
+    refusals.refused("save_slider_table", "no face with sliders", filepath="face.json")
 
 
 def test_panel_offers_them(rig):

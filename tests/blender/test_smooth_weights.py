@@ -170,7 +170,7 @@ def select(ob, chosen) -> None:
 JOINT = list(range(7 * SEGMENTS, 10 * SEGMENTS))
 
 
-def test_what_else_is_edited_or_selected_stays_so():
+def test_other_edited_or_selected_objects_stay_so():
     ob, _rig = skinned_meshes.rigged_tube()
     edited, selected = (scenes.grid(name=name) for name in ("Edited", "Selected"))
     binding_scenes.activate(ob, edited)
@@ -279,8 +279,8 @@ def test_reasons_to_refuse(tube):
     ob.vertex_groups.new(name="empty")
     ob.vertex_groups.new(name="all").add(list(range(len(ob.data.vertices))), 1, "REPLACE")
     refused(ob, smooth, "strength", "1.5", strength=1.5)
-    refused(ob, smooth, "Iterations must be at least 1, not 0", iterations=0)
-    refused(ob, smooth, "Influences must be at least 0, not -1", max_influences=-1)
+    refused(ob, smooth, "OUT_OF_RANGE Iterations … at least 1 … 0", iterations=0)
+    refused(ob, smooth, "OUT_OF_RANGE Influences … at least 0 … -1", max_influences=-1)
     refused(ob, smooth, 'NO_VERTEX_GROUP "hair"', vertex_group="hair")
     refused(ob, smooth, '"empty"', "no weights", vertex_group="empty")
     refused(ob, smooth, '"all"', "inverse", vertex_group="all", invert_vertex_group=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solve Motion: known motion comes back, joints hold, what is not solved for stays, and bad input is refused."""
+"""Solve Motion: known motion is recovered, joints hold, other motion stays, and bad input is refused."""
 
 from functools import partial
 
@@ -52,7 +52,7 @@ def heads(armature, numbers=FRAMES) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["RIGID", "AFFINE"])
-def test_transforms_of_the_wolf_come_back(shared_data, kind):
+def test_transforms_of_the_wolf_are_recovered(shared_data, kind):
     ob, armature, _, data = partial_scenes.wolf(shared_data("wolf_ground_truth.npz"), kind)
     numbers = range(1, 22)
     names = [bone.name for bone in armature.data.bones if bone.use_deform]
@@ -72,7 +72,7 @@ def test_transforms_of_the_wolf_come_back(shared_data, kind):
     assert set(keys_of(armature.animation_data.action)) >= set(before)
 
 
-def test_the_motion_of_a_chain_of_parents_comes_back(rig):
+def test_the_motion_of_a_chain_of_parents_is_recovered(rig):
     ob, armature, _, wanted = rig
     solve()
     assert error(ob, wanted) < 0.002
@@ -251,7 +251,7 @@ def test_a_rig_of_a_conversion_is_solved_as_its_chains():
     np.testing.assert_allclose(linear.swapaxes(-1, -2) @ linear, np.broadcast_to(np.eye(3), linear.shape), atol=1e-4)
 
 
-def test_bones_without_weights_keep_their_motion_and_vertices_without_are_told(rig, capfd):
+def test_bones_without_weights_keep_their_motion_and_unweighted_vertices_are_reported(rig, capfd):
     ob, armature, _, wanted = rig
     before = keys_of(armature.animation_data.action, ["Bone 4"])
     ob.vertex_groups.remove(ob.vertex_groups["Bone 4"])
@@ -277,7 +277,7 @@ def test_rows_of_any_sum_count_as_blender_has_them(rig, factor):
 
 
 @pytest.mark.parametrize("kind", ["modifier", "parent"])
-def test_what_envelopes_move_is_in_the_error(rig, kind, capfd):
+def test_vertices_moved_by_envelopes_count_in_the_error(rig, kind, capfd):
     ob, armature, _, wanted = rig
     for group in ob.vertex_groups:
         group.remove(range(48))
@@ -370,10 +370,10 @@ def test_bad_input(rig):
         group.remove(list(range(len(ob.data.vertices))))
     refused("has weights of a deforming bone")
     ob.vertex_groups.clear()
-    refused("has no vertex groups")
+    refused("NO_VERTEX_GROUPS")
     other = moving_meshes.waving_grid("Other")
     select(other, ob)
-    refused("has no vertex groups")
+    refused("NO_VERTEX_GROUPS")
     ob.modifiers.clear()
     select(target, armature, ob)
     refused("NO_GROUP_OF_A_BONE")

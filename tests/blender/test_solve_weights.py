@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solve Weights: known weights come back, what is locked stays, and bad input is refused without a trace."""
+"""Solve Weights: known weights are recovered, locked weights stay, and bad input is refused without a trace."""
 
 from functools import partial
 
@@ -43,7 +43,7 @@ def rig():
     return ob, armature, target, wanted, truth
 
 
-def test_weights_of_the_wolf_come_back(shared_data):
+def test_weights_of_the_wolf_are_recovered(shared_data):
     ob, armature, _, data = partial_scenes.wolf(shared_data("wolf_ground_truth.npz"))
     ob.vertex_groups.clear()
     solve(max_influences=13)
@@ -125,7 +125,7 @@ def test_a_deforming_parent_leaves_the_mesh_where_it_is(rig):
     np.testing.assert_allclose(np.array(target.matrix_world), place, atol=1e-5)
 
 
-def test_own_animation_does_not_count_what_the_armature_does(rig):
+def test_own_animation_excludes_the_armature(rig):
     _, armature, target, wanted, _ = rig
     modifier = target.modifiers.new("Armature", "ARMATURE")
     modifier.object = armature
@@ -213,19 +213,19 @@ def test_a_cancelled_solve_leaves_nothing(rig):
 
 def test_bad_settings_and_targets(rig):
     ob, armature, target, _, _ = rig
-    refused("Influences must be at least 1, not 0", max_influences=0)
-    refused("Smoothness must be from 0 to 1, not 2", smoothness=2.0)
+    refused("OUT_OF_RANGE Influences … at least 1 … 0", max_influences=0)
+    refused("OUT_OF_RANGE Smoothness … from 0 to 1 … 2", smoothness=2.0)
     refused('NO_VERTEX_GROUP "Keep"', locked_vertices="Keep")
     refused('NO_OBJECT "Nobody"', target="Nobody")
     refused('NO_OBJECT "Nobody"', armature="Nobody")
-    refused("is not an armature", armature=target.name)
+    refused("NOT_AN_ARMATURE", armature=target.name)
     refused("NOT_A_MESH", target=armature.name)
     refused("ONE_FRAME", frame_start=3, frame_end=3)
     refused("RANGE_REVERSED", frame_start=5, frame_end=2)
-    refused("Frame Step must be at least 1, not 0", frame_step=0)
+    refused("OUT_OF_RANGE Frame Step … at least 1 … 0", frame_step=0)
     other = moving_meshes.waving_grid("Other")
     select(other, ob)
-    refused('OTHER_VERTEX_COUNT "Other" has 63 vertices, and object "Arm" has 656')
+    refused('OTHER_VERTEX_COUNT "Other" … 63 … "Arm" … 656')
     select(ob)
     refused(r'"Arm" does not move from frame 1 to 8 without its armature')
     third = target.copy()
@@ -305,4 +305,4 @@ def test_command_line(rig, tmp_path, capsys):
     assert np.count_nonzero(weights_of(solved, bpy.data.objects["Rig"]), axis=1).max() == 2
     bpy.ops.wm.open_mainfile(filepath=str(path))
     assert command_line.main([*arguments, "--smoothness", "3"]) == 1
-    assert "Smoothness must be from 0 to 1" in capsys.readouterr().err
+    refusals.assert_says(capsys.readouterr().err, "OUT_OF_RANGE Smoothness … from 0 to 1 … 3")

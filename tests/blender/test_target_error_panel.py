@@ -18,7 +18,7 @@ from skinning_tools.features.convert import conversion
 from skinning_tools.features.convert.figures import figures_of_record
 from skinning_tools.features.convert.panel import curve_rows
 from skinning_tools.features.convert.settings import ConvertSettings
-from tests.blender import moving_meshes, scenes
+from tests.blender import moving_meshes, refusals, scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -51,7 +51,7 @@ def test_the_fewest_bones_and_the_curve(scene):
     assert bpy.data.objects["Flag_skinned.001"]["skinning_e_rms"] > 1.0
 
 
-def test_a_target_that_is_not_reached_is_said(scene):
+def test_a_missed_target_is_reported(scene):
     moving_meshes.waving_grid()
     assert convert(bone_count=3, target_error=0.01) == {"FINISHED"}
     skinned = bpy.data.objects["Flag_skinned"]
@@ -168,7 +168,7 @@ def test_the_command_line_saves_the_curve(shot, tmp_path, capsys):
     assert tuple(image.size) == (WIDTH, HEIGHT)
 
 
-def test_the_command_line_says_what_it_does_otherwise(shot, tmp_path, capsys):
+def test_the_command_line_reports_what_it_does_instead(shot, tmp_path, capsys):
     assert run("--bones", 4, "--residual-shapes", 9, "--output", tmp_path / "out.blend") == 0
     assert re.search(r"^Note +8 residual shapes instead of 9: there cannot", capsys.readouterr().out, re.MULTILINE)
 
@@ -186,8 +186,8 @@ def test_the_command_line_has_the_published_method(shot, tmp_path):
         (["--target-error", "0", "--curve", "curve.png"], 2, "needs --target-error"),
         (["--target-error", "1", "--curve", "curve.jpg"], 2, "must name a .png file"),
         (["--target-error", "1", "--curve", "nowhere/curve.png"], 2, "there is no folder"),
-        (["--residual-shapes", "-1"], 1, "at least 0, not -1"),
-        (["--key-tolerance", "-1"], 1, "Key Tolerance must be at least 0, not -1"),
+        (["--residual-shapes", "-1"], 1, "OUT_OF_RANGE at least 0 … -1"),
+        (["--key-tolerance", "-1"], 1, "OUT_OF_RANGE Key Tolerance … at least 0 … -1"),
         (["--target-error", "inf"], 2, "inf is not a usable number"),
         (["--key-tolerance", "nan"], 2, "nan is not a usable number"),
         (["--method", "magic"], 2, "invalid choice"),
@@ -198,7 +198,7 @@ def test_bad_arguments(shot, tmp_path, monkeypatch, capsys, arguments, status, m
     monkeypatch.chdir(tmp_path)
     before = moving_meshes.state()
     assert run(*arguments, "--output", tmp_path / "out.blend") == status
-    assert message in capsys.readouterr().err
+    refusals.assert_says(capsys.readouterr().err, message)
     assert moving_meshes.state() == before
     assert not list(tmp_path.glob("*.png"))
 

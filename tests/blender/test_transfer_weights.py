@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Transfer Weights: who gives and who gets, what is kept, and what is refused without a trace."""
+"""Transfer Weights: sources and targets, kept weights, and refusals without a trace."""
 
 from functools import partial
 
@@ -134,7 +134,7 @@ def test_locked_groups_stay():
     assert (stored(ob)[:, 1] == before).all()
 
 
-def test_at_most_so_many_bones():
+def test_at_most_the_given_number_of_bones():
     limb()
     ob = sleeve(rings=40)
     transferred(source="Body", max_influences=1)
@@ -218,7 +218,7 @@ def test_mirrored_back_nothing_changes():
 def test_mirroring_needs_both_sides_of_the_bones():
     _, _ = sided()
     bpy.data.armatures[0].bones["arm.R"].name = "other"
-    refused('"arm.L" has no deforming counterpart "arm.R"', mirror="POSITIVE_X")
+    refused('NO_COUNTERPART "arm.L" … "arm.R"', mirror="POSITIVE_X")
 
 
 # What the user sees
@@ -362,7 +362,7 @@ def test_another_armature_deforms_the_target():
     other = binding_scenes.armature_of_segments([[(0, 0, 0), (1, 0, 0)]], name="Other")
     binding_scenes.activate(ob)
     ob.modifiers.new("Armature", "ARMATURE").object = other
-    refused('already deformed by "Other"', source="Body")
+    refused('ALREADY_DEFORMED "Other"', source="Body")
 
 
 def test_meshes_that_share_their_data():
@@ -374,7 +374,7 @@ def test_meshes_that_share_their_data():
     refused("MESH_SHARED", source="Body")
 
 
-def test_the_panel_tells_what_was_done():
+def test_the_panel_reports_the_last_solve():
     limb()
     sleeve()
     drawn = panel_recorder.drawn(SKINNING_PT_transfer_weights)

@@ -64,7 +64,7 @@ def test_one_complete_mesh_does_not_stop_the_others(method, capfd):
 
 
 @pytest.mark.parametrize("complete", [1, 2, 3])
-def test_whatever_is_complete_the_rest_is_bound(complete):
+def test_incomplete_meshes_are_bound_whichever_are_complete(complete):
     rig, meshes = character()
     activate(rig, *meshes)
     meshes[0].vertex_groups["Bone 4"].add(LAST_RING, 1.0, "REPLACE")
@@ -75,7 +75,7 @@ def test_whatever_is_complete_the_rest_is_bound(complete):
     assert [bind_record(ob) is not None for ob in meshes] == [index >= complete for index in range(4)]
 
 
-def test_where_all_are_complete_it_says_to_replace():
+def test_if_all_are_complete_it_advises_replace():
     rig, meshes = character(3)
     activate(rig, *meshes[1:])
     with pytest.raises(RuntimeError, match=r"All 1,312 vertices of the 2 meshes .* Enable Replace"):
@@ -102,7 +102,7 @@ def test_a_complete_mesh_with_locked_groups_is_no_hindrance():
     assert bpy.ops.skinning.bind() == {"FINISHED"}
 
 
-def test_the_command_line_says_so_as_well(tmp_path, capfd):
+def test_the_command_line_reports_it_as_well(tmp_path, capfd):
     _, meshes = character(2)
     path = tmp_path / "shot.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
@@ -151,7 +151,7 @@ UNWEIGHTED = [nothing, zero, next_to_nothing, groups_of_no_bone, bones_that_do_n
 
 @pytest.mark.parametrize("make", UNWEIGHTED)
 @pytest.mark.parametrize("mode", ["OBJECT", "POSE", "EDIT", "WEIGHT_PAINT"])
-def test_what_no_bone_moves_is_selected(mode, make):
+def test_unweighted_vertices_are_selected(mode, make):
     _, (ob,) = character(1)
     ob.vertex_groups["Bone 4"].add(LAST_RING, 1.0, "REPLACE")
     make(ob, [17, *LAST_RING[:2]])
@@ -186,7 +186,7 @@ def test_hidden_vertices_are_shown():
     assert selection(ob) == LAST_RING
 
 
-def test_where_there_are_none_nothing_changes(capfd):
+def test_without_any_nothing_changes(capfd):
     rig, meshes = character(3)
     activate(rig, *meshes[1:])
     bpy.ops.object.mode_set(mode="POSE")
@@ -199,7 +199,7 @@ def test_where_there_are_none_nothing_changes(capfd):
 # Which meshes are searched
 
 
-def test_of_the_active_armature_all_meshes_that_it_deforms(capfd):
+def test_all_meshes_that_the_active_armature_deforms(capfd):
     _, meshes = character()
     nothing(meshes[2], [5, 6])
     assert bpy.ops.skinning.find_unweighted() == {"FINISHED"}

@@ -211,7 +211,7 @@ def test_changed_weights_are_noticed_and_refreshed(skinned):
     assert "forearm" in ob.data.skinning_weight_view.bones
 
 
-def test_refreshing_waits_for_what_cannot_be_read(skinned):
+def test_refreshing_waits_until_the_mesh_can_be_read(skinned):
     ob, rig = skinned
     show()
     ob.vertex_groups["lower"].add([3], 0.5, "ADD")
@@ -271,7 +271,7 @@ def test_objects_that_have_no_weights_to_show(skinned, what):
         "bare": "NOT_SKINNED",
         "edited": "MODE Edit Mode",
         "hidden": "HIDDEN",
-        "groups": "has no vertex groups",
+        "groups": "NO_VERTEX_GROUPS",
         "no deforming bones": "NO_GROUP_OF_A_BONE",
     }
     if what == "nothing":
@@ -293,7 +293,7 @@ def test_objects_that_have_no_weights_to_show(skinned, what):
 
 
 def test_limit_below_one(skinned):
-    refused("must be at least 1", mode="COUNT", most=0)
+    refused("OUT_OF_RANGE at least 1", mode="COUNT", most=0)
 
 
 def test_linked_mesh(skinned, tmp_path):

@@ -169,7 +169,7 @@ def test_where_the_user_has_gone_meanwhile(what, active):
     after = whereabouts()
     for name in before.keys() & after.keys():
         changed = {key for key in before[name] if before[name][key] != after[name][key]} if name != "user" else set()
-        # What was hidden for the sake of what is gone is shown again.
+        # Objects that were hidden for a deleted one are shown again.
         assert changed <= {"shown", "key", "constraint", "bones", "color"}, (name, before[name], after[name])
     gone = before.keys() - after.keys()
     assert [each for each in before["user"][4] if each not in gone] == after["user"][4]

@@ -76,7 +76,7 @@ def test_every_option_of_every_subcommand(stage):
     assert failures(map(wrong, tried)) == []
 
 
-def test_what_lies_in_the_folder_of_many_shots(stage):
+def test_files_of_any_kind_in_the_folder_of_many_shots(stage):
     tried = list(file_roles.shot_attempts())
     assert len(tried) > 60
     assert failures(file_roles.attempt_of_shots(stage, *each) for each in tried) == []
@@ -118,7 +118,7 @@ def test_a_mark_says_who_saved_a_blend_file(shot, tmp_path, compress):
     assert not blend_mark.is_marked(path)
 
 
-def test_what_is_saved_over_stays_the_artists(shot, tmp_path):
+def test_a_file_saved_by_the_artist_is_not_replaced(shot, tmp_path):
     """Once --overwrite has put work into it, another run must not take it for a result."""
     other = tmp_path / "other.blend"
     other.write_bytes(shot.read_bytes())
@@ -132,7 +132,7 @@ def test_what_is_saved_over_stays_the_artists(shot, tmp_path):
     assert command(*CONVERT, "--input", shot, "--output", other) == 0
 
 
-def test_what_is_overwritten_stays_as_a_backup(shot, tmp_path):
+def test_the_overwritten_file_stays_as_a_backup(shot, tmp_path):
     before = shot.read_bytes()
     backup = tmp_path / "shot.blend1"
     assert command(*CONVERT, "--overwrite", "--input", shot) == 0
@@ -187,7 +187,7 @@ def test_a_file_keeps_its_rights(tmp_path):
     assert (tmp_path / "note").stat().st_mode & 0o777 == 0o664
 
 
-def test_what_comes_into_the_place_meanwhile_stays(tmp_path):
+def test_a_file_that_appears_at_the_target_meanwhile_stays(tmp_path):
     target = WrittenFiles().claim(tmp_path / "note", NOTES)
     (tmp_path / "note").write_bytes(b"of another program")
     with pytest.raises(OSError, match="meanwhile"):
@@ -290,7 +290,7 @@ def leftovers(folder: Path, ended: int) -> tuple[list[Path], list[Path]]:
 
 
 @pytest.mark.parametrize("of", ["convert", "convert-shots", "gather-reports", "crs_to_pc2"])
-def test_what_dead_processes_left_is_removed(stage, shot, tmp_path, ended, of, monkeypatch):
+def test_remains_of_ended_processes_are_removed(stage, shot, tmp_path, ended, of, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()
     gone, kept = leftovers(out, ended)

@@ -52,7 +52,7 @@ def dense(bones, weights, bone_count=None):
 def split_triangles(points, weights, epsilon):
     """(L, 3, 3) corners and (L, 3, P) corner weights of one triangle (3, 3), (3, P), cut until no edge is longer."""
     lengths = np.sum((weights - np.roll(weights, -1, axis=0)) ** 2, axis=1)
-    # The first of those that are equal except for rounding.
+    # The first among values that are equal except for rounding.
     edge = int(np.argmax(lengths >= lengths.max() * (1 - 1e-9)))
     if epsilon == 0 or lengths.max() <= epsilon**2 * (1 + 1e-9):
         return [points], [weights]

@@ -54,7 +54,7 @@ def test_skinning_has_at_most_four_convex_weights(baseline, waving_sheet):
     assert len(np.unique(skinned.bones)) == 6
 
 
-def test_singular_values_say_what_is_left(waving_sheet):
+def test_singular_values_measure_the_remaining_error(waving_sheet):
     for bones in (1, 2):
         found = measured(waving_sheet, truncated_svd.approximate(waving_sheet, bones))[0]
         sizes = scipy.linalg.svdvals(trajectories(waving_sheet))
@@ -148,7 +148,7 @@ def test_as_many_corrections_as_a_motion_has_are_exact():
 
 
 def test_more_corrections_leave_less(waving_sheet):
-    # Bones of a rest pose that is flat flatten whatever is displaced out of it.
+    # Bones of a flat rest pose flatten every displacement out of its plane.
     curved = Animation(waving_sheet.frames[3:], waving_sheet.triangles)
     skinned = skinning_arbitrary_deformations.approximate(curved, 3)
     errors = [measured(curved, skinned)[0]]

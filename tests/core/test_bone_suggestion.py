@@ -28,7 +28,7 @@ def test_each_motion_asks_for_a_bone():
     assert suggest_bone_count(bumps(8), "RIGID") == 12
 
 
-def test_what_one_bone_does_asks_for_no_more():
+def test_motion_of_one_bone_needs_no_other():
     random = np.random.default_rng(2)
     rest = random.normal(size=(500, 3))
     frames = np.array(

@@ -40,7 +40,7 @@ def links(hierarchy):
     return {frozenset((bone, int(parent))) for bone, parent in enumerate(hierarchy.parents) if parent >= 0}
 
 
-def test_the_joints_of_an_arm_come_back():
+def test_the_joints_of_an_arm_are_recovered():
     hierarchy = find_joint_hierarchy(*arm())
     assert links(hierarchy) == {frozenset((0, 1)), frozenset((1, 2))}
     assert hierarchy.parents[1] == -1, "the middle bone is in the middle of the tree"
@@ -118,7 +118,7 @@ def test_bones_that_fly_apart_are_not_joined():
     assert np.all(find_joint_hierarchy(rest, bones, weights, transforms).parents == -1)
 
 
-def test_the_skeleton_of_a_person_comes_back(shared_data):
+def test_the_skeleton_of_a_person_is_recovered(shared_data):
     """Bones that turn by more than 5 degrees against their parents; the whole hand moves as one, in which any of its
     bones may be the fingers' parent."""
     data = np.load(shared_data("human_rig.npz"))
@@ -227,7 +227,7 @@ def test_channels_on_joints_are_the_same_motion(kind):
     assert (channels.location is None) == (kind == "RIGID")
 
 
-def test_what_turns_about_a_joint_does_not_move_there():
+def test_a_bone_that_turns_about_a_joint_does_not_move_there():
     result = decomposition("RIGID")
     bone_rest, tree = joint_tree(result)
     channels = bone_channels(result, bone_rest, tree)

@@ -196,7 +196,7 @@ def test_channels_at_all_keys_are_themselves():
 
 
 def test_a_solved_animation(shared_data):
-    """Of a captured sequence, at a fifth of its own largest error, a third of all keys is not needed."""
+    """At a fifth of the largest error of a captured sequence, a third of all keys is not needed."""
     data = np.load(shared_data("samba.npz"))
     animation = Animation(data["frames"][:60], data["triangles"])
     result = decompose(animation, Settings(12, "RIGID", iterations=4))

@@ -29,13 +29,13 @@ def test_a_system_that_does_not_answer(monkeypatch):
     assert memory.available_memory() is None
 
 
-def test_linux_tells_what_is_available():
+def test_available_memory_on_linux():
     text = "MemTotal:       16316412 kB\nMemFree:          812340 kB\nMemAvailable:    9123456 kB\nBuffers: 1 kB\n"
     assert memory.parse_meminfo(text) == 9123456 * 1024
     assert memory.parse_meminfo("MemTotal: 1 kB\n") is None
 
 
-def test_mac_tells_what_is_available():
+def test_available_memory_on_macos():
     text = (
         "Mach Virtual Memory Statistics: (page size of 16384 bytes)\n"
         "Pages free:                               10.\n"

@@ -22,7 +22,7 @@ def test_matrices_come_back(seed):
 
 
 @pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, 0, 0.8), (0.36, 0.48, 0.8)])
-def test_half_turns_and_what_is_close_to_them(axis):
+def test_half_turns_and_nearly_half_turns(axis):
     for angle in (np.pi, np.pi - 1e-9, np.pi + 1e-9):
         matrix = Rotation.from_rotvec(angle * np.array(axis)).as_matrix()
         assert np.allclose(quaternions.to_matrices(quaternions.from_matrices(matrix)), matrix, atol=1e-15)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from skinning_tools.core import rotation_centers
+from skinning_tools.core import center_sums, rotation_centers
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadMesh, BadSettings, BadWeights, Cancelled
 from skinning_tools.core.rotation_centers import (
@@ -79,14 +79,14 @@ def test_equal_to_the_naive_sum_where_grids_carry_it(monkeypatch, sigma):
     rest, triangles = cuboid(columns=150, rows=8)
     bones, weights = chain_weights(rest @ [1, 0.31, 0.17], [2.0, 3.0, 4.0])
     direct = []
-    sums = rotation_centers.similarity_sums
+    sums = center_sums.similarity_sums
 
     def counted(*arguments):
         result = sums(*arguments)
         direct.append(result[1])
         return result
 
-    monkeypatch.setattr(rotation_centers, "similarity_sums", counted)
+    monkeypatch.setattr(center_sums, "similarity_sums", counted)
     centers, valid = bake_rotation_centers(rest, triangles, bones, weights, sigma=sigma, subdivision_epsilon=0)
     assert not all(direct)
     some = np.flatnonzero(valid)[::40]
@@ -330,7 +330,7 @@ def test_bad_input(change, error, message):
         bake_rotation_centers(**arguments)
 
 
-def test_the_fingerprint_knows_what_centers_depend_on():
+def test_the_fingerprint_covers_everything_that_centers_depend_on():
     rest, triangles, bones, weights = soup(5)
     first = fingerprint(rest, triangles, bones, weights)
     order = np.array([2, 0, 1])

@@ -61,7 +61,7 @@ def test_a_result_is_valid_and_plays_as_in_blender(tmp_path, sample):
         assert len(facts["clips"]) == 1
 
 
-def test_the_validator_sees_what_is_wrong(tmp_path):
+def test_the_validator_finds_the_errors(tmp_path):
     """Weights that do not sum to one, written into the file of a valid result."""
     ob = conversion(bone_kind="RIGID")
     path = formats.export(ob, tmp_path / "sample.glb")
@@ -72,7 +72,7 @@ def test_the_validator_sees_what_is_wrong(tmp_path):
     assert "ACCESSOR_WEIGHTS_NON_NORMALIZED" in {message["code"] for message in node_programs.complaints(path)}
 
 
-def test_what_cannot_be_played_is_said(tmp_path):
+def test_unplayable_objects_are_reported(tmp_path):
     (tmp_path / "broken.glb").write_bytes(b"nothing that an engine knows")
     with pytest.raises(node_programs.ProgramFailed):
         node_programs.play(tmp_path / "broken.glb", [0])

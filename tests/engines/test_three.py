@@ -165,7 +165,7 @@ def test_centers_of_rotation_arrive(player, tmp_path):
     np.testing.assert_array_equal(found, expected[numbers])
 
 
-def test_what_cannot_be_played_is_said(player, tmp_path):
+def test_unplayable_objects_are_reported(player, tmp_path):
     (tmp_path / "broken.glb").write_bytes(b"nothing that three.js knows")
     with pytest.raises(three_player.PlayerFailed, match=r"Unexpected|Unsupported|JSON"):
         player.play(tmp_path / "broken.glb", [0])

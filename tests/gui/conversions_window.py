@@ -31,7 +31,7 @@ from skinning_tools.features.convert.panel import (
 
 
 def converted(count: int):
-    """Condition: the job is over, and there are so many armatures."""
+    """Condition: the job is over, and there is that number of armatures."""
     return lambda: idle() and sum(ob.type == "ARMATURE" for ob in bpy.data.objects) == count
 
 

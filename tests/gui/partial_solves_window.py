@@ -43,7 +43,7 @@ def figures():
 
 
 def jiggling_tube() -> np.ndarray:
-    """The tube without weights, and a target that jiggles besides; returns the target's positions."""
+    """The tube without weights, and a target that also jiggles; returns the target's positions."""
     ob, _ = tube()
     rest = np.array([vertex.co for vertex in ob.data.vertices])
     wanted = scenes.played(ob, FRAMES)

@@ -106,7 +106,7 @@ def make_docs_pictures(blender: str) -> int:
 
 
 def run(blender: str, test: str, pictures: Path | None, installed: Path | None = None) -> tuple[int, str]:
-    """Run one test in a Blender of its own; returns 0 if it passed, and a line about it."""
+    """Run one test in a separate Blender; returns 0 if it passed, and a line about it."""
     with tempfile.TemporaryDirectory(prefix="skinning_tools_gui_") as folder:
         pictures = pictures.resolve() if pictures else Path(folder)
         pictures.mkdir(parents=True, exist_ok=True)

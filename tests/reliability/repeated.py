@@ -15,7 +15,7 @@ from tests.blender import moving_meshes, scenes
 VERTICES_ACROSS = 40, 30
 FRAMES = 24
 CONVERT = {"bone_count": 8, "iterations": 3}
-# After so many, no more memory should be used for loaded or cached data.
+# After this number of rounds, no further memory should be used for loaded or cached data.
 WARM = 20
 
 

@@ -211,7 +211,7 @@ class Walker:
         return not modes <= {None, "OBJECT", "POSE"}
 
     def _compare(self, what: str, ours: bool) -> None:
-        """After an undo or redo of a step; what Blender makes of its own edits is its own affair."""
+        """After an undo or redo of a step; how Blender restores its own edits is not checked."""
         present = file_state.file_state()
         changes = file_state.differences(self._states[self._place], present)
         self._states[self._place] = present

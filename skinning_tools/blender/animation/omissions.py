@@ -123,7 +123,7 @@ class Omissions:
         if found:
             kinds = ",".join(kind for kind in KINDS if any(omission.kind == kind for omission in found))
             raise BadScene(
-                f"Blender does not evaluate all that is to be read: {'; '.join(texts_of(found))}. To read it "
+                f"Blender does not evaluate everything that is read: {'; '.join(texts_of(found))}. To read it "
                 f"nevertheless: --allow-incomplete {kinds}"
             )
 

@@ -18,7 +18,7 @@ LINKS, TWIST, BULGE, SOLVED = "LINKS", "TWIST", "BULGE", "SOLVED"
 # A link half-way, under the corrections of an EigenSkin.
 HALF = "HALF"
 OF_JOINTS = (LINKS, TWIST, BULGE, HALF)
-# Of these, those at a joint, between the two bones.
+# The helpers at a joint, between its two bones.
 BETWEEN = (LINKS, HALF)
 
 # Parts of a helper: bones that deform; bones that only pass a rotation on; the parent that lets a bone shear, which

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""AUTOMATIC: topological neighbors as DELAUNAY finds them, and bones in plain sight through the solid of voxels, of the
-bones that run in a vertex's part.
+"""AUTOMATIC: the topological neighbors that DELAUNAY finds, and the bones that can be seen through the solid of voxels;
+both only among the bones that run through a vertex's part.
 
-Tetrahedra between vertices keep near fingers apart. But they need a closed surface: in bodies of many parts they lose
-ways, which the voxels have.
+Tetrahedra between vertices keep near fingers apart, but need a closed surface: in bodies of many parts they miss paths
+that the voxels have.
 """
 
 import numpy as np
@@ -18,7 +18,8 @@ _MARGIN = 0.1
 
 
 def assign(request: Request, progress: Progress = ignore) -> Assignment:
-    """Shares by distance to the candidates; of the others, those as near as the nearest candidate are looked for."""
+    """Shares by distance to the candidates. Other bones that are about as near as the nearest candidate become
+    candidates if they can be seen."""
     body, distances, skeleton = request.body, request.distances, request.skeleton
     checkpoint(progress, 0.0, "Telling parts apart")
     parts = request.parts

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bind a skin to a skeleton: for each vertex, bones and their weights. It always gives a result.
 
-First the skeleton is read as the body means it, and the body's loose parts are told apart. Then two stages: each vertex
-is assigned to one bone or a few, which is where the methods differ; heat flows over the surface and smooths the
+First, the segments of the skeleton that count for the body are found, and the body's loose parts. Then each vertex is
+assigned to one bone or a few, which is where the methods differ, and heat that flows over the surface smooths the
 weights. Sources: the smooth skinning chapter, "Skin Binding"; Baran & Popović 2007.
 """
 

@@ -79,7 +79,7 @@ def wound_alike(triangles: np.ndarray, count: int) -> np.ndarray:
     halves, half = connected_components(links, directed=False)
     kept = np.bincount(half[:total], minlength=halves)
     turned = kept[half[:total]] < kept[half[total:]]
-    # Of equal halves, the one with the first triangle stays.
+    # If the halves are equal, the one with the first triangle stays.
     turned |= (kept[half[:total]] == kept[half[total:]]) & (half[:total] > half[total:])
     triangles = triangles.copy()
     triangles[turned] = triangles[turned][:, ::-1]

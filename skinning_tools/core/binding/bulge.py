@@ -143,7 +143,7 @@ def _across(body: Body) -> sparse.csr_matrix:
     straight = (crossing > 0) & (crossing < length) & (corners[0] != corners[1])
     first, second = np.sort(corners[:, straight], axis=0)
     distance = np.hypot(x[0] - x[1], total)[straight]
-    # Of several ways between two corners one will do; where an edge joins them, that is the shortest.
+    # If several paths join two corners, one is enough; the shortest is an edge, where there is one.
     pairs, kept = np.unique(first * size + second, return_index=True)
     new = ~np.isin(pairs, body.place_edges @ [size, 1])
     first, second, distance = first[kept[new]], second[kept[new]], distance[kept[new]]

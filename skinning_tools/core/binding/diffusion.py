@@ -53,7 +53,7 @@ def diffuse(
     # singular.
     held = np.maximum(held, _LEAST_HOLD * conduction.diagonal())
     checkpoint(progress, 0.0, _STAGE)
-    # One thread: of products as small as these, more would only wait for each other.
+    # One thread: with products as small as these, more would only wait for each other.
     matrix = (conduction + sparse.diags(held)).tocsr()
     # In the order of the vertices, finding the order of elimination can take minutes: after a subdivision, 70 times as
     # long.
@@ -75,13 +75,13 @@ def diffuse(
         indices = np.broadcast_to(used[block].astype(np.int32), solved.shape)
         if strong is not None:
             indices, solved = (np.concatenate(pair, axis=1) for pair in zip(strong, (indices, solved), strict=True))
-        # Of equal weights the first bone comes first, whatever the blocks are.
+        # Among equal weights the first bone comes first, however the columns are divided into blocks.
         strong = strongest_first(indices, solved, most)
     # Every place belongs to some bone.
     assert strong is not None
     bones, weights = strong
     if len(used) > most:
-        # Of the bones as strong as the last one, some may be missing: none of them counts.
+        # Some bones as strong as the last one may be missing: none of them counts.
         cut = weights <= weights[:, -1:] * (1 + _TIE)
         weights[cut & ~cut[:, :1]] = 0
     return bones, weights

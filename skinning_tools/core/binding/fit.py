@@ -248,7 +248,7 @@ class _Convex:
         too_many = np.flatnonzero(np.count_nonzero(near > _LEAST_SHARE, axis=0) > most)
         if len(too_many):
             part = self._columns(too_many)
-            # Of the weights near to the present ones, if with fewer bones they still get as close to the target.
+            # The weights near the present ones, if they come as close to the target with fewer bones.
             choices = [part._reduced(weights[:, too_many], most) for weights in (near, closest)]
             distances = [part._distances(weights) for weights in choices]
             as_close = distances[0] <= distances[1] + _SAME * part.size
@@ -256,7 +256,8 @@ class _Convex:
         return near
 
     def _reduced(self, weights: np.ndarray, most: int) -> np.ndarray:
-        """With the ``most`` bones (m, n) that are left when one after the other goes, the one that is needed least."""
+        """The same problem with only ``most`` bones (m, n): the bone that is needed least is removed, again and
+        again."""
         columns = np.arange(weights.shape[1])
         places = np.argsort(-weights, axis=0, kind="stable")
         used = max(int(np.count_nonzero(weights > _LEAST_SHARE, axis=0).max()), most)
@@ -281,7 +282,7 @@ class _Convex:
         return fit_convex_general(self._gram(), self._along(self.goal))[0]
 
     def _near(self, closest: np.ndarray) -> np.ndarray:
-        """Of the weights that come as close as ``closest`` (m, n), those nearest to the present ones."""
+        """Among the weights that come as close as ``closest`` (m, n), those nearest to the present ones."""
         gram, along = self._gram(), self._along(np.einsum("mdn,mn->dn", self.offsets, closest))
         diagonal = np.arange(len(gram))
         gram[diagonal, diagonal] += self.hold
@@ -307,11 +308,11 @@ class _Convex:
         return np.linalg.norm(np.einsum("mdn,mn->dn", self.offsets, weights) - self.goal, axis=0)
 
     def _columns(self, columns: np.ndarray) -> "_Convex":
-        """The same of some of the vertices."""
+        """The same problem for some of the vertices."""
         return _Convex(*(getattr(self, name)[..., columns] for name in self.__dataclass_fields__))
 
     def _slots(self, places: np.ndarray) -> "_Convex":
-        """The same with the bones at ``places`` (k, n) only."""
+        """The same problem with only the bones at ``places`` (k, n)."""
         columns = np.arange(places.shape[1])
         offsets = np.ascontiguousarray(np.moveaxis(self.offsets[places, :, columns], -1, 1))
         present, usable = self.present[places, columns], self.usable[places, columns]

@@ -54,7 +54,7 @@ class MeshVolume(Volume):
 
         The axis leads through the deepest places of slabs across y.
         """
-        # Of products as small as these, more threads would only wait for each other.
+        # With products as small as these, more threads would only wait for each other.
         with one_blas_thread():
             starts, ways = self._axis
             distances, inside = self._measured(points)

@@ -20,19 +20,19 @@ METHODS = (
     BindingMethod(
         "AUTOMATIC",
         "Automatic",
-        "Ways through the inside of the body, for each of its parts: for characters of any kind",
+        "Paths through the inside of the body, for each of its parts: for characters of any kind",
         "automatic",
     ),
     BindingMethod(
         "DELAUNAY",
         "Delaunay",
-        "Ways between the vertices of a closed body: for characters of one part",
+        "Paths between the vertices of a closed body: for characters of one part",
         "delaunay",
     ),
     BindingMethod(
         "POINT_TO_LINE",
         "Point to Line",
-        "Planes at the joints divide the body: for limbs apart from each other. The fastest of the smooth ones",
+        "Planes at the joints divide the body: for limbs apart from each other. The fastest of the smooth methods",
         "point_to_line",
     ),
     BindingMethod(
@@ -41,5 +41,5 @@ METHODS = (
         "Volumes around the bones, which you can edit: for parts that other methods give to the wrong bone",
         "containment",
     ),
-    BindingMethod("RIGID", "Rigid", "One bone a vertex: for robots, machines and armor", "rigid"),
+    BindingMethod("RIGID", "Rigid", "One bone for each vertex: for robots, machines and armor", "rigid"),
 )

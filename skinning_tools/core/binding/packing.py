@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compressed weights as the bytes that engines read: the attributes of glTF, and a table for engines of one's own."""
+"""Compressed weights as the bytes that engines read: the attributes of glTF, and a table for custom engines."""
 
 import struct
 from collections.abc import Sequence

@@ -15,8 +15,9 @@ from .skeleton import common_ancestors, lineage
 from .solid import Grid, Solid, filled
 from .types import Body, Skeleton
 
-# A bone runs in a part if more than this share of it is inside, or it is so many times as far in there as the part is
-# wide (a radius); otherwise it only ends there. From the middle of a joint's ball to its surface it is once as far.
+# A bone runs through a part if more than this share of the bone is inside, or if the length inside is at least so many
+# times the radius of the part; otherwise it only ends there. From the middle of a joint's ball to its surface the
+# length is one radius.
 _MOSTLY = 0.5
 _FAR = 2.0
 
@@ -52,7 +53,7 @@ class Parts:
 
 
 def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
-    """What each part does. Where none holds a bone, all of them bend."""
+    """How each part moves. If no part holds a bone, all of them bend."""
     of_place = body.place_components
     count = int(of_place.max()) + 1
     bones, held = np.full(count, -1), np.zeros((count, len(skeleton)), dtype=bool)
@@ -131,7 +132,7 @@ class _Box:
         return result
 
     def widths(self, voxels: np.ndarray) -> np.ndarray:
-        """(n,) how far it is from voxels (n, 3) of the part to the nearest outside."""
+        """(n,) distances from voxels (n, 3) of the part to the nearest voxel outside of it."""
         if not len(voxels):
             return np.zeros(0)
         return self._size * distance_transform_edt(self.filled)[tuple((voxels - self._low).T)]
@@ -168,7 +169,7 @@ def attached(body: Body, parts: Parts, bones: np.ndarray, weights: np.ndarray) -
 
 
 def _middle_row(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The row (M,), (M,) that differs least from all rows (n, M); the mean of several such, as left and right are."""
+    """The row (M,), (M,) that differs least from all rows (n, M); if several do, such as left and right, their mean."""
     some = np.linspace(0, len(bones) - 1, min(len(bones), _MOST_ROWS)).astype(int)
     used, column = np.unique(bones[some], return_inverse=True)
     dense = np.zeros((len(some), len(used)))
@@ -183,12 +184,12 @@ def _middle_row(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _split(labels: np.ndarray, count: int) -> list[np.ndarray]:
-    """For each of ``count`` labels the indices that have it."""
+    """For each of ``count`` labels, the indices with that label."""
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=count))[:-1])
 
 
 def _column(matrix: sparse.csc_matrix, column: int) -> np.ndarray:
-    """The rows of a column that have something, in order."""
+    """The rows that are not zero in a column, in order."""
     return np.sort(matrix.indices[matrix.indptr[column] : matrix.indptr[column + 1]])
 
 

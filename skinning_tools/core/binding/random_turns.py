@@ -23,7 +23,7 @@ def squared_offsets(skeleton: Skeleton, shares: sparse.csr_matrix, points: np.nd
     depth = depths(skeleton.parents)
     shares = shares.tocoo()
     of, bone, share = shares.row.astype(np.int64), shares.col.astype(np.int64), shares.data
-    # Sums of vectors from each point itself: differences of far positions would lose digits.
+    # Sums over vectors from each point itself: differences of distant positions would lose digits.
     mean, variance = np.zeros((len(of), 3)), np.zeros(len(of))
     for level in range(int(depth.max(initial=0)), -1, -1):
         now = (bone >= 0) & (depth[bone] == level)

@@ -32,19 +32,19 @@ _BELIEVED = 0.6
 # A detached head may be this much further than the body reaches, or the parent is long: across the gap of a joint.
 _BEYOND = 2.0
 
-# So much of a limb lies before its end: what lies beyond, an ear on a head, does not count for its length.
+# This share of a limb's length lies before its end: what lies beyond it, such as an ear on a head, does not count.
 _END = 0.9
 
 # Most of a segment.
 _MOSTLY = 0.75
 
-# Of a segment that can be trusted, so much is inside of the body at least.
+# At least this share of a segment lies inside the body if the segment can be trusted.
 _REACHES_IN = 0.25
 
 # With fewer bones that have children, nothing is known about tails unless bones have hardly any length.
 _FEWEST = 3
 
-# Joints that are further outside of the body than this share of its diagonal are none of it.
+# Joints farther outside of the body than this share of its diagonal do not belong to it.
 _OFF = 0.03
 
 
@@ -98,7 +98,7 @@ def repaired(skeleton: Skeleton, solid: Solid, diagonal: float) -> Skeleton:
     if ways is None:
         ways = _unit(np.array([limb.mean(axis=0) if len(limb) else np.zeros(3) for limb in limbs]))
     ways_out = solid.ways_out(heads, ways)
-    # What hangs on nothing that is in the body, as feet do that follow their targets.
+    # Bones that belong to the body although their parents do not, such as feet that follow their targets.
     placed = _placed(skeleton, solid, _fits(skeleton, solid, diagonal), solid.holds(heads))
     detached = placed & ((parents < 0) | ~placed[parents])
     related = lineage(skeleton) | lineage(skeleton).T
@@ -203,7 +203,7 @@ def _believed_axis(skeleton: Skeleton, children: list[np.ndarray]) -> np.ndarray
 
 
 def _axes(skeleton: Skeleton) -> np.ndarray:
-    """(P, 3, 3) unit columns; of skeletons that do not know them, the direction of the bone alone, and zeros."""
+    """(P, 3, 3) unit columns; if the skeleton has no local axes, the direction of each bone, and zeros."""
     if skeleton.local_axes is not None:
         return skeleton.local_axes
     axes = np.zeros((len(skeleton), 3, 3))
@@ -214,7 +214,8 @@ def _axes(skeleton: Skeleton) -> np.ndarray:
 def _along(
     heads: np.ndarray, bone: int, others: np.ndarray, way: np.ndarray, least: float, nearest: bool = False
 ) -> np.ndarray:
-    """(1,) which head of ``others`` lies best along ``way``, or the nearest that lies along it at all; (0,) without."""
+    """(1,) the head among ``others`` in the direction closest to ``way``, or with ``nearest`` the nearest one in about
+    that direction; (0,) if there is none."""
     offsets = heads[others] - heads[bone]
     lengths = np.linalg.norm(offsets, axis=1)
     cosines = offsets @ way / np.maximum(lengths, 1e-30)

@@ -12,12 +12,12 @@ from .types import Body
 # Voxels in the box around a body: on a human figure with its arms out they are a centimeter wide, half a finger.
 _COUNT = 1_000_000
 
-# The longest side of the grid has at most so many voxels, however thin the body is.
+# The most voxels along the longest side of the grid, however thin the body is.
 _LONGEST = 400
 
-# What meets the skin in so many of the 26 directions is inside: in a closed body all do. Where the skin is open, as at
-# the waist of trousers, nine look out; then the skin is met an odd number of times in half of them at least. Between
-# legs about nineteen meet it, but twice each.
+# A voxel from which this many of the 26 directions meet the skin is inside: in a closed body all of them do. Where the
+# skin is open, as at the waist of trousers, nine do not; a voxel there is inside if at least half of the directions
+# meet the skin an odd number of times. Between legs, about nineteen directions meet the skin, but twice each.
 _WALLS = 24
 _ODD = 13
 
@@ -29,14 +29,14 @@ _SPACING = 0.5
 # Samples at a time, for the sake of memory.
 _SAMPLES = 1 << 19
 
-# A segment is looked at in so many places.
+# A segment is sampled at this many points.
 _STATIONS = 32
 
-# So many voxels outside is as good as inside for a bone: in a thin wing it may well lie beside it.
+# A bone this many voxels outside counts as inside: in a thin wing it may well lie beside the skin.
 _HARDLY_OUTSIDE = 2
 
-# Where principal moments differ by a smaller share of their sum, chance would turn the axes: then those of the
-# coordinates count.
+# Principal moments that differ by a smaller share of their sum count as equal: their axes would be arbitrary, so the
+# coordinate axes are used.
 _EQUAL = 1e-3
 
 

@@ -14,7 +14,8 @@ from . import rigid
 from .reduction import AnimationMatrix, Reduction, Rows
 from .transforms import NormalEquations, from_rows, to_rows
 
-# How firmly affine transforms are held where the data say little: to the last sweep's, in the end to a rigid motion.
+# How firmly affine transforms are held where the data say little: in the sweeps to the transforms of the last sweep, at
+# the end to a rigid motion.
 _HOLD_IN_SWEEPS = 1e-9
 _HOLD_AT_START = 1e-6
 _HOLD_AT_END = 3e-5
@@ -22,8 +23,9 @@ _HOLD_AT_END = 3e-5
 _COST_OF_HOLD, _LEAST_COST = 1.0, 1e-3
 _LOOSENED, _MOST_LOOSENINGS = 0.3, 12
 _PASSES_PER_SWEEP = 2
-# Times the size of a bone that does not move. Two bones of nearly equal weights can run to opposite infinities, and fit
-# ever better by their difference, until the error is a sum of nothing but rounding: extrapolation does not drive them.
+# A multiple of the size of a bone that does not move. Two bones with nearly equal weights can move to opposite
+# infinities and fit ever better by their difference, until the error is nothing but rounding: extrapolation does not
+# push them beyond this.
 _RUNAWAY = 100.0
 
 

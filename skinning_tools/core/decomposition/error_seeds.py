@@ -21,10 +21,12 @@ from .segmentation import fill_empty_regions, surface_neighbors
 from .transforms import NormalEquations, to_rows
 
 _BLOCK_VERTICES = 4096
-# Vertices of a patch that a bone starts from where it is not a whole part, and how many places are looked at for one.
+# The number of vertices of a patch that a new bone starts from if it does not start from a whole part, and the number
+# of places that are tried for one.
 _PATCH_VERTICES = 8
 _MOST_PLACES = 2000
-# How firmly a motion is held to the rigid one: of a flat part, too, it is known what it does to others.
+# How firmly a motion is held to the rigid one, so that even the motion of a flat part determines where other vertices
+# would go.
 _HOLD = 1e-6
 
 

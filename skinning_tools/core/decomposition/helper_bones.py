@@ -47,7 +47,8 @@ _NEARNESS, _LIGHT = 3e-4, 0.03
 _WORTH_IT = 1e-4
 # How firmly affine helpers are held to the last sweep's motion; smaller weights count as zero.
 _HOLD, _LEAST_WEIGHT = 1e-6, 1e-4
-# The share that the rig's own weights keep where helpers take all: too small to see, but it keeps their ratios.
+# The share of the weights that the rig's own bones keep where helpers take everything: too small to see, but enough to
+# keep their ratios.
 _LEAST_OWN = 1e-6
 # A complete change of a vertex's weights costs this many times the average error of a vertex.
 _OWN_PULL = 1.0

@@ -26,7 +26,8 @@ from .vertex_step import VertexState, predictions_gram
 from .weights import fit_convex
 
 REDUCTION_ERROR = 0.0005
-# Of the squared distance between two bones' predictions: what a further bone's must add to the subspace of the others.
+# As a share of the squared distance between two bones' predictions: the least that the prediction of a further bone
+# must add to the subspace of the others.
 _REDUNDANT = 1e-10
 
 

@@ -23,19 +23,21 @@ from .sweeps import alternate, vertex_blocks
 from .transforms import design_matrix
 from .vertex_step import VertexState, best_single_bones, choose_weights, single_bones
 
-# Vertices, evenly from the list, on which it is decided which bones go.
+# The number of vertices, taken evenly from the list, that decide which bones are removed.
 _SAMPLE = 1500
-# Of the frames, so that a part counts that turns in one clip of many, and a single bad frame does not.
+# A quantile over the frames: a part that turns in one clip of many counts, and a single bad frame does not.
 _QUANTILE = 0.98
-# RMS displacement of its vertices that makes a bone needed: a share of the part's size (their standard deviation), as
-# of a turn by that many radians, up to this share of the unit ball; in any case this multiple of the noise.
+# A bone is needed if it displaces its vertices by this root mean square: the displacement of a turn by _TURN radians,
+# given the size of the part (the standard deviation of its vertices), but at most _LARGEST of the unit ball; and always
+# at least _NOISES times the noise.
 _TURN, _LARGEST, _NOISES = 0.05, 0.006, 4.0
-# Where less than this share of a bone's weight is on vertices that follow it most, it is worth less: it blends others.
+# A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
 _LEAD = 0.25
-# Share of the bones that may go at once; the sweeps after it, and those over all vertices in the end.
+# The share of the bones that may be removed at once; the sweeps after a removal, and the sweeps over all vertices at
+# the end.
 _AT_ONCE = 1 / 6
 _SWEEPS, _LAST_SWEEPS = 2, 6
-# Nearest regions whose bones may replace one, beside those that it blends with.
+# The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
 _NEAR_REGIONS = 6
 
 

@@ -19,7 +19,7 @@ from ..progress import Progress, checkpoint, ignore
 
 STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 
-# From this height of A on, a randomized range finder is faster than the eigenvectors of A Aᵀ.
+# If A has more rows than this, a randomized range finder is faster than the eigenvectors of A Aᵀ.
 _LARGEST_GRAM = 2400
 _BLOCK_BYTES = 16 << 20
 # Animations up to this size in double precision are converted once.

@@ -22,8 +22,8 @@ from ..solve_memory import RESIDUAL_GRAM as _LARGEST_GRAM
 from ..solve_memory import RESIDUAL_OVERSAMPLING as _OVERSAMPLING
 
 _STAGE = "Residual shapes"
-# On captured motion the start is nearly the best already: a pass that saves less than this share of the squared error
-# is the last.
+# The most passes. For recorded motion the start is nearly optimal: the first pass that saves less than the given share
+# of the squared error is the last.
 _PASSES = 12
 _WORTHWHILE = 1e-2
 _RIDGE = 1e-10

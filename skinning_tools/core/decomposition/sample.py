@@ -12,9 +12,10 @@ from .reduction import AnimationMatrix, Reduction
 from .sweeps import vertex_blocks
 from .vertex_step import VertexState
 
-# Cells along the longest side of the mesh, as a power of two, within which the order of vertices does not count.
+# Cells along the longest side of the mesh, as a power of two; within a cell the order of vertices does not matter.
 _BITS = 16
-# Of so many samples near a vertex at rest, the one that stays nearest is its own: layers that touch can part later.
+# Each vertex considers this many samples near it at rest and belongs to the one that stays nearest: layers that touch
+# can separate later.
 _NEAR = 8
 
 

@@ -18,7 +18,7 @@ from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction
 
 _BLOCK_VERTICES = 4096
-# Of a vertex's own ‖y‖²: errors below are those of positions in single precision. Rounding does not order the queue.
+# As a share of a vertex's own ‖y‖²: smaller errors come from single precision, and must not order the queue.
 _NO_ERROR = 1e-12
 _STAGE = "Segmenting"
 

@@ -15,7 +15,7 @@ from ..binding.types import Body
 from ..deform.influences import weight_matrix
 from .vertex_step import Pull
 
-# The least error (in the unit ball, root mean square) that is assumed: so exact weights become smooth, too.
+# The least error (root mean square, in the unit ball) that is assumed, so that exact weights become smooth, too.
 _LEAST_ERROR = 2e-4
 
 # The allowed growth of E_RMS at the end of the slider; measured sequences grow by 20 % to 100 %.

@@ -16,8 +16,9 @@ from .reduction import Rows
 from .transforms import NormalEquations, design_matrix
 from .vertex_step import VertexState, improve_vertices
 
-# Of the last change of the transforms, and how it grows from sweep to sweep that is accepted. Rest positions follow
-# their own last change by half of it: a whole one would have them overshoot, as they are fitted to bones that move too.
+# How far extrapolation goes at first, as a share of the last change of the transforms, and by which factor this share
+# grows with each accepted sweep. Rest positions follow their own last change by half of the share: all of it would let
+# them overshoot, as they are fitted to bones that move, too.
 _FIRST_EXTRAPOLATION = 0.7
 _LARGEST_EXTRAPOLATION = 2.5
 _GROWTH = 1.2

@@ -12,7 +12,7 @@ from ..grouping import members
 # Above this many columns X is stored sparse: four influences fill sixteen of them.
 _WIDEST_DENSE = 640
 _LARGEST_PSEUDO_INVERSE = 1200
-# Of the largest eigenvalue: smaller ones count as zero.
+# As a share of the largest eigenvalue: smaller ones count as zero.
 _SINGULAR = 1e-12
 
 

@@ -61,7 +61,7 @@ class Settings:
         if not 0 <= self.smoothness <= 1:
             raise BadSettings(f"Smoothness must be from 0 to 1, not {self.smoothness:g}")
         if not 0 <= self.target_error < math.inf:
-            raise BadSettings(f"Target error must be a number from 0 on, not {self.target_error:g}")
+            raise BadSettings(f"Target error must be a number of at least 0, not {self.target_error:g}")
 
     @property
     def influences(self) -> int:

@@ -19,8 +19,9 @@ from .rest_pose import blended_system, fit_rest_positions, squared_errors
 from .transforms import design_matrix
 from .weights import descend, fit_convex
 
-# Candidates beyond the allowed influences, and the steps of the rough fit over all of them. One newcomer a sweep ends
-# clearly lower than two or three: bones are not taken on before the others have answered the last change.
+# The number of candidates beyond the allowed influences, and the steps of the rough fit over all of them. Adding one
+# bone in a sweep ends with clearly less error than adding two or three: no bone is added before the others have adapted
+# to the last change.
 _EXTRA_CANDIDATES = 1
 _ROUGH_STEPS = 12
 
@@ -153,7 +154,7 @@ def choose_weights(
     kept, fitted, errors = fit_strongest(gram, data, rough, influences)
     changed = np.nonzero((present > 0).sum(axis=0) > (np.take_along_axis(present, kept, axis=0) > 0).sum(axis=0))[0]
     if len(changed):
-        # Where a bone in use was given up, keeping them all must not be the better choice.
+        # If a bone in use was given up, keeping all of them must not be the better choice.
         kept_now, fitted_now, errors_now = fit_strongest(
             gram[:, :, changed], data[:, changed], present[:, changed], influences
         )

@@ -26,7 +26,7 @@ _SHARED_NOISE = 0.01
 # A joint's likely displacement on the two body parts that it connects, as a share of that where it bends the skin most.
 _BESIDE = 0.25
 
-# A share of the likeliest joint's variance at a vertex: joints below it take no part.
+# As a share of the likeliest joint's variance at a vertex: joints with less take no part.
 _LEAST_SHARE = 1e-3
 
 
@@ -40,7 +40,7 @@ def joint_regions(
     the parts to both sides, up to the next of ``joints``, at least a part of that: muscles bulge there.
     """
     parts, above = body_parts(parents, joints)
-    # The last one stands for what follows none of them.
+    # The last part holds what follows none of the joints.
     own = part_weights(bones, weights, parts[joint_of_bone], len(joints) + 1)
     share = own[:-1].copy()
     for place in range(len(joints) - 1, -1, -1):
@@ -51,7 +51,8 @@ def joint_regions(
 
 
 def chosen_centers(required: np.ndarray, rotations: np.ndarray, most: int) -> np.ndarray:
-    """(M, 4) ``required`` (R, 4), and of ``rotations`` (E, 4) those far from them and each other, ``most`` in all."""
+    """(M, 4): ``required`` (R, 4), and those of ``rotations`` (E, 4) that are far from these and from each other; at
+    most ``most`` in all."""
     centers = list(required)
     nearest = rotation_distances(rotations, required).min(axis=1)
     while len(centers) < most:

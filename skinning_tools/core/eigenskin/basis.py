@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import dense
 
-# Of the largest singular value: smaller ones are rounding.
+# As a share of the largest singular value: smaller ones are rounding.
 _RANK_TOLERANCE = 1e-5
 
 
@@ -22,10 +22,11 @@ class Basis:
 
 
 def eigendisplacements(displacements: np.ndarray, prediction: np.ndarray | None = None) -> Basis:
-    """The singular value decomposition of ``displacements`` (M, n, 3), one row an observation, all its components.
+    """The singular value decomposition of ``displacements`` (M, n, 3), one row an observation, with all components.
 
-    prediction (S, M): decompose what it makes of the observations, scaled as if there were M of it. The paper
-    decomposes the observations, which stand for the poses between them only where they are many.
+    prediction (S, M): decompose the S displacements that this matrix predicts from the observations, scaled as if there
+    were M of them. The paper decomposes the observations themselves; few of them do not represent the poses in between.
+
     Computed from the small Gram matrix (M, M), whose rounding hides components below 1e-8 of the largest: less than the
     single precision of the displacements.
     """

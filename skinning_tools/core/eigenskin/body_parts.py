@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The parts of a body that some of its joints connect: what moves as one where only these joints turn."""
+"""The parts of a body that some of its joints connect: each part moves as one if only these joints turn."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def body_parts(parents: np.ndarray, joints: np.ndarray) -> tuple[np.ndarray, np.
 
     parents (J,) −1 for roots, each after its parent. Part m follows joint m of ``joints``; part M follows none of them.
     """
-    # The last one is what a root, whose parent is −1, is in.
+    # The last entry is the part above a root, whose parent is −1.
     parts = np.full(len(parents) + 1, len(joints))
     for joint in range(len(parents)):
         place = int(np.searchsorted(joints, joint))

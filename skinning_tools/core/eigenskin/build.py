@@ -142,7 +142,7 @@ def _merged(observations: _Observations, names: list[str], notes: list[str]) -> 
         np.maximum(apart, rotation_distances(rotations[:, joint], rotations[:, joint]), out=apart)
     first = np.arange(len(names))
     for index in range(1, len(names)):
-        # Close to the first of a group, not to any of it: a slow motion is more than one pose.
+        # Compared with the first rotation of a group, not with any of it: a slow motion is more than one pose.
         same = np.flatnonzero((apart[index, :index] <= SAME_ROTATION) & (first[:index] == np.arange(index)))
         if len(same):
             first[index] = same[0]
@@ -278,7 +278,7 @@ class _Builder:
             candidates.remove(best.joints)
             more = self.fitted([*drafts, best])
             residuals = self._residuals(more)
-            # The room that it takes from others may be worth more.
+            # The shape keys that it displaces may be worth more.
             if np.vdot(residuals[..., :3], residuals[..., :3]) < whole - worth:
                 drafts, found = more, found + 1
             else:

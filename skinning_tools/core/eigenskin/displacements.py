@@ -10,8 +10,8 @@ from ..deform import vertex_transforms
 from ..deform.surface import unit
 from ..progress import Progress, checkpoint, ignore
 
-# Of the largest singular value of a vertex's blended matrix: below this the inverse is damped (twists beyond 150°
-# between two bones, half and half). Displacements would otherwise be many times as large as the errors that they
+# As a share of the largest singular value of a vertex's blended matrix: below it the inverse is damped (twists beyond
+# 150° between two bones, half and half). Displacements would otherwise be many times as large as the errors that they
 # correct, and distort all poses in between.
 DAMPED_BELOW = 0.25
 

@@ -16,8 +16,8 @@ from .types import LARGEST_SLIDER
 # Poses that the components are to suit: all over the joint's range.
 _PREDICTED = 1500
 
-# Poses that are searched for the largest value of a component, how far they go beyond the range of the examples, as a
-# share of its half width, and how far beyond that value a slider goes.
+# The number of poses that are searched for the largest value of a component; how far they go beyond the range of the
+# examples, as a share of its half width; and by which factor a slider reaches beyond the largest value.
 _SAMPLES = 4000
 _BEYOND = 1 / 3
 _MARGIN = 1.2
@@ -76,7 +76,7 @@ class Draft(ABC):
         """(S, B) the basis all over the joint's, or joints', range: at the centers, and at poses between and beyond."""
 
     def _pair_centers(self) -> np.ndarray | None:
-        """Of a pair; see ``Support``."""
+        """The centers of a pair of joints; see ``Support``."""
         return None
 
     def support(self, vertex_count: int, spaces: dict[int, PoseSpace]) -> Support:

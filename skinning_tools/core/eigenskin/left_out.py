@@ -35,7 +35,7 @@ class LeftOut:
 
     @property
     def relative(self) -> float:
-        """What is missed divided by the displacement, over all these examples; 0 where nothing is displaced."""
+        """The missed displacement divided by the whole one, over all these examples; 0 if nothing is displaced."""
         displaced = np.linalg.norm(self.displaced)
         return float(np.linalg.norm(self.missed) / displaced) if displaced > 0 else 0.0
 

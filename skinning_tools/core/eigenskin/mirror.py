@@ -67,7 +67,7 @@ def _mirrored_matrices(matrices: np.ndarray, rig: Rig, partner: np.ndarray) -> n
     """(E, P, 3, 4): S M S, S the mirror."""
     result = np.array(matrices, dtype=np.float64)[:, partner] * np.outer(_FLIP, [*_FLIP, 1.0])
     bone_of_joint = np.full(len(rig.joint_names), -1)
-    # Of several bones of a joint the first one: helper bones come after it.
+    # If a joint has several bones, the first one: helper bones come after it.
     bone_of_joint[rig.joint_of_bone[::-1]] = np.arange(len(rig.joint_of_bone))[::-1]
     for bone in np.flatnonzero(partner < 0):
         joint = rig.parents[rig.joint_of_bone[bone]]

@@ -31,8 +31,8 @@ def pair_features(
 
 
 def pair_centers(first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray, most: int = 0) -> np.ndarray:
-    """(M, 2) pairs of centers, rest not counted, next to rotations ``one`` and ``other`` (E, 4), each once; of more
-    than ``most`` those far from each other."""
+    """(M, 2) pairs of centers, not counting rest, nearest to rotations ``one`` and ``other`` (E, 4), each once; if
+    there are more than ``most``, those far from each other."""
     near = [
         np.argmin(space.distances(rotations)[:, 1:], axis=1) for space, rotations in ((first, one), (second, other))
     ]
@@ -109,8 +109,8 @@ def pair_trial(
 
 
 def _explained(smoother: np.ndarray, once: np.ndarray, twice: np.ndarray) -> float:
-    """By how much prediction by ``smoother`` (E, E) lowers the residuals' sum of squares, from their products with the
-    mask once and twice."""
+    """By how much the prediction by ``smoother`` (E, E) lowers the sum of squares of the residuals, given their
+    products with the mask applied once and twice."""
     return float(2 * np.vdot(smoother, once) - np.vdot(smoother.T @ smoother, twice))
 
 

@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 # Radians by which the rotations of a hinge may deviate from its axis.
 _HINGE_TOLERANCE = np.radians(0.1)
 
-# Of the largest: rotations reach less far in a direction that does not count.
+# As a share of the largest extent: directions in which the rotations reach less far do not count.
 _FLAT = 1e-3
 
 
@@ -49,7 +49,7 @@ class PoseSpace:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """Of the radial and of the quadratic part in ``features``."""
+        """The shares of the radial and of the quadratic part in ``features``."""
         return 1 - QUADRATIC, QUADRATIC
 
     def tied_features(self, rotations: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ class PoseSpace:
 
     @property
     def dimension(self) -> int:
-        """Of the rotations: 1 for a hinge, 3 for a ball."""
+        """The dimension of the rotations: 1 for a hinge, 3 for a ball."""
         if self.axis is not None:
             return 1
         sizes = np.linalg.svd(self.centers[:, 1:], compute_uv=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An EigenSkin as tables of four floats for vertex shaders (EigenSkin, section 2.5), and the text from which it can be
-had again.
+restored.
 
 docs/eigenskin.md describes the tables, docs/shaders has the code that reads them.
 """
@@ -63,7 +63,7 @@ def shader_tables(model: EigenSkin) -> ShaderTables:
 
 
 def model_text(model: EigenSkin) -> str:
-    """``model`` without its shapes, as JSON: what the values of its components follow from."""
+    """``model`` as JSON, without its shapes: what determines the values of its components."""
     joints = sorted({joint for support in model.supports for joint in support.joints})
     spaces = [model.spaces[joint] for joint in joints]
     return json.dumps(
@@ -98,10 +98,9 @@ def model_text(model: EigenSkin) -> str:
 
 
 def model_of(text: str, deltas: np.ndarray, normals: np.ndarray | None = None) -> EigenSkin:
-    """The model of a ``model_text``, with the shapes ``deltas`` (C, N, 3) of its components, and where it corrects
-    normals, the components ``normals`` (C', N, 3) of these; masks and singular values are not known any more. Raises
-    ValueError, KeyError or TypeError if the text or the number of shapes is not right.
-    """
+    """The model of a ``model_text``, with the shapes ``deltas`` (C, N, 3) of its components, but without masks and
+    singular values. ``normals`` (C', N, 3): the components of the normals, if it corrects them. Raises ValueError,
+    KeyError or TypeError if the text or the number of shapes is wrong."""
     stored = json.loads(text)
     spaces = {
         index: PoseSpace(

@@ -8,7 +8,7 @@ _OUTER, _INNER = 0.95, 0.5
 
 _GOLDEN = np.pi * (3 - np.sqrt(5))
 
-# The directions repel each other in so many steps, the first of which moves them this far.
+# The directions repel each other in this many steps; the first step moves them this far.
 _STEPS = 500
 _FIRST_STEP = 0.1
 
@@ -47,7 +47,7 @@ def shell_turns(count: int, lowest: np.ndarray, highest: np.ndarray) -> np.ndarr
     for share, number in ((_OUTER, count - count // 2), (_INNER, count // 2)):
         directions = even_directions(number, len(free))
         limits = np.where(directions < 0, -lowest[free], highest[free])
-        # Where an axis has no range to this side, the pose stays without it.
+        # A direction in which an axis has no range is left out of the pose.
         directions = np.where(limits > 0, directions, 0.0)
         shares = np.linalg.norm(directions / np.where(limits > 0, limits, 1.0), axis=1)
         found = np.zeros((number, 3))

@@ -88,7 +88,7 @@ def fit_motions(
 
 
 def _held(normal: np.ndarray, hold: np.ndarray) -> np.ndarray:
-    """normal, with what holds the bones to their rest."""
+    """``normal`` with the terms that hold the bones at rest."""
     held = normal.copy()
     linear = (12 * np.arange(len(hold))[:, None] + _LINEAR).ravel()
     held[linear, linear] += np.repeat(hold, 9)
@@ -140,9 +140,9 @@ def drop_motions(
 ) -> np.ndarray:
     """``active`` (S, P) without the motions that cost least, as long as all together cost at most ``allowed``.
 
-    turns and moves are at their best. importance (S,): of an error of each shape, of which one bone stays. The others
-    make up for a motion p that is dropped: so it costs pᵀ(C⁻¹)⁻¹p, with C⁻¹ the bone's block of the inverse curvature.
-    The inverse without the bone is a change of rank 6, and no vertex is touched.
+    turns and moves are optimal. importance (S,): the weight of each shape's error. Each shape keeps at least one bone.
+    The other bones compensate for a motion p that is dropped, so that it costs pᵀ(C⁻¹)⁻¹p, with C⁻¹ the bone's block of
+    the inverse curvature. The inverse without the bone is a change of rank 6, and no vertex is touched.
     """
     held, active = _held(normal, hold), active.copy()
     motion = np.concatenate([turns, moves], axis=2)

@@ -19,8 +19,8 @@ _DIRECTIONS = {"up", "down", "in", "out", "forward", "forwards", "back", "backwa
 _WORD = re.compile(r"[^\W\d_]?[^\WA-Z\d_]+|[A-Z]+(?![a-z])|\d+")
 _NAMELESS = "face"
 _TINY = np.finfo(float).tiny
-# Of the face's diagonal: how far mirrored vertices and bones may be from each other; and the share of vertices that has
-# such a partner where the face counts as symmetric.
+# As shares of the face's diagonal: how far apart mirrored vertices and mirrored bones may be. And the share of vertices
+# that have such a partner if the face counts as symmetric.
 _VERTEX_TOLERANCE, _BONE_TOLERANCE, _SYMMETRIC = 0.005, 0.05, 0.9
 
 
@@ -36,8 +36,8 @@ def bone_names(
     words = [_place_of(name) for name in slider_names]
     places = list(dict.fromkeys(words))
     energy = _energy(rig, rest)
-    # Of what each slider does, and of what each bone does. The first names a bone after the slider that needs it most,
-    # the second keeps that from being a slider that does next to nothing.
+    # The shares of what each slider does, and of what each bone does. The first name a bone after the slider that needs
+    # it most; the second prevent names of sliders that do next to nothing.
     shares, portions = (energy / np.maximum(energy.sum(axis, keepdims=True), _TINY) for axis in (1, 0))
     scores = shares * np.sqrt(portions)
     scores = np.stack([scores[[each == place for each in words]].max(axis=0) for place in places])
@@ -62,14 +62,14 @@ def bone_names(
 
 
 def _place_of(slider_name: str) -> str:
-    """Such as "brow_inner" of "browInnerUp_L"."""
+    """The place that a slider's name tells, such as "brow_inner" for "browInnerUp_L"."""
     words = [word.casefold() for word in _WORD.findall(slider_name)]
     kept = [word for word in words if word not in _LEFT | _RIGHT | _DIRECTIONS]
     return "_".join(kept).encode()[:40].decode(errors="ignore") or _NAMELESS
 
 
 def _energy(rig: ShapeRig, rest: np.ndarray) -> np.ndarray:
-    """(S, P): the squared motion of a bone's vertices by each slider at 1, about."""
+    """(S, P): approximately the squared motion of a bone's vertices by each slider at 1."""
     squared = np.zeros((len(rest), rig.bone_count))
     np.add.at(squared, (np.arange(len(rest))[:, None], rig.bones), rig.weights**2)
     spread = [

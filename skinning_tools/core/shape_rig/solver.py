@@ -21,21 +21,24 @@ _START_SWEEPS = 15
 _SWEEPS = 8
 # The sweeps at which motions are dropped.
 _DROPPING = 3, 5
-# Vertices that gained less than this share of the mean wait until a sweep over all, each of so many.
+# Vertices that gained less than this share of the mean wait until the next sweep over all vertices, which is every so
+# many sweeps.
 _WORTHWHILE, _EVERY = 0.1, 3
 _STARTED = 0.2
 # How far the start treats large and small shapes alike, from 0 to 1. Shapes below a share of the largest stay small.
 _BALANCE, _SMALLEST = 0.3, 0.01
-# Of a bone's spread: so little that a shape is hardly held back, so much that bones do not turn without need.
+# As a share of a bone's spread: small enough to hardly restrain a shape, large enough to keep bones from turning
+# without need.
 _HOLD = 1e-2
-# Vertices that move by less than this share of the largest motion do not tell how large the face is.
+# Vertices that move by less than this share of the largest motion do not count for the size of the face.
 _MOVING = 0.02
 # Shares of the face's size: how far an error reaches that varies over the surface, or turns normals, at full surface.
 _PLAIN, _NORMAL = 0.004, 0.045
 # Quantiles of the errors between which importance is their inverse, so that the mean counts; and that beyond which the
 # turn of normals counts by its size, not by its square.
 _FROM, _TO, _SURFACE_TO = 0.2, 0.98, 0.7
-# Of the last change of motions and weights, by which they go on; how that grows; and the most.
+# How far extrapolation goes beyond the last change of motions and weights at first, as a share of it; the factor by
+# which this grows; and its maximum.
 _FIRST_EXTRAPOLATION, _GROWTH, _LARGEST_EXTRAPOLATION = 0.7, 1.2, 2.5
 
 
@@ -62,12 +65,13 @@ def solve_shapes(shapes: Shapes, settings: Settings | None = None, progress: Pro
 
 
 def face_size(shapes: Shapes) -> tuple[np.ndarray, float]:
-    """The middle (3,) and the diagonal of the box around what the shapes move: a body below the face counts not."""
+    """The middle (3,) and the diagonal of the box around the vertices that the shapes move: a body below the face does
+    not count."""
     moving = shapes.rest[moves_visibly(shapes.deltas.transpose(1, 2, 0))]
     low, high = moving.min(axis=0), moving.max(axis=0)
     size = float(np.linalg.norm(high - low))
     if size <= 0:
-        # A single vertex moves: as large as it goes far.
+        # Only one vertex moves: the size of the face is how far it moves.
         size = float(np.abs(shapes.deltas).max())
     return 0.5 * (low + high), size
 
@@ -113,7 +117,8 @@ def _started(shapes: Shapes, settings: Settings, center: np.ndarray, size: float
 
 
 def _gains(deltas: np.ndarray) -> np.ndarray:
-    """(S,) by which shapes are enlarged for the start: small ones get bones of their own, too, as a pupil's."""
+    """(S,) factors by which shapes are enlarged for the start, so that small ones, such as those of a pupil, get bones
+    of their own, too."""
     norms = np.linalg.norm(deltas.reshape(len(deltas), -1), axis=1)
     gains = (norms.max() / np.maximum(norms, _SMALLEST * norms.max())) ** _BALANCE
     return gains * np.sqrt(np.sum(norms**2) / np.sum((gains * norms) ** 2))
@@ -161,9 +166,10 @@ def _alternate(state: State, surface: SurfaceError, sparsity: float, progress: P
 
 
 def _weigh(surface: SurfaceError, errors: np.ndarray, moving: np.ndarray) -> None:
-    """So that the sums of squares become what is wanted: the mean error, and surface that no fold decides.
+    """Weigh the vertices so that the sums of squares measure the mean error, and no fold dominates the error of the
+    surface.
 
-    moving (N,): the vertices by which the two are weighed against each other.
+    moving (N,): the vertices by which both are scaled.
     """
     distances, rough = (np.sqrt(each) for each in surface.densities(errors))
     low, high = np.quantile(distances[moving], [_FROM, _TO])

@@ -16,7 +16,8 @@ _BLOCK = 2048
 @dataclass
 class State:
     """points (N, 4) and target (N, 3, S) in solver units; bones, weights, pivots, turns and moves as in a ShapeRig;
-    active (S, P): which bones a shape moves; importance (S,): of its errors where bones compete for that."""
+    active (S, P): which bones a shape moves; importance (S,): the weight of each shape's error when motions are
+    dropped."""
 
     points: np.ndarray
     target: np.ndarray
@@ -65,8 +66,8 @@ class State:
         self.pivots = centers
 
     def fit_motions(self, surface: SurfaceError, hold: float, allowed: float = 0.0) -> None:
-        """The best motions for the weights as they are. hold: of each bone's spread, what holds it to its rest.
-        allowed: how much error dropped motions may cost."""
+        """The best motions for the present weights. hold: how firmly bones are held at rest, as a share of their
+        spread. allowed: how much error dropped motions may cost."""
         normal, right, spread = self._equations(surface)
         self.turns, self.moves, _ = fit_motions(normal, right, hold * spread, self.turns, self.moves, self.active)
         if allowed > 0:
@@ -75,7 +76,8 @@ class State:
             self.turns, self.moves, _ = fit_motions(normal, right, hold * spread, self.turns, self.moves, self.active)
 
     def _equations(self, surface: SurfaceError) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of [R − I | t] of all bones (12P,): matrix (12P, 12P), right sides (S, 12P), and the bones' spread (P,)."""
+        """The normal equations for [R − I | t] of all bones (12P,): the matrix (12P, 12P), the right sides (S, 12P),
+        and the bones' spread (P,)."""
         bone_count, shape_count = self.bone_count, self.target.shape[2]
         weights = self.dense_weights()
         local = self.points[:, None, :3] - self.pivots
@@ -142,7 +144,7 @@ class State:
         )
 
     def result(self, scale: float, center: np.ndarray, seconds: dict[str, float]) -> ShapeRig:
-        """In the shapes' own units."""
+        """The ShapeRig, in the units of the shapes."""
         return ShapeRig(
             self.bones.astype(np.int32),
             self.weights,

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ..deform.surface import unit, vertex_normals
 
-# Of the mean area around a vertex: smaller ones count as large as this.
+# As a share of the mean area around a vertex: smaller areas count as this large.
 _LEAST_AREA = 1e-3
 
 

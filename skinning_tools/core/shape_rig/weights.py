@@ -33,16 +33,14 @@ class WeightStep:
         self.gains = np.zeros(len(points))
         self.bone_count = len(transforms) // 4
         blocks = transforms.reshape(self.bone_count, 4, -1)
-        # So that powers of a point times these are the squared lengths of what each bone adds to it.
+        # Factors such that the monomials of a point times these are the squared lengths of what each bone adds to it.
         rows, columns = np.triu_indices(4)
         twice = np.where(rows == columns, 1.0, 2.0)
         self.squares = np.einsum("pad,pbd->abp", blocks, blocks)[rows, columns] * twice[:, None]
 
     def improve(self, part: np.ndarray) -> None:
-        """Better bones and weights for the vertices ``part`` (n,), none of which count together.
-
-        ``gains`` has by how much the error fell.
-        """
+        """Better bones and weights for the vertices ``part`` (n,), none of which share a term of the error. ``gains``
+        stores by how much the error fell."""
         if not len(part):
             return
         count, influences = len(part), self.bones.shape[1]

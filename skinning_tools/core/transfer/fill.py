@@ -13,7 +13,8 @@ from ..dense import one_blas_thread
 from ..progress import Progress, checkpoint, ignore
 from ..sparse_rows import row_sums, scaled_rows
 
-# Of the mean conduction: what every edge conducts at least, so that no place is cut off by narrow triangles around it.
+# As a share of the mean conduction: every edge conducts at least this much, so that no place is cut off by narrow
+# triangles around it.
 _LEAST = 1e-6
 
 # Columns in one solve.

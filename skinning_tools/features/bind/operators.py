@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 import bpy
 
-from ...blender import dependencies
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
@@ -28,19 +27,16 @@ class SKINNING_OT_bind(Checked, SkinningJob, bpy.types.Operator):
 
 
 class SKINNING_OT_find_t_intersections(Checked, AtOnce, bpy.types.Operator):
-    """Select the vertices that lie on an edge of a face without them, in Edit Mode.
+    """Select the vertices that lie on an edge of a face without being part of it, in Edit Mode.
     The surface opens there when it bends, whatever the weights"""
 
     bl_idname = "skinning.find_t_intersections"
     bl_label = "Find T-Intersections"
 
+    needs_scipy = True
     settings = ArmatureSettings
     require = staticmethod(check_active)
     work = staticmethod(tears.find_tears)
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
-        dependencies.require_dependencies()
-        return super().act(context, active)
 
 
 class SKINNING_OT_generate_volumes(Checked, SkinningJob, bpy.types.Operator):

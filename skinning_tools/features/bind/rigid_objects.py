@@ -14,7 +14,7 @@ from ...blender import background
 from ...blender.bodies import deforming_bones, read_body, read_skeleton
 from ...blender.bone_parenting import parent_to_bone, rest_bone
 from ...blender.figures import Figure, Result, each
-from ...blender.preconditions import check_movable, check_posed, check_visible, object_label
+from ...blender.preconditions import check_movable, check_posed, check_visible, object_label, unmet
 from ...blender.skinnable import (
     ancestors,
     check_armature,
@@ -68,8 +68,12 @@ def check_parentable(context: bpy.types.Context, targets: Targets, in_pose: bool
         moved = [f'the modifier "{m.name}"' for m in deforming_modifiers(mesh_object) if m.object == armature]
         moved += ["its parent of type Armature"] * (deforming_parent(mesh_object) == armature)
         if moved:
-            what = f'The {label} is already deformed by "{armature.name}": by {moved[0]}'
-            raise BadScene(f"{what}. Remove that first, or the object would move twice")
+            raise unmet(
+                "ALREADY_DEFORMED",
+                object=mesh_object,
+                deformer=f'"{armature.name}", by {moved[0]}',
+                remedy="Remove that first, or the object would move twice",
+            )
         if mesh_object in ancestors(armature):
             raise BadScene(
                 f'The armature "{armature.name}" is a child of {label}. Clear the armature\'s parent (Alt P)'

@@ -95,7 +95,7 @@ class BindSettings(ArmatureSettings):
     smooth = switch(
         "Smooth",
         True,
-        tip="With Containment, smooth the weights over the surface. Otherwise they are those of the volumes and their "
+        tip="With Containment, smooth the weights over the surface. When off, they come from the volumes and their "
         "falloffs alone",
         flag="--no-smoothing",
         help="with CONTAINMENT: do not smooth the weights over the surface",
@@ -103,15 +103,14 @@ class BindSettings(ArmatureSettings):
     all_bones = switch(
         "All Bones",
         False,
-        tip="Bones that stand for nothing in the body get weights, too. Otherwise roots, targets and other controls "
-        "are left out",
+        tip="Roots, targets and other controls get weights, too. Otherwise only bones that are part of the body do",
         flag="--all-bones",
-        help="bones outside of the body get weights, too",
+        help="roots, targets and other controls get weights, too",
     )
     selected_bones = switch(
         "Selected Bones",
         False,
-        tip="Only the bones selected in Pose Mode get weights, such as those of a face for a face",
+        tip="Only the bones selected in Pose Mode get weights, for example only those of a face",
         flag="--selected-bones",
         help="only the bones that are selected in the file get weights",
     )

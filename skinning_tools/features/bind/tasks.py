@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...core.binding.segments import Segments
     from ...core.binding.types import Body, Skeleton
 
-# A body so many times larger than its skeleton, or smaller, has other units.
+# A body that is this many times larger or smaller than its skeleton has other units.
 _OTHER_UNITS = 20.0
 
 

@@ -6,13 +6,12 @@ A timer reads the mesh in parts, so that the window stays responsive; an edit or
 
 import logging
 import time
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass
 from typing import Any
 
 import bpy
 
-from ...blender.app_handlers import add_handlers, remove_handlers
 from ...blender.areas import redraw_views
 from ...blender.skin_reader import armature_of, bone_names, check_rig
 from ...core.errors import BadScene, SkinningError
@@ -230,27 +229,10 @@ def _note_edits(_scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
             known.edited, known.unreadable = True, False
 
 
-def _handlers() -> tuple[
-    tuple[list[Callable], Callable],
-    tuple[list[Callable], Callable],
-    tuple[list[Callable], Callable],
-    tuple[list[Callable], Callable],
-]:
-    handlers = bpy.app.handlers
-    return (
-        (handlers.depsgraph_update_post, _note_edits),
-        (handlers.undo_pre, _stop_reading),
-        (handlers.redo_pre, _stop_reading),
-        (handlers.load_pre, _stop_reading),
-    )
-
-
-def register() -> None:
-    add_handlers(_handlers())
+handlers = {"depsgraph_update_post": _note_edits} | dict.fromkeys(("undo_pre", "redo_pre", "load_pre"), _stop_reading)
 
 
 def unregister() -> None:
-    remove_handlers(_handlers())
     if bpy.app.timers.is_registered(_read_edited):
         bpy.app.timers.unregister(_read_edited)
     _stop_reading()

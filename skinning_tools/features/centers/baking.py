@@ -15,7 +15,7 @@ from ...blender.bodies import to_mesh
 from ...blender.center_records import BAKE_PROPERTY, BASIS, CURRENT, VALID_ENDING, BakeRecord, native_modifier
 from ...blender.character import check_one_character
 from ...blender.figures import Figure, Result
-from ...blender.preconditions import check_attributes_writable, check_unchanged, object_label
+from ...blender.preconditions import check_attributes_writable, check_unchanged, object_label, unmet
 from ...blender.records import RESERVED, read_record, write_record
 from ...blender.skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_in_parts, read_skin
 from ...blender.wording import names_text
@@ -262,7 +262,7 @@ def check_fresh(mesh_object: bpy.types.Object) -> BakeRecord:
 def _existing_record(mesh_object: bpy.types.Object) -> BakeRecord:
     record = bake_record(mesh_object)
     if record is None:
-        raise BadScene(f"The {object_label(mesh_object)} has no centers of rotation. Bake them first")
+        raise unmet("NO_CENTERS", object=mesh_object, remedy="Bake them first")
     return record
 
 

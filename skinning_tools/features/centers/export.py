@@ -9,9 +9,8 @@ import numpy as np
 from ...blender.attributes import has_attribute, write_attribute
 from ...blender.center_records import BakeRecord
 from ...blender.gltf_space import in_gltf_space
-from ...blender.preconditions import check_attributes_writable, object_label
+from ...blender.preconditions import check_attributes_writable, unmet
 from ...blender.records import read_record, write_record
-from ...core.errors import BadScene
 from .baking import FRESH, MISSING, STALE, bake_record, check_fresh, read_centers
 
 # glTF requires custom attribute names in capitals after an underscore; the exporter keeps only those.
@@ -44,9 +43,7 @@ def write_export_attribute(mesh_object: bpy.types.Object, y_up: bool = True) -> 
     record = check_fresh(mesh_object)
     mesh = mesh_object.data
     if GLTF_ATTRIBUTE in mesh.attributes and not has_attribute(mesh, GLTF_ATTRIBUTE, "FLOAT_VECTOR"):
-        raise BadScene(
-            f'The {object_label(mesh_object)} has an attribute "{GLTF_ATTRIBUTE}" of another kind. Rename or remove it'
-        )
+        raise unmet("ATTRIBUTE_OF_ANOTHER_KIND", object=mesh_object, attribute=GLTF_ATTRIBUTE)
     centers, valid = read_centers(mesh_object)
     points = in_gltf_space(centers, np.array(mesh_object.matrix_world, dtype=np.float64), y_up)
     write_attribute(mesh, GLTF_ATTRIBUTE, "FLOAT_VECTOR", points)

@@ -167,10 +167,8 @@ def check_removable(context: bpy.types.Context, mesh_object: bpy.types.Object) -
         raise BadScene(f"The {object_label(mesh_object)} has no {LABEL} modifier")
     linked = mesh_object.override_library is not None and modifier is not None and modifier.is_override_data
     if mesh_object.library is not None or linked:
-        raise BadScene(
-            f"The {LABEL} modifier of {object_label(mesh_object)} is linked from another file. Remove it there, or "
-            "make the object local (Object > Relations > Make Local)"
-        )
+        block = f"{LABEL} modifier of {object_label(mesh_object)}"
+        raise unmet("LINKED", block=block, work="it cannot be removed here")
     check_not_edited(mesh_object)
 
 

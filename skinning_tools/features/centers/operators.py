@@ -2,14 +2,13 @@
 """Bake centers of rotation, play them by a modifier, shape keys or a point cache, and prepare their export."""
 
 import bpy
-from bpy.props import BoolProperty
 
 from ...blender.center_records import modifier_record, native_modifier
 from ...blender.character import mesh_meant, on_mesh_meant, on_meshes_meant
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from . import baking, export, modifier, playback
-from .settings import BakeSettings, PlaybackSettings, PointCacheSettings
+from .settings import BakeSettings, ExportSettings, PlaybackSettings, PointCacheSettings
 
 
 class SKINNING_OT_bake_rotation_centers(Checked, SkinningJob, bpy.types.Operator):
@@ -86,12 +85,7 @@ class SKINNING_OT_prepare_centers_for_export(Checked, AtOnce, bpy.types.Operator
     bl_idname = "skinning.prepare_centers_for_export"
     bl_label = "Prepare Centers for Export"
 
-    y_up: BoolProperty(
-        name="+Y Up",
-        description="Convert the centers to glTF's axes, like the exporter's option of the same name",
-        default=True,
-    )
-
+    settings = ExportSettings
     require = staticmethod(on_mesh_meant(baking.check_baked))
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:

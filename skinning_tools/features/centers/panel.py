@@ -58,7 +58,7 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         mesh_object = target_mesh(context)
         if reason:
             draw_text(layout, context, reason, "INFO")
-            if mesh_object is not None and mesh_object.type == "MESH":
+            if mesh_object is not None:
                 state = shown_bake_state(mesh_object)
                 if state in (FRESH, STALE):
                     # The state known before the mesh became unreadable.
@@ -148,7 +148,7 @@ class SKINNING_PT_export_centers(SidebarPanel, bpy.types.Panel):
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         mesh_object = target_mesh(context)
-        return mesh_object is not None and mesh_object.type == "MESH" and bake_record(mesh_object) is not None
+        return mesh_object is not None and bake_record(mesh_object) is not None
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout

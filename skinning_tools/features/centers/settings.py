@@ -82,6 +82,10 @@ class PointCacheSettings(PlaybackSettings):
     filepath = _path("File")
 
 
+class ExportSettings(Settings):
+    y_up = switch("+Y Up", True, tip="Convert the centers to glTF's axes, like the exporter's option of that name")
+
+
 class SkinningRotationCenterSettings(bpy.types.PropertyGroup):
     """The settings kept with the scene."""
 

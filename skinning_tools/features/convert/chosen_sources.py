@@ -16,6 +16,7 @@ from ...blender.conversions import Result, result_of
 from ...blender.data_blocks import is_alive
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.object_checks import check_object
+from ...blender.preconditions import unmet
 from ...blender.visibility import make_active, shown_for_good
 from ...core.errors import BadScene
 from . import conversion
@@ -128,7 +129,7 @@ def convert_again(context: bpy.types.Context, active: bpy.types.Object | None, r
     SkinningError."""
     earlier = result_of(active)
     if earlier is None:
-        raise BadScene("The active object is not part of a conversion. Select one of its objects")
+        raise unmet("NOT_A_RESULT", that="")
     chosen = Chosen(tuple(sources_to_convert(earlier)), earlier=(earlier,))
     check_chosen(context, chosen)
     return (yield from convert_chosen(context, chosen, settings_of(earlier.figures), replace))

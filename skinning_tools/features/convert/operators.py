@@ -20,6 +20,7 @@ from ...blender.conversions import Result, result_of
 from ...blender.job_checks import still_running
 from ...blender.lengths import length_text
 from ...blender.look_ups import shares
+from ...blender.preconditions import unmet
 from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden, show_again
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
@@ -150,8 +151,8 @@ class _OnResult(AtOnce):
         if still_running():
             return still_running()
         if context.mode not in {"OBJECT", "POSE"}:
-            return "Go to Object Mode first"
-        return "" if result is not None else "The active object is not part of a conversion"
+            return str(unmet("NOT_IN_OBJECT_MODE"))
+        return "" if result is not None else str(unmet("NOT_A_RESULT", that=""))
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         return self.act_on(context, result_of(active))
@@ -163,13 +164,13 @@ class SKINNING_OT_select_result(_OnResult, bpy.types.Operator):
     bl_idname = "skinning.select_result"
     bl_label = "Select Result"
 
-    part: EnumProperty(name="Part", items=PARTS, default="RIG")
+    part: EnumProperty(name="Part", description="What to select", items=PARTS, default="RIG")
 
     @classmethod
     def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         if context.mode != "OBJECT":
-            return "Go to Object Mode first"
-        return "" if result is not None else "The active object is not part of a conversion"
+            return str(unmet("NOT_IN_OBJECT_MODE"))
+        return "" if result is not None else str(unmet("NOT_A_RESULT", that=""))
 
     def act_on(self, context: bpy.types.Context, result: Result) -> None:
         part = {"SOURCE": result.source, "MESH": result.mesh, "RIG": result.rig}[self.part]
@@ -193,8 +194,9 @@ with an error. The source and its other results, which lie in the same place, ar
     @classmethod
     def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         if result is None or not _with_error(result):
-            return "The active object is not part of a conversion that has its error stored"
-        return "Go to Object Mode first" if any(mesh.data.is_editmode for mesh in _with_error(result)) else ""
+            return str(unmet("NOT_A_RESULT", that=" that has its error stored"))
+        edited = any(mesh.data.is_editmode for mesh in _with_error(result))
+        return str(unmet("NOT_IN_OBJECT_MODE")) if edited else ""
 
     def act_on(self, context: bpy.types.Context, result: Result) -> str | None:
         if any(error_display.shows_error(mesh) for mesh in _with_error(result)):
@@ -233,7 +235,7 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
     @classmethod
     def reason(cls, context: bpy.types.Context, result: Result | None) -> str:
         if result is None or worst_frame(result.figures) is None:
-            return "The active object is not part of a conversion that has its errors over time stored"
+            return str(unmet("NOT_A_RESULT", that=" that has its errors over time stored"))
         return ""
 
     def act_on(self, context: bpy.types.Context, result: Result) -> str | None:

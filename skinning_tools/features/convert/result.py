@@ -10,7 +10,7 @@ from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
 from ...blender.conversions import Result, conversions, result_of, rig_of, source_named
 from ...blender.data_blocks import with_ending
 from ...blender.error_display import HIDDEN
-from ...blender.preconditions import object_label
+from ...blender.preconditions import foreign, object_label, unmet
 from ...blender.visibility import show_hidden
 from ...core.errors import BadScene
 
@@ -72,10 +72,10 @@ def notes_on_deleting(results: Iterable[Result]) -> list[str]:
 
 
 def check_deletable(result: Result) -> None:
-    """Raise BadScene if the result is linked from another file."""
+    """Raise BadScene if the result cannot be deleted in this file."""
     for ob in objects_made(result):
-        if ob.library is not None or ob.override_library is not None:
-            raise BadScene(f"The {object_label(ob)} is linked from another file. Delete the conversion there")
+        if foreign(ob):
+            raise unmet(foreign(ob), block=object_label(ob), work="the conversion cannot be deleted here")
 
 
 def delete_result(context: bpy.types.Context, result: Result) -> list[str]:

@@ -106,8 +106,8 @@ class PresetSettings(SolverSettings):
         "Joint Hierarchy",
         False,
         tip="Parent each bone to the bone that it turns about, so that you can pose the result by hand. The "
-        "animation stays. Bones that turn about no other bone have no parent. Of Rigid bones, only as many are made as "
-        "parts move on their own, at most the number of bones above",
+        "animation stays. Bones that turn about no other bone have no parent. With Rigid, there are only as many bones "
+        "as parts move on their own, up to the number of bones above",
         flag="--joint-hierarchy",
     )
     key_tolerance = number(

@@ -13,7 +13,6 @@ import bpy
 import numpy as np
 from bpy.props import CollectionProperty, StringProperty
 
-from ...blender.app_handlers import add_handlers, remove_handlers
 from ...blender.areas import redraw_views
 from ...blender.data_blocks import object_again
 from ...blender.fit_poses import bare_skin
@@ -198,18 +197,10 @@ def _before_load(*_: Any) -> None:
     stop()
 
 
-def _handlers() -> tuple[tuple[list[Callable], Callable]]:
-    return ((bpy.app.handlers.load_pre, _before_load),)
-
-
-def register() -> None:
-    add_handlers(_handlers())
-
-
 def unregister() -> None:
     stop()
-    remove_handlers(_handlers())
 
 
+handlers = {"load_pre": _before_load}
 registry = [SkinningComponentSupport, SkinningComponents]
 pointers = {"WindowManager.skinning_components": SkinningComponents}

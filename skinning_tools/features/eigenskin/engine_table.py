@@ -15,10 +15,10 @@ from ...blender.animation.shape_key_reader import key_coordinates
 from ...blender.attributes import has_attribute, read_attribute, remove_attributes, write_attribute
 from ...blender.figures import Figure, Result
 from ...blender.gltf_space import gltf_axes
-from ...blender.preconditions import check_attributes_writable, check_bones, object_label
+from ...blender.preconditions import check_attributes_writable, check_bones, object_label, unmet
 from ...blender.skin_reader import armature_of, mesh_triangles
-from ...blender.written_files import Kind, WrittenFiles, begins_with
-from ...core.errors import BadPath, BadScene
+from ...blender.written_files import Kind, begins_with, claim_named
+from ...core.errors import BadScene
 from ...core.quaternions import from_matrices
 from ...core.rotations import polar_decomposition
 from .drivers import MODEL, PREFIX
@@ -75,14 +75,8 @@ def save_table(
     mesh = mesh_object.data
     for name in (RUNS_ATTRIBUTE, NORMAL_RUNS_ATTRIBUTE):
         if name in mesh.attributes and not has_attribute(mesh, name, "FLOAT2"):
-            raise BadScene(
-                f'The {object_label(mesh_object)} has an attribute "{name}" of another kind. Rename or remove it'
-            )
-    if not filepath:
-        raise BadPath("The EigenSkin table needs a file name. Choose one that ends in .bin")
-    files = WrittenFiles()
-    files.keep_scene()
-    target = files.claim(Path(bpy.path.abspath(filepath)), TABLE)
+            raise unmet("ATTRIBUTE_OF_ANOTHER_KIND", object=mesh_object, attribute=name)
+    target = claim_named(filepath, TABLE, ".bin")
     to_world = np.array(mesh_object.matrix_world, dtype=np.float64)[:3, :3]
     model, names = _read_model(mesh_object, to_world, y_up)
     armature = armature_of(mesh_object)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
+from ...blender.preconditions import unmet
 from ...blender.skin_reader import Skin
 from ...blender.wording import counted
 from ...core.errors import BadScene
@@ -160,9 +161,12 @@ def _counterparts(names: Sequence[str]) -> np.ndarray:
 def _check_counterparts(skin: Skin, names: Sequence[str], posed: np.ndarray) -> None:
     """Raise BadScene if one of the bones ``posed`` (J,) has no counterpart."""
     for index in np.flatnonzero(posed & (_counterparts(names) < 0)):
-        raise BadScene(
-            f'The bone "{names[index]}" has no counterpart "{bpy.utils.flip_name(names[index])}" that moves '
-            f"{skin.label} too. Rename the bones, give both weights, or disable the examples that pose it"
+        raise unmet(
+            "NO_COUNTERPART",
+            bone=names[index],
+            other=bpy.utils.flip_name(names[index]),
+            does=f"moves {skin.label} too",
+            remedy="Rename the bones, give both weights, or disable the examples that pose it",
         )
 
 

@@ -22,7 +22,6 @@ from ...blender.helper_bones.records import is_of_joint
 from ...blender.preconditions import check_own_object, object_label, unmet
 from ...blender.skin_reader import Skin, armature_of, bone_matrices, bone_names, mesh_triangles, read_skin
 from ...core import quaternions
-from ...core.errors import BadScene
 from .example_pose import check_posed_bones, for_bones, half_bones, is_stored, local_rotations, stored_pose
 from .settings import SkinningEigenskinExample
 
@@ -82,13 +81,9 @@ def check_storable(armature: bpy.types.Object) -> None:
 
 def check_correctable(mesh_object: bpy.types.Object) -> None:
     """Raise BadScene if shape keys cannot correct the mesh."""
-    label = object_label(mesh_object)
     keys = mesh_object.data.shape_keys
     if keys is not None and not keys.use_relative:
-        raise BadScene(
-            f"The shape keys of {label} are absolute, so they cannot be added to each other. "
-            "Enable Relative in the mesh's shape keys"
-        )
+        raise unmet("ABSOLUTE_KEYS", object=mesh_object, consequence="they cannot be added to each other", otherwise="")
     if np.linalg.matrix_rank(np.array(mesh_object.matrix_world)) < 4:
         raise unmet("NO_SCALE", object=mesh_object)
 

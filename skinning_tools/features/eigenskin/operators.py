@@ -3,23 +3,22 @@
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
-from bpy_extras.io_utils import ExportHelper
 
 from ...blender import error_display
 from ...blender.bone_selection import named_bones
-from ...blender.character import armature_at, character_of, target_mesh
+from ...blender.character import armature_at, character_of, on_mesh_meant, target_mesh
 from ...blender.job_checks import active_object
 from ...blender.preconditions import check_mode, unmet
 from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
 from ...ui.boundary import Checked
-from ...ui.jobs import AtOnce, SkinningJob
+from ...ui.jobs import AtOnce, SavesFile, SkinningJob
 from ...ui.settings import RANGE_NAMES
 from . import bake, build, engine_table, estimate, example_mirror, example_pose, example_sources, joint_poses, writer
 from .examples import check_storable, remove_example
 from .record import check_present
 from .settings import (
-    KIND_ITEMS,
+    AddSettings,
     BakeSettings,
     BuildSettings,
     EstimateSettings,
@@ -28,9 +27,9 @@ from .settings import (
     MirrorSettings,
     PoseRange,
     RemovalSettings,
+    TableSettings,
 )
 
-SOURCES = tuple(item for item in KIND_ITEMS if item[0] != "FRAMES")
 HEAT_MAPS = (
     ("BEFORE", "Before", "Largest distance of each vertex from the examples with plain linear blending"),
     ("AFTER", "After", "Largest distance of each vertex from the examples with the corrections"),
@@ -44,21 +43,9 @@ class SKINNING_OT_eigenskin_add_example(Checked, AtOnce, bpy.types.Operator):
     bl_idname = "skinning.eigenskin_add_example"
     bl_label = "Add Example"
 
-    source: EnumProperty(
-        name="Shape",
-        description="Source of the correct shape",
-        items=SOURCES,
-        default="EVALUATED",
-        options={"SKIP_SAVE"},
-    )
-    name: StringProperty(
-        name="Name", description="The example's name. If empty, the name of the posed joint", options={"SKIP_SAVE"}
-    )
-    shape_key: StringProperty(
-        name="Shape Key", description="The shape key to use. If empty, the active shape key", options={"SKIP_SAVE"}
-    )
-
+    settings = AddSettings
     require = staticmethod(example_sources.check_addable)
+    work = staticmethod(example_sources.add_example)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
@@ -70,13 +57,10 @@ class SKINNING_OT_eigenskin_add_example(Checked, AtOnce, bpy.types.Operator):
         if self.source == "SHAPE_KEY" and keys is not None:
             layout.prop_search(self, "shape_key", keys, "key_blocks")
 
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        added = example_sources.add_example(context, active, self.source, self.name, self.shape_key)
-        return added.summary()
-
 
 class SKINNING_OT_eigenskin_add_frames(Checked, SkinningJob, bpy.types.Operator):
-    """Store pose and shape of every frame that poses a joint. The shape is from another selected mesh, or its own"""
+    """Store pose and shape of every frame that poses a joint. The shape comes from another selected mesh, or from \
+the mesh itself"""
 
     bl_idname = "skinning.eigenskin_add_frames"
     bl_label = "Add Examples from Frames"
@@ -248,15 +232,13 @@ class SKINNING_OT_eigenskin_estimate(Checked, SkinningJob, bpy.types.Operator):
 
 
 class SKINNING_OT_eigenskin_pose_next(Checked, AtOnce, bpy.types.Operator):
-    """Pose the armature where the next example tells most, as found by Estimate Error"""
+    """Pose the armature where another example helps most, as found by Estimate Error"""
 
     bl_idname = "skinning.eigenskin_pose_next"
     bl_label = "Pose Next Example"
 
     require = staticmethod(example_sources.check_addable)
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        return estimate.pose_next(context, active)
+    work = staticmethod(estimate.pose_next)
 
 
 class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
@@ -341,7 +323,7 @@ class SKINNING_OT_unbake_eigenskin(_OnCorrectedMesh, bpy.types.Operator):
         return "the drivers control the corrections again"
 
 
-class SKINNING_OT_save_eigenskin_table(_OnCorrectedMesh, ExportHelper, bpy.types.Operator):
+class SKINNING_OT_save_eigenskin_table(Checked, SavesFile, bpy.types.Operator):
     """Save the corrections as tables for an engine's shaders, and prepare the mesh for the glTF exporter"""
 
     bl_idname = "skinning.save_eigenskin_table"
@@ -349,17 +331,10 @@ class SKINNING_OT_save_eigenskin_table(_OnCorrectedMesh, ExportHelper, bpy.types
 
     filename_ext = ".bin"
     filter_glob: StringProperty(default="*.bin", options={"HIDDEN"})
-    y_up: BoolProperty(
-        name="+Y Up",
-        description="Convert the corrections to glTF's axes, like the exporter's option of the same name",
-        default=True,
-    )
 
-    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        return ExportHelper.invoke(self, context, event)
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        return engine_table.save_table(context, target_mesh(context), self.filepath, self.y_up).summary()
+    settings = TableSettings
+    require = staticmethod(_OnCorrectedMesh.require)
+    work = staticmethod(on_mesh_meant(engine_table.save_table))
 
 
 class SKINNING_OT_show_eigenskin_error(_OnCorrectedMesh, bpy.types.Operator):
@@ -369,7 +344,9 @@ correction"""
     bl_idname = "skinning.show_eigenskin_error"
     bl_label = "Show EigenSkin Error"
 
-    shown: EnumProperty(name="Shown", items=HEAT_MAPS, default="AFTER", options={"SKIP_SAVE"})
+    shown: EnumProperty(
+        name="Shown", description="What the colors show", items=HEAT_MAPS, default="AFTER", options={"SKIP_SAVE"}
+    )
 
     def change(self, context: bpy.types.Context, mesh_object: bpy.types.Object) -> str:
         if self.shown == "OFF":

@@ -85,7 +85,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         layout = split_layout(self)
         draw_mesh(idle_column(layout), context)
         mesh_object = target_mesh(context)
-        armature = armature_of(mesh_object) if mesh_object is not None and mesh_object.type == "MESH" else None
+        armature = armature_of(mesh_object) if mesh_object is not None else None
         if armature is None:
             reason = reason_not_to_work(context, character_of)
             draw_text(layout, context, reason or "Select a mesh that an armature deforms, or its armature", "INFO")
@@ -117,8 +117,7 @@ class SKINNING_PT_eigenskin_result(SidebarPanel, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        mesh_object = target_mesh(context)
-        return mesh_object is not None and mesh_object.type == "MESH" and eigenskin_record(mesh_object) is not None
+        return eigenskin_record(target_mesh(context)) is not None
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout

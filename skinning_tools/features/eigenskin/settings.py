@@ -26,7 +26,7 @@ KIND_ITEMS = (
 )
 SAMPLINGS = (
     ("AXES", "Axes", "Poses about one axis after the other"),
-    ("BALL", "Ball", "Poses about all kinds of axes, for a joint that turns in all directions"),
+    ("BALL", "Ball", "Poses about axes in all directions, for a joint that turns in all directions"),
 )
 DIRECTIONS = (
     ("LEFT_TO_RIGHT", "Left to Right", "Make examples of the right side from those of the left side"),
@@ -108,10 +108,10 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         "Half-Rotation Bones",
         False,
         tip="Add a bone under the corrections of each joint that takes half of its rotation, with weights of this mesh "
-        "from both sides. Less is left to correct, so that fewer shape keys do",
+        "from both sides. Less is left to correct, so that fewer shape keys are enough",
         flag="--half-rotation",
         help="add a bone to each joint that takes half of its rotation, with weights from both sides; fewer shape keys "
-        "do then",
+        "are enough then",
     )
     normals = switch(
         "Normals",
@@ -127,6 +127,14 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         flag="--show-normals",
         help="show the corrected normals in Blender, too (4.5 and newer)",
     )
+
+
+class AddSettings(Settings):
+    source = choice(
+        "Shape", [item for item in KIND_ITEMS if item[0] != "FRAMES"], "EVALUATED", tip="Source of the correct shape"
+    )
+    shape_key = name("Shape Key", tip="The shape key to use. If empty, the active shape key")
+    name = name("Name", tip="The example's name. If empty, the name of the posed joint")
 
 
 class EstimateSettings(Settings, stored="skinning_eigenskin"):
@@ -159,6 +167,10 @@ class CommandSettings(BuildSettings, frames="read"):
 
 class BakeSettings(Settings, frames="key"):
     """The frames to key; by default the scene's range."""
+
+
+class TableSettings(Settings):
+    y_up = switch("+Y Up", True, tip="Convert the corrections to glTF's axes, like the exporter's option of that name")
 
 
 class ExampleSettings(Settings):

@@ -5,13 +5,11 @@ Before an undo it puts back what is being dragged, and forgets all references to
 number of the mesh object. There is at most one tool, and while there is none, nothing is drawn.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import bpy
 import numpy as np
 
-from ...blender.app_handlers import add_handlers, remove_handlers
 from ...blender.areas import redraw_views
 from ...blender.data_blocks import is_alive, object_again
 from ...core.errors import BadScene
@@ -188,20 +186,8 @@ def _before_load(*_: Any) -> None:
     stop()
 
 
-def _handlers() -> tuple[tuple[list[Callable], Callable], ...]:
-    # Not only while a tool is there: a callback that removes itself makes Blender skip the next one.
-    handlers = bpy.app.handlers
-    return (
-        (handlers.undo_pre, _before_undo),
-        (handlers.redo_pre, _before_undo),
-        (handlers.load_pre, _before_load),
-    )
-
-
-def register() -> None:
-    add_handlers(_handlers())
-
-
 def unregister() -> None:
     stop()
-    remove_handlers(_handlers())
+
+
+handlers = dict.fromkeys(("undo_pre", "redo_pre"), _before_undo) | {"load_pre": _before_load}

@@ -21,10 +21,10 @@ class SKINNING_OT_start_weight_fit(Checked, AtOnce, bpy.types.Operator):
     bl_idname = "skinning.start_weight_fit"
     bl_label = "Start Weight Fit"
 
+    needs_scipy = True
     require = staticmethod(posed_copies.check_startable)
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        dependencies.require_dependencies()
         copy = posed_copies.start(context, active)
         return f'Move vertices of "{copy.name}" in Edit or Sculpt Mode, then press Fit Weights'
 

@@ -6,7 +6,7 @@ special care.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import cos, pi, sin
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 from gpu_extras.batch import batch_for_shader
 from mathutils import Color
 
-from ...blender.app_handlers import add_handlers, remove_handlers
 from ...blender.areas import redraw_views
 from ...core.errors import SkinningError
 from ...ui.view_drawing import View
@@ -226,16 +225,8 @@ def label_places(points: np.ndarray, scale: float) -> np.ndarray:
 
 registry = [SkinningReachable]
 pointers = {"WindowManager.skinning_reachable": SkinningReachable}
-
-
-def _handlers() -> tuple[tuple[list[Callable], Callable]]:
-    return ((bpy.app.handlers.load_pre, _before_load),)
-
-
-def register() -> None:
-    add_handlers(_handlers())
+handlers = {"load_pre": _before_load}
 
 
 def unregister() -> None:
     stop()
-    remove_handlers(_handlers())

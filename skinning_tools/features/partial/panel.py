@@ -67,7 +67,6 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
         if job is not None:
             draw_job(layout, job)
         mesh = target_mesh(context)
-        mesh = mesh if mesh is not None and mesh.type == "MESH" else None
         for name in _SOLVES:
             body = _draw_solve(layout, context, name, mesh, job)
             if body is not None and name == "helpers":

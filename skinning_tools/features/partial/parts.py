@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inputs of a solve: a mesh, its armature and the target, by name or selection, and the checks on them."""
+"""The inputs of a solve: a mesh, its armature and the target, by name or selection."""
 
 from dataclasses import dataclass
 
@@ -7,26 +7,14 @@ import bpy
 
 from ...blender.character import chosen_mesh
 from ...blender.conversions import result_of
-from ...blender.fit_poses import check_blended_linearly
 from ...blender.job_checks import reason_not_to_work
 from ...blender.look_ups import selected_in
 from ...blender.object_checks import check_object
-from ...blender.preconditions import (
-    check_armature_mode,
-    check_deforming,
-    check_has_vertices,
-    check_mode,
-    check_own_mesh,
-    check_posed,
-    check_type,
-    check_visible,
-    find_object,
-    object_label,
-    unmet,
-)
-from ...blender.skin_reader import armature_of, bone_names, check_rig, meshes_of
+from ...blender.preconditions import check_own_mesh, check_type, find_object, object_label, unmet
+from ...blender.skin_reader import armature_of, meshes_of
 from ...blender.wording import names_text
 from ...core.errors import BadScene
+from .part_checks import check_armature, check_mesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +57,8 @@ def parts_of(
     target = target or _target(context, mesh)
     if writes_weights:
         check_own_mesh(mesh, "its weights cannot be changed")
-    _check_mesh(context, mesh, armature, weighted)
-    _check_armature(armature)
+    check_mesh(context, mesh, armature, weighted)
+    check_armature(armature)
     check_object(context, target)
     return Parts(mesh, armature, target)
 
@@ -150,36 +138,3 @@ def _target(context: bpy.types.Context, mesh: bpy.types.Object) -> bpy.types.Obj
     if result is not None and result.mesh == mesh and result.source is not None:
         return result.source
     return mesh
-
-
-def _check_mesh(context: bpy.types.Context, mesh: bpy.types.Object, armature: bpy.types.Object, weighted: bool) -> None:
-    check_mode(mesh)
-    check_visible(context.scene, context.view_layer, mesh)
-    check_has_vertices(mesh)
-    check_blended_linearly(mesh, armature)
-    if not weighted:
-        return
-    if armature_of(mesh) == armature:
-        check_rig(mesh)
-    elif not bone_names(mesh, armature):
-        raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
-
-
-def _check_armature(armature: bpy.types.Object) -> None:
-    # Hidden by the eye or with its collection is fine, as rigs often are.
-    if armature.hide_viewport:
-        raise BadScene(
-            f'The armature "{armature.name}" is disabled in viewports, so Blender does not always evaluate its '
-            "animation. Enable it in the outliner (the screen)"
-        )
-    check_armature_mode(armature)
-    check_posed(armature)
-    check_deforming(armature)
-    multiplied = next(
-        (bone.name for bone in armature.data.bones if bone.use_deform and bone.use_envelope_multiply), None
-    )
-    if multiplied is not None:
-        raise BadScene(
-            f'The bone "{multiplied}" of "{armature.name}" multiplies its weights with its envelope, but this '
-            "solve uses only weights. Disable Envelope Multiply in the properties of the bone"
-        )

@@ -2,7 +2,6 @@
 """Preview Skinning: start the preview, change its method, end it."""
 
 import bpy
-from bpy.props import EnumProperty
 
 from ...blender import dependencies
 from ...blender.character import mesh_meant
@@ -10,12 +9,8 @@ from ...blender.job_checks import active_object
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
 from ...ui.jobs import AtOnce
-from ...ui.settings import SOFT
 from . import session
-from .settings import METHOD_ITEMS, PreviewSettings
-
-MODES = (*METHOD_ITEMS, ("OFF", "Off", "End the preview"))
-_SIDE_BY_SIDE = PreviewSettings.side_by_side
+from .settings import ShowSettings
 
 
 class SKINNING_OT_preview(AtOnce, bpy.types.Operator):
@@ -25,8 +20,7 @@ class SKINNING_OT_preview(AtOnce, bpy.types.Operator):
     bl_label = "Preview Skinning"
     bl_options = {"REGISTER"}
 
-    mode: EnumProperty(name="Mode", items=MODES, default="LBS", options={"SKIP_SAVE"})
-    side_by_side: _SIDE_BY_SIDE.as_property(SOFT, description=f"{_SIDE_BY_SIDE.tip}. Unchanged if not given")
+    settings = ShowSettings
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         if self.mode == "OFF":

@@ -51,7 +51,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
     def _draw_bake(self, context: bpy.types.Context, shown: "SkinView | None") -> None:
         """Draw the button that bakes the centers, if the preview has none or outdated ones."""
         mesh = shown.target() if shown is not None else target_mesh(context)
-        if mesh is None or mesh.type != "MESH" or mesh.data.is_editmode or not mesh.vertex_groups:
+        if mesh is None or mesh.data.is_editmode or not mesh.vertex_groups:
             return
         state = shown_bake_state(mesh)
         if state == MISSING:

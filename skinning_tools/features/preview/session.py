@@ -6,7 +6,6 @@ Blender's list makes Blender skip the next one, which may be another add-on's.
 """
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import bpy
@@ -73,27 +72,16 @@ def stop(reason: str = "") -> None:
 def _register() -> None:
     for draw, stage in ((_draw_view, "POST_VIEW"), (_draw_pixels, "POST_PIXEL")):
         _draw_handlers.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", stage))
-    add_handlers(_while_running())
+    add_handlers(_while_running)
 
 
 def _unregister() -> None:
     while _draw_handlers:
         bpy.types.SpaceView3D.draw_handler_remove(_draw_handlers.pop(), "WINDOW")
-    remove_handlers(_while_running())
+    remove_handlers(_while_running)
     for timer in (_refresh, _end):
         if bpy.app.timers.is_registered(timer):
             bpy.app.timers.unregister(timer)
-
-
-def _while_running() -> tuple[
-    tuple[list[Callable], Callable], tuple[list[Callable], Callable], tuple[list[Callable], Callable]
-]:
-    handlers = bpy.app.handlers
-    return (
-        (handlers.depsgraph_update_post, _after_update),
-        (handlers.undo_post, _after_undo),
-        (handlers.redo_post, _after_undo),
-    )
 
 
 def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
@@ -107,6 +95,9 @@ def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> Non
 
 def _after_undo(*_: Any) -> None:
     _read_again_soon()
+
+
+_while_running = {"depsgraph_update_post": _after_update, "undo_post": _after_undo, "redo_post": _after_undo}
 
 
 @bpy.app.handlers.persistent
@@ -174,14 +165,8 @@ def _end() -> None:
     stop(_failure)
 
 
-def _always() -> tuple[tuple[list[Callable], Callable]]:
-    return ((bpy.app.handlers.load_pre, _before_load),)
-
-
-def register() -> None:
-    add_handlers(_always())
+handlers = {"load_pre": _before_load}
 
 
 def unregister() -> None:
     stop()
-    remove_handlers(_always())

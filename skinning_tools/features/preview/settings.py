@@ -59,6 +59,17 @@ class PreviewSettings(Settings):
     )
 
 
+class ShowSettings(Settings):
+    """What the operator shows."""
+
+    mode = choice(
+        "Mode", (*METHOD_ITEMS, ("OFF", "Off", "End the preview")), "LBS", tip="The method that deforms the drawn mesh"
+    )
+    side_by_side = replace(
+        PreviewSettings.side_by_side, tip=f"{PreviewSettings.side_by_side.tip}. Unchanged if not given", optional=True
+    )
+
+
 def _redraw(settings: "SkinningPreviewSettings", context: bpy.types.Context) -> None:
     redraw_views()
 

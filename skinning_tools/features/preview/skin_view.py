@@ -14,6 +14,7 @@ import numpy as np
 from ...blender.attributes import has_attribute, read_attribute
 from ...blender.center_records import BASIS
 from ...blender.data_blocks import object_again
+from ...blender.preconditions import unmet
 from ...blender.skin_reader import (
     Skin,
     armature_of,
@@ -61,10 +62,7 @@ class SkinView:
     def set_mode(self, mode: str) -> None:
         """Change the mode. Raises BadScene, and keeps the mode, if CRS has no centers of rotation."""
         if mode == "CRS" and not self.has_centers:
-            raise BadScene(
-                f"The {self._label} has no baked centers of rotation. Press Bake Centers first, "
-                "or preview another method"
-            )
+            raise unmet("NO_CENTERS", object=self._label, remedy="Press Bake Centers first, or preview another method")
         self.mode = mode
 
     def summary(self) -> str:

@@ -14,7 +14,7 @@ from .reading import ShapeKeys
 
 # A vertex that follows the head by less would need bones that move much farther than it does.
 _LEAST_SHARE = 0.1
-# Of the largest scale: what scales along axes may differ by.
+# As a share of the largest scale: the scales along the axes may differ by this.
 _EVEN = 1e-3
 
 

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import bpy
 from bpy.props import StringProperty
-from bpy_extras.io_utils import ExportHelper
 
 from ...ui.boundary import Checked
-from ...ui.jobs import AtOnce, SkinningJob
+from ...ui.jobs import AtOnce, SavesFile, SkinningJob
 from .conversion import convert_shape_keys
 from .poses import add_poses
 from .reading import check_shape_keys
@@ -49,7 +48,7 @@ are replaced"""
     work = staticmethod(add_poses)
 
 
-class SKINNING_OT_save_slider_table(Checked, AtOnce, ExportHelper, bpy.types.Operator):
+class SKINNING_OT_save_slider_table(Checked, SavesFile, bpy.types.Operator):
     """Save which bones each slider of a face moves, and by how much, for engines that sum poses themselves"""
 
     bl_idname = "skinning.save_slider_table"
@@ -59,12 +58,7 @@ class SKINNING_OT_save_slider_table(Checked, AtOnce, ExportHelper, bpy.types.Ope
     filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
 
     require = staticmethod(face_rig)
-
-    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        return ExportHelper.invoke(self, context, event)
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        return save_table(context, active, self.filepath).summary()
+    work = staticmethod(save_table)
 
 
 registry = [SKINNING_OT_convert_shape_keys, SKINNING_OT_add_slider_poses, SKINNING_OT_save_slider_table]

@@ -9,7 +9,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender.animation.shape_key_reader import group_weights, key_coordinates
 from ...blender.character import mesh_meant
-from ...blender.preconditions import check_has_vertices, check_mode, check_type, object_label
+from ...blender.preconditions import check_has_vertices, check_mode, check_type, object_label, unmet
 from ...blender.skin_reader import mesh_triangles
 from ...blender.wording import listed
 from ...core.errors import BadMesh, BadScene
@@ -49,9 +49,11 @@ def check_shape_keys(context: bpy.types.Context, active: bpy.types.Object | None
     if keys is None or len(keys.key_blocks) < 2:
         raise BadScene(f"The {label} has no shape keys beside its basis. Add some, or choose another mesh")
     if not keys.use_relative:
-        raise BadScene(
-            f"The shape keys of {label} are absolute: each is a moment, not a slider. Enable Relative in the panel "
-            "Shape Keys, or use Convert Animation"
+        raise unmet(
+            "ABSOLUTE_KEYS",
+            object=mesh_object,
+            consequence="each is a moment and not a slider",
+            otherwise=", or use Convert Animation",
         )
     if not _chosen(keys):
         raise BadScene(f"All shape keys of {label} are muted. Enable those that are to become sliders (the check box)")

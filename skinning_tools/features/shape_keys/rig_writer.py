@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ...core.shape_rig.types import ShapeRig
 
 _KINDS = {"skinned": ("objects",), "rig": ("objects", "armatures"), "sliders": ("objects", "meshes", "collections")}
-# Of the mesh's diagonal: how far from a bone the points are that turn it. Far, so that rounding does not turn it.
+# As a share of the mesh's diagonal: the distance from a bone of the points that turn it. They are far away, so that
+# rounding does not turn it.
 _REACH = 0.2
 
 

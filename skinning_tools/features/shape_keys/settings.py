@@ -12,7 +12,7 @@ POSE_KINDS = (
     (
         "TIMELINE",
         "One Action",
-        "One action with a pose a frame, the neutral at frame 0, and a marker with the name of each",
+        "One action with one pose per frame, the neutral at frame 0, and a marker with the name of each",
     ),
     ("CLIPS", "Action for Each", "An action for each pose, for exporters that make clips of them"),
     ("ASSETS", "Pose Assets", "A pose asset for each slider, and one for the neutral, for the asset library"),
@@ -29,12 +29,12 @@ class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
         flag="--bones",
     )
     max_influences = influences(8)
-    bone_kind = choice("Bone Kind", BONE_KINDS, "RIGID", tip="What the bones may do", flag="--kind")
+    bone_kind = choice("Bone Kind", BONE_KINDS, "RIGID", tip="Transformations that the bones can have", flag="--kind")
     surface = factor(
         "Surface",
         0.5,
         most=1.0,
-        tip="How much the normals count beside the positions: 0 leaves the least distance, more keeps the skin smooth",
+        tip="How much normals count, compared with positions: 0 leaves the least distance, more keeps the skin smooth",
         flag="--surface",
         metavar="S",
     )
@@ -42,7 +42,7 @@ class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
         "Sparsity",
         0.0,
         most=1.0,
-        tip="How much error is allowed so that a slider moves only the bones that it needs: with 0, it moves all bones",
+        tip="How much error is allowed so that a slider moves only the bones that it needs. 0 lets it move all bones",
         flag="--sparsity",
         metavar="S",
     )
@@ -58,7 +58,7 @@ class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
 class PoseSettings(Settings):
     """How the poses of sliders are written."""
 
-    kind = choice("Poses", POSE_KINDS, "TIMELINE", tip="What is made of the sliders")
+    kind = choice("Poses", POSE_KINDS, "TIMELINE", tip="How the poses are stored")
 
 
 class SkinningShapeKeySettings(bpy.types.PropertyGroup):

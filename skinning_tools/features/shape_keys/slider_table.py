@@ -9,15 +9,14 @@ import numpy as np
 
 from ...blender.animation.shape_key_reader import key_coordinates
 from ...blender.figures import Figure, Result
-from ...blender.written_files import Kind, WrittenFiles, begins_with
-from ...core.errors import BadPath
+from ...blender.written_files import Kind, begins_with, claim_named
 from ...core.quaternions import from_matrices
 from ...ui.command_line.report import json_bytes
 from .sliders import POINTS, face_rig, helper_of
 
 SCHEMA, SCHEMA_VERSION = "skinning_tools.sliders", 1
 TABLE = Kind("slider table", lambda path: begins_with(path, json_bytes({"schema": SCHEMA})[:-3]))
-# Of the largest motion, or of a turn in radians: less is rounding.
+# As a share of the largest motion, or of a turn in radians: less is rounding.
 _STILL = 1e-6
 
 
@@ -44,16 +43,9 @@ class SavedTable(Result):
 def save_table(context: bpy.types.Context, active: bpy.types.Object | None, filepath: str) -> SavedTable:
     """Write the table of the active face to ``filepath``. Raises BadScene, BadPath."""
     armature, names = face_rig(context, active)
-    if not filepath:
-        raise BadPath("The slider table needs a file name. Choose one that ends in .json")
-    files = WrittenFiles()
-    files.keep_scene()
-    target = files.claim(Path(bpy.path.abspath(filepath)), TABLE)
+    target = claim_named(filepath, TABLE, ".json")
     table = slider_table(armature, names)
-    try:
-        target.write(json_bytes(table))
-    except OSError as error:
-        raise BadPath(f"The slider table cannot be saved to {target.path}: {error.strerror or error}") from error
+    target.save(json_bytes(table))
     motions = sum(len(slider["bones"]) for slider in table["sliders"])
     return SavedTable(armature.name, target.path, len(names), motions, len(names) * len(table["bones"]))
 

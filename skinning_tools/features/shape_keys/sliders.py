@@ -149,5 +149,5 @@ def face_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> tup
     """As ``rig_and_sliders``. Raises BadScene if there are none."""
     found = rig_and_sliders(active)
     if found is None:
-        raise BadScene("There are no sliders of a face. Convert shape keys to bones first")
+        raise BadScene("This is no face with sliders. Convert shape keys to bones first")
     return found

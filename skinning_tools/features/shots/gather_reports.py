@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}")
     if options.only is not None and not options.shots:
-        raise UsageError("--only goes with --shots")
+        raise UsageError("--only requires --shots")
     table = _table_target(options)
     others: list[str] = []
     if options.shots:

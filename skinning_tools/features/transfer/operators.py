@@ -2,18 +2,17 @@
 """Transfer weights, and select what of them was matched or filled in."""
 
 import bpy
-from bpy.props import EnumProperty
 
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from . import transfer
-from .settings import TransferSettings
+from .settings import SelectSettings, TransferSettings
 from .targets import check_active
 
 
 class SKINNING_OT_transfer_weights(Checked, SkinningJob, bpy.types.Operator):
     """Give the selected meshes the weights of another mesh beside them, as from a body to its clothes. Vertices close \
-to its surface take the weights there; those of the rest are filled in smoothly"""
+to its surface take the weights there; the weights of the others are filled in smoothly"""
 
     bl_idname = "skinning.transfer_weights"
     bl_label = "Transfer Weights"
@@ -29,17 +28,9 @@ class SKINNING_OT_select_transferred(Checked, AtOnce, bpy.types.Operator):
     bl_idname = "skinning.select_transferred"
     bl_label = "Select Transferred"
 
-    kind: EnumProperty(
-        name="Vertices",
-        items=transfer.KINDS,
-        default="FILLED",
-        description="Which vertices to select",
-        options={"SKIP_SAVE"},
-    )
+    settings = SelectSettings
     require = staticmethod(transfer.transferred_mesh)
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        return transfer.select_transferred(context, active, self.kind)
+    work = staticmethod(transfer.select_transferred)
 
 
 registry = [SKINNING_OT_transfer_weights, SKINNING_OT_select_transferred]

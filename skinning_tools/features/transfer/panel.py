@@ -36,8 +36,6 @@ class SKINNING_PT_transfer_weights(SidebarPanel, bpy.types.Panel):
         column = idle_column(layout)
         draw_mesh(column, context)
         mesh_object = target_mesh(context)
-        if mesh_object is not None and mesh_object.type != "MESH":
-            mesh_object = None
         _draw_settings(column, context, settings, mesh_object)
         job = background.running_job()
         if job is not None:

@@ -13,9 +13,15 @@ MIRRORS = (
         "POSITIVE_X",
         "+X to -X",
         "Take them from the mirror image across the source's local X, with left and right exchanged in the names of "
-        "bones, for the vertices on the negative side. Those in the middle become symmetric, all others stay",
+        "bones, for the vertices on the negative side. Vertices in the middle become symmetric; all others stay",
     ),
     ("NEGATIVE_X", "-X to +X", "The same for the vertices on the positive side"),
+)
+
+
+KINDS = (
+    ("FILLED", "Filled In", "Vertices whose weights were filled in from around them"),
+    ("MATCHED", "Matched", "Vertices that have the weights of the closest point of the source"),
 )
 
 
@@ -29,7 +35,7 @@ class TransferSettings(Settings, stored="skinning_transfer"):
     groups = name(
         "Groups",
         tip="Names of bones, separated by commas, whose weights are transferred. If empty, all. The weights of other "
-        "bones share what these leave",
+        "bones share the rest",
         flag="--groups",
         metavar="NAME,NAME",
         help="bones whose weights are transferred (default: all)",
@@ -38,7 +44,7 @@ class TransferSettings(Settings, stored="skinning_transfer"):
         "Factor",
         1.0,
         most=1.0,
-        tip="How far present weights move toward the transferred ones. Vertices without weights get the whole",
+        tip="How far present weights move toward the transferred ones. Vertices without weights get them in full",
         flag="--factor",
         metavar="F",
         help="how far present weights move toward the transferred ones, 0 to 1",
@@ -104,6 +110,10 @@ class TransferSettings(Settings, stored="skinning_transfer"):
         flag="--angle",
         help="how much the normal of the closest point may differ",
     )
+
+
+class SelectSettings(Settings):
+    kind = choice("Vertices", KINDS, "FILLED", tip="Which vertices to select")
 
 
 class SkinningTransferSettings(bpy.types.PropertyGroup):

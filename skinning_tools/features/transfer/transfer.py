@@ -16,7 +16,7 @@ from ...blender.bodies import read_body, stretch_of
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.character import mesh_meant
 from ...blender.figures import Figure, Result
-from ...blender.preconditions import check_mode, check_own_mesh, check_type, check_unchanged, object_label
+from ...blender.preconditions import check_mode, check_own_mesh, check_type, check_unchanged, object_label, unmet
 from ...blender.records import read_record, write_record
 from ...blender.skin_reader import armature_of, rest_positions
 from ...blender.skinnable import attach
@@ -38,12 +38,7 @@ RECORD = "skinning_transfer"
 ATTRIBUTE = "skinning_transfer"
 STATES = {"KEPT": 0, "MATCHED": 1, "FILLED": 2}
 
-KINDS = (
-    ("FILLED", "Filled In", "Vertices whose weights were filled in from around them"),
-    ("MATCHED", "Matched", "Vertices that have the weights of the closest point of the source"),
-)
-
-# Of the diagonal: vertices nearer to the mirror plane are in the middle.
+# As a share of the diagonal: vertices nearer to the mirror plane are in the middle.
 _MIDDLE = 1e-4
 
 
@@ -282,9 +277,12 @@ def _partners(given: BoneWeights) -> np.ndarray:
     flipped = [bpy.utils.flip_name(name) for name in given.names]
     for index in np.unique(given.bones[given.weights > 0]):
         if flipped[index] not in order:
-            raise BadScene(
-                f'The bone "{given.names[index]}" has no deforming counterpart "{flipped[index]}". Rename bones, or '
-                "add it (Armature > Symmetrize)"
+            raise unmet(
+                "NO_COUNTERPART",
+                bone=given.names[index],
+                other=flipped[index],
+                does="deforms",
+                remedy="Rename bones, or add it (Armature > Symmetrize)",
             )
     return np.array([order.get(name, index) for index, name in enumerate(flipped)])
 

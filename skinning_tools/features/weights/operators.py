@@ -3,8 +3,7 @@
 showing the weights."""
 
 import bpy
-from bpy.props import BoolProperty, IntProperty, StringProperty
-from bpy_extras.io_utils import ExportHelper
+from bpy.props import StringProperty
 
 from ...blender import dependencies, error_display
 from ...blender.character import character_of, on_meshes_meant, target_mesh
@@ -12,13 +11,15 @@ from ...blender.preconditions import check_mode
 from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
-from ...ui.jobs import AtOnce, SkinningJob
+from ...ui.jobs import AtOnce, SavesFile, SkinningJob
 from . import compression, rigid_parts, rogue_weights, smoothing, unweighted, weight_table, weight_view
 from .settings import (
+    CheckRogueSettings,
     CompressSettings,
     PartitionSettings,
     PrecisionSettings,
     RemoveRogueSettings,
+    SelectRogueSettings,
     SmoothSettings,
     WeightViewSettings,
 )
@@ -42,12 +43,9 @@ that the armature deforms"""
     bl_idname = "skinning.find_unweighted"
     bl_label = "Find Unweighted Vertices"
 
+    needs_scipy = True
     require = staticmethod(unweighted.meshes_to_search)
     work = staticmethod(unweighted.find_unweighted)
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
-        dependencies.require_dependencies()
-        return super().act(context, active)
 
 
 class _OnList(Checked):
@@ -66,13 +64,9 @@ class SKINNING_OT_select_rogue_weights(_OnList, AtOnce, bpy.types.Operator):
     bl_idname = "skinning.select_rogue_weights"
     bl_label = "Select Rogue Vertices"
 
-    index: IntProperty(
-        name="Row", description="Row in the list, -1 for all checked rows", default=-1, options={"SKIP_SAVE"}
-    )
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        dependencies.require_dependencies()
-        return rogue_weights.select(context, active, self.index)
+    needs_scipy = True
+    settings = SelectRogueSettings
+    work = staticmethod(rogue_weights.select)
 
 
 class SKINNING_OT_check_rogue_weights(_OnList, AtOnce, bpy.types.Operator):
@@ -81,13 +75,8 @@ class SKINNING_OT_check_rogue_weights(_OnList, AtOnce, bpy.types.Operator):
     bl_idname = "skinning.check_rogue_weights"
     bl_label = "Check Rogue Weights"
 
-    checked: BoolProperty(
-        name="Checked", description="Check all rows. When off, uncheck all", default=True, options={"SKIP_SAVE"}
-    )
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:
-        for item in weighted_or_edited_mesh(context, active).skinning_rogue_weights.islands:
-            item.checked = self.checked
+    settings = CheckRogueSettings
+    work = staticmethod(rogue_weights.check_all)
 
 
 class SKINNING_OT_remove_rogue_weights(Checked, SkinningJob, bpy.types.Operator):
@@ -124,8 +113,8 @@ class SKINNING_OT_compress_weights(Checked, SkinningJob, bpy.types.Operator):
     work = staticmethod(compression.compress)
 
 
-class SKINNING_OT_save_weight_table(Checked, AtOnce, ExportHelper, bpy.types.Operator):
-    """Save the bones and rounded weights of each vertex as a packed table for engines of one's own. \
+class SKINNING_OT_save_weight_table(Checked, SavesFile, bpy.types.Operator):
+    """Save the bones and rounded weights of each vertex as a packed table for custom engines. \
 The mesh does not change"""
 
     bl_idname = "skinning.save_weight_table"
@@ -134,17 +123,10 @@ The mesh does not change"""
     filename_ext = ".bin"
     filter_glob: StringProperty(default="*.bin", options={"HIDDEN"})
 
+    needs_scipy = True
     settings = PrecisionSettings
     require = staticmethod(character_of)
     work = staticmethod(weight_table.save_weight_table)
-
-    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        self.prepare(context)
-        return ExportHelper.invoke(self, context, event)
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        given = self.settings.of_operator(self)
-        return self.finish(context, self.work(context, active, self.filepath, **given))
 
 
 class SKINNING_OT_partition_rigid(Checked, SkinningJob, bpy.types.Operator):

@@ -63,8 +63,7 @@ class _Part(SidebarPanel):
         """The layout of a sub-panel, and the mesh to work on or None."""
         layout = split_layout(self)
         layout.enabled = background.running_job() is None
-        mesh_object = target_mesh(context)
-        return layout, mesh_object if mesh_object is not None and mesh_object.type in SKIN_TYPES else None
+        return layout, target_mesh(context, SKIN_TYPES)
 
 
 class SKINNING_PT_weights(_Part, bpy.types.Panel):

@@ -183,6 +183,12 @@ def select(context: bpy.types.Context, active: bpy.types.Object | None, index: i
     return f"{mesh_object.name}: {vertices_text(len(vertices))} of {what} selected"
 
 
+def check_all(context: bpy.types.Context, active: bpy.types.Object | None, checked: bool = True) -> None:
+    """Check or uncheck all rows of the list."""
+    for item in weighted_or_edited_mesh(context, active).skinning_rogue_weights.islands:
+        item.checked = checked
+
+
 def fingerprint(mesh_object: bpy.types.Object) -> str:
     """Text that changes with the mesh's edges, bone names and weights, on which the list depends. Reads them all."""
     with out_of_edit_mode(mesh_object):

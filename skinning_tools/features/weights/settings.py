@@ -32,7 +32,7 @@ OUTPUTS = (
     ("NONE", "Table Only", "Count without changing anything"),
 )
 PALETTES = (
-    ("DISTINCT", "Distinct", "16 colors; bones beside each other never look alike"),
+    ("DISTINCT", "Distinct", "16 colors; neighboring bones never look alike"),
     ("COLOR_BLIND", "Color Blind", "10 colors that also differ for eyes that confuse red, green or blue"),
 )
 
@@ -141,6 +141,14 @@ class PartitionSettings(Settings, stored="skinning_weight_tools.partition"):
         tip="Smaller rigid parts stay with the skin, since each part costs a draw call",
         flag="--least-faces",
     )
+
+
+class SelectRogueSettings(Settings):
+    index = count("Row", -1, soft_most=None, tip="Row in the list, -1 for all checked rows")
+
+
+class CheckRogueSettings(Settings):
+    checked = switch("Checked", True, tip="Check all rows. When off, uncheck all")
 
 
 class RemoveRogueSettings(Settings):

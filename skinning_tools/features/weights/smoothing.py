@@ -88,7 +88,7 @@ def smooth(
             creases = creased_edges(ob.data) if with_creases else np.zeros(len(body.edges), bool)
             parts.append((body, creases, read_bone_weights(ob, armature_of(ob))))
     bodies, creases, stored = zip(*parts, strict=True)
-    # With a group that stays in one mesh only, the rims would part.
+    # If the group is only in one mesh, the rims would separate.
     locked = np.any([before.locked for before in stored], axis=0)
     befores = [replace(before, locked=locked) for before in stored]
     mask = _joint_mask(meshes, vertex_group, invert_vertex_group, use_selection)

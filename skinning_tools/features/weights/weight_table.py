@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bones and weights of a mesh as a packed binary file, for engines of one's own."""
+"""The bones and weights of a mesh as a packed binary file, for custom engines."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,13 +7,11 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ...blender import dependencies
 from ...blender.bone_weights import read_bone_weights
 from ...blender.character import character_of
 from ...blender.figures import Figure, Result
 from ...blender.skin_reader import armature_of
-from ...blender.written_files import Kind, WrittenFiles, begins_with
-from ...core.errors import BadPath
+from ...blender.written_files import Kind, begins_with, claim_named
 
 # The first bytes of ``core.binding.packing.MAGIC``, which needs scipy to be imported.
 TABLE = Kind("weight table", lambda path: begins_with(path, b"SKINWGT"))
@@ -55,16 +53,11 @@ def save_weight_table(
 ) -> SavedWeights:
     """Write the weights of the active mesh, rounded as *Compress* rounds them, to ``filepath``; the mesh itself does
     not change. Raises BadScene, BadPath."""
-    dependencies.require_dependencies()
     from ...core.binding.compression import bytes_per_vertex, compress_weights
     from ...core.binding.packing import packed_table, used_slots
 
     mesh_object = character_of(context, active)
-    if not filepath:
-        raise BadPath("The weight table needs a file name. Choose one that ends in .bin")
-    files = WrittenFiles()
-    files.keep_scene()
-    target = files.claim(Path(bpy.path.abspath(filepath)), TABLE)
+    target = claim_named(filepath, TABLE, ".bin")
     read = read_bone_weights(mesh_object, armature_of(mesh_object))
     rounded = compress_weights(read.bones, read.weights, bits=bits, max_influences=max_influences, threshold=threshold)
     influences = used_slots(rounded)

@@ -5,12 +5,10 @@ Edits of a mesh are only recorded; a timer reads the weights once the mesh has n
 """
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import bpy
 
-from ...blender.app_handlers import add_handlers, remove_handlers
 from ...blender.areas import all_areas
 from ...blender.skin_reader import check_rig
 from ...core.errors import SkinningError
@@ -83,22 +81,9 @@ def _refresh() -> float | None:
     return None
 
 
-def _handlers() -> tuple[
-    tuple[list[Callable], Callable], tuple[list[Callable], Callable], tuple[list[Callable], Callable]
-]:
-    handlers = bpy.app.handlers
-    return (
-        (handlers.depsgraph_update_post, _note_edits),
-        (handlers.undo_post, _note_undo),
-        (handlers.redo_post, _note_undo),
-    )
-
-
-def register() -> None:
-    add_handlers(_handlers())
+handlers = {"depsgraph_update_post": _note_edits, "undo_post": _note_undo, "redo_post": _note_undo}
 
 
 def unregister() -> None:
-    remove_handlers(_handlers())
     if bpy.app.timers.is_registered(_refresh):
         bpy.app.timers.unregister(_refresh)

@@ -126,7 +126,7 @@ _REPORT: dict[str, _Shape] = {
     "times": {"started": _is_text, "ended": _is_text, "seconds": _is_number, "stages": {"*": _is_number}},
     "versions": {"*": _is_text},
 }
-# Of ``convert``; missing after a failure.
+# Only in reports of ``convert``; missing after a failure.
 _FIGURES: dict[str, _Shape] = {
     "object?": _is_text,
     "objects?": [_is_text],

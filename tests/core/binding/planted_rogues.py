@@ -27,7 +27,8 @@ KINDS = {
     "patches of 60": (1.0, 1.0, 0, "any", 60),
     "patches of 120": (1.0, 1.0, 0, "any", 120),
 }
-# A patch has at most so many times a bone's own weights: beyond, shapes do not show which of both is the bone's.
+# A patch has at most this multiple of the weights of the bone's own vertices: with more, shapes do not show which of
+# the two belongs to the bone.
 MOST = 10
 # Relative to the diagonal: planted weights that move vertices by more are visible.
 SEEN = 0.01
@@ -164,7 +165,7 @@ def _unit(vectors):
 
 
 def _around(body, places, rings) -> np.ndarray:
-    """The positions within so many edges."""
+    """The positions within that number of edges."""
     found = np.zeros(len(body.points))
     found[places] = 1
     for _ in range(rings):

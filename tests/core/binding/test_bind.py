@@ -296,7 +296,7 @@ def test_rigid_takes_the_nearest_bone():
     np.testing.assert_array_equal(bones[:, 0], distance.argmin(axis=1))
 
 
-def test_rigid_takes_the_common_ancestor_of_bones_that_are_as_near():
+def test_rigid_takes_the_common_ancestor_of_equally_near_bones():
     root, left, right, other = (
         ([0, 0, 9], [0, 0, 10]),
         ([1, 0, 0], [2, 0, 0]),

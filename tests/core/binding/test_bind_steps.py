@@ -158,7 +158,7 @@ def test_quads_with_corners_at_one_place():
 
 
 @pytest.mark.parametrize("side", [1, -1])
-def test_sheets_face_away_from_what_is_behind(side):
+def test_sheets_face_away_from_bones_behind_them(side):
     body = bodies.sheet()
     found = facing_outward(body, body.rest - [0, 0, 2.0 * side])
     normals = Surface(body.points, found).normals
@@ -272,7 +272,7 @@ def test_shares_near_the_best(seed, count):
 # The cut to few influences
 
 
-def test_what_is_cut_goes_to_kin():
+def test_removed_weights_go_to_related_bones():
     # 0 - 1 - 2 and 0 - 3: bone 2 is cut and bone 1 its parent.
     steps = hops(Skeleton(np.zeros((4, 3)), np.ones((4, 3)), [-1, 0, 1, 0]))
     bones, weights = limited(np.array([[3, 1, 2]]), np.array([[0.45, 0.35, 0.2]]), 2, steps)
@@ -281,7 +281,7 @@ def test_what_is_cut_goes_to_kin():
     assert weights.sum() == pytest.approx(1)
 
 
-def test_equals_stay_or_go_together():
+def test_equal_weights_stay_or_go_together():
     steps = hops(Skeleton(np.zeros((5, 3)), np.ones((5, 3)), [-1, 0, 0, 0, 0]))
     bones, weights = limited(np.array([[1, 2, 3, 4]]), np.array([[0.4, 0.2, 0.2, 0.2]]), 3, steps)
     assert weights.tolist() == [[1, 0, 0]]

@@ -208,7 +208,7 @@ def test_a_ring_and_a_bent_volume_hold_what_is_in_them():
     assert dense(*bind(body, skeleton, "CONTAINMENT", volumes=[volume]), 2)[:, 0].min() > 0.999
 
 
-def test_a_surface_that_is_no_volume():
+def test_an_open_surface_is_no_volume():
     box = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)], float)
     triangles = ConvexHull(box).simplices
     with pytest.raises(BadMesh, match="not closed: 3 of its edges are open"):

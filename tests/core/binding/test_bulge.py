@@ -100,7 +100,7 @@ def test_triangles_without_area_and_edges_of_three_triangles():
 
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf])
-def test_a_radius_that_is_none_is_refused(radius):
+def test_an_invalid_radius_is_refused(radius):
     rest, triangles = cuboid(columns=4, rows=2)
     with pytest.raises(BadSettings, match="radius"):
         soft_region(body_of(rest, triangles), [0, 0, 0], radius)
@@ -141,7 +141,7 @@ def test_sums_and_the_limit_are_kept(seed):
         )
 
 
-def test_a_region_made_anew_takes_the_place_of_the_old_one():
+def test_a_new_region_replaces_the_old_one():
     bones, weights, region = rows(3)
     once = add_soft_bone(bones, weights, 5, region, carrier=2, max_influences=6)
     other = add_soft_bone(*once, 5, region**2, carrier=2, max_influences=6)

@@ -60,7 +60,7 @@ def test_the_bound_of_more_influences_is_reached():
             assert result.largest_error > 0.5 / 255
 
 
-def test_what_is_below_the_threshold_goes_but_never_the_strongest():
+def test_weights_below_the_threshold_are_removed_except_the_strongest():
     bones = np.array([[0, 1, 2], [3, 4, 5]])
     weights = np.array([[0.9, 0.06, 0.04], [0.4, 0.3, 0.3]])
     result = compress_weights(bones, weights, threshold=0.05)
@@ -85,7 +85,7 @@ def test_rounding_is_the_same_on_both_sides_of_a_seam():
     np.testing.assert_array_equal(turned.bones, result.bones)
 
 
-def test_rows_without_weights_stay_so():
+def test_rows_without_weights_stay_empty():
     result = compress_weights(np.array([[0, 1], [0, 1]]), np.array([[0.0, 0.0], [0.5, 0.5]]))
     np.testing.assert_array_equal(result.steps.sum(axis=1, dtype=int), [0, 255])
 

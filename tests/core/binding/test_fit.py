@@ -90,7 +90,7 @@ def test_the_human_rig_from_all_of_its_bones(shared_data):
 
 @given(st.integers(0, 10_000), st.integers(1, 3))
 @settings(deadline=None, max_examples=30)
-def test_out_of_reach_it_comes_as_close_as_can_be(seed, frames):
+def test_an_unreachable_target_is_approached_as_closely_as_possible(seed, frames):
     """As close as non-negative least squares with a heavy row for the sum."""
     random, rest, bones, _, matrices, _ = problem(seed, frames)
     targets = random.normal(size=(frames, len(rest), 3)) * 2
@@ -102,7 +102,7 @@ def test_out_of_reach_it_comes_as_close_as_can_be(seed, frames):
         assert np.linalg.norm(result.residuals[:, vertex]) < least + 1e-4
 
 
-def test_what_the_pose_leaves_open_stays_as_it_was():
+def test_weights_that_the_pose_does_not_determine_stay():
     """Two bones that move alike keep their shares of what they have together."""
     rest = np.random.default_rng(1).normal(size=(20, 3)) + 3
     matrices = np.stack([np.eye(3, 4), np.eye(3, 4), about(Rotation.from_euler("z", 1.0).as_matrix(), [0, 0, 0])])
@@ -124,7 +124,7 @@ def test_a_pose_that_moves_no_bone_changes_nothing(noise):
         np.testing.assert_allclose(dense(result.bones, result.weights, 6), dense(bones, weights, 6), atol=1e-6)
 
 
-def test_vertices_that_are_where_they_should_be_keep_their_weights():
+def test_vertices_at_their_target_keep_their_weights():
     _, rest, bones, weights, matrices, targets = problem(6, 1)
     result = fit_weights(rest, bones, weights, matrices, targets)
     np.testing.assert_allclose(dense(result.bones, result.weights, 6), dense(bones, weights, 6), atol=1e-5)
@@ -152,7 +152,7 @@ def test_only_the_chosen_bones_and_locked_ones_as_they_were():
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_fewer_influences_are_the_best_of_their_number(most):
-    """As close as the best of all choices of so many bones, or nearly: the weakest goes first."""
+    """As close as the best choice of that number of bones, or nearly: the weakest bone is removed first."""
     _, rest, _, _, matrices, targets = problem(8, 2, count=40, bone_count=5)
     everything = np.tile(np.arange(5), (40, 1))
     result = fit_weights(rest, everything, np.full((40, 5), 0.2), matrices, targets, max_influences=most)

@@ -65,7 +65,7 @@ def test_where_all_are_locked_and_too_many_the_weakest_goes():
     np.testing.assert_allclose(weights, [[0.625, 0.375]])
 
 
-def test_rows_without_weights_stay_so():
+def test_rows_without_weights_stay_empty():
     bones, weights = tidy_influences([[3, 1]], [[0.0, 0.0]], 4)
     assert not weights.any()
     assert bones.shape == (1, 2)
@@ -74,7 +74,7 @@ def test_rows_without_weights_stay_so():
     assert not weights.any()
 
 
-def test_equals_go_by_the_bone_not_by_the_slot():
+def test_ties_are_decided_by_bone_not_by_slot():
     """The two sides of a seam may name the same bones in another order."""
     first = tidy_influences([[4, 2, 7]], [[1 / 3] * 3], 2)
     second = tidy_influences([[7, 4, 2]], [[1 / 3] * 3], 2)

@@ -209,7 +209,7 @@ def test_links_at_rest_change_nothing():
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
 @settings(deadline=None, max_examples=30)
-def test_what_the_joint_had_stays_with_its_chain(seed, count):
+def test_weights_of_the_joint_stay_with_its_chain(seed, count):
     """Sums, other bones and the average turn are as before."""
     random = np.random.default_rng(seed)
     bones = np.array([random.choice(5, 3, replace=False) for _ in range(40)], np.int32)
@@ -256,7 +256,7 @@ def test_locked_bones_stay():
 
 
 @pytest.mark.parametrize("chain", [[0, 1], [0, 2, 0]])
-def test_chains_that_are_none_are_refused(chain):
+def test_invalid_chains_are_refused(chain):
     with pytest.raises(BadSettings, match="at least one link"):
         link_weights(np.zeros((1, 3)), np.array([[0]]), np.array([[1.0]]), chain)
 
@@ -295,7 +295,7 @@ def test_a_forearm_twists_all_along():
 
 
 def test_twist_matrices_follow_the_bone():
-    """In whatever way the forearm itself is turned, moved or scaled."""
+    """However the forearm itself is turned, moved or scaled."""
     state = np.random.RandomState(5)
     base = about(Rotation.random(random_state=state).as_matrix(), [1, 2, 3])
     still = np.stack([np.eye(3, 4), about(Rotation.from_euler("x", 100, degrees=True).as_matrix(), JOINT)])

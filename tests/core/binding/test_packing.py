@@ -80,6 +80,6 @@ def test_slots_that_no_row_needs_are_left_out():
     assert struct.unpack_from("<6I", data, 8)[:5] == (ROWS, 9, 2, 8, 8)
 
 
-def test_what_cannot_be_stored_is_refused():
+def test_unsupported_values_are_refused():
     with pytest.raises(BadSettings, match="16 bits can tell apart"):
         joint_rows(np.array([[0, 1 << 16]]), np.array([[0.5, 0.5]]), 8)

@@ -55,7 +55,7 @@ def test_what_is_planted_and_seen_is_found_and_nothing_else(name, kind, shared_d
 
 
 @pytest.mark.parametrize("name", ["human", "tube", "parts"])
-def test_hardly_anything_is_named_where_nothing_is_planted(name, shared_data):
+def test_few_false_positives_without_planted_errors(name, shared_data):
     """On weights as their makers left them; and nothing of it is certain."""
     body, skeleton, bones, weights = meshes(name, shared_data)
     islands = rogue_islands(body, skeleton, bones, weights)
@@ -238,7 +238,7 @@ def test_a_stray_of_full_weight_is_not_the_best_vertex_of_a_weak_bone():
     assert (island.bone, island.vertices.tolist()) == (3, [stray])
 
 
-def test_a_bone_with_nothing_but_strays():
+def test_a_bone_that_has_only_stray_weights():
     body, skeleton, bones, weights = tube()
     bones = np.where(bones == 7, 6, bones).astype(np.int32)
     weights = weights.copy()
@@ -266,7 +266,7 @@ def test_locked_bones_neither_lose_nor_gain():
         Body(np.repeat(np.eye(3), 4, axis=0)[:10], [[0, 4, 8], [1, 5, 9], [0, 0, 1]], NO_EDGES),
     ],
 )
-def test_bodies_that_are_hardly_any(body):
+def test_degenerate_bodies(body):
     random = np.random.default_rng(0)
     bones = np.array([random.choice(3, 2, replace=False) for _ in range(10)], np.int32)
     weights = random.dirichlet(np.ones(2), 10)

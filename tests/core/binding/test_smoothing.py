@@ -105,7 +105,7 @@ def test_neighbors_count_by_distance():
     np.testing.assert_allclose(after[inner], share[inner], atol=1e-12)
 
 
-def test_a_border_knows_nothing_of_what_is_inside():
+def test_smoothing_a_border_does_not_depend_on_the_interior():
     body, index = sheet()
     border = np.zeros(index.shape, bool)
     border[[0, -1]] = border[:, [0, -1]] = True
@@ -232,7 +232,7 @@ def test_a_closed_body_by_its_triangles():
         Body(np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0.0]]), [[0, 1, 2]], [[0, 1]]),
     ],
 )
-def test_bodies_that_are_hardly_any(body):
+def test_degenerate_bodies(body):
     bones, weights = random_rows(7, len(body.rest))
     rows = smooth_weights(body, bones, weights, 5)[1]
     np.testing.assert_allclose(rows.sum(axis=1), 1, atol=1e-12)

@@ -126,7 +126,7 @@ def test_a_leg_reaches_the_foot_that_hangs_on_a_target():
     np.testing.assert_allclose(found.tails[2], heads[3])
 
 
-def test_a_skeleton_beside_the_body_counts_whole():
+def test_a_skeleton_outside_the_body_counts_completely():
     assert len(segments_of(bar(), chain(3, y=9.0)).kept) == 3
     assert len(segments_of(bar(), shortened(chain(5, y=9.0), [0, 0, 1])).kept) == 5
 

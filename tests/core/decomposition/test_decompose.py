@@ -105,7 +105,7 @@ def test_stiff_bones_are_solved_as_such(shared_data, kind):
     assert np.all(np.diff(result.history) <= 1e-9)
 
 
-def test_weights_of_the_wolf_come_back(shared_data):
+def test_weights_of_the_wolf_are_recovered(shared_data):
     """Made by exact linear blend skinning, its transforms given, up to nine influences."""
     wolf = np.load(shared_data("wolf_ground_truth.npz"))
     bones, weights = solve_weights(Animation(wolf["frames"], wolf["triangles"]), wolf["rest"], wolf["transforms"], 9)
@@ -186,7 +186,7 @@ def test_few_bones_of_a_flat_mesh_run_away_where_the_rest_pose_moves():
 
 
 @pytest.mark.parametrize("optimize_rest_pose", [False, True])
-def test_what_grows_from_a_thin_start_is_followed(optimize_rest_pose):
+def test_a_shape_that_grows_from_a_thin_start_is_followed(optimize_rest_pose):
     """Every frame is an affine image of the first, which is thin: holding bones to rigid motions must not cost that."""
     y, x = np.mgrid[-1:1:20j, -1:1:30j].reshape(2, -1)
     shape = np.stack([x, y, 0.2 * np.sin(7 * x)], axis=-1)

@@ -93,7 +93,7 @@ def test_a_bone_less_than_groups_costs_no_more_than_two_groups_in_one(seed):
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
 def test_parts_that_are_flat(kind):
-    """Cards, as of hair or leaves: each alone says nothing of how it would move what is off its plane."""
+    """Cards, as of hair or leaves: a single card does not determine how points off its plane move."""
     frames, _, _ = groups_of_boxes(60, 12, 1)
     corners = (8 * np.arange(60)[:, None] + np.arange(4)).ravel()
     triangles = np.concatenate([np.array([[0, 1, 3], [0, 3, 2]]) + 4 * part for part in range(60)])
@@ -142,7 +142,7 @@ def test_a_flat_mesh_far_from_the_origin_by_the_published_method(offset):
     assert result.e_rms < result.history[0]
 
 
-def test_numbers_that_are_none_are_named_by_frame_and_vertex():
+def test_invalid_numbers_are_reported_with_frame_and_vertex():
     frames, triangles = boxes(4)
     for value in (np.nan, np.inf):
         broken = frames.copy()

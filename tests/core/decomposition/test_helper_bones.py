@@ -90,7 +90,7 @@ def test_own_weights_that_may_adapt_do_better(collapse):
 
 
 @pytest.mark.parametrize("bone", [3, 18])
-def test_a_bone_that_was_taken_away_is_found_again(shared_data, bone):
+def test_the_motion_of_a_missing_bone_is_recovered_by_a_helper(shared_data, bone):
     """Exact skinning of which one bone is missing: a single helper explains what that has left, but for vertices that
     no other bone moves."""
     data = np.load(shared_data("wolf_ground_truth.npz"))
@@ -129,7 +129,7 @@ def test_an_exact_rig_needs_no_help(shared_data, kind):
 
 
 @pytest.mark.parametrize("own_weights", ["KEEP", "ADAPT"])
-def test_what_is_locked_stays(collapse, own_weights):
+def test_locked_weights_stay(collapse, own_weights):
     locked_bones, locked_vertices = np.arange(6) == 2, np.arange(len(collapse[1])) % 4 == 0
     result = add_helper_bones(
         *collapse, 3, own_weights=own_weights, locked_bones=locked_bones, locked_vertices=locked_vertices

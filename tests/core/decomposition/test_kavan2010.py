@@ -69,7 +69,7 @@ def test_a_redundant_bone_makes_room_for_the_next():
 
 # Measured: 0.97, 0.86, 1.26 and, for samba, 1.08 of the figures in the paper's Table 2.
 @pytest.mark.parametrize(("name", "bones"), [("horse_gallop", 30), ("horse_collapse", 6), ("elastic_cow", 18)])
-def test_the_table_of_the_paper_comes_out(shared_data, name, bones):
+def test_the_table_of_the_paper_is_reproduced(shared_data, name, bones):
     data = np.load(shared_data(f"{name}.npz"))
     animation = Animation(data["frames"], data["triangles"])
     result = decompose(animation, Settings(bones, method="KAVAN2010"))

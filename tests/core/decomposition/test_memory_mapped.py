@@ -43,7 +43,7 @@ def test_the_answer_is_the_same(sequence, kind):
 def test_memory_does_not_grow_with_the_file(sequence, kind):
     settings = Settings(bone_count=4, bone_kind=kind, iterations=2)
     peaks = []
-    # From so many vertices on every thread has a whole block.
+    # With this number of vertices, every thread has a whole block.
     for count in (10_000, 20_000):
         tracemalloc.start()
         try:

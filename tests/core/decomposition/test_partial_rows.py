@@ -76,7 +76,7 @@ def test_rows_are_divided_by_their_sum(solve, rows):
 
 @pytest.mark.parametrize("solve", SOLVES, ids=lambda solve: solve.__name__)
 @pytest.mark.parametrize("wrong", [-0.1, np.nan, np.inf])
-def test_rows_that_are_no_weights(solve, wrong):
+def test_rows_that_are_not_weights(solve, wrong):
     animation, rest, bones, weights, matrices = rig()
     weights[7, 1] = wrong
     with pytest.raises(BadWeights, match="Vertex 7 of the animation"):

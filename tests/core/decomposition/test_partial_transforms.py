@@ -66,7 +66,7 @@ def gaps(transforms, joints: Joints) -> float:
 
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
-def test_transforms_of_the_wolf_come_back(wolf, kind):
+def test_transforms_of_the_wolf_are_recovered(wolf, kind):
     animation, rest, bones, weights, transforms = wolf
     solved = solve_transforms(animation, rest, bones, weights, 21, kind)
     diagonal = np.linalg.norm(np.ptp(rest, axis=0))
@@ -86,7 +86,7 @@ def test_no_worse_than_the_decomposition_that_the_weights_are_of(shared_data, ki
 
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
-def test_motion_about_joints_comes_back(kind):
+def test_motion_about_joints_is_recovered(kind):
     animation, rest, bones, weights, transforms, joints = tree()
     solved = solve_transforms(animation, rest, bones, weights, 8, kind, joints=joints)
     np.testing.assert_allclose(solved, transforms, atol=1e-4)
@@ -126,7 +126,7 @@ def test_noise_is_left_over_but_not_followed():
 
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
-def test_given_bones_stay_and_the_others_come_back(wolf, kind):
+def test_given_bones_stay_and_the_others_are_recovered(wolf, kind):
     animation, rest, bones, weights, transforms = wolf
     fixed = np.arange(21) % 3 == 0
     given = np.where(fixed[None, :, None, None], transforms, 7.0)

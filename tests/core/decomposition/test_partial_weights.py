@@ -76,7 +76,7 @@ def test_exact_skinning_by_any_rig_is_found(rig):
 
 @hypothesis.settings(deadline=None, max_examples=40)
 @hypothesis.given(rig=RIGS, most=st.integers(1, 5), noise=st.sampled_from([0.0, 0.1, 2.0]))
-def test_no_worse_than_the_weights_that_there_are(rig, most, noise):
+def test_no_worse_than_the_existing_weights(rig, most, noise):
     rest, bones, weights, transforms = random_rig(*rig)
     animation = animated(rest, bones, weights, transforms, noise)
     order = np.argsort(-weights, axis=1)[:, :most]
@@ -100,7 +100,7 @@ def test_nearly_as_good_as_weights_that_took_turns_with_the_bones(shared_data):
     assert e_rms(parts, *found) < 1.13 * result.e_rms
 
 
-def test_locked_bones_keep_their_weights_and_the_others_come_back(wolf):
+def test_locked_bones_keep_their_weights_and_the_others_are_recovered(wolf):
     """Of nine influences, two bones are locked at what they are."""
     animation, rest, transforms, truth = wolf
     locked = np.argsort(-truth.sum(axis=0))[1:3]
@@ -125,7 +125,7 @@ def test_the_others_make_the_best_of_wrong_locked_weights(wolf):
     assert e_rms(wolf, *result) < 0.7 * e_rms(wolf, *rows_of(wrong))
 
 
-def test_what_is_given_is_not_touched(wolf):
+def test_arguments_are_not_changed(wolf):
     """Unsorted rows of int32, which sparse matrices would share."""
     animation, rest, transforms, truth = wolf
     bones = np.argsort(-truth, axis=1).astype(np.int32)

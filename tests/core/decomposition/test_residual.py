@@ -57,7 +57,7 @@ def error(frames, parts, residual=None):
 
 @pytest.mark.parametrize("stretch", [1.0, 3.0])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_planted_shapes_come_back(rank, stretch):
+def test_planted_shapes_are_recovered(rank, stretch):
     frames, parts = planted(rank, stretch)
     found = fit_residual_shapes(frames, *parts, rank)
     assert found.shapes.shape == (rank, *parts[0].shape)
@@ -74,7 +74,7 @@ def test_more_shapes_leave_less():
 
 
 def test_one_shape_is_the_best_there_is():
-    """Not mapped back and cut off, but least squares of what is seen, whatever the bones stretch."""
+    """Least squares of the visible error, instead of truncated residuals at rest, however the bones stretch."""
     frames, parts = planted(2, 4.0)
     found = fit_residual_shapes(frames, *parts, 1)
     best = error(frames, parts, found)

@@ -200,7 +200,7 @@ def test_morton_codes_interleave():
     assert morton_codes(np.ones((4, 3))).tolist() == [0] * 4
 
 
-def test_the_estimate_knows_of_it():
+def test_the_estimate_includes_it():
     """The smallest large mesh takes less time than the largest other one."""
     for kind in BONE_KINDS:
         below, above = (stage_seconds(Work(20, count, Settings(20, kind)))["solve"] for count in (20_000, 20_001))

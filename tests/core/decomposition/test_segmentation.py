@@ -223,7 +223,7 @@ def test_no_faces_at_all(bone_count):
     assert np.all(np.bincount(labels, minlength=bone_count) > 0)
 
 
-def test_parts_are_told_apart_however_many_are_looked_at_together(monkeypatch):
+def test_parts_are_distinguished_whatever_the_block_size(monkeypatch):
     frames, triangles = boxes(count=12)
     scattered = np.random.default_rng(1).permutation(96)
     place = np.argsort(scattered)

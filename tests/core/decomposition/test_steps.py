@@ -114,7 +114,7 @@ def test_transforms_are_the_least_squares_solution(bone_count):
 
 
 @pytest.mark.parametrize("hold", [0.0, 1e-9])
-def test_what_flat_cloth_leaves_open_stays_at_the_prior(hold):
+def test_directions_that_flat_cloth_leaves_open_stay_at_the_prior(hold):
     """All rest positions in one plane: the third direction of every bone is free."""
     transforms, indices, weights, rest, data = scene(bones=3, influences=1)
     rest[:, 2] = 0

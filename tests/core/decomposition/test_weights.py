@@ -80,7 +80,7 @@ def test_data_inside_the_simplex_gives_its_coordinates_back():
     np.testing.assert_allclose(weights.T, given_weights, atol=1e-8)
 
 
-def test_a_redundant_bone_gets_no_say():
+def test_a_redundant_bone_gets_no_weight():
     points, data, gram, products = problem(4, 6, 50, 7, "twins")
     weights, _ = fit_convex(gram, products)
     assert_optimal(points, data, weights)

@@ -189,7 +189,7 @@ def test_rounding_does_not_choose_the_way_of_half_a_turn(method, seed):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_matrices_that_are_no_numbers(method, value):
+def test_matrices_that_are_not_numbers(method, value):
     rest, bones, weights, matrices, centers = problem(0)
     matrices[3, 1, 2] = value
     with pytest.raises(BadWeights, match="matrix of bone 3 is not a number"):

@@ -71,7 +71,7 @@ def by_the_chapter(vectors, bones, weights, movers, equalized=False):
     return np.array(rows)
 
 
-# What the bones do besides turning: nothing, or what makes the formulas' parts differ in length.
+# Motion of the bones besides turning: none, or one that makes the parts of the formulas differ in length.
 MAPS = {
     "rigid": lambda random, turns: turns,
     "scaled": lambda random, turns: turns * random.uniform(0.1, 10, (len(turns), 1, 1)),
@@ -194,7 +194,7 @@ def test_tangents_lie_across_the_normal_and_keep_their_side(seed):
     assert np.einsum("ni,ni->n", moved, shown).min() > 0
 
 
-def test_unequal_bones_are_weighed_by_what_their_inverse_transposes_are():
+def test_bones_of_unequal_size_are_weighed_by_their_inverse_transposes():
     """A bone that flattens counts alone, and one that shrinks by ten for ten times as much."""
     normal, bones, weights = np.array([[0.6, 0.0, 0.8]]), np.array([[0, 1]]), np.array([[0.5, 0.5]])
     flat = np.stack([np.eye(3, 4), np.diag([1.0, 1.0, 0.0]) @ np.eye(3, 4)])

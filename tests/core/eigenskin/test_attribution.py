@@ -95,7 +95,7 @@ def test_examples_of_one_joint_stay_exact_beside_examples_of_several(seed):
     assert np.linalg.norm(errors.after[12:]) > 0.3 * np.linalg.norm(errors.before[12:])
 
 
-def test_examples_of_several_joints_add_to_what_single_ones_say():
+def test_examples_of_several_joints_add_to_those_of_single_joints():
     """The second joint is seen in company only."""
     posed = limb()
     functions = {joint: planted(posed, joint, joint) for joint in (1, 2)}

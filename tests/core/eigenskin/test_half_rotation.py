@@ -93,7 +93,7 @@ def test_matrices_half_way_in_the_space_where_bones_do_not_shear():
 
 @pytest.mark.parametrize(("components", "most"), [(3, 0.5), (6, 0.5)])
 def test_few_components_leave_less_of_a_ball_joint(components, most):
-    """Of the error of plain blending, at unseen poses: at most half of what is left without the helper."""
+    """At unseen poses, at most half of the error that is left without the helper."""
     posed = limb(joints=(3.0,))
     examples = posed.examples(ball_poses("bone 1", STEPS[::2]))
     unseen = posed.examples([{"bone 1": turn} for turn in random_turns(5, 12, STEPS.max())])

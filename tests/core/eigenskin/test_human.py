@@ -65,7 +65,7 @@ def test_poses_between_the_examples(body, joint, kind):
 
 
 def test_examples_about_more_axes_carry_over_to_all_rotations(body):
-    """Nine axes and ten components; with three axes alone, what is between them is not known."""
+    """Nine axes and ten components; three axes alone do not determine the shapes between them."""
     diagonals = np.array([[1, 1, 0], [1, -1, 0], [1, 0, 1], [1, 0, -1], [0, 1, 1], [0, 1, -1]]) / np.sqrt(2)
     joint = "upperarm01.L"
     poses = [{joint: step * axis} for axis in (*np.eye(3), *diagonals) for step in STEPS]

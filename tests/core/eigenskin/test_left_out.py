@@ -49,7 +49,7 @@ def test_the_next_pose_is_of_the_joint_known_least_and_between_its_axes():
     assert np.radians(40) < rotation_angles(found.rotation) <= np.radians(90) + 1e-9
 
 
-def test_examples_of_several_joints_say_nothing_alone():
+def test_examples_of_several_joints_alone_determine_nothing():
     posed = limb()
     both = {"bone 1": [0, 0.5, 0], "bone 2": [0, 0.5, 0]}
     found = left_out_errors(posed.rig, posed.examples([both, *hinge_poses("bone 1")]))

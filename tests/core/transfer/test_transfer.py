@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Weights transferred between surfaces: what is matched, on which side, and how the rest is filled in."""
+"""Weights transferred between surfaces: which vertices are matched, on which side, and how the others are filled in."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_a_finger_does_not_take_the_weights_of_the_next_one():
     assert not found.matched[wrong].any()
 
 
-def test_what_is_far_off_is_filled_in_between():
+def test_distant_vertices_are_filled_in():
     cloth = tube(1.05)
     bulge = np.abs(cloth.rest[:, 0] - 3) < 1
     scale = np.where(bulge, 3.0, 1.0)[:, None]
@@ -129,7 +129,7 @@ def test_units_do_not_matter():
     assert np.allclose(transfer_weights(large[0], along(SKIN), large[1]).weights.toarray(), found, atol=1e-9)
 
 
-def test_a_part_that_is_far_off_follows_what_is_closest():
+def test_a_distant_part_follows_the_closest_bone():
     button = Body(0.05 * tube(1.0, end=1.0, rings=3).rest + [5.0, 3.0, 0.0], tube(1.0, rings=3).triangles, SKIN.edges)
     cloth = joined(tube(1.05), button)
     found = transfer_weights(SKIN, along(SKIN), cloth)
