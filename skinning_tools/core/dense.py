@@ -73,7 +73,7 @@ def _openblas() -> list[tuple]:
     """The functions that get and set the number of threads, of each OpenBLAS in the wheels of scipy and numpy."""
     found = []
     for package in (scipy, numpy):
-        home = Path(package.__file__).parent
+        home = Path(package.__path__[0])
         for folder in (home.parent / f"{package.__name__}.libs", home / ".dylibs"):
             for path in sorted(folder.glob("*openblas*")):
                 library = ctypes.CDLL(str(path))

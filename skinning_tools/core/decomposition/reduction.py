@@ -23,7 +23,7 @@ STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 
 # From this height of A on, a randomized range finder is faster than the eigenvectors of A Aᵀ.
 _LARGEST_GRAM = 2400
-_BLOCK_BYTES = 16 << 20
+_BLOCK_BYTES = 8 << 20
 # At least so many blocks, for as many threads, of at least so many vertices.
 _FEWEST_BLOCKS, _SMALLEST_BLOCK = 8, 512
 # Bytes of sums that threads may have beside each other.
@@ -63,8 +63,8 @@ class AnimationMatrix:
         self.vertex_count = frames.shape[1]
         self._kept = None
         if 8 * self.height * self.vertex_count <= _MOST_KEPT:
-            self._kept = np.empty((self.vertex_count, self.height))
-            for_each(lambda part: self._read(part, self._kept[part]), self.parts())
+            kept = self._kept = np.empty((self.vertex_count, self.height))
+            for_each(lambda part: self._read(part, kept[part]), self.parts())
         self.squared_norm = sum(mapped(lambda part: float(np.vdot(self.rows(part), self.rows(part))), self.parts()))
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
@@ -114,15 +114,17 @@ class AnimationMatrix:
     ) -> np.ndarray:
         """The sum of ``made(part)``, each a new array of ``size`` entries, over all ``parts``; watch(part) after
         each."""
-        total = None
+        total: list[np.ndarray] = []
 
         def add(part: slice, found: np.ndarray) -> None:
-            nonlocal total
-            total = found if total is None else np.add(total, found, out=total)
+            if total:
+                total[0] += found
+            else:
+                total.append(found)
             watch(part)
 
         for_each(made, self.parts(), add, max(2, _SUMS_BYTES // (8 * size + _BLOCK_BYTES)))
-        return total
+        return total[0]
 
     def squared_tolerance(self, per_element: float) -> float:
         """ε² for an error of ``per_element`` (unit-ball units) in the root mean square: ε = per_element · √(3NF)."""
@@ -288,8 +290,7 @@ def _deflate(
             break
         for _ in range(powers):
             direction /= np.linalg.norm(direction)
-            onto = direction
-            direction = sum(mapped(lambda part, onto=onto: (remaining[part] @ onto) @ remaining[part], parts))
+            direction = np.sum(mapped(partial(_powered, remaining, direction), parts), axis=0)
         direction /= np.linalg.norm(direction)
         if basis and stabilize:
             known = np.array(basis)
@@ -302,6 +303,10 @@ def _deflate(
         coefficients.append(row)
         checkpoint(progress, 1.0 - max(0.0, error) / matrix.squared_norm, "Reducing")
     return Reduction(np.array(basis).T.copy(), np.array(coefficients).T.copy(), max(0.0, error))
+
+
+def _powered(remaining: np.ndarray, direction: np.ndarray, part: slice) -> np.ndarray:
+    return (remaining[part] @ direction) @ remaining[part]
 
 
 def _deflated(remaining: np.ndarray, direction: np.ndarray, part: slice) -> np.ndarray:
