@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -78,13 +78,13 @@ def mapped(work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
 class _Line:
     """Items of which several threads take the next one, and their results, at most ``ahead`` before the one taken."""
 
-    def __init__(self, work, items: list, ahead: int):
+    def __init__(self, work: Callable, items: list, ahead: int):
         self._work, self._items, self._ahead = work, items, ahead
         self._changed = threading.Condition()
         self._made: dict[int, tuple] = {}
         self._begun = self._taken = 0
 
-    def result(self, number: int):
+    def result(self, number: int) -> Any:
         """The result of this item, the next one in their order; its error is raised."""
         while number not in self._made:
             with self._changed:

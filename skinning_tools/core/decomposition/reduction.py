@@ -196,7 +196,7 @@ def _project(matrix: AnimationMatrix, basis: np.ndarray, progress: Progress = ig
     def project(part: slice) -> None:
         coefficients[part] = product(matrix.rows(part), basis)
 
-    def report(part: slice, _) -> None:
+    def report(part: slice, _: None) -> None:
         checkpoint(progress, 0.5 + 0.5 * part.stop / matrix.vertex_count, "Reducing")
 
     for_each(project, matrix.parts(), report)

@@ -58,7 +58,9 @@ def sweep(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray |
     return np.concatenate(mapped(partial(_sweep_frames, equations, transforms, axes), groups))
 
 
-def _sweep_frames(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray | None, frames: slice):
+def _sweep_frames(
+    equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray | None, frames: slice
+) -> np.ndarray:
     """As ``sweep``, of some frames: none depends on another."""
     transforms = transforms[frames]
     products = np.ascontiguousarray(equations.products[:, 3 * frames.start : 3 * frames.stop])

@@ -55,7 +55,7 @@ def grow_regions(
         norms = np.einsum("ij,ij->i", data, data)[:, None]
         costs[part] = np.where(found > _NO_ERROR * norms, found, 0.0) - (norms if outermost_first else 0.0)
 
-    def report(start: int, _) -> None:
+    def report(start: int, _: None) -> None:
         checkpoint(progress, 0.5 * start / len(rest), _STAGE)
 
     for_each(fill, range(0, len(rest), _BLOCK_VERTICES), report)

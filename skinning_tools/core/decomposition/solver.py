@@ -236,10 +236,10 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
             equations = NormalEquations.of_regions(points, reduction.coefficients, labels, bone_count)
             model = BoneModel(affine.start(equations, None))
 
-            def best(part, model=model):
+            def best(part: slice, model: BoneModel = model) -> np.ndarray:
                 return best_single_bones(model, reduction.rows(part), points[part])
 
-            def take(part, found, labels=labels):
+            def take(part: slice, found: np.ndarray, labels: np.ndarray = labels) -> None:
                 labels[part] = found
                 checkpoint(progress, 0.0, "Segmenting")
 
