@@ -238,16 +238,19 @@ WHY = {
     ),
     SAD: (
         "bones start from the motion of whole cells around the proxy joints, and all transforms are solved by LSQR to "
-        "1e-8 from there. With bones that start from a ring of vertices around each joint, the error of horse_collapse "
-        "is 22.9."
+        "1e-8 from there. With bones that start from a ring of vertices around each joint, which the paper may have "
+        "had, errors are [larger](published_method_figures.md#sad-from-cells-and-from-rings)."
     ),
-    CORRECTED.format(SAD): "as for SMA, keys and shapes are fitted to the error of the frames.",
+    CORRECTED.format(SAD): (
+        "the SAD that it starts from has less error here, and keys and shapes are fitted to the error of the frames."
+    ),
     SVD: (
-        "no 4P components leave less than these (Eckart & Young 1936), so the paper's counts or rounds otherwise; on "
-        "horse_gallop next to nothing is left, and the files' single precision decides."
+        "no 4P components leave less than these (Eckart & Young 1936). On all four animations the paper has less than "
+        "is [possible with the public data](published_method_figures.md#the-papers-truncated-svd); on horse_gallop "
+        "next to nothing is left, and the files' single precision decides."
     ),
     CPCA: "clusters start from cells spread over the rest pose and take turns with their components 30 times.",
-    PAPER_METHOD: "see the notes of the method.",
+    PAPER_METHOD: "[what the text leaves open](published_method_figures.md) decides by that much.",
 }
 
 

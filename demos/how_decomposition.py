@@ -27,12 +27,14 @@ from figure_drawing import (
 )
 from human_rig import DATA
 
+from benchmarks._baselines import clustered_pca
+from benchmarks._baselines.approximations import measured
 from demos.objects import triangles
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import Settings, decompose
 from skinning_tools.core.decomposition.kavan2010 import REDUCTION_ERROR, first_regions
 from skinning_tools.core.decomposition.reduction import AnimationMatrix, Reduction, reduce_animation
-from skinning_tools.core.deform import skin_frame
+from skinning_tools.core.deform import skin_frame, vertex_normals
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.progress import ignore
 from tests.blender import scenes
@@ -42,6 +44,7 @@ CAPTURED = {"horse_gallop": "galloping horse", "horse_collapse": "collapsing hor
 }
 SWEEPS = 30
 BONES = 24
+CLUSTERS = 10
 COUNTS = (4, 8, 16, 32, 64)
 PUBLISHED, STANDARD = "as published", "ours"
 METHODS = {PUBLISHED: ("KAVAN2010", ORANGE, "--"), STANDARD: ("STANDARD", BLUE, "-")}
@@ -74,6 +77,7 @@ def draw_all(folder: Path, quick: bool) -> None:
     print(draw_influences(folder / "decomposition_influences.png", made[0], 4 if quick else SWEEPS))
     print(draw_reduction(folder / "decomposition_reduction.png", made), flush=True)
     print(draw_orthogonality(folder / "decomposition_orthogonality.png", made[1]), flush=True)
+    print(draw_clusters(folder / "decomposition_clusters.png", made[1], 4 if quick else CLUSTERS), flush=True)
 
 
 def generated(quick: bool) -> list[Sequence]:
@@ -238,4 +242,32 @@ def draw_orthogonality(path: Path, sequence: Sequence) -> Path:
         axes.set_title(f"{title}, d = {basis.shape[1]}")
         print(f"{sequence.title}, orthogonality {title}: {entries.max():.1e}")
     figure.colorbar(shown, ax=list(row), label="decadic logarithm of |BᵀB − I|")
+    return save(figure, path)
+
+
+def draw_clusters(path: Path, sequence: Sequence, count: int) -> Path:
+    """One frame by clustered PCA and by skinning with as many numbers a frame (the paper's figure 7)."""
+    animation = sequence.animation
+    clusters = clustered_pca.approximate(animation, count)
+    skinned = decompose(animation, Settings(count))
+    skin = skinned.bones, skinned.weights
+    row = len(animation.frames) // 2
+    shown = {
+        f"{sequence.title}, frame {row + 1}": animation.frames[row],
+        f"Clustered PCA, {count} clusters": clusters.frame(row),
+        f"Skinning, {count} bones": skin_frame(skinned.rest, *skin, skinned.transforms[row]),
+    }
+    errors = (None, measured(animation, clusters)[0], skinned.e_rms)
+    real = vertex_normals(animation.frames[row], animation.triangles)
+    view = View.of((0.25, -1.0, 0.25))
+    figure, axes = subplots(1, len(shown), 3.4)
+    for place, (title, points), error in zip(axes, shown.items(), errors, strict=True):
+        if error is not None:
+            cosines = np.sum(vertex_normals(points, animation.triangles) * real, axis=1)
+            angle = np.degrees(np.arccos(np.clip(cosines, -1, 1))).mean()
+            title += f"\nE_RMS {error:.2f} ‰, normals off by {angle:.1f}°"
+            print(f"{title}".replace("\n", ": "))
+        draw_surface(place, view, points, animation.triangles, SKY)
+        fit(place, view, animation.frames[row])
+        place.set_title(title, loc="center", fontsize=10)
     return save(figure, path)

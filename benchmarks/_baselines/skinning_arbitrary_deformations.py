@@ -12,7 +12,7 @@ import scipy.spatial
 
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition.bone_model import homogeneous
-from skinning_tools.core.decomposition.segmentation import farthest_points
+from skinning_tools.core.decomposition.segmentation import farthest_points, surface_neighbors
 from skinning_tools.core.decomposition.transforms import from_rows, to_rows
 
 from .approximations import Skinned, best_bones_and_weights, region_transforms, trajectories
@@ -20,10 +20,17 @@ from .approximations import Skinned, best_bones_and_weights, region_transforms, 
 _TOLERANCE = 1e-8
 
 
-def approximate(animation: Animation, bone_count: int) -> Skinned:
+def approximate(animation: Animation, bone_count: int, *, from_rings: bool = False) -> Skinned:
+    """from_rings: bones start from the vertices around their joint, not from all that are nearest to it."""
     data, rest = trajectories(animation), animation.frames[0].astype(float)
-    labels = cells(rest, farthest_points(rest, bone_count))
-    transforms = region_transforms(rest, data, [np.nonzero(labels == bone)[0] for bone in range(bone_count)])
+    joints = farthest_points(rest, bone_count)
+    if from_rings:
+        neighbors = surface_neighbors(animation.triangles, len(rest))
+        regions = [np.append(neighbors[joint].indices, joint) for joint in joints]
+    else:
+        labels = cells(rest, joints)
+        regions = [np.nonzero(labels == bone)[0] for bone in range(bone_count)]
+    transforms = region_transforms(rest, data, regions)
     bones, weights = best_bones_and_weights(rest, data, transforms)
     return Skinned(rest, bones, weights, fitted_transforms(rest, data, bones, weights, transforms))
 

@@ -8,8 +8,11 @@ platforms, and its plain loops are many times slower.
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from itertools import product as product_of
 from pathlib import Path
 
+import numpy
 import numpy as np
 import scipy
 from scipy.linalg.blas import dgemm, dsyrk
@@ -25,7 +28,16 @@ def product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def self_product(matrix: np.ndarray) -> np.ndarray:
     """``matrix``ᵀ times ``matrix`` (n, m), float64: (m, m), for half the work of ``product``."""
-    upper = dsyrk(1.0, np.ascontiguousarray(matrix).T)
+    return mirrored(half_self_product(matrix))
+
+
+def half_self_product(matrix: np.ndarray) -> np.ndarray:
+    """The upper triangle of ``self_product``, zero below: parts of a sum need no more."""
+    return dsyrk(1.0, np.ascontiguousarray(matrix).T)
+
+
+def mirrored(upper: np.ndarray) -> np.ndarray:
+    """The symmetric matrix (m, m) with this upper triangle."""
     return upper + np.triu(upper, 1).T
 
 
@@ -40,7 +52,7 @@ def _columns_together(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[bool]:
-    """Within this context, scipy's BLAS works in the calling thread alone; yields True if that is possible.
+    """Within this context, scipy's BLAS and numpy's work in the calling thread alone; yields True if that is possible.
 
     For callers with threads of their own: OpenBLAS's workers spin while they wait for the next product and take the
     processors away from everything else.
@@ -56,14 +68,17 @@ def one_blas_thread() -> Iterator[bool]:
             limit(count)
 
 
+@cache
 def _openblas() -> list[tuple]:
-    """The functions that get and set the number of threads, of each OpenBLAS in scipy's wheel."""
-    package = Path(scipy.__file__).parent
+    """The functions that get and set the number of threads, of each OpenBLAS in the wheels of scipy and numpy."""
     found = []
-    for folder in (package.parent / "scipy.libs", package / ".dylibs"):
-        for path in sorted(folder.glob("*openblas*")):
-            library = ctypes.CDLL(str(path))
-            names = ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads")
-            if all(hasattr(library, name) for name in names):
-                found.append(tuple(getattr(library, name) for name in names))
+    for package in (scipy, numpy):
+        home = Path(package.__path__[0])
+        for folder in (home.parent / f"{package.__name__}.libs", home / ".dylibs"):
+            for path in sorted(folder.glob("*openblas*")):
+                library = ctypes.CDLL(str(path))
+                for prefix, suffix in product_of(("scipy_", ""), ("", "64_")):
+                    names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+                    if all(hasattr(library, name) for name in names):
+                        found.append(tuple(getattr(library, name) for name in names))
     return found

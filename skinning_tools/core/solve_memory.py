@@ -11,8 +11,10 @@ from .solve_effort import effort_of
 if TYPE_CHECKING:
     from .decomposition import Settings
 
-# The number of vertices that one thread works on at once, and the most threads.
-BLOCK_VERTICES, MOST_WORKERS = 2048, 4
+# The number of vertices that one thread works on at once; of threads that any work may have, and the most.
+BLOCK_VERTICES, FEWEST_WORKERS, MOST_WORKERS = 2048, 4, 16
+# Bytes of the blocks and sums that more threads than the fewest may work on.
+_WORKERS_BYTES = 256 << 20
 # Bytes of inner products that are kept from sweep to sweep.
 LARGEST_KEPT = 512 << 20
 # For residual shapes: the bytes of a block; the number of frames up to which the start is exact (the eigenvectors of a
@@ -30,15 +32,22 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
     state = vertex_count * (8 + 3 * influences + settings.bone_count / 2)
     # A sample has its own positions, in single precision, coefficients and state.
     state += effort_of(vertex_count, settings).sample * (height / 2 + dimension + 8 + 3 * influences)
-    at_work = min(vertex_count, BLOCK_VERTICES * MOST_WORKERS)
+    workers = workers_at_once(height, columns)
+    at_work = min(vertex_count, BLOCK_VERTICES * workers)
     blocks = at_work * (height + 4 * columns)
-    motions = 8 * columns * (height + columns)
+    motions = (4 + workers) * columns * (height + columns)
     needed = 8 * int(reduced + state + blocks + motions) + (150 << 20)
     if settings.smoothness:
         needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:
         needed += residual_memory(frame_count, vertex_count, min(settings.residual_shapes, frame_count))
     return needed
+
+
+def workers_at_once(dimension: int, columns: int) -> int:
+    """How many blocks of vertices threads may work on: data of ``dimension`` numbers a vertex, ``columns`` of X."""
+    numbers = BLOCK_VERTICES * (dimension + 4 * columns) + columns * (columns + dimension)
+    return min(max(_WORKERS_BYTES // (8 * numbers), FEWEST_WORKERS), MOST_WORKERS)
 
 
 def residual_memory(frame_count: int, vertex_count: int, count: int) -> int:

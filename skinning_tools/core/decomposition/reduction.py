@@ -5,23 +5,29 @@ The animation matrix A (3F, N) becomes a basis B (3F, d) with orthonormal column
 ‖BC − A‖_F ≤ ε. The sweeps of the solver then work on C, whose height d is far below 3F.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 import scipy.linalg
 
 from ..animation import enclosing_ball
-from ..dense import product, self_product
+from ..dense import half_self_product, mirrored, product
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore
+from ..threads import for_each, mapped
 
 STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 
 # If A has more rows than this, a randomized range finder is faster than the eigenvectors of A Aᵀ.
 _LARGEST_GRAM = 2400
-_BLOCK_BYTES = 16 << 20
+_BLOCK_BYTES = 8 << 20
+# At least so many blocks, for as many threads, of at least so many vertices.
+_FEWEST_BLOCKS, _SMALLEST_BLOCK = 8, 512
+# Bytes of sums that threads may have beside each other.
+_SUMS_BYTES = 256 << 20
 # Animations up to this size in double precision are converted once.
 _MOST_KEPT = 48 << 20
 _ROWS_AT_ONCE = 1024
@@ -57,17 +63,20 @@ class AnimationMatrix:
         self.vertex_count = frames.shape[1]
         self._kept = None
         if 8 * self.height * self.vertex_count <= _MOST_KEPT:
-            self._kept = self._read(slice(None))
-        self.squared_norm = sum(float(np.vdot(rows, rows)) for _, rows in self.blocks())
+            kept = self._kept = np.empty((self.vertex_count, self.height))
+            for_each(lambda part: self._read(part, kept[part]), self.parts())
+        self.squared_norm = sum(mapped(lambda part: float(np.vdot(self.rows(part), self.rows(part))), self.parts()))
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices), not to be written to."""
         return self._read(part) if self._kept is None else self._kept[part]
 
-    def _read(self, part: slice | np.ndarray) -> np.ndarray:
+    def _read(self, part: slice | np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Rows of A, into ``rows`` (n, 3F) where that is given."""
         positions = self._frames[:, part].transpose(1, 0, 2)
         # Into an array in C order: the difference alone would lie like the frames and be copied again.
-        moved = np.subtract(positions, self.means, out=np.empty(positions.shape))
+        moved = np.empty(positions.shape) if rows is None else rows.reshape(positions.shape)
+        np.subtract(positions, self.means, out=moved)
         moved /= self.radius
         return moved.reshape(len(moved), self.height)
 
@@ -89,12 +98,33 @@ class AnimationMatrix:
         moved[..., 3] = (transforms[..., 3] + transforms[..., :3] @ origin - self.means[:, None]) / self.radius
         return (rest - origin) / self.radius, moved
 
+    def parts(self) -> list[slice]:
+        """Slices that cover the vertices, so that ``rows`` of each have a bounded size."""
+        step = max(_SMALLEST_BLOCK, -(-self.vertex_count // _FEWEST_BLOCKS))
+        step = max(1, min(step, _BLOCK_BYTES // (8 * self.height)))
+        return [slice(start, min(start + step, self.vertex_count)) for start in range(0, self.vertex_count, step)]
+
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (slice of vertices, ``rows`` of it), in blocks of bounded size."""
-        step = max(1, _BLOCK_BYTES // (8 * self.height))
-        for start in range(0, self.vertex_count, step):
-            part = slice(start, min(start + step, self.vertex_count))
+        for part in self.parts():
             yield part, self.rows(part)
+
+    def summed(
+        self, made: Callable[[slice], np.ndarray], size: int, watch: Callable[[slice], None] = lambda part: None
+    ) -> np.ndarray:
+        """The sum of ``made(part)``, each a new array of ``size`` entries, over all ``parts``; watch(part) after
+        each."""
+        total: list[np.ndarray] = []
+
+        def add(part: slice, found: np.ndarray) -> None:
+            if total:
+                total[0] += found
+            else:
+                total.append(found)
+            watch(part)
+
+        for_each(made, self.parts(), add, max(2, _SUMS_BYTES // (8 * size + _BLOCK_BYTES)))
+        return total[0]
 
     def squared_tolerance(self, per_element: float) -> float:
         """ε² for an error of ``per_element`` (unit-ball units) in the root mean square: ε = per_element · √(3NF)."""
@@ -144,11 +174,12 @@ def reduce_animation(
 
 
 def _eigenvectors(matrix: AnimationMatrix, squared_epsilon: float, progress: Progress) -> Reduction:
-    gram = np.zeros((matrix.height, matrix.height))
-    for part, rows in matrix.blocks():
-        gram += self_product(rows)
-        checkpoint(progress, 0.5 * part.stop / matrix.vertex_count, "Reducing")
-    values, vectors = scipy.linalg.eigh(gram, overwrite_a=True)
+    upper = matrix.summed(
+        lambda part: half_self_product(matrix.rows(part)),
+        matrix.height**2,
+        lambda part: checkpoint(progress, 0.5 * part.stop / matrix.vertex_count, "Reducing"),
+    )
+    values, vectors = scipy.linalg.eigh(mirrored(upper), overwrite_a=True)
     basis = vectors[:, _count_to_drop(values, 0.0, squared_epsilon) :][:, ::-1]
     return _project(matrix, np.ascontiguousarray(basis), progress)
 
@@ -161,9 +192,14 @@ def _count_to_drop(ascending: np.ndarray, already_lost: float, squared_epsilon: 
 
 def _project(matrix: AnimationMatrix, basis: np.ndarray, progress: Progress = ignore) -> Reduction:
     coefficients = np.empty((matrix.vertex_count, basis.shape[1]))
-    for part, rows in matrix.blocks():
-        coefficients[part] = product(rows, basis)
+
+    def project(part: slice) -> None:
+        coefficients[part] = product(matrix.rows(part), basis)
+
+    def report(part: slice, _: None) -> None:
         checkpoint(progress, 0.5 + 0.5 * part.stop / matrix.vertex_count, "Reducing")
+
+    for_each(project, matrix.parts(), report)
     return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - float(np.vdot(coefficients, coefficients))))
 
 
@@ -172,34 +208,29 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
 
     Each block is sharpened by two power iterations. The random numbers are the same in every run.
     """
-    random = np.random.default_rng(0)
     most = min(matrix.height, matrix.vertex_count)
     basis = np.empty((matrix.height, 0))
     captured = 0.0
     size = 48
     while matrix.squared_norm - captured > 0.5 * squared_epsilon and basis.shape[1] < most:
         size = min(2 * size, 256, most - basis.shape[1])
-        probe = np.zeros((matrix.height, size))
-        for _, rows in matrix.blocks():
-            probe += product(rows.T, random.standard_normal((len(rows), size)))
+        probe = matrix.summed(partial(_random_probe, matrix, basis.shape[1], size), matrix.height * size)
         for _ in range(2):
             probe = _orthonormal_beyond(basis, probe)
             checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
-            sharpened = np.zeros_like(probe)
-            for _, rows in matrix.blocks():
-                sharpened += product(rows.T, product(rows, probe))
-            probe = sharpened
+            probe = matrix.summed(partial(_sharpened, matrix, probe), matrix.height * size)
         probe = _orthonormal_beyond(basis, probe)
-        captured += sum(float(np.sum(product(rows, probe) ** 2)) for _, rows in matrix.blocks())
+        captured += matrix.summed(partial(_captured, matrix, probe), 1).item()
         basis = np.hstack([basis, probe])
         checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
     found = _project(matrix, basis)
     coefficients, lost = found.coefficients, found.lost
-    values, rotation = scipy.linalg.eigh(product(coefficients.T, coefficients).T, overwrite_a=True)
+    upper = matrix.summed(lambda part: half_self_product(coefficients[part]), coefficients.shape[1] ** 2)
+    values, rotation = scipy.linalg.eigh(mirrored(upper), overwrite_a=True)
     kept = np.ascontiguousarray(rotation[:, _count_to_drop(values, lost, squared_epsilon) :][:, ::-1])
     coefficients = product(coefficients, kept)
     # The basis is the largest array here: turned in place, and nothing beside it that is no longer needed.
-    del found, rotation, rows
+    del found, rotation, upper
     for start in range(0, len(basis), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         basis[part, : kept.shape[1]] = product(basis[part], kept)
@@ -207,6 +238,20 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
     del kept
     basis = np.ascontiguousarray(basis)
     return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - float(np.vdot(coefficients, coefficients))))
+
+
+def _random_probe(matrix: AnimationMatrix, already: int, size: int, part: slice) -> np.ndarray:
+    rows = matrix.rows(part)
+    return product(rows.T, np.random.default_rng((already, part.start)).standard_normal((len(rows), size)))
+
+
+def _sharpened(matrix: AnimationMatrix, probe: np.ndarray, part: slice) -> np.ndarray:
+    rows = matrix.rows(part)
+    return product(rows.T, product(rows, probe))
+
+
+def _captured(matrix: AnimationMatrix, probe: np.ndarray, part: slice) -> np.ndarray:
+    return np.square(product(matrix.rows(part), probe)).sum(keepdims=True)
 
 
 def _orthonormal_beyond(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -221,8 +266,12 @@ def _deflate(
 ) -> Reduction:
     """Algorithm 1, one direction at a time, with the stabilization of its line 5."""
     remaining = np.empty((matrix.vertex_count, matrix.height))
-    for part, rows in matrix.blocks():
-        remaining[part] = rows
+    parts = matrix.parts()
+
+    def take(part: slice) -> None:
+        remaining[part] = matrix.rows(part)
+
+    for_each(take, parts)
     powers = {"POWER_1": 1, "POWER_2": 2}.get(strategy, 0)
     norms = np.einsum("ij,ij->i", remaining, remaining)
     # The rounding error of a vertex whose motion is already in the basis.
@@ -241,17 +290,27 @@ def _deflate(
             break
         for _ in range(powers):
             direction /= np.linalg.norm(direction)
-            direction = (remaining @ direction) @ remaining
+            direction = np.sum(mapped(partial(_powered, remaining, direction), parts), axis=0)
         direction /= np.linalg.norm(direction)
         if basis and stabilize:
             known = np.array(basis)
             direction -= (known @ direction) @ known
             direction /= np.linalg.norm(direction)
-        row = remaining @ direction
-        remaining -= row[:, None] * direction
+        row = np.concatenate(mapped(partial(_deflated, remaining, direction), parts))
         norms -= row**2
         error -= float(row @ row)
         basis.append(direction)
         coefficients.append(row)
         checkpoint(progress, 1.0 - max(0.0, error) / matrix.squared_norm, "Reducing")
     return Reduction(np.array(basis).T.copy(), np.array(coefficients).T.copy(), max(0.0, error))
+
+
+def _powered(remaining: np.ndarray, direction: np.ndarray, part: slice) -> np.ndarray:
+    return (remaining[part] @ direction) @ remaining[part]
+
+
+def _deflated(remaining: np.ndarray, direction: np.ndarray, part: slice) -> np.ndarray:
+    """Line 7 of Algorithm 1 for some vertices, in place: their coefficients (n,) of ``direction``."""
+    row = remaining[part] @ direction
+    remaining[part] -= row[:, None] * direction
+    return row

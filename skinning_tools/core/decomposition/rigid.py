@@ -6,16 +6,21 @@ of a frame sees the data less what the other bones explain, E_j = D_j − Σ_{k�
 all frames at once, lower the same error as the affine solve.
 """
 
+from functools import partial
+
 import numpy as np
 
 from ..dense import product
 from ..rotations import nearest_rotations, nearest_rotations_and_firmness, right_handed
+from ..threads import mapped
 from .transforms import NormalEquations, from_rows, to_rows
 
 # The scales of a bone stay between these, so that it neither collapses nor explodes.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
 # Share of a bone's spread (and of its weight, for a bone of one vertex) by which its rotation tends to stay.
 _TWIST_HOLD, _POINT_HOLD = 1e-5, 1e-12
+# Frames that one thread fits.
+_FRAMES_AT_ONCE = 96
 # How little a bone must stretch for the shape of its region to decide its axes.
 _SHAPE_SHARE = 1e-3
 # Along an axis where a bone's vertices have less than this extent (squared, of the unit ball), its scale tends to stay.
@@ -49,6 +54,16 @@ def sweep(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray |
     axes (P, 3, 3): None for rotations and translations; else a bone is R · diag(s) · axesᵀ and a translation, with
     its scales s along the columns of its axes. Bones without vertices keep their motion.
     """
+    groups = [slice(start, start + _FRAMES_AT_ONCE) for start in range(0, len(transforms), _FRAMES_AT_ONCE)]
+    return np.concatenate(mapped(partial(_sweep_frames, equations, transforms, axes), groups))
+
+
+def _sweep_frames(
+    equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray | None, frames: slice
+) -> np.ndarray:
+    """As ``sweep``, of some frames: none depends on another."""
+    transforms = transforms[frames]
+    products = np.ascontiguousarray(equations.products[:, 3 * frames.start : 3 * frames.stop])
     bone_count = transforms.shape[1]
     rows = to_rows(transforms)
     moments = equations.moments.reshape(bone_count, 4, bone_count, 4)
@@ -58,7 +73,7 @@ def sweep(equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray |
         if own[3, 3] <= 1e-9 * typical:
             continue
         part = slice(4 * j, 4 * j + 4)
-        seen = equations.products[part] - product(equations.moments[part], rows) + own @ rows[part]
+        seen = products[part] - product(equations.moments[part], rows) + own @ rows[part]
         current = from_rows(rows[part])[:, 0]
         fitted = _procrustes(from_rows(seen)[:, 0], own, None if axes is None else axes[j], current)
         rows[part] = to_rows(fitted[:, None])

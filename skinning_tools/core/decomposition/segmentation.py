@@ -14,10 +14,11 @@ import scipy.spatial
 
 from ..dense import product
 from ..progress import Progress, checkpoint, ignore
+from ..threads import for_each
 from .bone_model import BoneModel, homogeneous
 from .reduction import AnimationMatrix, Reduction
 
-_BLOCK_VERTICES = 4096
+_BLOCK_VERTICES = 2048
 # As a share of a vertex's own ‖y‖²: smaller errors come from single precision, and must not order the queue.
 _NO_ERROR = 1e-12
 _STAGE = "Segmenting"
@@ -32,24 +33,32 @@ def grow_regions(
     progress: Progress = ignore,
     *,
     outermost_first: bool = False,
+    seeds: np.ndarray | None = None,
 ) -> np.ndarray:
     """Region of each vertex (N,) in 0 … bone_count − 1, every region non-empty; needs bone_count ≤ N.
 
-    rest (N, 3) in solver units, triangles (T, 3). Next is the vertex with the least prediction error, as in the paper,
+    rest (N, 3) in solver units, triangles (T, 3), seeds (bone_count, 3) vertices to start from instead of
+    ``seed_triples``. Next is the vertex with the least prediction error, as in the paper,
     or with ``outermost_first`` that with the least error less its ‖y‖²: those far from the middle of the frames come
     before all others, so that regions close up from the ends of limbs inwards. Raises Cancelled.
     """
-    seeds = seed_triples(rest, triangles, bone_count)
+    if seeds is None:
+        seeds = seed_triples(rest, triangles, bone_count)
     gradients = deformation_gradients(matrix, rest, seeds)
     model = BoneModel(product(gradients, reduction.basis))
     costs = np.empty((len(rest), bone_count), dtype=np.float32)
-    for start in range(0, len(rest), _BLOCK_VERTICES):
+
+    def fill(start: int) -> None:
         part = slice(start, start + _BLOCK_VERTICES)
         data = reduction.rows(part)
         found = model.squared_distances(homogeneous(rest[part]), data)
         norms = np.einsum("ij,ij->i", data, data)[:, None]
         costs[part] = np.where(found > _NO_ERROR * norms, found, 0.0) - (norms if outermost_first else 0.0)
+
+    def report(start: int, _: None) -> None:
         checkpoint(progress, 0.5 * start / len(rest), _STAGE)
+
+    for_each(fill, range(0, len(rest), _BLOCK_VERTICES), report)
     labels = _grow(costs, surface_neighbors(triangles, len(rest)), seeds, progress)
     return fill_empty_regions(labels, rest, bone_count)
 

@@ -15,6 +15,7 @@ from ..dense import one_blas_thread, product
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_effort import effort_of
+from ..threads import for_each
 from . import kavan2010
 from .bone_kinds import AffineBones, StiffBones
 from .bone_model import BoneModel, homogeneous
@@ -234,9 +235,15 @@ def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progr
         for _ in range(rounds):
             equations = NormalEquations.of_regions(points, reduction.coefficients, labels, bone_count)
             model = BoneModel(affine.start(equations, None))
-            for part in vertex_blocks(len(rest)):
-                labels[part] = best_single_bones(model, reduction.rows(part), points[part])
+
+            def best(part: slice, model: BoneModel = model) -> np.ndarray:
+                return best_single_bones(model, reduction.rows(part), points[part])
+
+            def take(part: slice, found: np.ndarray, labels: np.ndarray = labels) -> None:
+                labels[part] = found
                 checkpoint(progress, 0.0, "Segmenting")
+
+            for_each(best, vertex_blocks(len(rest)), take)
             labels = fill_empty_regions(labels, rest, bone_count)
         return labels
 
@@ -308,7 +315,13 @@ def _finished(
 
 def _measured(frames: np.ndarray, result: Decomposition, progress: Progress) -> ErrorMeter:
     meter = ErrorMeter(unit_scale(frames), len(result.rest))
-    for row, positions in enumerate(frames):
-        meter.add(positions, skin_frame(result.rest_at(row), result.bones, result.weights, result.transforms[row]))
+
+    def skinned(row: int) -> np.ndarray:
+        return skin_frame(result.rest_at(row), result.bones, result.weights, result.transforms[row])
+
+    def take(row: int, made: np.ndarray) -> None:
+        meter.add(frames[row], made)
         checkpoint(progress, (row + 1) / len(frames), "Measuring")
+
+    for_each(skinned, range(len(frames)), take)
     return meter

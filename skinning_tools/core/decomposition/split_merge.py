@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.spatial
 
-from ..dense import product
+from ..dense import product, self_product
 from ..grouping import members
+from ..threads import mapped
 
 _NEIGHBORS = 10
 _CUTS = (0.35, 0.5, 0.65)
@@ -54,7 +55,8 @@ def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_co
     errors = sums.errors()
     pairs = _neighboring(sums)
     costs = (sums[pairs[:, 0]] + sums[pairs[:, 1]]).errors() - errors[pairs[:, 0]] - errors[pairs[:, 1]]
-    cuts = [_best_cut(points[rows], data[rows], error) for rows, error in zip(regions, errors, strict=True)]
+    sets = zip(regions, errors, strict=True)
+    cuts = mapped(lambda each: _best_cut(points[each[0]], data[each[0]], each[1]), sets)
     gains = np.array([gain for gain, _ in cuts])
     labels = labels.copy()
     touched = np.zeros(bone_count, dtype=bool)
@@ -84,7 +86,7 @@ def _of_regions(
     points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int
 ) -> tuple[list[np.ndarray], _Sums]:
     regions = members(labels, bone_count)
-    return regions, _stack([_sums(points[rows], data[rows]) for rows in regions])
+    return regions, _stack(mapped(lambda rows: _sums(points[rows], data[rows]), regions))
 
 
 def _sums(points: np.ndarray, data: np.ndarray) -> _Sums:
@@ -113,9 +115,9 @@ def _best_cut(points: np.ndarray, data: np.ndarray, error: float) -> tuple[float
     if len(points) < _SMALLEST_TO_CUT:
         return best, side
     offsets = points[:, :3] - points[:, :3].mean(axis=0)
-    along = offsets @ np.linalg.eigh(offsets.T @ offsets)[1]
-    for heights in along.T:
-        for level in np.quantile(heights, _CUTS):
+    along = offsets @ np.linalg.eigh(self_product(offsets))[1]
+    for heights, levels in zip(along.T, np.quantile(along, _CUTS, axis=0).T, strict=True):
+        for level in levels:
             above = heights > level
             if above.any() and not above.all():
                 halves = _stack([_sums(points[above], data[above]), _sums(points[~above], data[~above])])

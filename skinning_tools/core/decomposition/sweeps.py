@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Alternating least squares: vertices for given bones, bones for given vertices (Kavan et al. 2010, section 4)."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore, span
-from ..solve_memory import BLOCK_VERTICES, MOST_WORKERS
+from ..solve_memory import BLOCK_VERTICES, workers_at_once
+from ..threads import for_each
 from .bone_kinds import BoneKind
 from .bone_model import BoneModel
 from .reduction import Rows
@@ -26,8 +25,12 @@ _SHARE_OF_REST = 0.5
 
 
 def vertex_blocks(count: int, size: int = BLOCK_VERTICES) -> list[slice]:
-    """Slices that cover ``count`` vertices, in order."""
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    """Slices of nearly equal length, at most ``size``, that cover ``count`` vertices, in order: an even number of
+    them, so that two threads have as much to do, unless half of one is enough."""
+    number = -(-count // size)
+    if 2 * count > size:
+        number += number % 2
+    return [slice(count * i // number, count * (i + 1) // number) for i in range(number)]
 
 
 def collect_equations(state: VertexState, source: Rows, bone_count: int) -> NormalEquations:
@@ -60,50 +63,28 @@ def over_blocks(
     stage: str,
     work: Callable[[slice, np.ndarray], None],
 ) -> NormalEquations:
-    """Run ``work(part, data)`` on each block of vertices, then add its normal equations.
+    """Run ``work(part, data)`` on each block of vertices, and add up the normal equations of all, in their order.
 
-    The blocks are dealt out in fixed shares, each with its own sum: the result depends neither on timing nor on the
-    number of threads. Only the calling thread reports progress, so a Cancelled raised there ends the others at their
-    next block.
+    Several threads take blocks. Only the calling thread reports progress: a Cancelled raised there ends the others
+    after the blocks that they have begun.
     """
-    blocks = vertex_blocks(len(state.points))
-    shares = [blocks[i::MOST_WORKERS] for i in range(min(MOST_WORKERS, len(blocks)))]
-    sums: dict[int, NormalEquations] = {}
-    waiting = iter(range(len(shares)))
-    finished: list[slice] = []
-    stopped: list[bool] = []
 
-    def run(report: Progress) -> None:
-        # Threads take the next share from the one iterator.
-        for number in waiting:
-            equations = None
-            for part in shares[number]:
-                if stopped:
-                    return
-                data = source.rows(part)
-                work(part, data)
-                design = design_matrix(state.points[part], state.bones[part], state.weights[part], bone_count)
-                if equations is None:
-                    equations = NormalEquations(bone_count, data.shape[1])
-                equations.add(design, data)
-                finished.append(part)
-                checkpoint(report, len(finished) / len(blocks), stage)
-            assert equations is not None
-            sums[number] = equations
+    def run(part: slice) -> NormalEquations:
+        data = source.rows(part)
+        work(part, data)
+        equations = NormalEquations(bone_count, data.shape[1])
+        equations.add(design_matrix(state.points[part], state.bones[part], state.weights[part], bone_count), data)
+        return equations
 
-    threads = min(os.cpu_count() or 1, len(shares))
-    with ThreadPoolExecutor(threads) as pool:
-        others = [pool.submit(run, ignore) for _ in range(threads - 1)]
-        try:
-            run(progress)
-        except BaseException:
-            stopped.append(True)
-            raise
-        for other in others:
-            other.result()
-    total = sums[0]
-    for number in range(1, len(shares)):
-        total += sums[number]
+    width = source.rows(slice(0, 1)).shape[1]
+    total = NormalEquations(bone_count, width)
+
+    def add(part: slice, equations: NormalEquations) -> None:
+        nonlocal total
+        total += equations
+        checkpoint(progress, part.stop / len(state.points), stage)
+
+    for_each(run, vertex_blocks(len(state.points)), add, workers_at_once(width, 4 * bone_count))
     return total
 
 
