@@ -25,12 +25,15 @@ _SHARE_OF_REST = 0.5
 
 
 def vertex_blocks(count: int, size: int = BLOCK_VERTICES) -> list[slice]:
-    """Slices of nearly equal length, at most ``size``, that cover ``count`` vertices, in order: an even number of
-    them, so that two threads have as much to do, unless half of one is enough."""
-    number = -(-count // size)
-    if 2 * count > size:
-        number += number % 2
-    return [slice(count * i // number, count * (i + 1) // number) for i in range(number)]
+    """Slices that cover ``count`` vertices, in order: an even number of ``size``, then the rest in halves, so that two
+    threads have as much to do."""
+    whole = count // (2 * size) * 2
+    rest = count - whole * size
+    ends = [size * number for number in range(1, whole + 1)]
+    if 2 * rest > size:
+        ends.append(count - rest // 2)
+    ends += [count] if rest else []
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def collect_equations(state: VertexState, source: Rows, bone_count: int) -> NormalEquations:
