@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from scipy.spatial import cKDTree
 
+from .mirror import POLAR, SYMMETRIC, VERTEX_TOLERANCE
 from .motion import motions
 from .types import ShapeRig
 
@@ -19,9 +20,8 @@ _DIRECTIONS = {"up", "down", "in", "out", "forward", "forwards", "back", "backwa
 _WORD = re.compile(r"[^\W\d_]?[^\WA-Z\d_]+|[A-Z]+(?![a-z])|\d+")
 _NAMELESS = "face"
 _TINY = np.finfo(float).tiny
-# As shares of the face's diagonal: how far apart mirrored vertices and mirrored bones may be. And the share of vertices
-# that have such a partner if the face counts as symmetric.
-_VERTEX_TOLERANCE, _BONE_TOLERANCE, _SYMMETRIC = 0.005, 0.05, 0.9
+# Of the face's diagonal: how far mirrored bones may be from each other.
+_BONE_TOLERANCE = 0.05
 
 
 def bone_names(
@@ -83,25 +83,38 @@ def _sides(
     rig: ShapeRig, rest: np.ndarray, slider_names: Sequence[str], shares: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """The ending of each bone's name, and the bone that mirrors it (P,), itself if none does."""
-    partners = np.arange(rig.bone_count)
-    low, high = rest.min(axis=0), rest.max(axis=0)
-    size, middle = float(np.linalg.norm(high - low)), 0.5 * float(low[0] + high[0])
-    mirror = np.array([-1.0, 1.0, 1.0])
-    offset = np.array([2.0 * middle, 0.0, 0.0])
-    distances, _ = cKDTree(rest).query(rest * mirror + offset)
-    if size <= 0 or np.mean(distances <= _VERTEX_TOLERANCE * size) < _SYMMETRIC:
-        return [""] * rig.bone_count, partners
-    away, nearest = cKDTree(rig.pivots).query(rig.pivots * mirror + offset)
-    mutual = (nearest[nearest] == partners) & (away <= _BONE_TOLERANCE * size)
-    partners = np.where(mutual, nearest, partners)
-    across = rig.pivots[:, 0] - middle
+    found = _partners(rig, rest)
+    if found is None:
+        return [""] * rig.bone_count, np.arange(rig.bone_count)
+    partners, central, across = found
     # Sliders of the left move bones of the left.
     toward = shares @ across
     told = [set(map(str.casefold, _WORD.findall(name))) for name in slider_names]
     signs = np.array([bool(words & _LEFT) - bool(words & _RIGHT) for words in told], dtype=float)
     left = -1.0 if signs @ toward < 0 else 1.0
-    central = (partners == np.arange(rig.bone_count)) & (mutual | (np.abs(across) <= 0.5 * _BONE_TOLERANCE * size))
     endings = [
         "" if center else ".L" if left * place > 0 else ".R" for center, place in zip(central, across, strict=True)
     ]
     return endings, partners
+
+
+def _partners(rig: ShapeRig, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The bone that mirrors each (P,), itself if none does; which are in the middle (P,) bool; and how far on the side
+    of +X they are (P,). None where the face is not symmetric."""
+    everyone = np.arange(rig.bone_count)
+    if rig.partners is not None:
+        across = 0.5 * (rig.pivots - rig.pivots[rig.partners])[:, 0]
+        # Two bones in the middle that mirror each other have a side each, too.
+        across = np.where(across == 0, _TINY * (rig.partners - everyone), across)
+        return rig.partners, rig.partners == everyone, across
+    low, high = rest.min(axis=0), rest.max(axis=0)
+    size, middle = float(np.linalg.norm(high - low)), 0.5 * float(low[0] + high[0])
+    offset = np.array([2.0 * middle, 0.0, 0.0])
+    distances, _ = cKDTree(rest).query(rest * POLAR + offset)
+    if size <= 0 or np.mean(distances <= VERTEX_TOLERANCE * size) < SYMMETRIC:
+        return None
+    away, nearest = cKDTree(rig.pivots).query(rig.pivots * POLAR + offset)
+    mutual = (nearest[nearest] == everyone) & (away <= _BONE_TOLERANCE * size)
+    partners, across = np.where(mutual, nearest, everyone), rig.pivots[:, 0] - middle
+    central = (partners == everyone) & (mutual | (np.abs(across) <= 0.5 * _BONE_TOLERANCE * size))
+    return partners, central, across

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..dense import product, self_product
+from .mirror import Mirror
 from .motion import about, drop_motions, fit_motions, motions
 from .surface import SurfaceError
 from .types import ShapeRig
@@ -16,8 +17,8 @@ _BLOCK = 2048
 @dataclass
 class State:
     """points (N, 4) and target (N, 3, S) in solver units; bones, weights, pivots, turns and moves as in a ShapeRig;
-    active (S, P): which bones a shape moves; importance (S,): the weight of each shape's error when motions are
-    dropped."""
+    active (S, P): which bones a shape moves; importance (S,): of its errors where bones compete for that; mirror: by
+    which the right of a face follows its left."""
 
     points: np.ndarray
     target: np.ndarray
@@ -28,6 +29,12 @@ class State:
     moves: np.ndarray
     active: np.ndarray
     importance: np.ndarray
+    mirror: Mirror | None = None
+
+    @property
+    def solved(self) -> np.ndarray:
+        """The vertices (n,) that others follow, or all."""
+        return np.arange(len(self.points)) if self.mirror is None else self.mirror.solved
 
     @property
     def bone_count(self) -> int:
@@ -41,15 +48,17 @@ class State:
 
     def errors(self, transforms: np.ndarray) -> np.ndarray:
         """(N, 3, S)."""
-        result = np.empty(self.target.shape)
-        for start in range(0, len(result), _BLOCK):
-            part = slice(start, start + _BLOCK)
+        result, solved = np.empty(self.target.shape), self.solved
+        for start in range(0, len(solved), _BLOCK):
+            part = solved[start : start + _BLOCK]
             weights = self.dense_weights(part)
             design = (weights[:, :, None] * self.points[part, None]).reshape(len(weights), -1)
             result[part] = product(design, transforms).reshape(self.target[part].shape) - self.target[part]
+        if self.mirror is not None:
+            self.mirror.follow(self.mirror.solved, self.bones, self.weights, result)
         return result
 
-    def dense_weights(self, part: slice = slice(None)) -> np.ndarray:
+    def dense_weights(self, part: slice | np.ndarray = slice(None)) -> np.ndarray:
         """(n, P)."""
         bones = self.bones[part]
         weights = np.zeros((len(bones), self.bone_count))
@@ -62,6 +71,8 @@ class State:
         mass = squared.sum(axis=0)
         centers = product(np.ascontiguousarray(squared.T), self.points[:, :3]) / np.where(mass > 0, mass, 1.0)[:, None]
         centers[mass <= 0] = self.pivots[mass <= 0]
+        if self.mirror is not None:
+            centers = self.mirror.pivots(centers)
         self.moves = about(self.turns, self.moves, centers - self.pivots)
         self.pivots = centers
 
@@ -69,28 +80,48 @@ class State:
         """The best motions for the present weights. hold: how firmly bones are held at rest, as a share of their
         spread. allowed: how much error dropped motions may cost."""
         normal, right, spread = self._equations(surface)
-        self.turns, self.moves, _ = fit_motions(normal, right, hold * spread, self.turns, self.moves, self.active)
+        self._fit(normal, right, hold * spread)
         if allowed > 0:
             found = self.turns, self.moves, self.active
             self.active = drop_motions(normal, hold * spread, *found, self.importance, allowed)
-            self.turns, self.moves, _ = fit_motions(normal, right, hold * spread, self.turns, self.moves, self.active)
+            if self.mirror is not None:
+                self.active |= self.active[self.mirror.sliders][:, self.mirror.bones]
+            self._fit(normal, right, hold * spread)
+
+    def _fit(self, normal: np.ndarray, right: np.ndarray, hold: np.ndarray) -> None:
+        if self.mirror is None:
+            self.turns, self.moves, _ = fit_motions(normal, right, hold, self.turns, self.moves, self.active)
+            return
+        sliders = self.mirror.sliders
+        own = np.flatnonzero(sliders >= np.arange(len(sliders)))
+        turns, moves = self.turns.copy(), self.moves.copy()
+        turns[own], moves[own], _ = fit_motions(normal, right[own], hold, turns[own], moves[own], self.active[own])
+        turned, moved = self.mirror.motions(turns, moves)
+        # The sliders of the other side follow; in the middle, rounding is taken out.
+        share = np.where(sliders > np.arange(len(sliders)), 1.0, np.where(sliders < np.arange(len(sliders)), 0.0, 0.5))
+        share = share[:, None, None]
+        self.turns, self.moves = share * turns + (1 - share) * turned, share * moves + (1 - share) * moved
 
     def _equations(self, surface: SurfaceError) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The normal equations for [R − I | t] of all bones (12P,): the matrix (12P, 12P), the right sides (S, 12P),
         and the bones' spread (P,)."""
         bone_count, shape_count = self.bone_count, self.target.shape[2]
+        rows, share = self.solved, 1.0 if self.mirror is None else self.mirror.shares
         weights = self.dense_weights()
         local = self.points[:, None, :3] - self.pivots
         design = np.concatenate([local, np.ones((*weights.shape, 1))], axis=2) * weights[:, :, None]
-        spread = np.einsum("n,npi,npi->p", surface.importance, design[..., :3], design[..., :3])
+        importance = share * surface.importance[rows]
+        spread = np.einsum("n,npi,npi->p", importance, design[rows, :, :3], design[rows, :, :3])
         design = design.reshape(len(weights), -1)
         flat = self.target.reshape(len(weights), -1)
-        weighed = np.ascontiguousarray((surface.importance[:, None] * design).T)
-        plain, plain_right = product(weighed, design), product(weighed, flat)
+        weighed = np.ascontiguousarray((importance[:, None] * design[rows]).T)
+        plain, plain_right = product(weighed, design[rows]), product(weighed, flat[rows])
         tilted = np.zeros((12 * bone_count, 12 * bone_count))
         tilted_right = np.zeros((12 * bone_count, shape_count))
-        root = np.sqrt(surface.surface_importance)[:, None]
+        root = np.sqrt(share * surface.surface_importance[rows])[:, None]
+        normals = surface.normals[rows]
         for gradient, turn in zip(surface.gradients, surface.turns, strict=True):
+            gradient, turn = gradient[rows], turn[rows]
             if surface.plain:
                 along = root * (gradient @ design)
                 weighed = np.ascontiguousarray(surface.plain**2 * along.T)
@@ -101,7 +132,7 @@ class State:
                 wanted = surface.normal * root * (turn @ self.target.reshape(-1, shape_count))
                 for start in range(0, len(along), _BLOCK):
                     part = slice(start, start + _BLOCK)
-                    tilt = surface.normals[part, :, None] * along[part, None]
+                    tilt = normals[part, :, None] * along[part, None]
                     tilt = tilt.reshape(len(tilt), -1)
                     tilted += self_product(tilt)
                     tilted_right += product(np.ascontiguousarray(tilt.T), wanted[part])
@@ -112,7 +143,8 @@ class State:
             normal[axis, :, :, axis] += plain.reshape(bone_count, 4, bone_count, 4)
         normal = normal.transpose(1, 0, 2, 4, 3, 5).reshape(tilted.shape)
         right = tilted_right.reshape(*sides, -1) + plain_right.reshape(bone_count, 4, 3, -1).transpose(2, 0, 1, 3)
-        return normal, right.transpose(3, 1, 0, 2).reshape(shape_count, -1), spread
+        right = right.transpose(3, 1, 0, 2).reshape(shape_count, -1)
+        return (normal, right, spread) if self.mirror is None else self.mirror.equations(normal, right, spread)
 
     def copy(self) -> "State":
         own = ("bones", "weights", "pivots", "turns", "moves", "active")
@@ -123,6 +155,13 @@ class State:
         self.bones, self.weights = other.bones, other.weights
         self.pivots, self.turns, self.moves = other.pivots, other.turns, other.moves
 
+    def make_symmetric(self) -> None:
+        """Vertices in the middle get the same weights on both sides, and those of the right the weights of the left."""
+        assert self.mirror is not None
+        middle, influences = np.flatnonzero(self.mirror.middle), self.bones.shape[1]
+        set_weights(self.bones, self.weights, middle, self.mirror.balanced(self.dense_weights(middle), influences))
+        self.mirror.follow(self.mirror.solved, self.bones, self.weights, None)
+
     def extrapolated(self, before: "State", factor: float) -> "State":
         """A state that goes on from ``before`` over this one, with the bones of each vertex as they are here."""
         now, then = self.dense_weights(), before.dense_weights()
@@ -131,16 +170,11 @@ class State:
         # A bone may be in several slots of a vertex, of which one has its weight.
         chosen = np.where(self.weights > 0, np.take_along_axis(weights, self.bones, axis=1), 0.0)
         earlier = about(before.turns, before.moves, self.pivots - before.pivots)
-        return State(
-            self.points,
-            self.target,
-            self.bones,
-            chosen / chosen.sum(axis=1, keepdims=True),
-            self.pivots,
-            np.where(self.active[..., None], self.turns + factor * (self.turns - before.turns), 0.0),
-            np.where(self.active[..., None], self.moves + factor * (self.moves - earlier), 0.0),
-            self.active,
-            self.importance,
+        return replace(
+            self,
+            weights=chosen / chosen.sum(axis=1, keepdims=True),
+            turns=np.where(self.active[..., None], self.turns + factor * (self.turns - before.turns), 0.0),
+            moves=np.where(self.active[..., None], self.moves + factor * (self.moves - earlier), 0.0),
         )
 
     def result(self, scale: float, center: np.ndarray, seconds: dict[str, float]) -> ShapeRig:
@@ -152,4 +186,16 @@ class State:
             self.turns,
             self.moves / scale,
             seconds,
+            None if self.mirror is None else self.mirror.bones,
         )
+
+
+def set_weights(bones: np.ndarray, weights: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> None:
+    """Write the strongest of weights ``dense`` (n, P) of vertices ``rows`` (n,) into bones and weights (N, K)."""
+    influences = bones.shape[1]
+    strongest = np.argpartition(-dense, influences - 1, axis=1)[:, :influences]
+    order = np.argsort(-np.take_along_axis(dense, strongest, axis=1), axis=1, kind="stable")
+    strongest = np.take_along_axis(strongest, order, axis=1)
+    kept = np.take_along_axis(dense, strongest, axis=1)
+    bones[rows] = np.where(kept > 0, strongest, strongest[:, :1])
+    weights[rows] = kept / kept.sum(axis=1, keepdims=True)

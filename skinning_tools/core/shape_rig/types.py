@@ -10,6 +10,7 @@ from ..errors import BadAnimation, BadMesh, BadSettings
 from .motion import motions
 
 BONE_KINDS = ("RIGID",)
+QUALITIES = ("DRAFT", "STANDARD")
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,16 @@ class Settings:
     """From 0, the least distance, to 1: how much the surface counts beside it."""
     sparsity: float = 0.0
     """From 0 to 1: how much error, as a share of it, is allowed so that shapes move only the bones that they need."""
+    symmetric: bool = True
+    """Left and right bones mirror each other, where the face and its shapes do."""
+    quality: str = "STANDARD"
+    """DRAFT takes less time."""
 
     def __post_init__(self) -> None:
         if self.bone_kind not in BONE_KINDS:
             raise BadSettings(f"Bone kind must be RIGID for shape keys, not {self.bone_kind}")
+        if self.quality not in QUALITIES:
+            raise BadSettings(f"Quality must be one of {', '.join(QUALITIES)}, not {self.quality}")
         for name in ("bone_count", "max_influences"):
             if getattr(self, name) < 1:
                 raise BadSettings(
@@ -59,7 +66,8 @@ class ShapeRig:
 
     bones (N, K) int32, weights (N, K): convex, unused slots repeat a used bone with weight 0. pivots (P, 3): what each
     bone turns about at rest. turns, moves (S, P, 3): tan(θ/2) times the axis, and the distance, of each shape at 1; of
-    several shapes, they are added up. seconds: stage to seconds.
+    several shapes, they are added up. seconds: stage to seconds. partners (P,): where the face is symmetric in x, the
+    bone that mirrors each, itself in the middle; None where it is not.
     """
 
     bones: np.ndarray
@@ -68,6 +76,7 @@ class ShapeRig:
     turns: np.ndarray
     moves: np.ndarray
     seconds: dict[str, float] = field(default_factory=dict)
+    partners: np.ndarray | None = None
 
     @property
     def bone_count(self) -> int:

@@ -7,6 +7,8 @@ from ..decomposition.bone_model import monomials
 from ..decomposition.vertex_step import fit_strongest
 from ..decomposition.weights import descend
 from ..dense import product
+from .mirror import Mirror
+from .state import set_weights
 from .surface import SurfaceError
 
 _NEWCOMERS = 1
@@ -16,7 +18,8 @@ _ROUGH_STEPS = 12
 class WeightStep:
     """Improves the weights for ``transforms`` (4P, 3S): what the bones add to a point in all shapes.
 
-    points (N, 4); bones, weights (N, K) and errors (N, 3, S), which are changed in place.
+    points (N, 4); bones, weights (N, K) and errors (N, 3, S), which are changed in place; mirror: by which other
+    vertices follow those that are improved.
     """
 
     def __init__(
@@ -27,9 +30,10 @@ class WeightStep:
         weights: np.ndarray,
         errors: np.ndarray,
         surface: SurfaceError,
+        mirror: Mirror | None = None,
     ):
         self.points, self.bones, self.weights, self.errors = points, bones, weights, errors
-        self.transforms, self.surface = transforms, surface
+        self.transforms, self.surface, self.mirror = transforms, surface, mirror
         self.gains = np.zeros(len(points))
         self.bone_count = len(transforms) // 4
         blocks = transforms.reshape(self.bone_count, 4, -1)
@@ -73,6 +77,8 @@ class WeightStep:
         if better.any():
             chosen = candidates[everyone[better], places[:, better]]
             self._take(part[better], chosen, fitted[:, better], points[better], blend[better])
+            if self.mirror is not None:
+                self.mirror.follow(part[better], self.bones, self.weights, self.errors)
 
     def _candidates(
         self, points: np.ndarray, now: np.ndarray, slope: np.ndarray, blend: np.ndarray, own: np.ndarray
@@ -100,11 +106,12 @@ class WeightStep:
         self, part: np.ndarray, bones: np.ndarray, fitted: np.ndarray, points: np.ndarray, blend: np.ndarray
     ) -> None:
         """Set weights (K, n) of bones (K, n) for the vertices, strongest first, and bring their errors up to date."""
-        order = np.argsort(-fitted, axis=0, kind="stable")
-        bones, fitted = np.take_along_axis(bones, order, axis=0).T, np.take_along_axis(fitted, order, axis=0).T
-        self.bones[part] = np.where(fitted > 0, bones, bones[:, :1])
-        self.weights[part] = fitted / fitted.sum(axis=1, keepdims=True)
         now = np.zeros((len(part), self.bone_count))
-        np.add.at(now, (np.arange(len(part))[:, None], self.bones[part]), self.weights[part])
+        np.add.at(now, (np.arange(len(part)), bones), fitted)
+        if self.mirror is not None:
+            middle = self.mirror.middle[part]
+            now[middle] = self.mirror.balanced(now[middle], self.bones.shape[1])
+        set_weights(self.bones, self.weights, part, now)
+        now /= now.sum(axis=1, keepdims=True)
         blended = product((now[:, :, None] * points[:, None]).reshape(len(part), -1), self.transforms)
         self.errors[part] += (blended - blend).reshape(len(part), 3, -1)

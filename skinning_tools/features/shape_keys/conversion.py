@@ -87,7 +87,13 @@ def convert_shape_keys(
     mesh_object = check_shape_keys(context, active)
     check_body(mesh_object)
     solver = Settings(
-        settings.bone_count, settings.bone_kind, settings.max_influences, settings.surface, settings.sparsity
+        settings.bone_count,
+        settings.bone_kind,
+        settings.max_influences,
+        settings.surface,
+        settings.sparsity,
+        settings.symmetric,
+        settings.quality,
     )
     yield 0.0, "Reading the shape keys"
     source, name = read_shape_keys(mesh_object), mesh_object.name

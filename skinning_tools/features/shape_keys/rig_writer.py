@@ -167,15 +167,20 @@ def _add_bones(
     parent: str,
 ) -> None:
     """The bones, in the order of the solution."""
+    from ...core.shape_rig import mirrored_axes
+
     placement = place_bones(rest, shape_rig.bones, shape_rig.weights, shape_rig.bone_count)
+    axes, lengths = placement.axes, placement.lengths
+    if shape_rig.partners is not None:
+        axes, lengths = mirrored_axes(axes, lengths, shape_rig.partners)
     specs = []
     size = np.cbrt(abs(np.linalg.det(to_armature[:3, :3])))
     for number, name in enumerate(names):
         matrix = np.eye(4)
-        matrix[:3, :3], matrix[:3, 3] = placement.axes[number], shape_rig.pivots[number]
+        matrix[:3, :3], matrix[:3, 3] = axes[number], shape_rig.pivots[number]
         matrix = to_armature @ matrix
         matrix[:3, :3] /= size
-        specs.append(NewBone(name, parent, matrix, size * float(placement.lengths[number]), deforms=True))
+        specs.append(NewBone(name, parent, matrix, size * float(lengths[number]), deforms=True))
     add_bones(context, armature, specs)
     make_bone_collection(armature.data, "Deform" if not parent else "Face", names)
     armature.show_in_front = True

@@ -7,6 +7,10 @@ from ...ui.settings import Settings, choice, count, factor, influences, switch
 
 BONE_KINDS = (("RIGID", "Rigid", "Bones that move and rotate only: works in every engine"),)
 
+QUALITIES = (
+    ("DRAFT", "Draft", "For a first look: about a third of the time, with a larger error"),
+    ("STANDARD", "Standard", "As close as the bones come"),
+)
 
 POSE_KINDS = (
     (
@@ -46,6 +50,14 @@ class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
         flag="--sparsity",
         metavar="S",
     )
+    symmetric = switch(
+        "Symmetric",
+        True,
+        tip="Where the mesh and its shape keys are symmetric in X, left and right bones mirror each other",
+        flag="--no-symmetry",
+        help="solve left and right on their own, even if the mesh and its shape keys are symmetric",
+    )
+    quality = choice("Quality", QUALITIES, "STANDARD", tip="How long to look for the best bones", flag="--quality")
     animation = switch(
         "Animation",
         True,
