@@ -38,7 +38,7 @@ def symmetric_face() -> None:
 
 def test_bones_and_weights_mirror_each_other():
     symmetric_face()
-    convert()
+    convert(symmetric=True)
     skinned, rig = bpy.data.objects["Face_skinned"], bpy.data.objects["Face_rig"]
     names = rig.data.bones.keys()
     assert {bpy.utils.flip_name(name) for name in names} == set(names)
@@ -58,8 +58,8 @@ def test_bones_and_weights_mirror_each_other():
 
 def test_symmetry_can_be_off_and_draft_is_enough_for_a_look():
     symmetric_face()
-    convert(symmetric=False, quality="DRAFT")
     convert(quality="DRAFT")
+    convert(quality="DRAFT", symmetric=True)
     rigs = [bpy.data.objects[name] for name in ("Face_rig", "Face_rig.001")]
     places = [np.array([bone.head_local for bone in rig.data.bones]) for rig in rigs]
     ordered = [place[np.lexsort(place.round(4).T)] for place in places]

@@ -49,7 +49,7 @@ def dense(rig) -> np.ndarray:
 @pytest.mark.parametrize(("bones", "influences"), [(1, 1), (2, 2), (7, 3), (9, 8)])
 def test_bones_and_weights_mirror_each_other(bones, influences):
     shapes = face(plane=3.0)
-    rig = solve_shapes(shapes, Settings(bone_count=bones, max_influences=influences))
+    rig = solve_shapes(shapes, Settings(bones, max_influences=influences, symmetric=True))
     partners, sliders = rig.partners, [0, 2, 1, 4, 3]
     np.testing.assert_array_equal(partners[partners], np.arange(bones))
     assert rig.turns.shape == (5, bones, 3)
@@ -63,7 +63,7 @@ def test_bones_and_weights_mirror_each_other(bones, influences):
 
 
 def test_one_influence_in_the_middle_is_one_bone():
-    rig = solve_shapes(face(), Settings(bone_count=6, max_influences=1))
+    rig = solve_shapes(face(), Settings(bone_count=6, max_influences=1, symmetric=True))
     assert rig.weights.shape == (130, 1)
     np.testing.assert_array_equal(rig.weights, 1.0)
 
@@ -82,7 +82,7 @@ def test_symmetry_costs_little():
 
 def test_sides_are_named():
     shapes = face()
-    rig = solve_shapes(shapes, Settings(bone_count=8, max_influences=3))
+    rig = solve_shapes(shapes, Settings(bone_count=8, max_influences=3, symmetric=True))
     names = bone_names(rig, shapes.rest, NAMES)
     for bone, name in enumerate(names):
         other = names[rig.partners[bone]]
@@ -109,7 +109,7 @@ def test_no_mirror_without_partners():
     assert find_mirror(bent, shapes.deltas) is None
     # A slider of the left alone has none on the right.
     assert find_mirror(shapes.rest, shapes.deltas[:2]) is None
-    rig = solve_shapes(Shapes(bent, shapes.deltas, shapes.triangles), Settings(bone_count=3))
+    rig = solve_shapes(Shapes(bent, shapes.deltas, shapes.triangles), Settings(bone_count=3, symmetric=True))
     assert rig.partners is None
 
 
@@ -126,7 +126,9 @@ def test_vertices_at_one_place_are_paired_by_what_they_do():
 def test_vertices_without_a_partner_are_solved_too():
     shapes = face()
     rest, deltas = np.append(shapes.rest, [[-0.33, 0.1, 0.2]], axis=0), np.append(shapes.deltas, [[[0, 0, 0.1]]] * 5, 1)
-    rig = solve_shapes(Shapes(rest, deltas.astype(np.float32), shapes.triangles), Settings(bone_count=6))
+    rig = solve_shapes(
+        Shapes(rest, deltas.astype(np.float32), shapes.triangles), Settings(bone_count=6, symmetric=True)
+    )
     np.testing.assert_allclose(rig.weights.sum(axis=1), 1.0)
     assert rig.partners is not None
 
@@ -142,7 +144,7 @@ def test_axes_mirror_and_are_right_handed():
 
 
 def test_dropped_motions_mirror_each_other():
-    rig = solve_shapes(face(), Settings(bone_count=8, max_influences=3, sparsity=1.0))
+    rig = solve_shapes(face(), Settings(bone_count=8, max_influences=3, sparsity=1.0, symmetric=True))
     moved = np.any((rig.turns != 0) | (rig.moves != 0), axis=2)
     np.testing.assert_array_equal(moved[[0, 2, 1, 4, 3]][:, rig.partners], moved)
     assert not moved.all()

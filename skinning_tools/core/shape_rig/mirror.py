@@ -53,12 +53,19 @@ class Mirror:
         """Pivots (P, 3), made the mirror images of each other."""
         return 0.5 * (pivots + POLAR * pivots[self.bones])
 
+    @property
+    def alone(self) -> np.ndarray:
+        """(N,) bool: the vertices without a partner that are not in the middle."""
+        return (self.vertices == np.arange(len(self.vertices))) & ~self.middle
+
     def points(self, points: np.ndarray) -> np.ndarray:
-        """Points (N, 3), or motions of them (N, 3, S), made the mirror images of each other."""
-        images = points[self.vertices]
-        images = images * POLAR if points.ndim == 2 else images[:, :, self.sliders] * POLAR[:, None]
-        alone = (self.vertices == np.arange(len(points))) & ~self.middle
-        return np.where(alone.reshape(-1, *[1] * (points.ndim - 1)), points, 0.5 * (points + images))
+        """Points (N, 3), made the mirror images of each other."""
+        return np.where(self.alone[:, None], points, 0.5 * (points + points[self.vertices] * POLAR))
+
+    def shapes(self, deltas: np.ndarray) -> np.ndarray:
+        """Shapes (S, N, 3), made the mirror images of each other."""
+        images = deltas[self.sliders][:, self.vertices] * POLAR.astype(deltas.dtype)
+        return np.where(self.alone[:, None], deltas, 0.5 * (deltas + images))
 
     def follow(self, rows: np.ndarray, bones: np.ndarray, weights: np.ndarray, errors: np.ndarray | None) -> None:
         """Give the mirror images of vertices ``rows`` (n,) their mirrored bones and weights (N, K) and errors

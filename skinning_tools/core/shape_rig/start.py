@@ -46,11 +46,11 @@ def started(shapes: Shapes, settings: Settings, sweeps: int, progress: Progress)
     if mirror is not None:
         center = np.array([plane, *center[1:]])
     rest = (shapes.rest - center) / size
-    target = np.ascontiguousarray((shapes.deltas / size).transpose(1, 2, 0), dtype=np.float64)
+    deltas = shapes.deltas / size
     if mirror is not None:
-        rest, target = mirror.points(rest), mirror.points(target)
-    gains = _gains(target)
-    frames = np.concatenate([rest[None], rest + np.moveaxis(gains * target, 2, 0)]).astype(np.float32)
+        rest, deltas = mirror.points(rest), mirror.shapes(deltas)
+    gains = _gains(deltas)[:, None, None]
+    frames = np.concatenate([rest[None], rest + gains * deltas]).astype(np.float32)
     solver = StartSettings(
         bone_count=settings.bone_count,
         bone_kind="RIGID",
@@ -69,21 +69,21 @@ def started(shapes: Shapes, settings: Settings, sweeps: int, progress: Progress)
         mirror, transforms, bones, weights = _doubled(mirror, rest, transforms, bones, weights, settings.bone_count)
     state = State(
         points=np.concatenate([rest, np.ones((len(rest), 1))], axis=1),
-        target=target,
+        target=np.ascontiguousarray(deltas.transpose(1, 2, 0), dtype=np.float64),
         bones=_wide(bones, min(settings.max_influences, settings.bone_count)),
         weights=_wide(weights, min(settings.max_influences, settings.bone_count), filled=0.0),
         pivots=np.zeros((settings.bone_count, 3)),
         turns=turns_of(transforms[..., :3]),
         moves=transforms[..., 3].copy(),
         active=np.ones(transforms.shape[:2], bool),
-        importance=gains**2,
+        importance=gains.ravel() ** 2,
         mirror=mirror,
     )
     if mirror is not None:
         state.make_symmetric()
     state.center_pivots()
-    state.turns /= gains[:, None, None]
-    state.moves /= gains[:, None, None]
+    state.turns /= gains
+    state.moves /= gains
     return state, Frame(center, size)
 
 
@@ -104,9 +104,9 @@ def moves_visibly(deltas: np.ndarray) -> np.ndarray:
     return motion > _MOVING * motion.max()
 
 
-def _gains(target: np.ndarray) -> np.ndarray:
+def _gains(deltas: np.ndarray) -> np.ndarray:
     """(S,) by which shapes are enlarged for the start: small ones get bones of their own, too, as a pupil's."""
-    norms = np.sqrt(np.einsum("nis,nis->s", target, target))
+    norms = np.linalg.norm(deltas.reshape(len(deltas), -1), axis=1)
     gains = (norms.max() / np.maximum(norms, _SMALLEST * norms.max())) ** _BALANCE
     return gains * np.sqrt(np.sum(norms**2) / np.sum((gains * norms) ** 2))
 
@@ -155,8 +155,7 @@ def _doubled(
     all_bones[mirror.solved], all_weights[mirror.solved] = bones, weights
     mirror = mirror.with_bones(partners)
     # Vertices without a partner on the right do as what is nearest their mirror image.
-    alone = mirror.solved[(mirror.vertices[mirror.solved] == mirror.solved) & ~mirror.middle[mirror.solved]]
-    alone = alone[rest[alone, 0] < 0]
+    alone = np.flatnonzero(mirror.alone & (rest[:, 0] < 0))
     others = np.setdiff1d(mirror.solved, alone)
     if len(alone) and len(others):
         nearest = others[cKDTree(rest[others]).query(rest[alone] * POLAR)[1]]

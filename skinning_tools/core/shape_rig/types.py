@@ -39,7 +39,7 @@ class Settings:
     """From 0, the least distance, to 1: how much the surface counts beside it."""
     sparsity: float = 0.0
     """From 0 to 1: how much error, as a share of it, is allowed so that shapes move only the bones that they need."""
-    symmetric: bool = True
+    symmetric: bool = False
     """Left and right bones mirror each other, where the face and its shapes do."""
     quality: str = "STANDARD"
     """DRAFT takes less time."""

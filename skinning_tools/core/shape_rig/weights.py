@@ -112,6 +112,7 @@ class WeightStep:
             middle = self.mirror.middle[part]
             now[middle] = self.mirror.balanced(now[middle], self.bones.shape[1])
         set_weights(self.bones, self.weights, part, now)
-        now /= now.sum(axis=1, keepdims=True)
+        now[:] = 0.0
+        np.add.at(now, (np.arange(len(part))[:, None], self.bones[part]), self.weights[part])
         blended = product((now[:, :, None] * points[:, None]).reshape(len(part), -1), self.transforms)
         self.errors[part] += (blended - blend).reshape(len(part), 3, -1)

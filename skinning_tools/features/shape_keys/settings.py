@@ -52,10 +52,11 @@ class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
     )
     symmetric = switch(
         "Symmetric",
-        True,
-        tip="Where the mesh and its shape keys are symmetric in X, left and right bones mirror each other",
-        flag="--no-symmetry",
-        help="solve left and right on their own, even if the mesh and its shape keys are symmetric",
+        False,
+        tip="Where the mesh and its shape keys are symmetric in X, left and right bones mirror each other, at the "
+        "cost of a somewhat larger error",
+        flag="--symmetric",
+        help="let left and right bones mirror each other where the mesh and its shape keys do",
     )
     quality = choice("Quality", QUALITIES, "STANDARD", tip="How long to look for the best bones", flag="--quality")
     animation = switch(
