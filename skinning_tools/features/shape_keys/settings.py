@@ -8,7 +8,7 @@ from ...ui.settings import Settings, choice, count, factor, influences, switch
 BONE_KINDS = (("RIGID", "Rigid", "Bones that move and rotate only: works in every engine"),)
 
 QUALITIES = (
-    ("DRAFT", "Draft", "For a first look: about a third of the time, with a larger error"),
+    ("DRAFT", "Draft", "For a first look: takes less time, with a larger error"),
     ("STANDARD", "Standard", "As close as the bones come"),
 )
 
