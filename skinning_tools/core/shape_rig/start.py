@@ -23,8 +23,9 @@ from .types import Settings, Shapes
 _MOVING = 0.02
 # How far the start treats large and small shapes alike, from 0 to 1. Shapes below a share of the largest stay small.
 _BALANCE, _SMALLEST = 0.3, 0.01
-# Of the bones of a symmetric face, those of its left half with the middle.
-_HALF = 0.6
+# Of the bones of a symmetric face, those of its left half with the middle; and the balance there, where less leaves
+# pupils without bones.
+_HALF, _HALF_BALANCE = 0.675, 0.45
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def started(shapes: Shapes, settings: Settings, sweeps: int, progress: Progress)
     deltas = shapes.deltas / size
     if mirror is not None:
         rest, deltas = mirror.points(rest), mirror.shapes(deltas)
-    gains = _gains(deltas)[:, None, None]
+    gains = _gains(deltas, _BALANCE if mirror is None else _HALF_BALANCE)[:, None, None]
     frames = np.concatenate([rest[None], rest + gains * deltas]).astype(np.float32)
     solver = StartSettings(
         bone_count=settings.bone_count,
@@ -104,10 +105,10 @@ def moves_visibly(deltas: np.ndarray) -> np.ndarray:
     return motion > _MOVING * motion.max()
 
 
-def _gains(deltas: np.ndarray) -> np.ndarray:
+def _gains(deltas: np.ndarray, balance: float) -> np.ndarray:
     """(S,) by which shapes are enlarged for the start: small ones get bones of their own, too, as a pupil's."""
     norms = np.linalg.norm(deltas.reshape(len(deltas), -1), axis=1)
-    gains = (norms.max() / np.maximum(norms, _SMALLEST * norms.max())) ** _BALANCE
+    gains = (norms.max() / np.maximum(norms, _SMALLEST * norms.max())) ** balance
     return gains * np.sqrt(np.sum(norms**2) / np.sum((gains * norms) ** 2))
 
 
