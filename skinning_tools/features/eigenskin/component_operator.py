@@ -24,6 +24,7 @@ class ComponentsSettings(Settings, stored="skinning_eigenskin"):
     max_per_vertex = BuildSettings.max_per_vertex
     budget = BuildSettings.budget
     radius = BuildSettings.radius
+    basis_functions = BuildSettings.basis_functions
     joint_pairs = BuildSettings.joint_pairs
     half_rotation = BuildSettings.half_rotation
 

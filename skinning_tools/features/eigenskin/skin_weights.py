@@ -84,8 +84,8 @@ def fit_to_examples(
 
 
 class SKINNING_OT_eigenskin_fit_weights(Checked, SkinningJob, bpy.types.Operator):
-    """Fit the weights of the skin to the examples, so that fewer shape keys correct what is left. Build or rebuild
-    afterward"""
+    """Fit the weights of the skin to the examples, so that fewer shape keys correct what is left. Build or rebuild \
+afterward"""
 
     bl_idname = "skinning.eigenskin_fit_weights"
     bl_label = "Fit Weights to Examples"

@@ -30,7 +30,7 @@ from ...blender.helper_bones.shared_weights import SharedWeights
 from ...blender.preconditions import check_bone_deforms, unmet
 from ...blender.skin_reader import rest_positions
 from ...blender.weight_tools import check_meshes, check_unlocked
-from ...core.errors import BadScene
+from ...core.errors import BadScene, BadSettings
 from ...core.progress import Progress, checkpoint
 from .bulge_places import inside_of_bend, unit
 from .joint_range import animated_ranges, limited_range
@@ -270,7 +270,12 @@ def _offsets(
     if settings.across:
         inside, omitted = inside_of_bend(context, armature, start, joint.end)
         offsets = offsets + settings.across * unit(inside - along * (along @ inside))
-    return offsets / unit_scale(armature), omitted
+    offsets = offsets / unit_scale(armature)
+    if np.linalg.norm(offsets, axis=1).max() > start.length + end.length:
+        raise BadSettings(
+            f'Spread and Across place links of "{joint.end}" farther from the joint than its bones are long. Lower them'
+        )
+    return offsets, omitted
 
 
 def _with_effect(plans: list[LinkPlan], touched: list[SharedWeights], skip: bool) -> list[LinkPlan]:
