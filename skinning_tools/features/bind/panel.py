@@ -26,7 +26,7 @@ from .settings import METHODS, SkinningBindSettings, binds_objects, chosen_armat
 from .targets import Targets, find_armature
 from .volumes import volume_summary, volumes_of
 
-_METHOD_NAMES = {identifier: name for identifier, name, _ in METHODS}
+_METHOD_NAMES = {identifier: name for identifier, name, *_ in METHODS}
 
 
 class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):

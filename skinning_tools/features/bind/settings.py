@@ -9,7 +9,7 @@ from bpy.props import PointerProperty
 from ...core.binding import methods
 from ...ui.settings import HARD, Settings, choice, factor, influences, name, number, switch
 
-METHODS = tuple((each.identifier, each.label, each.tip) for each in methods.METHODS)
+METHODS = tuple((each.identifier, each.label, each.tip, "NONE", each.number) for each in methods.METHODS)
 
 VOLUME_KINDS = (
     ("CAPSULE", "Capsule", "A tube with round ends: for limbs"),

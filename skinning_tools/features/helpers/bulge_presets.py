@@ -20,7 +20,9 @@ class GirdlePart:
 
 @dataclass(frozen=True)
 class BulgePreset:
-    """motion: 'MOVE', 'SCALE' or 'TURN'. measure: the angle of the driver bone, from angle_start to angle_end, in
+    """number: stored in files, so it never changes. A new preset takes the next one.
+
+    motion: 'MOVE', 'SCALE' or 'TURN'. measure: the angle of the driver bone, from angle_start to angle_end, in
     radians.
 
     driven: True to use the bone's child as the default driver, False to use a slider. side: of the bone, 'INSIDE' of
@@ -33,6 +35,7 @@ class BulgePreset:
     the body by which such a bone turns forward. word: in the helper's name.
     """
 
+    number: int
     label: str
     description: str
     motion: str = "MOVE"
@@ -57,8 +60,9 @@ class BulgePreset:
 
 
 PRESETS = {
-    "BICEPS": BulgePreset("Biceps", "On the upper arm, when the elbow bends"),
+    "BICEPS": BulgePreset(0, "Biceps", "On the upper arm, when the elbow bends"),
     "CHEST": BulgePreset(
+        1,
         "Chest",
         "On the chest, when the arm is raised or drawn in: set the upper arm as the driver bone",
         angle_start=math.radians(25),
@@ -69,6 +73,7 @@ PRESETS = {
         amount=0.2,
     ),
     "BELLY": BulgePreset(
+        2,
         "Belly",
         "On the belly, driven by a slider that you can key, for breathing",
         driven=False,
@@ -77,6 +82,7 @@ PRESETS = {
         amount=0.15,
     ),
     "CALF": BulgePreset(
+        3,
         "Calf",
         "On the shin, when the foot is stretched",
         angle_start=math.radians(5),
@@ -87,6 +93,7 @@ PRESETS = {
         amount=0.15,
     ),
     "BREATHING": BulgePreset(
+        5,
         "Breathing Chest",
         "On the chest, which grows with a slider that you can key, for breathing",
         motion="SCALE",
@@ -96,6 +103,7 @@ PRESETS = {
         amount=0.08,
     ),
     "FAT": BulgePreset(
+        6,
         "Fat",
         "On the back of the thigh, where flesh is pressed out when the knee bends",
         angle_start=math.radians(60),
@@ -108,6 +116,7 @@ PRESETS = {
     # Of the arm's elevation beyond 30°, the shoulder girdle takes a third (scapulohumeral rhythm: Inman, Saunders and
     # Abbott 1944). The rig's own joint stays where it is, so that both bones follow the girdle as a whole.
     "CLAVICLE": BulgePreset(
+        7,
         "Clavicle",
         "On top of the shoulder, which rises as the arm is raised and goes forward as it reaches across the body. "
         "Choose the chest as the bone, and the upper arm as the driver bone",
@@ -122,6 +131,7 @@ PRESETS = {
         word="clavicle",
     ),
     "SCAPULA": BulgePreset(
+        8,
         "Scapula",
         "On the shoulder blade, whose lower corner swings out as the arm is raised, and whose inner edge lifts off as "
         "it reaches across the body. Choose the chest as the bone, and the upper arm as the driver bone",
@@ -137,6 +147,7 @@ PRESETS = {
         word="scapula",
     ),
     "CLOTH": BulgePreset(
+        9,
         "Cloth",
         "On a skirt or a coat, which a leg pushes out and which hangs otherwise. Choose the hips as the bone, the "
         "thigh as the driver bone, and the garment as the mesh",
@@ -151,5 +162,5 @@ PRESETS = {
         beside_driver=True,
         word="cloth",
     ),
-    "CUSTOM": BulgePreset("Custom", "Anywhere, driven by any bone or by a slider", driven=False),
+    "CUSTOM": BulgePreset(4, "Custom", "Anywhere, driven by any bone or by a slider", driven=False),
 }

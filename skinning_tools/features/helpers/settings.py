@@ -14,7 +14,7 @@ KINDS = (
     ("LINKS", "Links", "Bones at a joint that share its turn. Select the joint's child bone", "BONE_DATA", 0),
     ("TWIST", "Twist", "Bones along a forearm that share the hand's twist. Select the forearm", "MOD_SCREW", 1),
 )
-_PRESETS = tuple((each, preset.label, preset.description) for each, preset in PRESETS.items())
+_PRESETS = tuple((each, one.label, one.description, "NONE", one.number) for each, one in PRESETS.items())
 _MOTIONS = (
     ("MOVE", "Move", "The bone moves outward, away from the bone that carries it"),
     ("SCALE", "Scale", "The bone grows from the middle of the limb"),
@@ -158,7 +158,7 @@ class BulgeSettings(Settings, stored="skinning_joint_helpers"):
         required=True,
         kept=False,
     )
-    preset = choice("Preset", _PRESETS, "BICEPS", tip="Muscle to start from", flag="--preset")
+    preset = choice("Preset", _PRESETS, "BICEPS", tip="Kind of bone to start from", flag="--preset")
     driver_bone = name(
         "Driver Bone",
         tip="The bone whose angle drives the bulge. If empty, the child at the bone's end if the preset is "
