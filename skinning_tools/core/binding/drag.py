@@ -12,8 +12,9 @@ from ..smooth_step import smooth_step
 from .fit import WeightFit, fit_weights
 from .influence_rows import padded_influences
 
-# How much a distance along the line of sight counts, of one across it.
-_ALONG = 0.1
+# How much a distance along the line of sight counts, of one across it: so little that a vertex whose bones move it
+# nearly along the line still goes where it is seen to be dragged.
+_ALONG = 3e-3
 
 
 def vertices_around(points: np.ndarray, edges: np.ndarray, vertex: int, radius: float) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +44,8 @@ class DraggedVertices:
     """A vertex, the first of n, that is dragged, and others that follow its motion by their ``shares`` (n,).
 
     rest (n, 3); start (n, 3): their places in the pose before the drag; bones and weights (n, K) before it; matrices
-    (P, 3, 4). candidates, max_influences, locked: as for ``fit_weights``.
+    (P, 3, 4). candidates, max_influences, locked: as for ``fit_weights``. The others may get weights of the candidates,
+    too, and keep their own bones: one with a small share hardly moves. All but the first need weights.
     """
 
     rest: np.ndarray
@@ -64,12 +66,15 @@ class DraggedVertices:
         the place is then closest as seen, and its distance along the line decides only between those. residuals (1, n):
         all distances count in full. Raises BadSettings, BadWeights as ``fit_weights``.
         """
-        first = self._fit(slice(0, 1), np.asarray(target, dtype=np.float64)[None], sight)
+        first = self._fit(slice(0, 1), np.asarray(target, dtype=np.float64)[None], self.candidates, sight)
         targets = self.start + self.shares[:, None] * (first.positions[0] - self.start[0])
         targets[0] = target
         if len(self.rest) == 1:
             return first
-        others = self._fit(slice(1, None), targets[1:], None)
+        candidates = self.candidates
+        if candidates is not None:
+            candidates = np.union1d(candidates, self.bones[1:][self.weights[1:] > 0])
+        others = self._fit(slice(1, None), targets[1:], candidates)
         width = max(first.bones.shape[1], others.bones.shape[1])
         rows = [padded_influences(part.bones, part.weights, width) for part in (first, others)]
         bones, weights = (np.concatenate(parts) for parts in zip(*rows, strict=True))
@@ -79,7 +84,9 @@ class DraggedVertices:
         )
         return WeightFit(bones, weights, positions, residuals)
 
-    def _fit(self, part: slice, targets: np.ndarray, sight: np.ndarray | None) -> WeightFit:
+    def _fit(
+        self, part: slice, targets: np.ndarray, candidates: np.ndarray | None, sight: np.ndarray | None = None
+    ) -> WeightFit:
         rest, bones, weights = self.rest[part], self.bones[part], self.weights[part]
         squash, back = np.eye(3), np.eye(3)
         if sight is not None:
@@ -92,7 +99,7 @@ class DraggedVertices:
             weights,
             np.concatenate([squash @ linear @ back, squash @ shifts], axis=-1),
             targets @ squash.T,
-            candidates=self.candidates,
+            candidates=candidates,
             max_influences=self.max_influences,
             locked=self.locked,
         )

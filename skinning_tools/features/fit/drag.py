@@ -179,7 +179,10 @@ class Drag:
         self.put_back()
         posed, before = self._posed, self._posed.before
         self.radius = radius
-        self.vertices, shares = vertices_around(posed.rest, posed.edges, self.vertex, radius)
+        vertices, shares = vertices_around(posed.rest, posed.edges, self.vertex, radius)
+        follow = posed.before.bound[vertices]
+        follow[0] = True
+        self.vertices, shares = vertices[follow], shares[follow]
         used = int(np.count_nonzero(before.weights, axis=1).max(initial=1))
         self._problem = DraggedVertices(
             posed.rest[self.vertices],

@@ -88,7 +88,7 @@ def test_along_the_line_of_sight_distance_counts_little():
     single = bone_predictions(problem.rest[0], np.arange(BONES), problem.matrices)
     sight = np.array([0.6, 0.0, 0.8])
     target = single.mean(axis=0) + 2 * (single[0] - single.mean(axis=0)) + 1.5 * sight
-    flat = np.eye(3) - 0.9 * np.outer(sight, sight)
+    flat = np.eye(3) - (1 - 3e-3) * np.outer(sight, sight)
     found, plain = problem.to(target, sight), problem.to(target)
     closest = _closest(single, target, flat)
     assert np.linalg.norm(flat @ (found.positions[0, 0] - target)) == pytest.approx(
@@ -97,6 +97,32 @@ def test_along_the_line_of_sight_distance_counts_little():
     across = np.eye(3) - np.outer(sight, sight)
     seen = [np.linalg.norm(across @ (each.positions[0, 0] - target)) for each in (found, plain)]
     assert seen[0] < seen[1]
+
+
+@pytest.mark.parametrize("degrees", [3, 10, 45])
+def test_a_vertex_that_moves_nearly_along_the_line_of_sight_goes_where_it_is_dragged(degrees):
+    """It could be brought there by bones that move it far along the line."""
+    angle = np.radians(degrees)
+    matrices = np.tile(np.eye(3, 4), (2, 1, 1))
+    matrices[:, :, 3] = 5 * np.array([[-1.0], [1.0]]) * (np.sin(angle), 0.0, np.cos(angle))
+    start = np.zeros((1, 3))
+    problem = DraggedVertices(start, start, np.array([[0, 1]]), np.full((1, 2), 0.5), matrices, np.ones(1))
+    found = problem.to(np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]))
+    assert found.positions[0, 0, 0] == pytest.approx(0.1, rel=0.01)
+
+
+@pytest.mark.parametrize("candidates", [None, np.array([0, 1])])
+def test_a_small_share_is_a_small_motion(candidates):
+    """Also of vertices with other bones than those that the dragged one may get."""
+    matrices = np.tile(np.eye(3, 4), (3, 1, 1))
+    matrices[1, 2, 3], matrices[2, 0, 3] = 1.0, -2.0
+    rest = np.array([[0.0, 0, 0], [0.1, 0, 0], [0.9, 0, 0]])
+    bones, weights = np.array([[0, 1], [1, 2], [1, 2]]), np.array([[0.5, 0.5], [0.5, 0.5], [0.2, 0.8]])
+    start = skin_frame(rest, bones, weights, matrices)
+    problem = DraggedVertices(rest, start, bones, weights, matrices, np.array([1.0, 0.5, 1e-6]), candidates)
+    moved = np.linalg.norm(problem.to(start[0] + (0, 0, 0.01)).positions[0] - start, axis=1)
+    assert moved[1] < 0.0051
+    assert moved[2] < 1e-4
 
 
 def _closest(single, target, flat) -> np.ndarray:
