@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import product as product_of
 from pathlib import Path
+from threading import Lock
 
 import numpy
 import numpy as np
@@ -50,22 +51,35 @@ def _columns_together(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     return np.ascontiguousarray(matrix).T, False
 
 
+# Each caller within ``one_blas_thread``, and each library's number of threads before the first of them.
+_lock = Lock()
+_callers: list[None] = []
+_before: list[int] = []
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[bool]:
     """Within this context, scipy's BLAS and numpy's work in the calling thread alone; yields True if that is possible.
 
     For callers with threads of their own: OpenBLAS's workers spin while they wait for the next product and take the
-    processors away from everything else.
+    processors away from everything else. The setting is the whole process's: of several callers at once, the last one
+    to leave restores it.
     """
     libraries = _openblas()
-    before = [get() for get, _ in libraries]
-    for _, limit in libraries:
-        limit(1)
+    with _lock:
+        if not _callers:
+            _before[:] = [get() for get, _ in libraries]
+            for _, limit in libraries:
+                limit(1)
+        _callers.append(None)
     try:
         yield bool(libraries)
     finally:
-        for (_, limit), count in zip(libraries, before, strict=True):
-            limit(count)
+        with _lock:
+            _callers.pop()
+            if not _callers:
+                for (_, limit), count in zip(libraries, _before, strict=True):
+                    limit(count)
 
 
 @cache

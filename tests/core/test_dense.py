@@ -61,5 +61,13 @@ def test_threads_are_limited_and_given_back():
         with pytest.raises(KeyError), one_blas_thread():
             raise KeyError
         assert get() == 2
+        # Of two at once, the first to leave changes nothing.
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert get() == 1
+        second.__exit__(None, None, None)
+        assert get() == 2
     finally:
         limit(before)

@@ -32,7 +32,8 @@ def link_count(turn_range: float, threshold: float = DEFAULT_THRESHOLD, most: in
     """How many links a joint needs that moves through ``turn_range`` radians: none up to ``threshold``, above it one
     for each threshold begun, at most ``most``. So the chapter has it: three for half a turn at 60°.
 
-    No step between neighbors then exceeds the threshold. Raises BadSettings.
+    With even shares, no step between neighbors then exceeds the threshold, unless ``most`` limits them. Raises
+    BadSettings.
     """
     if not (threshold > 0 and turn_range >= 0 and most >= 0):
         raise BadSettings(

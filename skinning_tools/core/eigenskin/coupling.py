@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dense
 from ..smooth_step import smooth_step
-from .pairs import pair_trial
+from .pairs import pair_predictors
 from .pose_space import PoseSpace
 from .supports import strengths, support_mask
 
@@ -19,9 +19,6 @@ _LEAST, _SURE = 0.3, 0.6
 
 # Fewer examples say too little about each other.
 _LEAST_EXAMPLES = 8
-
-# The vertices with the largest residuals, by which the functions are chosen.
-_JUDGES = 500
 
 
 def coupling_mask(
@@ -43,12 +40,12 @@ def coupling_mask(
     mask = support_mask(strengths(residuals[alone]), threshold, least) if alone.any() else np.zeros(residuals.shape[1])
     if len(residuals) < _LEAST_EXAMPLES or alone.all():
         return mask
-    energies = np.einsum("eni,eni->n", residuals, residuals)
-    judges = np.sort(np.argsort(-energies, kind="stable")[:_JUDGES])
-    trial = pair_trial(first, second, one, other, residuals[:, judges], np.ones(len(judges)), most)
-    left = residuals - dense.product(trial.predictor, residuals.reshape(len(residuals), -1).astype(np.float64)).reshape(
-        residuals.shape
-    )
-    missed = np.einsum("eni,eni->n", left, left)
+    flat = residuals.reshape(len(residuals), -1).astype(np.float64)
+    energies, missed = np.einsum("eni,eni->n", residuals, residuals), np.inf
+    # How closely the functions must follow the examples differs from place to place: elsewhere may be what no function
+    # of the two explains.
+    for predictor in pair_predictors(first, second, one, other, most):
+        left = (flat - dense.product(predictor, flat)).reshape(residuals.shape)
+        missed = np.minimum(missed, np.einsum("eni,eni->n", left, left))
     predicted = 1 - np.divide(missed, energies, out=np.ones(len(energies)), where=energies > len(residuals) * least**2)
     return np.maximum(mask, smooth_step((predicted - _LEAST) / (_SURE - _LEAST)))

@@ -53,12 +53,13 @@ def fewer_functions(space: PoseSpace, gram: np.ndarray, most: int) -> Fitted | N
     sure = np.diag(inverse)
     lowest = float((np.einsum("ij,jk,ik->i", inverse, gram, inverse) / sure).sum())
     chosen, errors = _ends(space)[:most], {}
-    while len(chosen) < min(most, count - 1):
-        following = _worth_most(covariance, gram, chosen)
+    while True:
+        if chosen:
+            errors[len(chosen)] = _left_out(covariance[:, chosen] @ _solver(covariance, chosen), gram, sure)
+        following = _worth_most(covariance, gram, chosen) if len(chosen) < min(most, count - 1) else None
         if following is None:
             break
         chosen.append(following)
-        errors[len(chosen)] = _left_out(covariance[:, chosen] @ _solver(covariance, chosen), gram, sure)
     if not errors:
         return None
     nothing = _ROUNDING * float(sure @ np.diag(gram))

@@ -6,6 +6,7 @@ Beyond EigenSkin, which leaves this to future work. The basis of a pair is the p
 zero at rest: a pair therefore adds nothing where only one of its joints is posed, and examples of one joint stay exact.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -90,22 +91,40 @@ def pair_trial(
     """
     centers = pair_centers(first, second, one, other, most)
     features = pair_features(first, second, centers, one, other)
-    covariance = pair_features(
-        first, second, centers, first.centers[1:][centers[:, 0]], second.centers[1:][centers[:, 1]]
-    )
     masked = residuals * mask[:, None].astype(residuals.dtype)
     grams = _gram(residuals, masked), _gram(masked, masked)
     chosen, lowest = None, np.inf
-    for noise in _NOISES:
-        solver = np.linalg.solve(features.T @ features + noise * covariance, features.T)
-        smoother = features @ solver
-        own = np.diag(smoother)
-        others = (smoother - np.diag(own)) / np.maximum(1 - own, 1e-9)[:, None]
+    for solver, smoother, others in _fits(first, second, centers, features):
         error = -_explained(others, *grams)
         if chosen is None or error < lowest - _LESS_CLOSELY * np.trace(grams[0]):
             chosen, lowest = PairTrial(centers, features, solver, others, _explained(smoother, *grams)), error
     assert chosen is not None
     return chosen
+
+
+def pair_predictors(
+    first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray, most: int
+) -> list[np.ndarray]:
+    """(E, E) each: what takes the residuals of examples to what the others predict, from the closest fit to the loosest.
+
+    one, other (E, 4): rotations of the joints; most: centers."""
+    centers = pair_centers(first, second, one, other, most)
+    features = pair_features(first, second, centers, one, other)
+    return [others for _, _, others in _fits(first, second, centers, features)]
+
+
+def _fits(
+    first: PoseSpace, second: PoseSpace, centers: np.ndarray, features: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """For each of the noises the solver (M, E), what it makes of the residuals (E, E), and what the others predict."""
+    covariance = pair_features(
+        first, second, centers, first.centers[1:][centers[:, 0]], second.centers[1:][centers[:, 1]]
+    )
+    for noise in _NOISES:
+        solver = np.linalg.solve(features.T @ features + noise * covariance, features.T)
+        smoother = features @ solver
+        own = np.diag(smoother)
+        yield solver, smoother, (smoother - np.diag(own)) / np.maximum(1 - own, 1e-9)[:, None]
 
 
 def _explained(smoother: np.ndarray, once: np.ndarray, twice: np.ndarray) -> float:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.eigenskin import EigenSkinSettings, build_eigenskin, example_errors
+from skinning_tools.core.eigenskin.coupling import coupling_mask
+from skinning_tools.core.eigenskin.pose_space import REST, PoseSpace
 
-from .posed_rigs import hinge_poses, limb
+from .posed_rigs import hinge_poses, limb, quaternion
 
 SETTINGS = EigenSkinSettings(components=3, joint_pairs=3)
 STEPS = np.radians([-80, -40, 40, 80])
@@ -83,6 +85,23 @@ def test_it_is_found_among_poses_of_all_joints():
     unseen = posed.examples(general(1, 25), displaced=planted(posed))
     before, after = (example_errors(posed.rig, unseen, each).relative for each in (without, model))
     assert after < 0.5 * before
+
+
+@pytest.mark.parametrize("louder", [0.0, 1.0, 10.0])
+def test_what_others_leave_elsewhere_does_not_hide_a_pair(louder):
+    """Only the other vertices have residuals that the two joints say nothing about, larger than those of the pair."""
+    random = np.random.default_rng(1)
+    vectors = 0.6 * random.normal(size=(2, 60, 3))
+    one, other = (np.array([quaternion(vector) for vector in each]) for each in vectors)
+    first, second = (PoseSpace(np.concatenate([REST[None], each[:24]]), None) for each in (one, other))
+    residuals = np.zeros((60, 40, 3), np.float32)
+    residuals[:, 10:20] = (one[:, 1] * other[:, 2])[:, None, None] * (1, 0.5, 0)
+    size = np.sqrt(np.mean(residuals[:, 10:20] ** 2))
+    residuals[:, 25:] = louder * size * random.normal(size=(60, 15, 3))
+    mask = coupling_mask(first, second, one, other, residuals, np.zeros(60, bool), 0.04, 1e-6, 48)
+    assert mask[10:20].min() == 1
+    assert mask[:10].max() == mask[20:25].max() == 0
+    assert mask[25:].max() < 0.1
 
 
 def test_joints_that_displace_nothing_alone():

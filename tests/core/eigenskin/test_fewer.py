@@ -122,6 +122,14 @@ def test_a_hinge_that_turns_far_keeps_its_ends():
     assert (angles.min(), angles.max()) == pytest.approx((taught.min(), taught.max()))
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_the_limit_holds_where_the_ends_alone_reach_it(most):
+    posed = limb()
+    examples = posed.examples(hinge_poses("bone 1", steps=np.radians(np.arange(-110, 111, 20))))
+    model = build_eigenskin(posed.rig, examples, replace(ALL, basis_functions=most))
+    assert functions_of(model) == [most]
+
+
 def test_a_bad_number_is_refused():
     posed, examples = bent()
     with pytest.raises(BadSettings, match="Basis Functions must not be negative"):
