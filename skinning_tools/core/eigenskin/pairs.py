@@ -105,7 +105,7 @@ def pair_trial(
 def pair_predictors(
     first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray, most: int
 ) -> list[np.ndarray]:
-    """(E, E) each: what takes the residuals of examples to what the others predict, from the closest fit to the loosest.
+    """(E, E) each: what takes residuals of examples to what the others predict, from the closest fit to the loosest.
 
     one, other (E, 4): rotations of the joints; most: centers."""
     centers = pair_centers(first, second, one, other, most)
