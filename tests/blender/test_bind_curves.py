@@ -168,6 +168,19 @@ def test_held_points_stay_unless_replaced():
     assert sum(len(hook.vertex_indices) for hook in bone_hooks(ob, rig)) == 8
 
 
+def test_hooks_are_not_replaced_in_a_pose():
+    """The control points would jump to where they are without hooks."""
+    rig = rigged()
+    ob = line("POLY", places(), rig)
+    bound(method="RIGID")
+    rig.pose.bones["Bone 3"].rotation_mode = "XYZ"
+    rig.pose.bones["Bone 3"].rotation_euler.x = 1.0
+    before = [(hook.name, list(hook.vertex_indices)) for hook in bone_hooks(ob, rig)]
+    with pytest.raises(RuntimeError, match="would jump if they were replaced in this pose"):
+        bound(method="RIGID", in_pose=True, replace=True)
+    assert [(hook.name, list(hook.vertex_indices)) for hook in bone_hooks(ob, rig)] == before
+
+
 def test_whole_splines_and_selected_bones():
     rig = rigged()
     ob = line("POLY", places(), rig)

@@ -45,6 +45,17 @@ def test_the_active_armature_alone_selects_the_mesh_that_it_deforms():
     check_bound(ob, rig)
 
 
+def test_what_cannot_be_bound_does_not_stand_for_the_meshes_of_the_armature():
+    ob, rig = tube()
+    ob.modifiers.new("Armature", "ARMATURE").object = rig
+    text = scenes.link(bpy.data.objects.new("Title", bpy.data.curves.new("Title", "FONT")))
+    activate(rig, text)
+    refused('NOT_A_MESH "Title" … Text … deselect it', replace=True)
+    activate(rig, text, ob)
+    bound()
+    check_bound(ob, rig)
+
+
 def test_the_active_mesh_means_itself_alone():
     ob, rig = tube()
     box = cube("Box", (2.5, 0, 0))

@@ -94,6 +94,19 @@ def test_a_lattice_and_a_mesh_are_bound_each_by_itself(capfd):
     assert "Cage" in capfd.readouterr().out.splitlines()[-1]
 
 
+def test_what_a_lattice_deforms_is_not_bound_with_it():
+    ob, rig = tube(4, rings=17, segments=8)
+    lattice = scenes.link(bpy.data.objects.new("Cage", bpy.data.lattices.new("Cage")))
+    ob.modifiers.new("Lattice", "LATTICE").object = lattice
+    activate(rig, ob, lattice)
+    with refusals.raises_unmet("ALREADY_DEFORMED"):
+        bound()
+    assert not ob.vertex_groups
+    ob.modifiers["Lattice"].show_viewport = False
+    bound()
+    assert ob.vertex_groups
+
+
 def test_a_lattice_is_bound_in_a_pose_with_its_shape_keys():
     ob, _ = skinned_cage()
     bpy.context.scene.frame_set(8)

@@ -254,7 +254,7 @@ def _remove_key(ob, number, value):
 
 
 def _add_key(ob, number, value):
-    if ob.type != "MESH":
+    if ob.type != "MESH" or not ob.data.vertices:
         return False
     key = ob.shape_key_add(name="Sculpted", from_mix=False)
     key.data[number % len(key.data)].co.z += value

@@ -229,12 +229,9 @@ def _limbs(heads: np.ndarray, tails: np.ndarray, ends: np.ndarray, solid: Solid)
     What is as near to a bone of ``ends`` (P,) bool as to the one that leads to it belongs to the former.
     """
     points, favor = solid.samples(), np.where(ends, 1 - 1e-6, 1)
-    nearest = np.concatenate(
-        [
-            (favor * segment_distances(points[rows, None], heads, tails - heads)).argmin(axis=1)
-            for rows in blocks(len(points), 3 * len(heads))
-        ]
-    )
+    nearest = np.zeros(len(points), dtype=int)
+    for rows in blocks(len(points), 3 * len(heads)):
+        nearest[rows] = (favor * segment_distances(points[rows, None], heads, tails - heads)).argmin(axis=1)
     order = np.argsort(nearest, kind="stable")
     starts = np.searchsorted(nearest[order], np.arange(1, len(heads)))
     return [limb - head for limb, head in zip(np.split(points[order], starts), heads, strict=True)]

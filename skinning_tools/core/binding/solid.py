@@ -115,10 +115,12 @@ class Solid:
         return result
 
     def samples(self) -> np.ndarray:
-        """(n, 3) the middles of every eighth voxel inside, the same ones on both sides of the middle."""
+        """(n, 3) the middles of every eighth voxel inside, the same ones on both sides of the middle; of all where these
+        are so few that none is an eighth."""
         voxels = np.argwhere(self.filled)
         middle = (np.array(self.grid.shape) - 1) // 2
-        return self.grid.centers(voxels[((voxels - middle) % 2 == 0).all(axis=1)])
+        chosen = voxels[((voxels - middle) % 2 == 0).all(axis=1)]
+        return self.grid.centers(chosen if len(chosen) else voxels)
 
     def deep(self, points: np.ndarray) -> np.ndarray:
         """(n,) bool: which points (n, 3) are inside, with all voxels around theirs."""

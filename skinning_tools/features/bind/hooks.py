@@ -182,6 +182,11 @@ def _read(
         fresh = np.array([held.isdisjoint(own) for own in slots])
     matrices = np.tile(np.eye(3, 4), (len(names), 1, 1))
     if settings.in_pose:
+        if settings.replace and bone_hooks(ob, armature):
+            raise BadScene(
+                f'Hooks of "{armature.name}" already move the {object_label(ob)}, so that it would jump if they were '
+                "replaced in this pose. Apply these modifiers first, or bind without Bind in Current Pose"
+            )
         matrices = present_matrices(context, ob, armature, names)
     others = []
     for mesh in meshes_of(armature, context.view_layer):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The meshes to bind and their armature, and the checks on them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -46,9 +47,10 @@ def find_targets(context: bpy.types.Context, armature_name: str = "", as_objects
 
     The armature: by name; else the active object, if it is one; else the armature of the active mesh; else the selected
     one; else the only one in the view layer. The meshes: the active one or, if an armature is active, all selected
-    ones, without these the selected curves and surfaces, or without a selection those that it deforms. as_objects: all
-    selected meshes, whatever is active. An active volume stands for its armature and for the meshes that it was
-    generated for. Raises BadScene if there are none, or more than one armature.
+    ones, without these the selected curves and surfaces, or if nothing else is selected those that it deforms.
+    as_objects: all selected meshes, whatever is active. An active volume stands for its armature and for the meshes
+    that it was generated for. Raises BadScene if there are none, or more than one armature, or if what is selected
+    cannot be bound.
     """
     active = _active(context)
     armature = armature_for(context, active, armature_name)
@@ -59,8 +61,22 @@ def find_targets(context: bpy.types.Context, armature_name: str = "", as_objects
         meshes = [active, *(ob for ob in selected if ob != active)] if as_objects else [active]
     else:
         meshes = selected or (meshes_of_volume(context, active) if is_volume(active) else [])
-        meshes = meshes or _deformed(context, armature, as_objects)
+        if not meshes:
+            for ob in look_ups.selected_in(context.view_layer):
+                if not is_volume(ob):
+                    check_type(ob, "Convert it to a mesh, or deselect it", (*_BINDABLE, "ARMATURE"))
+            meshes = _deformed(context, armature, as_objects)
+    _check_cages(meshes)
     return Targets(tuple(meshes), armature)
+
+
+def _check_cages(obs: Sequence[bpy.types.Object]) -> None:
+    """Raise BadScene if one of ``obs`` already follows the armature by another one, a lattice around it."""
+    for ob in obs:
+        for modifier in ob.modifiers:
+            if modifier.type == "LATTICE" and modifier.show_viewport and modifier.object in obs:
+                remedy = "Deselect it: bound, too, it would move twice"
+                raise unmet("ALREADY_DEFORMED", object=ob, deformer=object_label(modifier.object), remedy=remedy)
 
 
 def find_armature(context: bpy.types.Context, name: str = "") -> bpy.types.Object:

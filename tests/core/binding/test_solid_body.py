@@ -153,3 +153,12 @@ def test_a_sleeve_over_a_joint_bends():
     parts = parts_of(body, chain(2), Solid(body))
     assert parts.bones.tolist() == [-1, -1]
     assert not parts.loose.any()
+
+
+@pytest.mark.parametrize("seed", [1, 8])
+def test_a_body_of_three_voxels(seed):
+    """Points far from each other compared with a voxel, of which none is one of every eighth."""
+    body = Body(np.random.default_rng(seed).normal(size=(3, 3)), np.zeros((0, 3), int), NO_EDGES)
+    skeleton = Skeleton(np.zeros((1, 3)), np.zeros((1, 3)), np.array([-1]), ("bone",))
+    assert len(Solid(body).samples()) > 0
+    assert segments_of(body, skeleton).kept.tolist() == [0]
