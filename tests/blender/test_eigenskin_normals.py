@@ -7,11 +7,11 @@ import pytest
 
 from skinning_tools.blender.normal_modifiers import is_normals_modifier
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
-from skinning_tools.core.deform import transformed_normals, vertex_normals, vertex_transforms
+from skinning_tools.core.deform import transformed_normals, vertex_transforms
 from skinning_tools.features.eigenskin.examples import read_rig
 from tests.blender import eigenskin_models as models
-from tests.blender import refusals
-from tests.blender.eigenskin_scenes import limb, limb_with_examples
+from tests.blender import refusals, scenes
+from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -22,11 +22,7 @@ can_show = pytest.mark.skipif(bpy.app.version < (4, 5, 0), reason="Set Mesh Norm
 def shown():
     """A limb with random corrections, whose normals are shown: (object, rig, joints, model, rest normals)."""
     ob, rig = limb()
-    skin, joints = read_rig(bpy.context, ob)
-    model = models.any_model(joints, size=0.5)
-    normals = vertex_normals(skin.rest, skin.triangles)
-    models.write_eigenskin(ob, rig, joints, model, normals=True, shown_normals=normals)
-    return ob, rig, joints, model, normals
+    return ob, rig, *models.with_shown_normals(ob, rig)
 
 
 def normals_of(ob) -> np.ndarray:
@@ -106,3 +102,11 @@ def test_the_build_shows_them_where_blender_can():
     refusals.finished("build_eigenskin")
     assert len(ob.modifiers) == 1
     assert not any(name.endswith("normal") for name in sorted(ob.data.attributes.keys()))
+
+
+@can_show
+def test_weights_are_fitted_and_dragged_below_them(shown):
+    ob, rig, *_ = shown
+    pose(rig, [("lower", "X", 70), ("upper", "Z", 40)])
+    refusals.finished("drag_vertex", vertex=150, position=scenes.world_positions(ob)[150])
+    refusals.finished("start_weight_fit")
