@@ -5,6 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.actions import value_path
 from skinning_tools.blender.normal_modifiers import is_normals_modifier
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import transformed_normals, vertex_transforms
@@ -110,3 +111,22 @@ def test_weights_are_fitted_and_dragged_below_them(shown):
     pose(rig, [("lower", "X", 70), ("upper", "Z", 40)])
     refusals.finished("drag_vertex", vertex=150, position=scenes.world_positions(ob)[150])
     refusals.finished("start_weight_fit")
+
+
+@can_show
+def test_they_follow_the_bones_after_a_bake_to_keyframes(shown):
+    ob, rig, joints, model, normals = shown
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 2
+    random = np.random.default_rng(3)
+    for frame in (1, 2):
+        models.turn_at_random(rig, random, most=1.0)
+        for bone in rig.pose.bones:
+            bone.keyframe_insert("rotation_quaternion", frame=frame)
+    refusals.finished("bake_eigenskin")
+    for frame in (1, 2):
+        scene.frame_set(frame)
+        np.testing.assert_allclose(normals_of(ob), expected_normals(ob, joints, model, normals), atol=1e-3)
+    # Those of the shape keys are muted, with all that nothing else reads.
+    muted = {curve.data_path for curve in ob.data.shape_keys.animation_data.drivers if curve.mute}
+    assert {value_path(block.name) for block in ob.data.shape_keys.key_blocks[1:]} <= muted
