@@ -9,10 +9,14 @@ from skinning_tools.blender.actions import value_path
 from skinning_tools.blender.normal_modifiers import is_normals_modifier
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import transformed_normals, vertex_transforms
+from skinning_tools.features.eigenskin import writer
 from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import present_record
+from skinning_tools.features.eigenskin.writer import remove_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import refusals, scenes
 from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose
+from tests.blender.snapshots import snapshot
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -105,6 +109,10 @@ def test_the_build_shows_them_where_blender_can():
     assert not any(name.endswith("normal") for name in sorted(ob.data.attributes.keys()))
 
 
+def own_modifiers(ob) -> list:
+    return [modifier for modifier in ob.modifiers if is_normals_modifier(modifier)]
+
+
 @can_show
 def test_weights_are_fitted_and_dragged_below_them(shown):
     ob, rig, *_ = shown
@@ -130,3 +138,28 @@ def test_they_follow_the_bones_after_a_bake_to_keyframes(shown):
     # Those of the shape keys are muted, with all that nothing else reads.
     muted = {curve.data_path for curve in ob.data.shape_keys.animation_data.drivers if curve.mute}
     assert {value_path(block.name) for block in ob.data.shape_keys.key_blocks[1:]} <= muted
+
+
+@can_show
+def test_a_failure_to_show_them_leaves_nothing(monkeypatch):
+    ob, rig = limb()
+    before = snapshot(ob)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "show_normals", fails)
+        with pytest.raises(ValueError, match="no normals"):
+            models.with_shown_normals(ob, rig)
+    assert snapshot(ob) == before
+    models.with_shown_normals(ob, rig)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "show_normals", fails)
+        with pytest.raises(ValueError, match="no normals"):
+            models.with_shown_normals(ob, rig)
+    # The new corrections are whole: only their normals are not shown.
+    assert not own_modifiers(ob)
+    assert len(present_record(ob).supports) == len([group for group in ob.vertex_groups if "support" in group.name])
+    remove_eigenskin(ob)
+    assert snapshot(ob) == before
+
+
+def fails(*_):
+    raise ValueError("no normals")
