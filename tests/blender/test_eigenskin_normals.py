@@ -163,3 +163,12 @@ def test_a_failure_to_show_them_leaves_nothing(monkeypatch):
 
 def fails(*_):
     raise ValueError("no normals")
+
+
+@can_show
+def test_a_rebuild_of_muted_corrections_leaves_them_muted(shown):
+    ob, rig, joints, model, _ = shown
+    bpy.ops.skinning.mute_eigenskin(mute=True)
+    models.with_shown_normals(ob, rig, joints, model)
+    assert [modifier.show_viewport for modifier in own_modifiers(ob)] == [False, False]
+    assert [modifier.show_render for modifier in own_modifiers(ob)] == [False, False]

@@ -325,6 +325,7 @@ def _replace(
         show()
         if old.muted:
             _mute_keys(mesh, record, True)
+            mute_normals(mesh_object, True)
     finally:
         store_record(mesh, record)
 
