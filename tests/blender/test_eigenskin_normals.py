@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.actions import value_path
+from skinning_tools.blender.before_armature import is_shaped_before_armature
 from skinning_tools.blender.normal_modifiers import is_normals_modifier
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
+from skinning_tools.blender.skinnable import modifiers_above
 from skinning_tools.core.deform import transformed_normals, vertex_transforms
 from skinning_tools.features.eigenskin import writer
 from skinning_tools.features.eigenskin.examples import read_rig
@@ -172,3 +174,15 @@ def test_a_rebuild_of_muted_corrections_leaves_them_muted(shown):
     models.with_shown_normals(ob, rig, joints, model)
     assert [modifier.show_viewport for modifier in own_modifiers(ob)] == [False, False]
     assert [modifier.show_render for modifier in own_modifiers(ob)] == [False, False]
+
+
+@can_show
+def test_they_are_no_modifiers_before_the_armature(shown):
+    ob, rig, *_ = shown
+    assert [modifier.type for modifier in ob.modifiers] == ["NODES", "ARMATURE", "NODES"]
+    assert modifiers_above(ob, rig) == []
+    for block in ob.data.shape_keys.key_blocks:
+        block.mute = True
+    assert not is_shaped_before_armature(ob)
+    pose(rig, [("lower", "X", 70)])
+    refusals.finished("bind", armature=rig.name, in_pose=True, replace=True)
