@@ -186,3 +186,18 @@ def test_they_are_no_modifiers_before_the_armature(shown):
     assert not is_shaped_before_armature(ob)
     pose(rig, [("lower", "X", 70)])
     refusals.finished("bind", armature=rig.name, in_pose=True, replace=True)
+
+
+@can_show
+def test_a_duplicate_shows_those_of_its_own_values(shown):
+    ob, rig, joints, model, normals = shown
+    for each in (ob, rig):
+        each.select_set(True)
+    assert bpy.ops.object.duplicate() == {"FINISHED"}
+    copy, rig_copy = (
+        next(each for each in bpy.context.selected_objects if each.type == kind) for kind in ("MESH", "ARMATURE")
+    )
+    models.turn_at_random(rig, np.random.default_rng(4), most=1.0)
+    models.turn_at_random(rig_copy, np.random.default_rng(5), most=1.0)
+    np.testing.assert_allclose(normals_of(copy), expected_normals(copy, joints, model, normals), atol=1e-3)
+    np.testing.assert_allclose(normals_of(ob), expected_normals(ob, joints, model, normals), atol=1e-3)
