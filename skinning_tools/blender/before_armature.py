@@ -88,7 +88,8 @@ def shape_before_armature(context: bpy.types.Context, mesh_object: bpy.types.Obj
 
 
 def _modifiers_above(mesh_object: bpy.types.Object) -> list[bpy.types.Modifier]:
-    """The modifiers above the armature's; none if the armature is the parent, which deforms first."""
+    """The modifiers above the armature's, without the one that shows normals, which moves no vertex; none if the
+    armature is the parent, which deforms first."""
     armature = armature_modifier(mesh_object)
     place = mesh_object.modifiers.find(armature.name) if armature is not None else 0
-    return list(mesh_object.modifiers)[:place]
+    return [modifier for modifier in mesh_object.modifiers[:place] if not is_normals_modifier(modifier)]

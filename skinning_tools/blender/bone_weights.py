@@ -51,6 +51,12 @@ def locked_bones(mesh_object: bpy.types.Object, names: Iterable[str]) -> np.ndar
     return np.array([name in groups and groups[name].lock_weight for name in names], dtype=bool)
 
 
+def notes_on_users(mesh_object: bpy.types.Object) -> list[str]:
+    """A note for the user if other objects have the same mesh, and so its new weights."""
+    users = mesh_object.data.users
+    return [f"the mesh has {users} users, which all have the new weights"] if users > 1 else []
+
+
 def write_bone_weights(
     mesh_object: bpy.types.Object,
     before: BoneWeights,

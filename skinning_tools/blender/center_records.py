@@ -107,6 +107,14 @@ def set_input(modifier: bpy.types.NodesModifier, name: str, value: Any = None, a
     modifier.id_data.update_tag()
 
 
+def input_path(modifier: bpy.types.NodesModifier, name: str) -> str:
+    """The path of an input's value from the object, for drivers."""
+    identifier = _identifier(modifier, name)
+    assert identifier is not None, name
+    of_input = f".properties.inputs.{identifier}.value" if hasattr(modifier, "properties") else f'["{identifier}"]'
+    return modifier.path_from_id() + of_input
+
+
 def _identifier(modifier: bpy.types.NodesModifier, name: str) -> str | None:
     for item in modifier.node_group.interface.items_tree:
         if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name:

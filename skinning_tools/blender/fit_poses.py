@@ -15,6 +15,7 @@ from .bodies import deforming_bones
 from .bone_weights import BoneWeights, read_bone_weights
 from .center_records import native_modifier
 from .data_blocks import is_alive
+from .normal_modifiers import is_normals_modifier
 from .preconditions import check_mode, check_own_mesh, check_posed, check_visible, object_label, unmet
 from .skin_reader import Skin, armature_modifier, armature_of, bone_matrices, check_rig
 
@@ -133,11 +134,12 @@ def _parts(
 
 
 def _end_with_armature(copy: bpy.types.Object, mesh_object: bpy.types.Object) -> None:
-    """Remove the modifiers after the armature's, or all if a parent deforms."""
+    """Remove the modifiers after the armature's, or all if a parent deforms, and those that show normals."""
     armature = armature_modifier(mesh_object)
     place = mesh_object.modifiers.find(armature.name) if armature is not None else -1
-    for modifier in list(copy.modifiers)[:place:-1]:
-        copy.modifiers.remove(modifier)
+    for index, modifier in reversed(list(enumerate(copy.modifiers))):
+        if index > place or is_normals_modifier(modifier):
+            copy.modifiers.remove(modifier)
     copy.hide_viewport = False
 
 

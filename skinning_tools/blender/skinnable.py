@@ -9,6 +9,7 @@ import numpy as np
 from ..core.errors import BadScene
 from .bodies import stretch_of
 from .center_records import native_modifier
+from .normal_modifiers import is_normals_modifier
 from .preconditions import (
     armature_label,
     check_armature_mode,
@@ -79,12 +80,12 @@ def deforming_parent(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
 
 def modifiers_above(mesh_object: bpy.types.Object, armature: bpy.types.Object) -> list[bpy.types.Modifier]:
     """The modifiers turned on in the viewport that are applied before the armature deforms the object, as it does or
-    will after ``attach``."""
+    will after ``attach``; without the one that shows normals, which moves no vertex."""
     if deforming_parent(mesh_object) == armature:
         return []
     modifier = _own_modifier(mesh_object, armature)
     place = mesh_object.modifiers.find(modifier.name) if modifier is not None else _new_place(mesh_object)
-    return [modifier for modifier in mesh_object.modifiers[:place] if modifier.show_viewport]
+    return [m for m in mesh_object.modifiers[:place] if m.show_viewport and not is_normals_modifier(m)]
 
 
 def ancestors(ob: bpy.types.Object) -> list[bpy.types.Object]:

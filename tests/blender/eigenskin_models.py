@@ -7,7 +7,7 @@ from mathutils import Quaternion
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
-from skinning_tools.core.deform import skin_frame
+from skinning_tools.core.deform import skin_frame, vertex_normals
 from skinning_tools.core.eigenskin import (
     EigenSkin,
     EigenSkinSettings,
@@ -53,6 +53,16 @@ def corrected(ob, rig, normals=False, **given) -> tuple[Rig, EigenSkin, Written]
     """The corrections of ``built``, written to the mesh."""
     joints, model = built(ob, rig, **given)
     return joints, model, write_eigenskin(ob, rig, joints, model, normals)
+
+
+def with_shown_normals(ob, rig, joints=None, model=None) -> tuple[Rig, EigenSkin, np.ndarray]:
+    """Random corrections, or those of ``model``, written to the mesh with their normals shown; and the rest normals."""
+    skin, found = read_rig(bpy.context, ob)
+    joints = joints or found
+    model = model or any_model(joints, size=0.5)
+    normals = vertex_normals(skin.rest, skin.triangles)
+    write_eigenskin(ob, rig, joints, model, normals=True, shown_normals=normals)
+    return joints, model, normals
 
 
 def made_up(joints: Rig, spaces: dict[int, PoseSpace], seed=0, pairs=(), size=1.0, components=3) -> EigenSkin:

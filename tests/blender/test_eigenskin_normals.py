@@ -5,13 +5,20 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.actions import value_path
+from skinning_tools.blender.before_armature import is_shaped_before_armature
 from skinning_tools.blender.normal_modifiers import is_normals_modifier
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
-from skinning_tools.core.deform import transformed_normals, vertex_normals, vertex_transforms
+from skinning_tools.blender.skinnable import modifiers_above
+from skinning_tools.core.deform import transformed_normals, vertex_transforms
+from skinning_tools.features.eigenskin import writer
 from skinning_tools.features.eigenskin.examples import read_rig
+from skinning_tools.features.eigenskin.record import present_record
+from skinning_tools.features.eigenskin.writer import remove_eigenskin
 from tests.blender import eigenskin_models as models
-from tests.blender import refusals
-from tests.blender.eigenskin_scenes import limb, limb_with_examples
+from tests.blender import refusals, scenes
+from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose
+from tests.blender.snapshots import snapshot
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -22,11 +29,7 @@ can_show = pytest.mark.skipif(bpy.app.version < (4, 5, 0), reason="Set Mesh Norm
 def shown():
     """A limb with random corrections, whose normals are shown: (object, rig, joints, model, rest normals)."""
     ob, rig = limb()
-    skin, joints = read_rig(bpy.context, ob)
-    model = models.any_model(joints, size=0.5)
-    normals = vertex_normals(skin.rest, skin.triangles)
-    models.write_eigenskin(ob, rig, joints, model, normals=True, shown_normals=normals)
-    return ob, rig, joints, model, normals
+    return ob, rig, *models.with_shown_normals(ob, rig)
 
 
 def normals_of(ob) -> np.ndarray:
@@ -106,3 +109,95 @@ def test_the_build_shows_them_where_blender_can():
     refusals.finished("build_eigenskin")
     assert len(ob.modifiers) == 1
     assert not any(name.endswith("normal") for name in sorted(ob.data.attributes.keys()))
+
+
+def own_modifiers(ob) -> list:
+    return [modifier for modifier in ob.modifiers if is_normals_modifier(modifier)]
+
+
+@can_show
+def test_weights_are_fitted_and_dragged_below_them(shown):
+    ob, rig, *_ = shown
+    pose(rig, [("lower", "X", 70), ("upper", "Z", 40)])
+    refusals.finished("drag_vertex", vertex=150, position=scenes.world_positions(ob)[150])
+    refusals.finished("start_weight_fit")
+
+
+@can_show
+def test_they_follow_the_bones_after_a_bake_to_keyframes(shown):
+    ob, rig, joints, model, normals = shown
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 2
+    random = np.random.default_rng(3)
+    for frame in (1, 2):
+        models.turn_at_random(rig, random, most=1.0)
+        for bone in rig.pose.bones:
+            bone.keyframe_insert("rotation_quaternion", frame=frame)
+    refusals.finished("bake_eigenskin")
+    for frame in (1, 2):
+        scene.frame_set(frame)
+        np.testing.assert_allclose(normals_of(ob), expected_normals(ob, joints, model, normals), atol=1e-3)
+    # Those of the shape keys are muted, with all that nothing else reads.
+    muted = {curve.data_path for curve in ob.data.shape_keys.animation_data.drivers if curve.mute}
+    assert {value_path(block.name) for block in ob.data.shape_keys.key_blocks[1:]} <= muted
+
+
+@can_show
+def test_a_failure_to_show_them_leaves_nothing(monkeypatch):
+    ob, rig = limb()
+    before = snapshot(ob)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "show_normals", fails)
+        with pytest.raises(ValueError, match="no normals"):
+            models.with_shown_normals(ob, rig)
+    assert snapshot(ob) == before
+    models.with_shown_normals(ob, rig)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "show_normals", fails)
+        with pytest.raises(ValueError, match="no normals"):
+            models.with_shown_normals(ob, rig)
+    # The new corrections are whole: only their normals are not shown.
+    assert not own_modifiers(ob)
+    assert len(present_record(ob).supports) == len([group for group in ob.vertex_groups if "support" in group.name])
+    remove_eigenskin(ob)
+    assert snapshot(ob) == before
+
+
+def fails(*_):
+    raise ValueError("no normals")
+
+
+@can_show
+def test_a_rebuild_of_muted_corrections_leaves_them_muted(shown):
+    ob, rig, joints, model, _ = shown
+    bpy.ops.skinning.mute_eigenskin(mute=True)
+    models.with_shown_normals(ob, rig, joints, model)
+    assert [modifier.show_viewport for modifier in own_modifiers(ob)] == [False, False]
+    assert [modifier.show_render for modifier in own_modifiers(ob)] == [False, False]
+
+
+@can_show
+def test_they_are_no_modifiers_before_the_armature(shown):
+    ob, rig, *_ = shown
+    assert [modifier.type for modifier in ob.modifiers] == ["NODES", "ARMATURE", "NODES"]
+    assert modifiers_above(ob, rig) == []
+    for block in ob.data.shape_keys.key_blocks:
+        block.mute = True
+    assert not is_shaped_before_armature(ob)
+    pose(rig, [("lower", "X", 70)])
+    refusals.finished("bind", armature=rig.name, in_pose=True, replace=True)
+
+
+@can_show
+def test_a_duplicate_shows_those_of_its_own_values(shown):
+    ob, rig, joints, model, normals = shown
+    for each in (ob, rig):
+        each.select_set(True)
+    assert bpy.ops.object.duplicate() == {"FINISHED"}
+    copy, rig_copy = (
+        next(each for each in bpy.context.selected_objects if each.type == kind) for kind in ("MESH", "ARMATURE")
+    )
+    models.turn_at_random(rig, np.random.default_rng(4), most=1.0)
+    models.turn_at_random(rig_copy, np.random.default_rng(5), most=1.0)
+    np.testing.assert_allclose(normals_of(copy), expected_normals(copy, joints, model, normals), atol=1e-3)
+    np.testing.assert_allclose(normals_of(ob), expected_normals(ob, joints, model, normals), atol=1e-3)

@@ -32,12 +32,17 @@ _NOTICEABLE = 1e-5
 
 
 def corrected_weights(
-    rig: Rig, examples: Examples, components: int = 3, progress: Progress = ignore
+    rig: Rig,
+    examples: Examples,
+    components: int = 3,
+    *,
+    locked: np.ndarray | None = None,
+    progress: Progress = ignore,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Convex weights (N, K) on the present ``rig.bones`` that leave the least beside ``components`` of each joint; and
     the errors (R,) of the rounds, the first of the present weights, root mean square over examples and vertices.
 
-    Only examples that pose a single joint count. Raises BadExamples, Cancelled.
+    Only examples that pose a single joint count. Weights of bones ``locked`` (P,) stay. Raises BadExamples, Cancelled.
     """
     check_examples(rig, examples)
     moving = is_turned(examples.rotations)
@@ -49,7 +54,7 @@ def corrected_weights(
         )
     joints = np.argmax(moving[rows], axis=1)
     groups = [np.flatnonzero(joints == joint) for joint in np.unique(joints)]
-    problem = _Problem(rig, examples, rows, groups, components)
+    problem = _Problem(rig, examples, rows, groups, components, locked)
     weights = best = rig.weights.astype(np.float64)
     errors: list[float] = []
     for done in range(_ROUNDS):
@@ -67,13 +72,27 @@ def corrected_weights(
 class _Problem:
     """rows of the examples, in groups of one joint each."""
 
-    def __init__(self, rig: Rig, examples: Examples, rows: np.ndarray, groups: Sequence[np.ndarray], components: int):
+    def __init__(
+        self,
+        rig: Rig,
+        examples: Examples,
+        rows: np.ndarray,
+        groups: Sequence[np.ndarray],
+        components: int,
+        locked: np.ndarray | None,
+    ):
         self.rig, self.groups, self.components = rig, groups, components
+        # A slot without weight repeats a bone: it stays without.
+        self.free = rig.weights > 0
+        if locked is not None:
+            self.free &= ~np.asarray(locked, bool)[rig.bones]
         self.matrices = [np.asarray(examples.matrices[row], dtype=np.float64) for row in rows]
         self.shapes = [np.asarray(examples.shapes[row], dtype=np.float64) for row in rows]
         found = rest_displacements(rig.rest, rig.bones, rig.weights, self.matrices, self.shapes).values
         size = float(np.linalg.norm(np.ptp(rig.rest, axis=0)))
         self.open = np.flatnonzero(np.linalg.norm(found, axis=2).max(axis=0) > _NOTICEABLE * size)
+        # One free weight alone is what the others leave.
+        self.fitted_rows = np.flatnonzero(np.count_nonzero(self.free[self.open], axis=1) > 1)
 
     def corrected(self, weights: np.ndarray) -> np.ndarray:
         """(E, n, 3) the rest pose with the components, in each example."""
@@ -108,20 +127,26 @@ class _Problem:
 
     def fitted(self, weights: np.ndarray, corrected: np.ndarray) -> np.ndarray:
         """The weights (N, K) that come closest with these corrections."""
-        present, count = weights[self.open], weights.shape[1]
+        rows, count = self.fitted_rows, weights.shape[1]
+        if not len(rows):
+            return weights
+        vertices = self.open[rows]
+        present = weights[vertices]
         gram, data = np.zeros((len(present), count, count)), np.zeros((len(present), count))
         for predicted, shape in zip(self.predictions(corrected), self.shapes, strict=True):
-            offsets = predicted - shape[self.open, None]
+            offsets = predicted[rows] - shape[vertices, None]
             gram += np.einsum("nki,nli->nkl", offsets, offsets)
         spread = np.einsum("nkk->n", gram) / count
         held = _HOLD * spread
-        # A slot without weight repeats a bone: it stays without.
-        used = self.rig.weights[self.open] > 0
+        free = self.free[vertices]
+        fixed, share = np.where(free, 0.0, present), np.where(free, present, 0.0).sum(axis=1, keepdims=True)
+        data -= np.einsum("nkl,nl->nk", gram, fixed)
         gram += held[:, None, None] * np.eye(count)
         data += held[:, None] * present
-        gram += np.where(used, 0.0, 1e3 * spread[:, None])[:, :, None] * np.eye(count)
+        gram += np.where(free, 0.0, 1e3 * spread[:, None])[:, :, None] * np.eye(count)
         result = weights.copy()
-        found, _ = fit_convex_general(np.moveaxis(gram, 0, -1), data.T)
-        found = np.where(used, found.T, 0.0)
-        result[self.open] = found / found.sum(axis=1, keepdims=True)
+        # In units of the share that the fixed weights leave, the free ones are convex.
+        found, _ = fit_convex_general(np.moveaxis(gram, 0, -1), (data / share).T)
+        found = np.where(free, found.T, 0.0)
+        result[vertices] = fixed + share * found / found.sum(axis=1, keepdims=True)
         return result

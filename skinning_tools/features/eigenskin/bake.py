@@ -9,13 +9,14 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
-from ...blender.actions import value_path
+from ...blender.actions import property_path, value_path
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.character import character_of
 from ...blender.preconditions import check_not_tweaked, foreign, object_label, unmet
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadScene
+from .drivers import NORMALS, PREFIX
 from .record import Record, own_drivers, own_keys, present_record, store_record
 
 # The group of the curves in their action.
@@ -79,7 +80,8 @@ def bake_to_keyframes(
     frame_end: int | None = None,
     frame_step: int = 1,
 ) -> background.Steps:
-    """Generator: key the corrections' shape keys at each frame and mute their drivers, until ``unbake``.
+    """Generator: key the corrections' shape keys at each frame and mute their drivers, until ``unbake``. The drivers of
+    the normals, whose values have no keyframes, stay at work.
 
     Yields (fraction, stage), returns Baked. Frames: the scene's range if None, including the last one. Keyframes of
     an earlier bake are replaced. All or nothing. Raises BadScene, BadSettings.
@@ -185,8 +187,26 @@ def _write(
     container = actions.curve_container(key)
     for name, column in zip(names, values.T, strict=True):
         actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)
-    _mute(own_drivers(mesh_object.data, record), True)
+    _mute(_drivers_of_keys_alone(mesh_object.data, record), True)
     record.baked = True
+
+
+def _drivers_of_keys_alone(mesh: bpy.types.Mesh, record: Record) -> list[bpy.types.FCurve]:
+    """The drivers of the shape keys and of what they read, except those that the values of the normals read."""
+    sources: dict[str, bpy.types.FCurve] = {}
+    others = []
+    for curve in own_drivers(mesh, record):
+        if any(curve.data_path == property_path(name) for name in record.properties):
+            sources[f"{curve.data_path}[{curve.array_index}]"] = curve
+        else:
+            others.append(curve)
+    normals = tuple(property_path(name) for name in record.properties if name.startswith(PREFIX + NORMALS))
+    open_paths = {path for path in sources if path.startswith(normals)}
+    while open_paths:
+        curve = sources.pop(open_paths.pop())
+        read = {target.data_path for variable in curve.driver.variables for target in variable.targets}
+        open_paths |= read & sources.keys()
+    return [*others, *sources.values()]
 
 
 @contextmanager

@@ -4,7 +4,8 @@
 The first one gives each vertex two companions, with the same weights, along the tangents of its corrected normal at
 rest. The Armature modifier moves them as it moves the surface, so that the tangents between them are those of the
 blended matrix, and their cross product is the normal by its inverse transpose. The second one removes the companions,
-and sets the normals. The values of the components are numbers in the first group, with drivers.
+and sets the normals. The values of the components are inputs of the first one. Drivers of the object set them: when
+it is duplicated, its copy reads its own values.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import numpy as np
 
 from ...blender.actions import follow_property, property_path
 from ...blender.attributes import remove_attributes, write_attribute
+from ...blender.center_records import input_path
 from ...blender.look_ups import users_of
 from ...blender.node_builder import NodeBuilder, new_tree, remove_tree
 from ...blender.normal_modifiers import NORMALS_PROPERTY, is_normals_modifier
@@ -54,8 +56,11 @@ def show_normals(
         write_attribute(mesh_object.data, BASE_ATTRIBUTE, "FLOAT_VECTOR", normals)
         length = _SHARE * float(np.linalg.norm(np.ptp(rest, axis=0)))
         with new_tree(f"{mesh_object.data.name} Normals Before") as build:
-            _write_before(build, names, length, mesh_object.data.shape_keys, values)
-            _add(mesh_object, build.tree, 0)
+            _write_before(build, names, length)
+            modifier = _add(mesh_object, build.tree, 0)
+            for index, name in enumerate(names):
+                source = f"{property_path(values)}[{index}]"
+                follow_property(mesh_object, input_path(modifier, name), mesh_object.data.shape_keys, source)
         with new_tree(f"{mesh_object.data.name} Normals After") as build:
             _write_after(build)
             _add(mesh_object, build.tree, 1)
@@ -67,10 +72,20 @@ def hide_normals(mesh_object: bpy.types.Object) -> None:
     trees = set()
     for ob, modifier in _modifiers(mesh_object):
         trees.add(modifier.node_group)
+        _remove_drivers(ob, modifier)
         ob.modifiers.remove(modifier)
     for tree in trees:
         remove_tree(tree)
     remove_attributes(mesh_object.data, (BASE_ATTRIBUTE,))
+
+
+def _remove_drivers(ob: bpy.types.Object, modifier: bpy.types.NodesModifier) -> None:
+    animation = ob.animation_data
+    for curve in list(animation.drivers) if animation is not None else ():
+        if curve.data_path.startswith(modifier.path_from_id()):
+            animation.drivers.remove(curve)
+    if animation is not None and not (len(animation.drivers) or animation.action or len(animation.nla_tracks)):
+        ob.animation_data_clear()
 
 
 def mute_normals(mesh_object: bpy.types.Object, mute: bool) -> None:
@@ -85,28 +100,29 @@ def _modifiers(mesh_object: bpy.types.Object) -> Iterator[tuple[bpy.types.Object
             yield ob, modifier
 
 
-def _add(mesh_object: bpy.types.Object, tree: bpy.types.NodeTree, after: int) -> None:
+def _add(mesh_object: bpy.types.Object, tree: bpy.types.NodeTree, after: int) -> bpy.types.NodesModifier:
     """A modifier with the tree, next to the Armature modifier."""
     tree[NORMALS_PROPERTY] = True
     modifier = mesh_object.modifiers.new(tree.name, "NODES")
+    name = modifier.name
     modifier.node_group = tree
     modifier.show_expanded = False
     armature = armature_modifier(mesh_object)
     assert armature is not None
     place = mesh_object.modifiers.find(armature.name)
     mesh_object.modifiers.move(len(mesh_object.modifiers) - 1, place + after)
+    return mesh_object.modifiers[name]
 
 
-def _write_before(build: NodeBuilder, names: list[str], length: float, key: bpy.types.Key, values: str) -> None:
+def _write_before(build: NodeBuilder, names: list[str], length: float) -> None:
     geometry = _ends(build)
+    for name in names:
+        socket = build.tree.interface.new_socket(name, in_out="INPUT", socket_type="NodeSocketFloat")
+        socket.hide_in_modifier = True
     normal = build.attribute(BASE_ATTRIBUTE, "FLOAT_VECTOR").outputs["Attribute"]
-    for index, name in enumerate(names):
-        number = build.add("ShaderNodeValue")
-        number.label = name
-        number_path = f'nodes["{bpy.utils.escape_identifier(number.name)}"].outputs[0].default_value'
-        follow_property(build.tree, number_path, key, f"{property_path(values)}[{index}]")
+    for name in names:
         correction = build.attribute(name, "FLOAT_VECTOR").outputs["Attribute"]
-        normal = build.vector("ADD", normal, build.scaled(correction, number.outputs[0]))
+        normal = build.vector("ADD", normal, build.scaled(correction, geometry.node.outputs[name]))
     normal = build.vector("NORMALIZE", normal)
     steep = build.math("GREATER_THAN", build.math("ABSOLUTE", build.components(normal)["Z"]), _ALONG)
     axis = build.switch(steep, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))

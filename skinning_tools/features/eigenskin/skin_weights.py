@@ -7,11 +7,12 @@ import bpy
 import numpy as np
 
 from ...blender import background
-from ...blender.bone_weights import read_bone_weights, write_bone_weights
+from ...blender.bone_weights import notes_on_users, read_bone_weights, write_bone_weights
 from ...blender.character import armature_at, character_of
 from ...blender.figures import Figure, Result
 from ...blender.job_checks import active_object
-from ...blender.preconditions import check_attributes_writable, check_unchanged
+from ...blender.preconditions import check_attributes_writable, check_unchanged, object_label
+from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.jobs import SkinningJob
 from ...ui.settings import Settings
@@ -70,17 +71,23 @@ def fit_to_examples(
     mesh_object, count = character_of(context, active), components or _COMPONENTS
     skin, rig = read_rig(context, mesh_object)
     stored = read_bone_weights(mesh_object, skin.armature, skin.bone_names)
+    if not (~stored.locked[stored.bones] & (stored.weights > 0)).any():
+        raise BadScene(
+            f"All vertex groups to fit of {object_label(mesh_object)} are locked. Unlock some in the mesh's "
+            "vertex groups"
+        )
     rig = replace(rig, bones=stored.bones, weights=stored.weights)
     examples = read_examples(mesh_object, rig, skin.armature)
     weights, errors = yield from background.run_in_worker(
-        lambda progress: corrected_weights(rig, examples, count, progress)
+        lambda progress: corrected_weights(rig, examples, count, locked=stored.locked, progress=progress)
     )
     check_unchanged(mesh_object, len(rig.rest))
     changed = np.flatnonzero(np.any(weights != rig.weights, axis=1))
     if len(changed):
         write_bone_weights(mesh_object, stored, rig.bones[changed], weights[changed], changed)
         mesh_object.data.update()
-    return Fitted(mesh_object.name, len(changed), count, float(errors[0]), float(errors.min()))
+    notes = tuple(notes_on_users(mesh_object)) if len(changed) else ()
+    return Fitted(mesh_object.name, len(changed), count, float(errors[0]), float(errors.min()), notes)
 
 
 class SKINNING_OT_eigenskin_fit_weights(Checked, SkinningJob, bpy.types.Operator):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write an EigenSkin as plain Blender data, which is shape keys with drivers on a mesh, and remove it again."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -140,6 +141,12 @@ def write_eigenskin(
     record.half_rotations = (*(old.half_rotations if old else ()), *half_rotations)
     model = model if normals else model.without_normals()
     network = drivers.plan(model)
+
+    def show() -> None:
+        names = [name for support in record.supports for name in support.attributes]
+        if shown_normals is not None and names:
+            show_normals(mesh_object, rest, shown_normals, names, drivers.normals_property(record.properties))
+
     with ExitStack() as end, ExitStack() as undo:
         end.callback(Shown(mesh_object).restore)
         undo.callback(take_away, mesh_object, record, painted.values())
@@ -150,16 +157,14 @@ def write_eigenskin(
         _turn_preserve_volume_off(mesh, armature, record)
         if old:
             undo.pop_all()
-            _replace(mesh_object, armature, old, record, painted)
+            _replace(mesh_object, armature, old, record, painted, show)
         else:
             undo.callback(mesh.pop, EIGENSKIN, None)
             remove_dead_drivers(mesh)
             _name_all(mesh_object, armature, record, painted)
             store_record(mesh, record)
+            show()
             undo.pop_all()
-    if shown_normals is not None and normals:
-        names = [name for support in record.supports for name in support.attributes]
-        show_normals(mesh_object, rest, shown_normals, names, drivers.normals_property(record.properties))
     mesh.update()
     supports = record.supports
     return Written(
@@ -294,10 +299,15 @@ def _turn_preserve_volume_off(mesh: bpy.types.Mesh, armature: bpy.types.Object, 
 
 
 def _replace(
-    mesh_object: bpy.types.Object, armature: bpy.types.Object, old: Record, record: Record, painted: dict[str, str]
+    mesh_object: bpy.types.Object,
+    armature: bpy.types.Object,
+    old: Record,
+    record: Record,
+    painted: dict[str, str],
+    show: Callable[[], None],
 ) -> None:
-    """Remove what ``old`` lists, and give everything in ``record`` its final name. Until then the mesh's record lists
-    both."""
+    """Remove what ``old`` lists, give everything in ``record`` its final name, then ``show`` its normals. During the
+    removal the mesh's record lists both."""
     mesh = mesh_object.data
     record.turned_off = (*old.turned_off, *record.turned_off)
     supports, kept_groups = (*old.supports, *record.supports), (*old.kept, *record.kept)
@@ -312,8 +322,10 @@ def _replace(
     try:
         _name_all(mesh_object, armature, record, painted)
         kept.restore(mesh)
+        show()
         if old.muted:
             _mute_keys(mesh, record, True)
+            mute_normals(mesh_object, True)
     finally:
         store_record(mesh, record)
 

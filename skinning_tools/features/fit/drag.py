@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import bpy
 import numpy as np
 
-from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from ...blender.bone_weights import BoneWeights, notes_on_users, read_bone_weights, write_bone_weights
 from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
 from ...blender.fit_poses import bare_skin, check_bent, check_fittable, check_shown, read_pose
@@ -19,7 +19,7 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.skin_reader import armature_of, bone_matrices, mesh_edges, mesh_triangles
 from ...blender.vertex_groups import KeptWeights
 from ...core.errors import BadScene
-from .fit import candidates_of, notes_on_users
+from .fit import candidates_of
 from .posed_copies import fit_target
 from .reachable_region import Region, in_world, vertex_region
 from .settings import CANDIDATES, DragSettings

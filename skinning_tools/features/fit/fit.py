@@ -15,7 +15,7 @@ from ...blender import background
 from ...blender.attributes import write_attribute
 from ...blender.bodies import named_parents, stretch_of
 from ...blender.bone_selection import selected_bones
-from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from ...blender.bone_weights import BoneWeights, notes_on_users, read_bone_weights, write_bone_weights
 from ...blender.figures import Figure, Result
 from ...blender.fit_poses import SAME_PLACE, check_fittable, check_shown, differ
 from ...blender.lengths import length_text
@@ -313,12 +313,6 @@ def _after_writing(
     if len(left_alone):
         notes.append(f"{vertices_text(len(left_alone))} without weights unchanged")
     return (*notes, *notes_on_users(original))
-
-
-def notes_on_users(original: bpy.types.Object) -> list[str]:
-    """A note if other objects have the same mesh."""
-    users = original.data.users
-    return [f"the mesh has {users} users, which all have the new weights"] if users > 1 else []
 
 
 def _residuals(

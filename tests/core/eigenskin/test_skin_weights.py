@@ -57,6 +57,22 @@ def test_what_no_example_moves_keeps_its_weights():
     assert np.abs(weights - posed.rig.weights).max() > 0.01
 
 
+def test_locked_bones_keep_their_weights_and_the_others_share_the_rest():
+    posed, examples = taught()
+    # All bones on all vertices, so that a lock leaves two to each.
+    rig = replace(posed.rig, weights=0.85 * posed.rig.weights + 0.05)
+    locked = np.array([False, True, False])
+    weights, errors = corrected_weights(rig, examples, components=1, locked=locked)
+    held = locked[rig.bones]
+    np.testing.assert_array_equal(weights[held], rig.weights[held])
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    assert (weights >= 0).all()
+    assert errors.min() < 0.9 * errors[0]
+    everything, unchanged = corrected_weights(rig, examples, components=1, locked=np.ones_like(locked))
+    np.testing.assert_array_equal(everything, rig.weights)
+    assert unchanged.min() == unchanged[0] == errors[0]
+
+
 def test_examples_of_several_joints_alone_are_refused():
     posed = limb()
     both = posed.examples([{"bone 1": [0, 0.5, 0], "bone 2": [0, 0.5, 0]}])
