@@ -270,6 +270,61 @@ def test_another_pose_is_read_again(bent, tool):
     assert np.abs(scenes.world_positions(ob)[tool._drag.vertex] - tool.region.landing).max() < 1e-5
 
 
+@pytest.mark.parametrize("change", ["weights", "shape"])
+def test_an_edit_meanwhile_is_read_again(bent, tool, change):
+    """The drag starts where the vertex is then, with the weights that it has then."""
+    ob, _ = bent
+    hold(tool, ob)
+    vertex = tool._drag.vertex
+    tool.put_back()
+    if change == "weights":
+        ob.vertex_groups["trunk"].add([vertex], 0.9, "REPLACE")
+    else:
+        ob.data.vertices[vertex].co.z += 0.02
+    edited, places = memberships(ob), scenes.world_positions(ob)
+    assert tool.press(bpy.context, pixel_of(places[vertex]), VIEW, SIZE)
+    assert tool._drag.vertex == vertex
+    assert np.abs(tool._drag.start - places[vertex]).max() < 1e-5
+    assert np.abs(tool._posed.weights_of(vertex) - raw_weights(ob)[vertex] / raw_weights(ob)[vertex].sum()).max() < 1e-6
+    tool.put_back()
+    assert memberships(ob) == edited
+
+
+@pytest.mark.parametrize(("change", "code"), [("EDIT", "MODE"), ("hidden", "HIDDEN")])
+def test_no_press_where_nothing_can_be_dragged_any_more(bent, tool, change, code):
+    ob, _ = bent
+    pixel = pixel_of(scenes.world_positions(ob)[VERTEX])
+    tool.hover(bpy.context, pixel, VIEW, SIZE)
+    if change == "hidden":
+        ob.hide_set(True)
+    else:
+        bpy.ops.object.mode_set(mode=change)
+    with raises_unmet(code):
+        tool.press(bpy.context, pixel, VIEW, SIZE)
+    assert not tool.dragging
+
+
+def test_pointing_reads_the_mesh_once(bent, tool, monkeypatch):
+    """Neither the reading itself nor the view's updates count as an edit."""
+    ob, _ = bent
+    tool.forget()
+    reads = counted_reads(monkeypatch)
+    pixel = pixel_of(scenes.world_positions(ob)[VERTEX])
+    for _ in range(3):
+        tool.hover(bpy.context, pixel, VIEW, SIZE)
+        ob.update_tag(refresh={"OBJECT"})
+        bpy.context.view_layer.update()
+    assert tool.press(bpy.context, pixel, VIEW, SIZE)
+    assert len(reads) == 1
+
+
+def counted_reads(monkeypatch) -> list:
+    """Has an element for each reading of a posed mesh from now on."""
+    reads, read = [], PosedMesh.read
+    monkeypatch.setattr(PosedMesh, "read", lambda *given: reads.append(given) or read(*given))
+    return reads
+
+
 @pytest.mark.parametrize("end", ["undo", "load", "unregister", "gone"])
 def test_whatever_happens_leaves_nothing(bent, tool, end):
     ob, _ = bent

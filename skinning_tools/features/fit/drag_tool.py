@@ -40,6 +40,8 @@ class DragTool:
         self.settings = settings
         self._name, self._uid = mesh_object.name, mesh_object.session_uid
         self._posed: PosedMesh | None = None
+        # Whether the mesh was edited since: its weights, its shape, or its mode.
+        self._stale = False
         self._under: int | None = None
         self._drag: Drag | None = None
         posed = self._read(context)
@@ -73,7 +75,10 @@ class DragTool:
     def press(
         self, context: bpy.types.Context, pixel: Pixel, view: View, size: tuple[float, float], scale: float = 1.0
     ) -> bool:
-        """Begin to drag the vertex under the pointer; whether there is one. Raises BadScene if it has no room."""
+        """Begin to drag the vertex under the pointer, as the mesh is now; whether there is one. Raises BadScene if it
+        has no room, or no vertex can be dragged any more."""
+        self._target(context)
+        # This also evaluates an edit that Blender has not reported yet.
         if not self._read(context).is_current(context):
             self.forget()
         self.hover(context, pixel, view, size, scale)
@@ -129,17 +134,30 @@ class DragTool:
         self._posed = None
         self._under, self.region = None, None
 
+    def note_updates(self, depsgraph: bpy.types.Depsgraph) -> None:
+        """After updates: remember if the mesh was among them, by others than the drag."""
+        posed = self._posed
+        if posed is None or self.dragging or self._stale or not is_alive(posed.mesh_object):
+            return
+        self._stale = any(update.id.original == posed.mesh_object.data for update in depsgraph.updates)
+
+    def _target(self, context: bpy.types.Context) -> bpy.types.Object:
+        """The mesh object, if its vertices can be dragged. Raises BadScene."""
+        mesh_object = object_again(self._name, self._uid)
+        if mesh_object is None:
+            raise BadScene(f'The object "{self._name}" whose vertices were dragged is gone')
+        return check_draggable(context, mesh_object)
+
     def _read(self, context: bpy.types.Context) -> PosedMesh:
-        if self._posed is not None and not is_alive(self._posed.mesh_object):
+        if self._posed is not None and (self._stale or not is_alive(self._posed.mesh_object)):
             self.forget()
         if self._posed is None:
-            mesh_object = object_again(self._name, self._uid)
-            if mesh_object is None:
-                raise BadScene(f'The object "{self._name}" whose vertices were dragged is gone')
-            check_draggable(context, mesh_object)
+            mesh_object = self._target(context)
             self._name = mesh_object.name
             self._posed = PosedMesh.read(context, mesh_object)
             self._picker = Picker(self._posed.places, self._posed.triangles)
+            # Reading evaluates the mesh, which Blender may report as its update.
+            self._stale = False
         return self._posed
 
 
@@ -175,6 +193,12 @@ def _draw() -> None:
 
 
 @bpy.app.handlers.persistent
+def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    if _running is not None:
+        _running.note_updates(depsgraph)
+
+
+@bpy.app.handlers.persistent
 def _before_undo(*_: Any) -> None:
     if _running is not None:
         _running.put_back()
@@ -190,4 +214,9 @@ def unregister() -> None:
     stop()
 
 
-handlers = dict.fromkeys(("undo_pre", "redo_pre"), _before_undo) | {"load_pre": _before_load}
+handlers = {
+    "depsgraph_update_post": _after_update,
+    "undo_pre": _before_undo,
+    "redo_pre": _before_undo,
+    "load_pre": _before_load,
+}
