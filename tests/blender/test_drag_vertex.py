@@ -2,6 +2,7 @@
 """Dragging a vertex in a pose: by a script, and by the tool that the mouse moves; what it changes, and puts back."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import bpy
 import numpy as np
@@ -13,6 +14,7 @@ from skinning_tools.features.fit import drag_tool
 from skinning_tools.features.fit.drag import Drag, PosedMesh
 from skinning_tools.features.fit.picking import Picker
 from skinning_tools.features.fit.settings import DragSettings
+from skinning_tools.ui import drawn_view
 from skinning_tools.ui.view_drawing import View
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
@@ -318,6 +320,27 @@ def test_pointing_reads_the_mesh_once(bent, tool, monkeypatch):
     assert len(reads) == 1
 
 
+def test_a_fault_in_drawing_ends_it_once_with_the_reason(bent, tool, monkeypatch):
+    ob, _ = bent
+    before, calls = memberships(ob), []
+    hold(tool, ob)
+    space = SimpleNamespace(overlay=SimpleNamespace(show_overlays=True))
+    fake = SimpleNamespace(context=SimpleNamespace(space_data=space), app=bpy.app, types=bpy.types)
+    monkeypatch.setattr(drawn_view, "bpy", fake)
+    monkeypatch.setattr(drag_tool.reachable_view, "draw", lambda *given: calls.append(given) or 1 / 0)
+    for _ in range(3):
+        drag_tool._view.draw("POST_PIXEL")
+    assert len(calls) == 1, "at each redraw"
+    assert drag_tool.running() is tool, "not while drawing"
+    drag_tool._view._end()
+    assert drag_tool.running() is None
+    assert not drag_tool._view.shown
+    assert not drag_tool._view.ending
+    assert tool.ended
+    assert "could not be drawn (ZeroDivisionError" in tool.failure
+    assert memberships(ob) == before
+
+
 def counted_reads(monkeypatch) -> list:
     """Has an element for each reading of a posed mesh from now on."""
     reads, read = [], PosedMesh.read
@@ -354,7 +377,7 @@ def test_whatever_happens_leaves_nothing(bent, tool, end):
         drag_tool.stop()
     assert tool.ended
     assert drag_tool.running() is None
-    assert not drag_tool._handles
+    assert not drag_tool._view.shown
     assert [Counter(each) for each in (bpy.app.handlers.load_pre, bpy.app.handlers.undo_pre)] == handlers
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from ...blender.areas import redraw_views
 from ...blender.data_blocks import is_alive, object_again
 from ...core.errors import BadScene
+from ...ui.drawn_view import DrawnView
 from ...ui.view_drawing import Pixel, View
 from . import reachable_view
 from .drag import Drag, Dragged, PosedMesh, check_draggable
@@ -24,15 +25,16 @@ from .settings import DragSettings
 _WHEEL = 1.2
 
 _running: "DragTool | None" = None
-_handles: list = []
 
 
 class DragTool:
     """settings: of the drags. region: of the vertex that is dragged, or would be by a press, in the world; None
-    without one. ended: by another file, or because the extension was disabled."""
+    without one. ended: by another file, by an error in its drawing, or because the extension was disabled; failure: the
+    error, "" without one."""
 
     region: Region | None = None
     ended = False
+    failure = ""
 
     def __init__(self, context: bpy.types.Context, active: bpy.types.Object | None, settings: DragSettings):
         """Raises SkinningError if no vertex can be dragged."""
@@ -170,26 +172,25 @@ def start(tool: DragTool) -> None:
     global _running
     stop()
     _running = tool
-    _handles.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_PIXEL"))
-    redraw_views()
+    _view.start()
 
 
-def stop() -> None:
-    """End the tool, if there is one, with what is being dragged put back, and remove its drawing."""
+def stop(reason: str = "") -> None:
+    """End the tool, if there is one, with what is being dragged put back, and remove its drawing. reason: an error."""
     global _running
     tool, _running = _running, None
-    while _handles:
-        bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
+    _view.stop(reason)
     if tool is not None:
-        tool.ended = True
+        tool.ended, tool.failure = True, reason
         tool.put_back()
-        redraw_views()
 
 
-def _draw() -> None:
-    context = bpy.context
+def _draw(context: bpy.types.Context) -> None:
     if _running is not None and _running.region is not None and context.space_data.overlay.show_overlays:
         reachable_view.draw(context, _running.region, _running.followers)
+
+
+_view = DrawnView("The dragged vertex could not be drawn", stop, POST_PIXEL=_draw)
 
 
 @bpy.app.handlers.persistent
