@@ -307,7 +307,7 @@ def test_no_press_where_nothing_can_be_dragged_any_more(bent, tool, change, code
 
 
 def test_pointing_reads_the_mesh_once(bent, tool, monkeypatch):
-    """Neither the reading itself nor the view's updates count as an edit."""
+    """Neither the reading itself, nor the view's updates, nor a click count as an edit."""
     ob, _ = bent
     tool.forget()
     reads = counted_reads(monkeypatch)
@@ -317,6 +317,10 @@ def test_pointing_reads_the_mesh_once(bent, tool, monkeypatch):
         ob.update_tag(refresh={"OBJECT"})
         bpy.context.view_layer.update()
     assert tool.press(bpy.context, pixel, VIEW, SIZE)
+    assert tool.release() is None, "a click does not change anything"
+    bpy.context.view_layer.update()
+    tool.hover(bpy.context, pixel, VIEW, SIZE)
+    assert tool.region is not None
     assert len(reads) == 1
 
 

@@ -116,9 +116,11 @@ class DragTool:
     def release(self) -> Dragged | None:
         """End the drag with the present weights; returns its Dragged, None if nothing has moved."""
         drag, self._drag = self._drag, None
-        self.forget()
         if drag is None or not drag.moved:
+            # What was read still holds; the next motion of the pointer shows the region again.
+            self._under, self.region = None, None
             return None
+        self.forget()
         self.settings.radius = drag.radius
         return drag.result()
 
