@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
+from skinning_tools.features.bind import in_pose
 from skinning_tools.features.bind.bind import bind, bind_record, check_bindable
+from skinning_tools.features.bind.in_pose import seen_positions
 from skinning_tools.features.bind.panel import SKINNING_PT_bind
 from skinning_tools.features.bind.settings import BindSettings
 from tests.blender import command_runs, moving_meshes, panel_recorder, refusals, scenes
@@ -339,6 +341,26 @@ def test_one_undo_step():
     ob = bpy.data.objects["Arm"]
     assert not ob.vertex_groups
     np.testing.assert_array_equal(shapes_of(ob)[0], bent)
+
+
+def test_a_failed_measurement_leaves_a_whole_binding(monkeypatch, capfd):
+    """The copies are evaluated when all is written: without memory for them, only the figure is missing."""
+    ob, rig, _ = modeled()
+    before, calls = scenes.world_positions(ob), []
+
+    def without_memory(*given):
+        calls.append(given)
+        if len(calls) > 2:
+            raise MemoryError("none left")
+        return seen_positions(*given)
+
+    monkeypatch.setattr(in_pose, "seen_positions", without_memory)
+    bound(in_pose=True)
+    assert len(calls) == 3
+    check_bound(ob, rig, 4)
+    np.testing.assert_allclose(scenes.world_positions(ob), before, atol=SINGLE)
+    assert bind_record(ob).moved == ()
+    assert "could not be measured (MemoryError: none left)" in capfd.readouterr().out
 
 
 # Panel and command line

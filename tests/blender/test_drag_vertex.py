@@ -2,6 +2,7 @@
 """Dragging a vertex in a pose: by a script, and by the tool that the mouse moves; what it changes, and puts back."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import bpy
 import numpy as np
@@ -13,6 +14,7 @@ from skinning_tools.features.fit import drag_tool
 from skinning_tools.features.fit.drag import Drag, PosedMesh
 from skinning_tools.features.fit.picking import Picker
 from skinning_tools.features.fit.settings import DragSettings
+from skinning_tools.ui import drawn_view
 from skinning_tools.ui.view_drawing import View
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
@@ -270,6 +272,86 @@ def test_another_pose_is_read_again(bent, tool):
     assert np.abs(scenes.world_positions(ob)[tool._drag.vertex] - tool.region.landing).max() < 1e-5
 
 
+@pytest.mark.parametrize("change", ["weights", "shape"])
+def test_an_edit_meanwhile_is_read_again(bent, tool, change):
+    """The drag starts where the vertex is then, with the weights that it has then."""
+    ob, _ = bent
+    hold(tool, ob)
+    vertex = tool._drag.vertex
+    tool.put_back()
+    if change == "weights":
+        ob.vertex_groups["trunk"].add([vertex], 0.9, "REPLACE")
+    else:
+        ob.data.vertices[vertex].co.z += 0.02
+    edited, places = memberships(ob), scenes.world_positions(ob)
+    assert tool.press(bpy.context, pixel_of(places[vertex]), VIEW, SIZE)
+    assert tool._drag.vertex == vertex
+    assert np.abs(tool._drag.start - places[vertex]).max() < 1e-5
+    assert np.abs(tool._posed.weights_of(vertex) - raw_weights(ob)[vertex] / raw_weights(ob)[vertex].sum()).max() < 1e-6
+    tool.put_back()
+    assert memberships(ob) == edited
+
+
+@pytest.mark.parametrize(("change", "code"), [("EDIT", "MODE"), ("hidden", "HIDDEN")])
+def test_no_press_where_nothing_can_be_dragged_any_more(bent, tool, change, code):
+    ob, _ = bent
+    pixel = pixel_of(scenes.world_positions(ob)[VERTEX])
+    tool.hover(bpy.context, pixel, VIEW, SIZE)
+    if change == "hidden":
+        ob.hide_set(True)
+    else:
+        bpy.ops.object.mode_set(mode=change)
+    with raises_unmet(code):
+        tool.press(bpy.context, pixel, VIEW, SIZE)
+    assert not tool.dragging
+
+
+def test_pointing_reads_the_mesh_once(bent, tool, monkeypatch):
+    """Neither the reading itself, nor the view's updates, nor a click count as an edit."""
+    ob, _ = bent
+    tool.forget()
+    reads = counted_reads(monkeypatch)
+    pixel = pixel_of(scenes.world_positions(ob)[VERTEX])
+    for _ in range(3):
+        tool.hover(bpy.context, pixel, VIEW, SIZE)
+        ob.update_tag(refresh={"OBJECT"})
+        bpy.context.view_layer.update()
+    assert tool.press(bpy.context, pixel, VIEW, SIZE)
+    assert tool.release() is None, "a click does not change anything"
+    bpy.context.view_layer.update()
+    tool.hover(bpy.context, pixel, VIEW, SIZE)
+    assert tool.region is not None
+    assert len(reads) == 1
+
+
+def test_a_fault_in_drawing_ends_it_once_with_the_reason(bent, tool, monkeypatch):
+    ob, _ = bent
+    before, calls = memberships(ob), []
+    hold(tool, ob)
+    space = SimpleNamespace(overlay=SimpleNamespace(show_overlays=True))
+    fake = SimpleNamespace(context=SimpleNamespace(space_data=space), app=bpy.app, types=bpy.types)
+    monkeypatch.setattr(drawn_view, "bpy", fake)
+    monkeypatch.setattr(drag_tool.reachable_view, "draw", lambda *given: calls.append(given) or 1 / 0)
+    for _ in range(3):
+        drag_tool._view.draw("POST_PIXEL")
+    assert len(calls) == 1, "at each redraw"
+    assert drag_tool.running() is tool, "not while drawing"
+    drag_tool._view._end()
+    assert drag_tool.running() is None
+    assert not drag_tool._view.shown
+    assert not drag_tool._view.ending
+    assert tool.ended
+    assert "could not be drawn (ZeroDivisionError" in tool.failure
+    assert memberships(ob) == before
+
+
+def counted_reads(monkeypatch) -> list:
+    """Has an element for each reading of a posed mesh from now on."""
+    reads, read = [], PosedMesh.read
+    monkeypatch.setattr(PosedMesh, "read", lambda *given: reads.append(given) or read(*given))
+    return reads
+
+
 @pytest.mark.parametrize("end", ["undo", "load", "unregister", "gone"])
 def test_whatever_happens_leaves_nothing(bent, tool, end):
     ob, _ = bent
@@ -299,7 +381,7 @@ def test_whatever_happens_leaves_nothing(bent, tool, end):
         drag_tool.stop()
     assert tool.ended
     assert drag_tool.running() is None
-    assert not drag_tool._handles
+    assert not drag_tool._view.shown
     assert [Counter(each) for each in (bpy.app.handlers.load_pre, bpy.app.handlers.undo_pre)] == handlers
 
 

@@ -13,6 +13,7 @@ import skinning_tools
 from skinning_tools.features.eigenskin import component_view
 from skinning_tools.features.eigenskin.record import eigenskin_record
 from skinning_tools.features.eigenskin.settings import BuildSettings
+from skinning_tools.ui import drawn_view
 from tests.blender import eigenskin_scenes, refusals, scenes
 from tests.blender.snapshots import snapshot
 
@@ -143,7 +144,7 @@ def test_off_leaves_nothing(limb, end):
     ob, _ = limb
     before, handlers = snapshot(ob), Counter(bpy.app.handlers.load_pre)
     show()
-    assert component_view._handles
+    assert component_view._view.shown
     if end == "off":
         bpy.context.view_layer.objects.active = None
         assert show(show=False) == {"FINISHED"}
@@ -154,10 +155,10 @@ def test_off_leaves_nothing(limb, end):
         skinning_tools.register()
     else:
         show(components=1)
-        assert len(component_view._handles) == 2
+        assert len(component_view._view._handles) == 2
         show(show=False)
     assert component_view.shown() is None
-    assert not component_view._handles
+    assert not component_view._view.shown
     assert not bpy.context.window_manager.skinning_components.supports
     assert Counter(bpy.app.handlers.load_pre) == handlers
     if end in ("off", "again"):
@@ -192,11 +193,10 @@ def test_drawing_ends_with_the_reason(limb, change, monkeypatch):
         window_manager=bpy.context.window_manager,
     )  # fmt: skip
     with monkeypatch.context() as patch:
-        fake = SimpleNamespace(context=context, app=bpy.app, types=bpy.types, data=bpy.data)
-        patch.setattr(component_view, "bpy", fake)
-        component_view._draw_view()
-        assert bpy.app.timers.is_registered(component_view._end)
-        component_view._end()
+        patch.setattr(drawn_view, "bpy", SimpleNamespace(context=context, app=bpy.app, types=bpy.types))
+        component_view._view.draw("POST_VIEW")
+        assert component_view._view.ending
+        component_view._view._end()
     assert component_view.shown() is None
-    assert not component_view._handles
+    assert not component_view._view.shown
     assert ("ZeroDivisionError" if change == "fault" else "no longer shown") in component_view.failure()

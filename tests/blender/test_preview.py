@@ -45,15 +45,15 @@ def test_off_leaves_nothing(tube):
     before = app_handler_count()
     bpy.ops.skinning.preview(mode="LBS")
     assert app_handler_count() > before
-    assert session._draw_handlers
+    assert session._view.shown
     view = weakref.ref(shown())
     assert bpy.ops.skinning.preview(mode="OFF") == {"FINISHED"}
     gc.collect()
     assert shown() is None
     assert view() is None, "arrays and buffers are kept"
     assert app_handler_count() == before
-    assert not session._draw_handlers
-    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._end)))
+    assert not session._view.shown
+    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._view._timer)))
 
 
 def test_unregistering_ends_it(tube):
@@ -61,7 +61,7 @@ def test_unregistering_ends_it(tube):
     skinning_tools.unregister()
     try:
         assert session.running() is None
-        assert not session._draw_handlers
+        assert not session._view.shown
     finally:
         skinning_tools.register()
 
@@ -86,7 +86,7 @@ def test_another_file_ends_it_and_skips_no_other_handler(tube):
         bpy.app.handlers.load_pre.remove(note)
     assert loads == [1]
     assert shown() is None
-    assert not session._draw_handlers
+    assert not session._view.shown
     assert app_handler_count() < before
 
 
@@ -102,13 +102,13 @@ def test_deleted_object_ends_it(tube):
     bpy.ops.skinning.preview(mode="LBS")
     bpy.data.objects.remove(tube)
     assert shown().target() is None
-    session._draw_view()
+    session._view.draw("POST_VIEW")
     # What cannot be drawn ends after drawing, by a timer.
-    assert bpy.app.timers.is_registered(session._end)
-    session._end()
+    assert bpy.app.timers.is_registered(session._view._timer)
+    session._view._end()
     assert shown() is None
     assert '"Arm" was deleted' in session.failure()
-    assert not session._draw_handlers
+    assert not session._view.shown
 
 
 def test_undo_keeps_it_or_ends_it(tube):
@@ -221,9 +221,9 @@ def test_a_bug_ends_the_preview_and_nothing_else(tube, monkeypatch, stage):
         assert view.stale, "nothing was read"
     else:
         monkeypatch.setattr(view, "draw_view", fail)
-        session._draw_view()
+        session._view.draw("POST_VIEW")
         assert shown() is view, "not while drawing"
-        session._end()
+        session._view._end()
     assert shown() is None
     failure = session.failure()
     assert "because of a bug in Skinning Tools (ZeroDivisionError: so it is)" in failure
@@ -232,10 +232,10 @@ def test_a_bug_ends_the_preview_and_nothing_else(tube, monkeypatch, stage):
 def test_off_takes_its_timers_away(tube):
     bpy.ops.skinning.preview(mode="LBS")
     session._read_again_soon()
-    bpy.app.timers.register(session._end, first_interval=100.0)
+    bpy.app.timers.register(session._view._timer, first_interval=100.0)
     assert bpy.app.timers.is_registered(session._refresh)
     bpy.ops.skinning.preview(mode="OFF")
-    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._end)))
+    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._view._timer)))
 
 
 def test_a_bone_that_no_longer_deforms_is_noticed(tube):

@@ -13,6 +13,7 @@ from skinning_tools.blender.vertex_groups import put_weights
 from skinning_tools.features.fit import reachable_view as reachable
 from skinning_tools.features.fit.reachable_region import read_region
 from skinning_tools.features.fit.settings import FitSettings
+from skinning_tools.ui import drawn_view
 from tests.blender import scenes
 from tests.blender.eigenskin_scenes import pose, posed_limb
 from tests.blender.fit_scenes import (
@@ -138,7 +139,7 @@ def test_drawing_comes_and_goes_without_a_trace(bent):
             bpy.ops.skinning.show_reachable(show=False)
         shown = bpy.context.window_manager.skinning_reachable
         assert not shown.shown
-        assert not reachable._handles
+        assert not reachable._view.shown
         assert Counter(bpy.app.handlers.load_pre) == handlers
 
 
@@ -151,7 +152,7 @@ def test_loading_a_file_ends_drawing_and_skips_no_other_handler(bent):
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     finally:
         bpy.app.handlers.load_pre.remove(note)
-    assert not reachable._handles
+    assert not reachable._view.shown
     assert loads == [1]
 
 
@@ -162,12 +163,12 @@ def test_a_fault_in_drawing_ends_it_with_the_reason(bent, monkeypatch):
     monkeypatch.setattr(reachable, "read_region", fail)
     overlay = SimpleNamespace(show_overlays=True)
     context = SimpleNamespace(space_data=SimpleNamespace(overlay=overlay), scene=bpy.context.scene)
-    monkeypatch.setattr(reachable, "bpy", SimpleNamespace(context=context, app=bpy.app, types=bpy.types))
+    monkeypatch.setattr(drawn_view, "bpy", SimpleNamespace(context=context, app=bpy.app, types=bpy.types))
     reachable.start()
-    reachable._draw()
-    assert bpy.app.timers.is_registered(reachable._end)
-    reachable._end()
-    assert not reachable._handles
+    reachable._view.draw("POST_PIXEL")
+    assert reachable._view.ending
+    reachable._view._end()
+    assert not reachable._view.shown
     assert "so it is" in bpy.context.window_manager.skinning_reachable.failure
     reachable.stop()
 

@@ -210,7 +210,7 @@ def tests():
     preview(mode="OFF")
     yield after(0.3)
     assert all(shows(area=area) for area in views())
-    assert not session._draw_handlers
+    assert not session._view.shown
     passes("switched off it is gone")
 
     preview(mode="DQS")
@@ -218,7 +218,7 @@ def tests():
     assert shows("DQS")
     bpy.data.objects.remove(shown().target())
     yield lambda: shown() is None
-    assert not session._draw_handlers
+    assert not session._view.shown
     yield after(0.3)
     picture("preview_6_deleted")
     passes("a deleted mesh ends it, with the reason in the panel")
@@ -230,7 +230,7 @@ def tests():
     bpy.ops.wm.read_homefile(use_factory_startup=True)
     yield after(0.5)
     assert shown() is None
-    assert not session._draw_handlers
+    assert not session._view.shown
     passes("another file ends it")
 
     yield from new_scene()
@@ -240,5 +240,5 @@ def tests():
     switch_off()
     yield after(0.3)
     assert shows()
-    assert not session._draw_handlers
+    assert not session._view.shown
     passes("disabling the extension ends it")

@@ -27,9 +27,8 @@ from .in_pose import (
     check_same_pose,
     collapsed,
     mended_note,
-    movements,
+    movements_since,
     seen_before,
-    seen_positions,
     write_rest,
 )
 from .rigid_objects import check_parentable, parent_to_bones
@@ -39,11 +38,9 @@ from .tasks import BoundMesh, Task, read_bodies, read_tasks
 from .volumes import write_volumes
 
 if TYPE_CHECKING:
+    from ...core.binding.binding_pose import PosedBinding
     from ...core.binding.containment import Volume
     from ...core.binding.types import Skeleton
-
-if TYPE_CHECKING:
-    from ...core.binding.binding_pose import PosedBinding
 
 # A custom property of a bound object: a BindRecord.
 RECORD = "skinning_bind"
@@ -212,7 +209,8 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
         notes += [f"{mesh.object.name}: {note}" for note in attach(mesh.object, targets.armature)]
     for mesh, fitted in zip(complete, posed[len(meshes) :], strict=bool(posed)):
         write_rest(mesh.object, fitted.to_rest)
-    moved = movements(seen, seen_positions(context, list(stands))) if stands else []
+    moved, unmeasured = movements_since(context, seen, list(stands))
+    notes += unmeasured
     records = {}
     for index, (mesh, (_, weights)) in enumerate(zip(meshes, found, strict=True)):
         count = int(mesh.fresh.sum())

@@ -5,6 +5,7 @@ The pose counts as the user sees it. What already follows the armature counts wh
 the binding makes of the weights, every vertex stays where it is seen.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ from ...core.errors import BadScene
 
 if TYPE_CHECKING:
     from .targets import Targets
+
+logger = logging.getLogger(__name__)
 
 # Modifiers that move no vertex and change no weight.
 _HARMLESS = {"DATA_TRANSFER", "NORMAL_EDIT", "WEIGHTED_NORMAL", "UV_PROJECT", "UV_WARP", "COLLISION"}
@@ -138,10 +141,20 @@ def check_same_pose(
         raise unmet("EDITED", object=armature)
 
 
-def movements(before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> list[float]:
-    """The largest distance between the positions (N, 3) of each pair."""
-    pairs = zip(before, after, strict=True)
-    return [float(np.linalg.norm(old - new, axis=1).max()) for old, new in pairs]
+def movements_since(
+    context: bpy.types.Context, seen: Sequence[np.ndarray], objects: Sequence[bpy.types.Object]
+) -> tuple[list[float], list[str]]:
+    """How far any vertex of each object has moved at most since ``seen``, the ``seen_positions`` before; and notes.
+
+    The objects are bound by then, and this is a figure about them: where Blender cannot be asked, such as without
+    memory for the copies, there are no distances but a note.
+    """
+    try:
+        pairs = zip(seen, seen_positions(context, objects) if objects else [], strict=True)
+        return [float(np.linalg.norm(old - new, axis=1).max()) for old, new in pairs], []
+    except Exception as error:
+        logger.exception("The movement in the pose could not be measured")
+        return [], [f"the largest movement in the pose could not be measured ({type(error).__name__}: {error})"]
 
 
 def collapsed(ob: bpy.types.Object, vertices: np.ndarray) -> BadScene:

@@ -4,7 +4,6 @@
 Between redraws it keeps no reference to Blender's data, only the session-wide number of the mesh object.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,16 +17,13 @@ from ...blender.data_blocks import object_again
 from ...blender.fit_poses import bare_skin
 from ...blender.lengths import length_text
 from ...blender.skin_reader import armature_of, bone_matrices
-from ...core.errors import BadScene, SkinningError
+from ...core.errors import BadScene
+from ...ui.drawn_view import DrawnView
 from ...ui.settings import HARD, Settings, choice, count, number
 from ...ui.view_drawing import View, draw_note, draw_scale, draw_surface
 from .components import COLOR_ITEMS, Components, Surface, displaced_surface
 
-logger = logging.getLogger(__name__)
-
 _found: Components | None = None
-_handles: list = []
-_failure = ""
 # The latest surface and its inputs: most redraws only turn the view.
 _latest: list = [None, None]
 
@@ -39,7 +35,7 @@ def shown() -> Components | None:
 
 def failure() -> str:
     """Why the last view was ended by an error, "" if it was not."""
-    return _failure
+    return _view.failure
 
 
 def start(context: bpy.types.Context, found: Components) -> None:
@@ -53,23 +49,17 @@ def start(context: bpy.types.Context, found: Components) -> None:
         settings.supports.add().name = name
     if settings.support not in found.supports:
         settings.support = next(iter(found.supports))
-    for draw, stage in ((_draw_view, "POST_VIEW"), (_draw_pixels, "POST_PIXEL")):
-        _handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", stage))
-    redraw_views()
+    _view.start()
 
 
 def stop(reason: str = "") -> None:
     """End the view and remove its handlers."""
-    global _found, _failure
-    _found, _failure = None, reason
+    global _found
+    _found = None
     _latest[:] = None, None
-    while _handles:
-        bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
-    if bpy.app.timers.is_registered(_end):
-        bpy.app.timers.unregister(_end)
     for manager in bpy.data.window_managers:
         manager.skinning_components.supports.clear()
-    redraw_views()
+    _view.stop(reason)
 
 
 def current_surface(context: bpy.types.Context) -> Surface | None:
@@ -108,12 +98,12 @@ def chosen(settings: "SkinningComponents") -> tuple[str, int, float, str]:
     return support, component, settings.value, settings.colors
 
 
-def _draw_view() -> None:
-    _draw(_surface)
+def _draw_view(context: bpy.types.Context) -> None:
+    _draw(_surface, context)
 
 
-def _draw_pixels() -> None:
-    _draw(_legend)
+def _draw_pixels(context: bpy.types.Context) -> None:
+    _draw(_legend, context)
 
 
 def _surface(context: bpy.types.Context, surface: Surface) -> None:
@@ -131,30 +121,11 @@ def _legend(context: bpy.types.Context, surface: Surface) -> None:
         draw_note(context, f"{title}: red, green and blue for X, Y and Z")
 
 
-def _draw(draw: Callable[[bpy.types.Context, Surface], None]) -> None:
-    """Draw; after an error, the view ends once Blender has finished drawing."""
-    global _failure
-    context = bpy.context
-    ending = bpy.app.timers.is_registered(_end)
-    if _found is None or ending or not context.space_data.overlay.show_overlays:
-        return
-    try:
+def _draw(draw: Callable[[bpy.types.Context, Surface], None], context: bpy.types.Context) -> None:
+    if _found is not None and context.space_data.overlay.show_overlays:
         surface = current_surface(context)
         if surface is not None:
             draw(context, surface)
-    except SkinningError as error:
-        _failure = str(error)
-    except Exception as error:
-        logger.exception("The components could not be drawn")
-        _failure = f"The components could not be drawn ({type(error).__name__}: {error})"
-    else:
-        return
-    bpy.app.timers.register(_end, first_interval=0.0)
-
-
-def _end() -> None:
-    """Timer."""
-    stop(_failure)
 
 
 class ComponentSettings(Settings):
@@ -200,6 +171,8 @@ def _before_load(*_: Any) -> None:
 def unregister() -> None:
     stop()
 
+
+_view = DrawnView("The components could not be drawn", stop, POST_VIEW=_draw_view, POST_PIXEL=_draw_pixels)
 
 handlers = {"load_pre": _before_load}
 registry = [SkinningComponentSupport, SkinningComponents]

@@ -53,9 +53,11 @@ et al. 2003)"""
         return {"CANCELLED"}
 
     def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
-        if self._tool.ended:
-            return self._end()
         with reported(self):
+            if self._tool.failure:
+                raise BadScene(self._tool.failure)
+            if self._tool.ended:
+                return self._end()
             if self._tool.dragging:
                 self._while_dragging(context, event)
                 return {"RUNNING_MODAL"}

@@ -13,6 +13,7 @@ import numpy as np
 from ...blender.areas import redraw_views
 from ...blender.data_blocks import is_alive, object_again
 from ...core.errors import BadScene
+from ...ui.drawn_view import DrawnView
 from ...ui.view_drawing import Pixel, View
 from . import reachable_view
 from .drag import Drag, Dragged, PosedMesh, check_draggable
@@ -24,15 +25,16 @@ from .settings import DragSettings
 _WHEEL = 1.2
 
 _running: "DragTool | None" = None
-_handles: list = []
 
 
 class DragTool:
     """settings: of the drags. region: of the vertex that is dragged, or would be by a press, in the world; None
-    without one. ended: by another file, or because the extension was disabled."""
+    without one. ended: by another file, by an error in its drawing, or because the extension was disabled; failure: the
+    error, "" without one."""
 
     region: Region | None = None
     ended = False
+    failure = ""
 
     def __init__(self, context: bpy.types.Context, active: bpy.types.Object | None, settings: DragSettings):
         """Raises SkinningError if no vertex can be dragged."""
@@ -40,6 +42,8 @@ class DragTool:
         self.settings = settings
         self._name, self._uid = mesh_object.name, mesh_object.session_uid
         self._posed: PosedMesh | None = None
+        # Whether the mesh was edited since: its weights, its shape, or its mode.
+        self._stale = False
         self._under: int | None = None
         self._drag: Drag | None = None
         posed = self._read(context)
@@ -73,7 +77,10 @@ class DragTool:
     def press(
         self, context: bpy.types.Context, pixel: Pixel, view: View, size: tuple[float, float], scale: float = 1.0
     ) -> bool:
-        """Begin to drag the vertex under the pointer; whether there is one. Raises BadScene if it has no room."""
+        """Begin to drag the vertex under the pointer, as the mesh is now; whether there is one. Raises BadScene if it
+        has no room, or no vertex can be dragged any more."""
+        self._target(context)
+        # This also evaluates an edit that Blender has not reported yet.
         if not self._read(context).is_current(context):
             self.forget()
         self.hover(context, pixel, view, size, scale)
@@ -109,9 +116,11 @@ class DragTool:
     def release(self) -> Dragged | None:
         """End the drag with the present weights; returns its Dragged, None if nothing has moved."""
         drag, self._drag = self._drag, None
-        self.forget()
         if drag is None or not drag.moved:
+            # What was read still holds; the next motion of the pointer shows the region again.
+            self._under, self.region = None, None
             return None
+        self.forget()
         self.settings.radius = drag.radius
         return drag.result()
 
@@ -129,17 +138,30 @@ class DragTool:
         self._posed = None
         self._under, self.region = None, None
 
+    def note_updates(self, depsgraph: bpy.types.Depsgraph) -> None:
+        """After updates: remember if the mesh was among them, by others than the drag."""
+        posed = self._posed
+        if posed is None or self.dragging or self._stale or not is_alive(posed.mesh_object):
+            return
+        self._stale = any(update.id.original == posed.mesh_object.data for update in depsgraph.updates)
+
+    def _target(self, context: bpy.types.Context) -> bpy.types.Object:
+        """The mesh object, if its vertices can be dragged. Raises BadScene."""
+        mesh_object = object_again(self._name, self._uid)
+        if mesh_object is None:
+            raise BadScene(f'The object "{self._name}" whose vertices were dragged is gone')
+        return check_draggable(context, mesh_object)
+
     def _read(self, context: bpy.types.Context) -> PosedMesh:
-        if self._posed is not None and not is_alive(self._posed.mesh_object):
+        if self._posed is not None and (self._stale or not is_alive(self._posed.mesh_object)):
             self.forget()
         if self._posed is None:
-            mesh_object = object_again(self._name, self._uid)
-            if mesh_object is None:
-                raise BadScene(f'The object "{self._name}" whose vertices were dragged is gone')
-            check_draggable(context, mesh_object)
+            mesh_object = self._target(context)
             self._name = mesh_object.name
             self._posed = PosedMesh.read(context, mesh_object)
             self._picker = Picker(self._posed.places, self._posed.triangles)
+            # Reading evaluates the mesh, which Blender may report as its update.
+            self._stale = False
         return self._posed
 
 
@@ -152,26 +174,31 @@ def start(tool: DragTool) -> None:
     global _running
     stop()
     _running = tool
-    _handles.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_PIXEL"))
-    redraw_views()
+    _view.start()
 
 
-def stop() -> None:
-    """End the tool, if there is one, with what is being dragged put back, and remove its drawing."""
+def stop(reason: str = "") -> None:
+    """End the tool, if there is one, with what is being dragged put back, and remove its drawing. reason: an error."""
     global _running
     tool, _running = _running, None
-    while _handles:
-        bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
+    _view.stop(reason)
     if tool is not None:
-        tool.ended = True
+        tool.ended, tool.failure = True, reason
         tool.put_back()
-        redraw_views()
 
 
-def _draw() -> None:
-    context = bpy.context
+def _draw(context: bpy.types.Context) -> None:
     if _running is not None and _running.region is not None and context.space_data.overlay.show_overlays:
         reachable_view.draw(context, _running.region, _running.followers)
+
+
+_view = DrawnView("The dragged vertex could not be drawn", stop, POST_PIXEL=_draw)
+
+
+@bpy.app.handlers.persistent
+def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    if _running is not None:
+        _running.note_updates(depsgraph)
 
 
 @bpy.app.handlers.persistent
@@ -190,4 +217,9 @@ def unregister() -> None:
     stop()
 
 
-handlers = dict.fromkeys(("undo_pre", "redo_pre"), _before_undo) | {"load_pre": _before_load}
+handlers = {
+    "depsgraph_update_post": _after_update,
+    "undo_pre": _before_undo,
+    "redo_pre": _before_undo,
+    "load_pre": _before_load,
+}

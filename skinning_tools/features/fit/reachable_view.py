@@ -5,7 +5,6 @@ No reference to Blender's data is kept between redraws: everything is read again
 special care.
 """
 
-import logging
 from collections.abc import Sequence
 from math import cos, pi, sin
 from typing import Any
@@ -17,13 +16,10 @@ import numpy as np
 from gpu_extras.batch import batch_for_shader
 from mathutils import Color
 
-from ...blender.areas import redraw_views
-from ...core.errors import SkinningError
+from ...ui.drawn_view import DrawnView
 from ...ui.view_drawing import View
 from .reachable_region import Region, read_region
 from .settings import FitSettings
-
-logger = logging.getLogger(__name__)
 
 # With more bones, only the region is drawn.
 MOST_NAMES = 16
@@ -37,28 +33,15 @@ OUTLINE_COLOR = (0.0, 0.0, 0.0, 0.7)
 # The way from a vertex to its landing is drawn from this many pixels on.
 _NOTICEABLE = 2.0
 
-_handles: list = []
-_failure = ""
-
 
 def start() -> None:
     """Start drawing with the next redraw."""
-    global _failure
-    _failure = ""
-    if not _handles:
-        _handles.append(bpy.types.SpaceView3D.draw_handler_add(_draw, (), "WINDOW", "POST_PIXEL"))
-    redraw_views()
+    _view.start()
 
 
 def stop(reason: str = "") -> None:
     """End drawing and remove the handlers."""
-    global _failure
-    _failure = reason
-    while _handles:
-        bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
-    if bpy.app.timers.is_registered(_end):
-        bpy.app.timers.unregister(_end)
-    redraw_views()
+    _view.stop(reason)
 
 
 class SkinningReachable(bpy.types.PropertyGroup):
@@ -73,12 +56,12 @@ class SkinningReachable(bpy.types.PropertyGroup):
     @property
     def shown(self) -> bool:
         """Whether the region of the selected vertex is drawn."""
-        return bool(_handles)
+        return _view.shown
 
     @property
     def failure(self) -> str:
         """Why drawing was stopped by an error, or an empty text."""
-        return _failure
+        return _view.failure
 
 
 @bpy.app.handlers.persistent
@@ -86,31 +69,12 @@ def _before_load(*_: Any) -> None:
     stop()
 
 
-def _end() -> None:
-    """Timer."""
-    stop(_failure)
-
-
-def _draw() -> None:
-    """Draw; after an error, drawing is turned off once Blender has finished drawing."""
-    global _failure
-    if bpy.app.timers.is_registered(_end):
-        return
-    context = bpy.context
+def _draw(context: bpy.types.Context) -> None:
     if not context.space_data.overlay.show_overlays:
         return
-    try:
-        region = read_region(context, FitSettings.of(context.scene.skinning_weight_fit))
-        if region is not None:
-            draw(context, region)
-    except SkinningError as error:
-        _failure = str(error)
-    except Exception as error:
-        logger.exception("The reachable region could not be drawn")
-        _failure = f"The reachable region could not be drawn ({type(error).__name__}: {error})"
-    else:
-        return
-    bpy.app.timers.register(_end, first_interval=0.0)
+    region = read_region(context, FitSettings.of(context.scene.skinning_weight_fit))
+    if region is not None:
+        draw(context, region)
 
 
 def draw(context: bpy.types.Context, region: Region, others: np.ndarray | None = None) -> None:
@@ -222,6 +186,8 @@ def label_places(points: np.ndarray, scale: float) -> np.ndarray:
                 places[index, 1] = places[other, 1] - height
     return places
 
+
+_view = DrawnView("The reachable region could not be drawn", stop, POST_PIXEL=_draw)
 
 registry = [SkinningReachable]
 pointers = {"WindowManager.skinning_reachable": SkinningReachable}
