@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """EigenSkin: error over components as in the paper's figure 7, unseen poses, soft tissue, building, playing, memory.
 
-The human rig of ../shared/data learns the shapes of dual quaternion skinning, a limb those of a soft body that Blender
-simulates. Errors, of shapes and in the last table of normals, are ‖what is left‖ / ‖what plain linear blending misses‖
-over all poses of a row. Processor time does not include other work on the machine. Memory is the peak of a
-process.
+The human rig of ../shared/data learns the shapes of dual quaternion skinning, its thumb those of finite elements, a
+limb those of a soft body that Blender simulates. Errors, of shapes and in one table of normals, are
+‖what is left‖ / ‖what plain linear blending misses‖ over all poses of a row. Processor time does not include other
+work on the machine. Memory is the peak of a process.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from _eigenskin_coupling import show_coupling  # noqa: E402 (beside this file)
 from _eigenskin_functions import show_functions  # noqa: E402 (beside this file)
 from _eigenskin_normals import show_normals  # noqa: E402 (beside this file)
 from _eigenskin_poses import ratios, trained_axes  # noqa: E402 (beside this file)
+from _eigenskin_thumb import PAPER_THUMB, show_thumb  # noqa: E402 (beside this file)
 from _eigenskin_weights import show_weights  # noqa: E402 (beside this file)
 from _process import in_own_process, peak_memory  # noqa: E402 (beside this file)
 from _tables import Tables  # noqa: E402 (beside this file)
@@ -40,9 +41,6 @@ UNSEEN_COMPONENTS = (1, 3, 6, 10)
 
 # Degrees: the range of the joints.
 REACH = 100.0
-
-# Figure 7: 0 to 5 eigendisplacements of the thumb's carpal-metacarpal joint.
-PAPER_THUMB = (1.0, 0.161, 0.160, 0.100, 0.098, 0.065)
 
 SPREAD = "Ways take turns; other work on the machine shows in the spread."
 
@@ -96,7 +94,7 @@ def show_components(tables: Tables) -> None:
         "three (shoulder, hip: 18). Optimum: the singular value decomposition of the whole mesh, without threshold. "
         "Rest pose: the error where components are added, which the decomposition minimizes. In the pose: the visible "
         "error. "
-        "Last row: the paper's figure 7, a thumb with soft tissue.",
+        "Last row: the paper's figure 7, a thumb with soft tissue; ours: *Thumb of soft tissue*.",
         *("joint", *map(str, range(MOST + 1))),
     )
     for label, name in (human.HINGES | human.BALLS).items():
@@ -282,6 +280,7 @@ ALONE = {
     "functions": show_functions,
     "weights": show_weights,
     "coupling": show_coupling,
+    "thumb": show_thumb,
 }
 
 
