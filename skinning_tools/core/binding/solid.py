@@ -115,8 +115,8 @@ class Solid:
         return result
 
     def samples(self) -> np.ndarray:
-        """(n, 3) the middles of every eighth voxel inside, the same ones on both sides of the middle; of all where these
-        are so few that none is an eighth."""
+        """(n, 3) the middles of every eighth voxel inside, the same ones on both sides of the middle; of all voxels
+        where none of these is inside."""
         voxels = np.argwhere(self.filled)
         middle = (np.array(self.grid.shape) - 1) // 2
         chosen = voxels[((voxels - middle) % 2 == 0).all(axis=1)]
