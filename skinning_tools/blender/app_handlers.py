@@ -2,8 +2,8 @@
 """Adds and removes Blender's application handlers, given as callbacks by the names of their lists in bpy.app.handlers.
 
 A module that Blender should call while the extension is registered has such callbacks as ``handlers``. They stay in the
-lists all the time: a callback that removes itself makes Blender, which iterates over the list, skip the next one,
-perhaps another add-on's.
+lists all the time, or as those of the preview until an operator ends it: a callback that removes itself makes Blender,
+which iterates over the list, skip the next one, perhaps another add-on's.
 """
 
 from collections.abc import Callable, Mapping

@@ -54,9 +54,9 @@ et al. 2003)"""
 
     def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         with reported(self):
-            if self._tool.failure:
-                raise BadScene(self._tool.failure)
             if self._tool.ended:
+                if self._tool.failure:
+                    self.report({"ERROR"}, self._tool.failure)
                 return self._end()
             if self._tool.dragging:
                 self._while_dragging(context, event)
