@@ -76,6 +76,7 @@ def unregister() -> None:
     import bpy
 
     from .blender.app_handlers import remove_handlers
+    from .core.threads import end_threads
 
     bpy.utils.unregister_manual_map(_manual_map)
     for menu, draw in _menu_entries():
@@ -88,3 +89,4 @@ def unregister() -> None:
             delattr(owner, name)
         for cls in reversed(getattr(module, "registry", ())):
             bpy.utils.unregister_class(cls)
+    end_threads()

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -19,6 +18,8 @@ Made = TypeVar("Made")
 # More threads gain little, and each one has blocks of its own in memory.
 _MOST = 16
 _limit = _MOST
+# Of each thread: ``pool``, the threads that help it; ``helps``, where it is such a thread itself.
+_own = threading.local()
 
 
 def thread_count() -> int:
@@ -48,12 +49,13 @@ def for_each(
     """``work(item)`` of each of ``items`` by the calling thread and others; then ``take(item, result)`` by the calling
     thread alone, in the order of the items.
 
-    No more than ``most`` items are under way or waiting to be taken, so that memory is bounded. Where one of the two
-    raises, items that have not begun never do, and none is under way when this ends.
+    Within ``work``, its thread does other work alone. No more than ``most`` items are under way or waiting to be taken,
+    so that memory is bounded. Where one of the two raises, items that have not begun never do, and none is under way
+    when this ends.
     """
     items = list(items)
     threads = min(thread_count(), most, len(items))
-    if threads <= 1:
+    if threads <= 1 or hasattr(_own, "helps"):
         for item in items:
             take(item, work(item))
         return
@@ -134,7 +136,19 @@ class _Line:
             self._changed.notify_all()
 
 
-@cache
+def end_threads() -> None:
+    """End the threads that helped the calling thread; those of another thread end with it."""
+    pool = vars(_own).pop("pool", None)
+    if pool is not None:
+        pool.shutdown()
+
+
 def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: on a busy machine, each start of one waits for its turn."""
-    return ThreadPoolExecutor(_MOST - 1, thread_name_prefix="skinning_tools")
+    """Threads that stay as long as the calling thread: on a busy machine, each start of one waits for its turn."""
+    if not hasattr(_own, "pool"):
+        _own.pool = ThreadPoolExecutor(_MOST - 1, thread_name_prefix="skinning_tools", initializer=_begin_helping)
+    return _own.pool
+
+
+def _begin_helping() -> None:
+    _own.helps = True

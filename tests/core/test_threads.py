@@ -108,6 +108,27 @@ def test_threads_may_use_threads(monkeypatch):
     assert mapped(rows, range(12)) == [[a * b for b in range(12)] for a in range(12)]
 
 
+def test_no_helper_outlives_the_thread_that_it_helps(monkeypatch):
+    """Or in the main thread, the end that the extension calls when it is switched off."""
+    monkeypatch.setattr(threads, "thread_count", lambda: 3)
+
+    def helpers():
+        return [each for each in threading.enumerate() if each.name.startswith("skinning_tools")]
+
+    threads.end_threads()
+    before = len(helpers())
+    worker = threading.Thread(target=lambda: threads.mapped(lambda item: time.sleep(0.01), range(6)))
+    worker.start()
+    worker.join()
+    threads.mapped(lambda item: time.sleep(0.01), range(6))
+    assert len(helpers()) > before
+    threads.end_threads()
+    for helper in helpers()[before:]:
+        helper.join(60)
+    assert len(helpers()) == before
+    assert threads.mapped(lambda item: 2 * item, range(6)) == [0, 2, 4, 6, 8, 10]
+
+
 def test_the_limit_holds_inside_only():
     before = thread_count()
     assert 1 <= before <= (os.cpu_count() or 1)
