@@ -190,9 +190,12 @@ def _copy_modifier(curve: bpy.types.FCurve, modifier: bpy.types.FModifier) -> No
     names = [each.identifier for each in modifier.bl_rna.properties if not each.is_readonly]
     for name in sorted(names, key=lambda each: each != "poly_order"):
         setattr(copy, name, getattr(modifier, name))
-    for point in getattr(modifier, "control_points", ()):
-        added = copy.control_points.add(point.frame)
-        added.min, added.max = point.min, point.max
+    points = getattr(modifier, "control_points", ())
+    for point in points:
+        copy.control_points.add(point.frame)
+    for name in ("min", "max") if len(points) else ():
+        # Blender may crash where a single point's value is set: it takes the point for a modifier.
+        copy.control_points.foreach_set(name, [getattr(point, name) for point in points])
 
 
 def strip_curves(animation: bpy.types.AnimData) -> list:

@@ -90,8 +90,10 @@ def test_modifiers_are_copied():
     cycles.mode_after = "MIRROR"
     envelope = curve.modifiers.new("ENVELOPE")
     envelope.reference_value, envelope.default_min, envelope.default_max = 0.2, -0.5, 0.5
-    point = envelope.control_points.add(5.0)
-    point.min, point.max = -0.1, 0.3
+    envelope.control_points.add(5.0)
+    # Not the point's own values: see ``actions``.
+    envelope.control_points.foreach_set("min", [-0.1])
+    envelope.control_points.foreach_set("max", [0.3])
     polynomial = curve.modifiers.new("GENERATOR")
     polynomial.use_additive, polynomial.poly_order = True, 2
     polynomial.coefficients = (0.05, 0.01, -0.0005)

@@ -154,7 +154,7 @@ def tests():
     assert len(bpy.data.objects) == 2
     press("RIGHTMOUSE", *end)
     yield lambda: drag_tool.running() is None
-    assert not drag_tool._handles
+    assert not drag_tool._view.shown
     assert rig().mode == "POSE"
     press("Z", *end, ctrl=True)
     yield lambda: memberships(body()) == weights
@@ -197,5 +197,5 @@ def interrupted(elbow, size, weights):
             bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
         yield lambda: drag_tool.running() is None
         yield after(0.5)
-        assert not drag_tool._handles
+        assert not drag_tool._view.shown
     passes("an undo by a script, disabling and another file end a drag, and leave nothing")

@@ -115,7 +115,7 @@ def tests():
     main = region("WINDOW")
     event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + main.height // 3)
     yield looks_like(plain, views()[0], "WINDOW")
-    assert not component_view._handles
+    assert not component_view._view.shown
     assert snapshot(body()) == before
     picture("components_7_off")
     passes("switched off, nothing is left")

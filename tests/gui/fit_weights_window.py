@@ -117,7 +117,7 @@ def tests():
     settings = bpy.context.scene.skinning_weight_fit
     own = read_region(bpy.context, FitSettings.of(settings))
     assert len(own.bones) > 1
-    assert reachable._handles
+    assert reachable._view.shown
     picture("fit_3_reachable")
     settings.candidates = "NEAR"
     yield after(0.5)
@@ -160,7 +160,7 @@ def tests():
     yield after(0.5)
     picture("fit_7_distance_left")
     assert views()[0].spaces.active.shading.color_type == "VERTEX"
-    assert not reachable._handles
+    assert not reachable._view.shown
     passes("the distance left is shown in color")
     yield from show_weights()
 
