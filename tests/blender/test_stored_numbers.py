@@ -4,6 +4,8 @@
 import bpy
 import pytest
 
+import skinning_tools
+
 pytestmark = pytest.mark.usefixtures("extension")
 
 # Every choice that is kept in files. New items take new numbers; lines are added, never changed.
@@ -54,7 +56,7 @@ def test_stored_choices_keep_their_numbers():
         for name, declared in getattr(group, "__annotations__", {}).items():
             # Classes of an earlier registration in this process have no properties any more.
             prop = group.bl_rna.properties.get(name) if group.is_registered else None
-            if group.__module__.startswith("skinning_tools.") and declared and prop and prop.type == "ENUM":
+            if group.__module__.startswith(f"{skinning_tools.__name__}.") and declared and prop and prop.type == "ENUM":
                 items = sorted((item.value, item.identifier) for item in prop.enum_items)
                 found[f"{group.__name__}.{name}"] = " ".join(f"{item}={number}" for number, item in items)
     assert found == STORED
