@@ -29,8 +29,8 @@ MISSING, FRESH, STALE, UNKNOWN = "MISSING", "FRESH", "STALE", "UNKNOWN"
 # Finer pieces than with this threshold cost memory and time without a visible difference.
 LEAST_EPSILON = 0.001
 
-# The user is told of a shape that differs by more than this share of the mesh's diagonal, on average over the vertices
-# with a center. A limb is a tenth of a body wide: a turn by 90° then misses by a hundredth of the limb.
+# A bake warns of a shape that differs by more than this share of the mesh's diagonal, on average over the vertices with
+# a center. A limb is a tenth of a body wide: a turn by 90° then misses by a hundredth of the limb.
 _TOLD_SHARE = 0.005
 
 # Blender cuts longer attribute names.
