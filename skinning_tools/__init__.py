@@ -14,12 +14,12 @@ def _modules() -> list:
     from . import command_line
     from .blender import character, look_ups
     from .features import FEATURES
-    from .ui import boundary, groups, jobs
+    from .ui import boundary, groups, jobs, menus
 
     parts = {part: [module for feature in FEATURES for module in getattr(feature, part)] for part in _PARTS}
     return [
         *(look_ups, character, *parts["settings"], *parts["operators"], groups, *parts["panels"]),
-        *(boundary, jobs, command_line),
+        *(boundary, jobs, menus, command_line),
     ]
 
 
@@ -33,8 +33,9 @@ def _pointers(module: ModuleType) -> list[tuple]:
 
 def _menu_entries() -> list:
     from .features import FEATURES
+    from .ui.feature import menu_entries
 
-    return [entry for feature in FEATURES for entry in feature.menus.items()]
+    return [(menu, menu_entries(operators)) for feature in FEATURES for menu, operators in feature.menus.items()]
 
 
 def __getattr__(name: str) -> list[type]:

@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import ModuleType
 from typing import Protocol
 
@@ -23,9 +24,9 @@ class Feature:
     group: the heading of its operators in the reference; guide: the page of the docs that explains it.
     settings, operators and panels: modules whose ``registry`` lists Blender's classes, and which may have ``pointers``,
     the property groups by "Scene.name", ``handlers`` (see ``blender.app_handlers``), ``register`` and ``unregister``.
-    commands: a ``Command`` for each subcommand, or a module with ``add``. menus: functions (menu, context) that draw an
-    entry at the end of one of Blender's menus, by the menu's name. gltf_extensions: classes whose methods Blender's
-    glTF exporter calls.
+    commands: a ``Command`` for each subcommand, or a module with ``add``. menus: the operators that stand at the end of
+    a menu, by the name of a menu of Blender or of ``ui.menus``. gltf_extensions: classes whose methods Blender's glTF
+    exporter calls.
     """
 
     group: str
@@ -35,15 +36,19 @@ class Feature:
     panels: tuple[ModuleType, ...] = ()
     commands: tuple[Subcommand, ...] = ()
     gltf_extensions: tuple[type, ...] = ()
-    menus: Mapping[str, Callable] = field(default_factory=dict)
+    menus: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def menu_entry(identifier: str) -> Callable:
-    """A function that draws the operator of that name at the end of a menu."""
+@cache
+def menu_entries(operators: tuple[str, ...]) -> Callable:
+    """The function that draws the operators of these names at the end of a menu, after a separator: one and the same
+    for the same operators, as Blender's menus find it again by identity."""
 
     def draw(menu: bpy.types.Menu, context: bpy.types.Context) -> None:
         menu.layout.separator()
+        # With the panel's settings and a progress display.
         menu.layout.operator_context = "INVOKE_DEFAULT"
-        menu.layout.operator(identifier)
+        for identifier in operators:
+            menu.layout.operator(identifier)
 
     return draw

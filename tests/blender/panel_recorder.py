@@ -18,7 +18,7 @@ class Recorder:
         self.pointers = dict(parent.pointers) if parent else {}
 
     def __getattr__(self, name):
-        if name in ("row", "column", "grid_flow", "box", "split"):
+        if name in ("row", "column", "grid_flow", "box", "split", "menu_pie"):
             return lambda **_: Recorder(self)
         if name == "panel":
             return lambda *_, **__: (Recorder(self), Recorder(self))
@@ -53,6 +53,7 @@ def drawn(panel) -> Recorder:
         scene=bpy.context.scene,
         view_layer=bpy.context.view_layer,
         active_object=bpy.context.active_object,
+        mode=bpy.context.mode,
         window_manager=bpy.context.window_manager,
         preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
         region=SimpleNamespace(width=2000),

@@ -11,9 +11,9 @@ import skinning_tools
 from skinning_tools.blender import background
 from skinning_tools.blender.wording import in_two_lines
 from skinning_tools.features import FEATURES
-from skinning_tools.ui import manual
+from skinning_tools.ui import manual, menus
 from skinning_tools.ui.jobs import SkinningJob
-from tests.blender import moving_meshes, panel_recorder
+from tests.blender import moving_meshes, panel_recorder, scenes
 from tests.blender.binding_scenes import tube
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -157,7 +157,11 @@ def test_a_failure_leads_to_its_entry_of_the_manual(tmp_path, monkeypatch):
     assert "wm.url_open" in panel_recorder.drawn(panel).buttons
 
 
-MENUS = {name for feature in FEATURES for name in feature.menus}
+OWN_MENUS = {cls.bl_idname for cls in menus.registry}
+# Menus of Blender that have an entry of the extension, or its submenu.
+MENUS = {name for feature in FEATURES for name in feature.menus} - OWN_MENUS | {
+    owner for cls in menus.registry for owner in getattr(cls, "owners", ())
+}
 
 
 def drawn(menu: str) -> int:
@@ -172,6 +176,49 @@ def test_menu_entries_come_and_go():
     finally:
         skinning_tools.register()
     assert {name: drawn(name) for name in MENUS} == counts
+
+
+def test_the_key_of_the_pie_menu_comes_and_goes():
+    def keys() -> list[str]:
+        keymap = bpy.context.window_manager.keyconfigs.addon.keymaps["3D View"]
+        return [item.properties.name for item in keymap.keymap_items if item.idname == "wm.call_menu_pie"]
+
+    if bpy.context.window_manager.keyconfigs.addon is None:
+        pytest.skip("Blender without a window has no key maps here")
+    assert keys() == [menus.PIE]
+    skinning_tools.unregister()
+    try:
+        assert keys() == []
+    finally:
+        skinning_tools.register()
+    assert keys() == [menus.PIE]
+
+
+# Buttons beside something that only the panel shows: an example, a result, a row of a list.
+ONLY_IN_PANELS = {
+    "add_conversion_preset", "apply_conversion_preset", "eigenskin_apply_pose", "eigenskin_remove_example",
+    "select_result", "select_rogue_weights", "select_transferred", "show_fit_copy", "suggest_bones",
+    "use_result_settings"
+}  # fmt: skip
+
+
+def test_the_menu_search_finds_every_operator():
+    in_menus = {name for feature in FEATURES for names in feature.menus.values() for name in names}
+    modules = [module for feature in FEATURES for module in feature.operators]
+    operators = {cls.bl_idname for module in modules for cls in module.registry if issubclass(cls, bpy.types.Operator)}
+    assert in_menus <= operators
+    assert {name.removeprefix("skinning.") for name in operators - in_menus} == ONLY_IN_PANELS
+
+
+@pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
+def test_the_pie_menu_has_eight_operators_of_the_mode(mode):
+    scenes.empty_scene()
+    bpy.ops.object.armature_add()
+    bpy.ops.object.mode_set(mode=mode)
+    buttons = panel_recorder.drawn(menus.SKINNING_MT_pie).buttons
+    assert len(set(buttons)) == 8
+    assert ("skinning.add_bone_links" in buttons) == (mode == "POSE")
+    bpy.ops.object.mode_set(mode="OBJECT")
 
 
 # Blender's own mix-in for files of presets; what only the interface shows; and the job that runs.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Binding meshes to skeletons: by weights, by volumes, or by parenting whole objects."""
 
-from ...ui.feature import Feature, menu_entry
+from ...ui.feature import Feature
+from ...ui.menus import BINDING, POSE
 from . import operators, panel, settings
 from .command import COMMANDS
 
@@ -12,5 +13,15 @@ FEATURE = Feature(
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
-    menus={"VIEW3D_MT_object_parent": menu_entry("skinning.bind")},
+    menus={
+        "VIEW3D_MT_object_parent": ("skinning.bind",),
+        BINDING: (
+            "skinning.bind",
+            "skinning.find_t_intersections",
+            "skinning.generate_volumes",
+            "skinning.mirror_volumes",
+            "skinning.remove_volumes",
+        ),
+        POSE: ("skinning.bind",),
+    },
 )

@@ -2,6 +2,7 @@
 """Bone links and bulge bones: helpers that keep twisted and bent joints in shape."""
 
 from ...ui.feature import Feature
+from ...ui.menus import DEFORMATION, POSE
 from . import operators, panel, settings
 from .command import COMMANDS
 
@@ -12,4 +13,18 @@ FEATURE = Feature(
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
+    menus={
+        DEFORMATION: (
+            "skinning.add_bone_links",
+            "skinning.remove_bone_links",
+            "skinning.add_bulge_bone",
+            "skinning.remove_bulge_bone",
+        ),
+        POSE: (
+            "skinning.add_bone_links",
+            "skinning.remove_bone_links",
+            "skinning.add_bulge_bone",
+            "skinning.remove_bulge_bone",
+        ),
+    },
 )

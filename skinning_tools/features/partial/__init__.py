@@ -2,6 +2,7 @@
 """Solve for an existing rig: its weights, its motion or helper bones."""
 
 from ...ui.feature import Feature
+from ...ui.menus import ANIMATION, POSE
 from . import operators, panel, settings
 from .command import COMMANDS
 
@@ -12,4 +13,16 @@ FEATURE = Feature(
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
+    menus={
+        ANIMATION: (
+            "skinning.solve_weights",
+            "skinning.solve_transforms",
+            "skinning.add_helper_bones",
+            "skinning.remove_helper_bones",
+        ),
+        POSE: (
+            "skinning.add_helper_bones",
+            "skinning.remove_helper_bones",
+        ),
+    },
 )

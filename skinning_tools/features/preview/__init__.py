@@ -2,6 +2,7 @@
 """Skinning on the GPU, drawn over the 3D views: linear blend, dual quaternion, centers of rotation."""
 
 from ...ui.feature import Feature
+from ...ui.menus import DEFORMATION, POSE, WEIGHTS
 from . import operators, panel, session, settings
 
 FEATURE = Feature(
@@ -10,4 +11,9 @@ FEATURE = Feature(
     settings=(settings, session),
     operators=(operators,),
     panels=(panel,),
+    menus={
+        DEFORMATION: ("skinning.preview",),
+        POSE: ("skinning.preview",),
+        WEIGHTS: ("skinning.preview",),
+    },
 )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Shape keys turned into bones: settings, the pipeline, what it writes, and the sliders of the result."""
 
-from ...ui.feature import Feature, menu_entry
+from ...ui.feature import Feature
+from ...ui.menus import ANIMATION
 from . import operators, panel, settings
 from .command import COMMANDS
 
@@ -12,5 +13,12 @@ FEATURE = Feature(
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
-    menus={"MESH_MT_shape_key_context_menu": menu_entry("skinning.convert_shape_keys")},
+    menus={
+        "MESH_MT_shape_key_context_menu": ("skinning.convert_shape_keys",),
+        ANIMATION: (
+            "skinning.convert_shape_keys",
+            "skinning.add_slider_poses",
+            "skinning.save_slider_table",
+        ),
+    },
 )

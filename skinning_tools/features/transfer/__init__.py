@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights transferred from one mesh to others: from a body to clothes, between resolutions, and from side to side."""
 
-from ...ui.feature import Feature, menu_entry
+from ...ui.feature import Feature
+from ...ui.menus import BINDING, WEIGHTS
 from . import operators, panel, settings
 from .command import COMMANDS
 
@@ -12,5 +13,9 @@ FEATURE = Feature(
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
-    menus={"VIEW3D_MT_make_links": menu_entry("skinning.transfer_weights")},
+    menus={
+        "VIEW3D_MT_make_links": ("skinning.transfer_weights",),
+        BINDING: ("skinning.transfer_weights",),
+        WEIGHTS: ("skinning.transfer_weights",),
+    },
 )

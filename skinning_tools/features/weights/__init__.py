@@ -2,7 +2,8 @@
 """The weights of a skinned mesh: cleanup, smoothing, compression, rigid parts and display."""
 
 from ...ui.feature import Feature
-from . import menu, operators, panel, settings, weight_view, weight_view_panel, weight_view_refresh
+from ...ui.menus import BINDING, WEIGHTS
+from . import operators, panel, settings, weight_view, weight_view_panel, weight_view_refresh
 from .command import COMMANDS
 from .gltf_weights import GltfWeights
 
@@ -11,9 +12,28 @@ FEATURE = Feature(
     guide="binding.md",
     settings=(settings, weight_view, weight_view_refresh),
     operators=(operators,),
-    panels=(menu, panel, weight_view_panel),
+    panels=(panel, weight_view_panel),
     commands=COMMANDS,
     gltf_extensions=(GltfWeights,),
-    # Weights in Weight Paint Mode, and the arrow beside a mesh's vertex groups.
-    menus={"VIEW3D_MT_paint_weight": menu.draw_entry, "MESH_MT_vertex_group_context_menu": menu.draw_entry},
+    menus={
+        WEIGHTS: (
+            "skinning.show_weights",
+            "skinning.find_unweighted",
+            "skinning.find_rogue_weights",
+            "skinning.check_rogue_weights",
+            "skinning.remove_rogue_weights",
+            "skinning.smooth_weights",
+            "skinning.compress_weights",
+        ),
+        BINDING: (
+            "skinning.find_unweighted",
+            "skinning.find_rogue_weights",
+            "skinning.check_rogue_weights",
+            "skinning.remove_rogue_weights",
+            "skinning.smooth_weights",
+            "skinning.compress_weights",
+            "skinning.save_weight_table",
+            "skinning.partition_rigid",
+        ),
+    },
 )
