@@ -5,6 +5,7 @@ Features add their operators to the submenus, see ``Feature.menus``; the menu se
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar
 
 import bpy
@@ -53,11 +54,6 @@ class _Filled:
 
     def draw(self, context: bpy.types.Context) -> None:
         pass
-
-    @classmethod
-    def entry(cls, menu: bpy.types.Menu, context: bpy.types.Context) -> None:
-        menu.layout.separator()
-        menu.layout.menu(cls.bl_idname)
 
 
 class SKINNING_MT_animation(_Filled, bpy.types.Menu):
@@ -127,8 +123,20 @@ registry = (SKINNING_MT_animation, SKINNING_MT_binding, SKINNING_MT_deformation,
 _keys: list[tuple[Any, Any]] = []
 
 
+@cache
+def _entry(menu: type[_Filled]) -> Callable:
+    """The function that draws a submenu in another menu; always the same one, by which Blender finds it again. Blender
+    notes the add-on on it, which a method would not take."""
+
+    def draw(owner: bpy.types.Menu, context: bpy.types.Context) -> None:
+        owner.layout.separator()
+        owner.layout.menu(menu.bl_idname)
+
+    return draw
+
+
 def _entries() -> list[tuple[Any, Callable]]:
-    return [(getattr(bpy.types, owner), menu.entry) for menu in _SUBMENUS for owner in menu.owners]
+    return [(getattr(bpy.types, owner), _entry(menu)) for menu in _SUBMENUS for owner in menu.owners]
 
 
 def register() -> None:

@@ -35,6 +35,7 @@ TESTS = (
     "fit_weights_window.py",
     "joint_helpers_window.py",
     "lifecycle_window.py",
+    "menus_window.py",
     "partial_solves_window.py",
     "pose_mode_window.py",
     "preview_window.py",
