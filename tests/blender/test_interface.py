@@ -194,9 +194,11 @@ def test_the_key_of_the_pie_menu_comes_and_goes():
     assert keys() == [menus.PIE]
 
 
+PRESET_KINDS = ("bind", "conversion", "eigenskin", "smooth")
 # Buttons beside something that only the panel shows: an example, a result, a row of a list.
 ONLY_IN_PANELS = {
-    "add_conversion_preset", "apply_conversion_preset", "eigenskin_apply_pose", "eigenskin_remove_example",
+    *(f"{verb}_{kind}_preset" for verb in ("add", "apply") for kind in PRESET_KINDS),
+    "eigenskin_apply_pose", "eigenskin_remove_example",
     "select_result", "select_rogue_weights", "select_transferred", "show_fit_copy", "suggest_bones",
     "use_result_settings"
 }  # fmt: skip
@@ -223,7 +225,8 @@ def test_the_pie_menu_has_eight_operators_of_the_mode(mode):
 
 # Blender's own mix-in for files of presets; what only the interface shows; and the job that runs.
 WITHOUT_UNDO = {
-    "add_conversion_preset", "cancel_job", "dismiss_failure", "preview", "show_eigenskin_components", "show_reachable"
+    *(f"add_{kind}_preset" for kind in PRESET_KINDS),
+    "cancel_job", "dismiss_failure", "preview", "show_eigenskin_components", "show_reachable"
 }  # fmt: skip
 
 

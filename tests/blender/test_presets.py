@@ -10,14 +10,7 @@ from skinning_tools import command_line
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.features.convert.panel import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
-from skinning_tools.features.convert.presets import (
-    SHIPPED,
-    SUBDIR,
-    find_preset,
-    preset_files,
-    read_preset,
-)
-from skinning_tools.features.convert.settings import PresetSettings, SolverSettings
+from skinning_tools.features.convert.settings import PRESETS, PresetSettings, SolverSettings
 from skinning_tools.features.shots.convert_shots import convert_arguments
 from skinning_tools.ui.command_line.common import UsageError
 from tests.blender import moving_meshes, panel_recorder
@@ -38,23 +31,23 @@ def options(*arguments):
 
 
 def test_the_extension_brings_some(scene):
-    assert list(preset_files()) == SHIPPED_NAMES
+    assert list(PRESETS.files()) == SHIPPED_NAMES
 
 
 @pytest.mark.parametrize("name", SHIPPED_NAMES)
 def test_each_preset_is_complete_and_can_be_solved(scene, name):
-    values = read_preset(find_preset(name))
+    values = PRESETS.read(PRESETS.find(name))
     assert set(values) == set(PresetSettings.declared)
     # Raises where a value makes no sense.
     Settings(**{key: values[key] for key in SolverSettings.declared})
     chosen = scene.skinning_conversion
-    assert bpy.ops.skinning.apply_conversion_preset(filepath=str(find_preset(name))) == {"FINISHED"}
+    assert bpy.ops.skinning.apply_conversion_preset(filepath=str(PRESETS.find(name))) == {"FINISHED"}
     assert {key: getattr(chosen, key) for key in PresetSettings.declared} == values
 
 
 def test_presets_differ(scene):
-    assert len({tuple(sorted(read_preset(path).items())) for path in preset_files().values()}) == len(SHIPPED_NAMES)
-    assert read_preset(find_preset("game_rigid"))["bone_kind"] == "RIGID"
+    assert len({tuple(sorted(PRESETS.read(path).items())) for path in PRESETS.files().values()}) == len(SHIPPED_NAMES)
+    assert PRESETS.read(PRESETS.find("game_rigid"))["bone_kind"] == "RIGID"
 
 
 def test_a_preset_of_the_users(scene, tmp_path):
@@ -63,8 +56,8 @@ def test_a_preset_of_the_users(scene, tmp_path):
     assert bpy.ops.skinning.add_conversion_preset(name="My Flags") == {"FINISHED"}
     path = tmp_path / "presets" / "skinning" / "convert_animation" / "My_Flags.py"
     assert path.is_file()
-    assert set(preset_files()) == {*SHIPPED_NAMES, "My Flags"}
-    values = read_preset(find_preset("my flags"))
+    assert set(PRESETS.files()) == {*SHIPPED_NAMES, "My Flags"}
+    values = PRESETS.read(PRESETS.find("my flags"))
     assert (values["bone_count"], values["bone_kind"], values["root_bone"]) == (77, "SCALED", True)
     chosen.bone_count = 5
     bpy.ops.skinning.apply_conversion_preset(filepath=str(path))
@@ -72,18 +65,18 @@ def test_a_preset_of_the_users(scene, tmp_path):
     assert options("--preset", "My Flags").bones == 77
     bpy.ops.skinning.add_conversion_preset(name="My Flags", remove_name=True)
     assert not path.exists()
-    assert list(preset_files()) == SHIPPED_NAMES
+    assert list(PRESETS.files()) == SHIPPED_NAMES
 
 
 def test_those_of_the_extension_stay(scene):
-    before = sorted(SHIPPED.iterdir())
+    before = sorted(PRESETS.shipped.iterdir())
     for name in ("Cloth", "Game_Rigid"):
         assert bpy.ops.skinning.add_conversion_preset(name=name, remove_name=True) == {"CANCELLED"}
-    assert sorted(SHIPPED.iterdir()) == before
+    assert sorted(PRESETS.shipped.iterdir()) == before
 
 
 def test_on_the_command_line(scene):
-    values = read_preset(find_preset("Face"))
+    values = PRESETS.read(PRESETS.find("Face"))
     given = options("--preset", "Face")
     assert (given.bones, given.residual_shapes, given.root_bone) == (values["bone_count"], 10, True)
     assert given.no_rest_pose is False
@@ -150,7 +143,7 @@ def test_a_damaged_preset(scene, tmp_path, content, reason):
     path = tmp_path / "Bad.py"
     path.write_bytes(content)
     with pytest.raises(BadSettings, match=reason) as caught:
-        read_preset(path)
+        PRESETS.read(path)
     # In words, and none of Python's own.
     assert not re.search("ast|malformed|codec|syntax|unhashable|Errno", str(caught.value).replace(str(path), ""))
 
@@ -173,7 +166,7 @@ def test_a_damaged_preset(scene, tmp_path, content, reason):
 )
 def test_a_preset_without_settings(scene, tmp_path, capsys, text):
     before = chosen_values()
-    path = tmp_path / "presets" / SUBDIR / "Empty.py"
+    path = tmp_path / "presets" / PRESETS.subdir / "Empty.py"
     path.parent.mkdir(parents=True)
     path.write_text(text)
     reason = r"The preset .*Empty\.py has no conversion settings\. Save it again, or delete it"
@@ -188,7 +181,7 @@ def test_a_preset_without_settings(scene, tmp_path, capsys, text):
 def test_a_preset_that_an_editor_has_marked(scene, tmp_path):
     path = tmp_path / "Mine.py"
     path.write_text("settings.bone_count = 77\n", encoding="utf-8-sig")
-    assert read_preset(path) == {"bone_count": 77}
+    assert PRESETS.read(path) == {"bone_count": 77}
 
 
 # Taken over into the panel
@@ -214,7 +207,7 @@ def test_the_menu_is_one_undo_step(scene, name):
     # True: push an undo step at the end, as the interface does and scripts do not.
     apply = getattr(bpy.ops, SKINNING_PT_conversion_presets.preset_operator.split(".")[0])
     apply = getattr(apply, SKINNING_PT_conversion_presets.preset_operator.split(".")[1])
-    assert apply("EXEC_DEFAULT", True, filepath=str(find_preset(name))) == {"FINISHED"}
+    assert apply("EXEC_DEFAULT", True, filepath=str(PRESETS.find(name))) == {"FINISHED"}
     applied = chosen_values()
     assert applied != before
     bpy.ops.ed.undo()
@@ -290,7 +283,7 @@ def test_a_file_that_is_not_there(scene, tmp_path, name, reason):
 def test_more_residual_shapes_than_the_source_allows(scene, capsys):
     """The preset says ten, and there are eight frames: eight are made, which panel and report say."""
     moving_meshes.waving_grid()
-    bpy.ops.skinning.apply_conversion_preset(filepath=str(find_preset("Face")))
+    bpy.ops.skinning.apply_conversion_preset(filepath=str(PRESETS.find("Face")))
     note = "8 residual shapes instead of 10: there cannot be more shapes than frames"
     assert note in panel_recorder.drawn(SKINNING_PT_convert_animation).texts
     given = {"bone_count": 4, "iterations": 3, "residual_shapes": scene.skinning_conversion.residual_shapes}

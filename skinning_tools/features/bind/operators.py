@@ -9,8 +9,9 @@ from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
+from ...ui.presets import AddsPreset, AppliesPreset
 from . import bind, tears, volumes
-from .settings import ArmatureSettings, BindSettings, VolumeSettings
+from .settings import PRESETS, ArmatureSettings, BindSettings, VolumeSettings
 from .targets import check_active, find_armature
 
 
@@ -98,7 +99,25 @@ class SKINNING_OT_mirror_volumes(_OnVolumes, bpy.types.Operator):
         return f"{counted(count, 'volume')} mirrored to {counted(bones, 'bone')}"
 
 
+class SKINNING_OT_add_bind_preset(AddsPreset, bpy.types.Operator):
+    """Save the settings of Bind as a preset, or remove one"""
+
+    bl_idname = "skinning.add_bind_preset"
+    bl_label = "Add Bind Preset"
+    presets = PRESETS
+
+
+class SKINNING_OT_apply_bind_preset(AppliesPreset, bpy.types.Operator):
+    """Copy the settings of this preset to the panel"""
+
+    bl_idname = "skinning.apply_bind_preset"
+    bl_label = "Apply Bind Preset"
+    presets = PRESETS
+
+
 registry = [
+    SKINNING_OT_add_bind_preset,
+    SKINNING_OT_apply_bind_preset,
     SKINNING_OT_bind,
     SKINNING_OT_find_t_intersections,
     SKINNING_OT_generate_volumes,

@@ -21,12 +21,18 @@ from ...ui.drawing import (
     split_layout,
 )
 from ...ui.groups import WEIGHTS
+from ...ui.presets import PresetsMenu
 from .bind import bind_record, check_bindable
-from .settings import METHODS, SkinningBindSettings, binds_objects, chosen_armature
+from .settings import METHODS, PRESETS, SkinningBindSettings, binds_objects, chosen_armature
 from .targets import Targets, find_armature
 from .volumes import volume_summary, volumes_of
 
 _METHOD_NAMES = {identifier: name for identifier, name, *_ in METHODS}
+
+
+class SKINNING_PT_bind_presets(PresetsMenu, bpy.types.Panel):
+    bl_label = "Bind Presets"
+    presets = PRESETS
 
 
 class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
@@ -35,6 +41,9 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
     failures = ("Bind", "Find T-Intersections", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
+
+    def draw_header_preset(self, context: bpy.types.Context) -> None:
+        SKINNING_PT_bind_presets.draw_panel_header(self.layout)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -137,4 +146,4 @@ def _draw_figures(layout: bpy.types.UILayout, context: bpy.types.Context, target
     )
 
 
-registry = [SKINNING_PT_bind]
+registry = [SKINNING_PT_bind_presets, SKINNING_PT_bind]

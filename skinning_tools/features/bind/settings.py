@@ -7,6 +7,7 @@ import bpy
 from bpy.props import PointerProperty
 
 from ...core.binding import methods
+from ...ui.presets import Presets
 from ...ui.settings import HARD, Settings, choice, factor, influences, name, number, switch
 
 METHODS = tuple((each.identifier, each.label, each.tip, "NONE", each.number) for each in methods.METHODS)
@@ -130,6 +131,24 @@ class BindSettings(ArmatureSettings):
         tip="No bone moves a vertex outside its envelope: its radius and envelope distance",
         flag="--use-envelopes",
     )
+
+
+class BindPresetSettings(Settings):
+    """What a preset stores: all but the armature and its bones."""
+
+    method = BindSettings.method
+    max_influences = BindSettings.max_influences
+    whole_parts = BindSettings.whole_parts
+    as_objects = BindSettings.as_objects
+    falloff_inside = BindSettings.falloff_inside
+    falloff_outside = BindSettings.falloff_outside
+    smooth = BindSettings.smooth
+    all_bones = BindSettings.all_bones
+
+
+PRESETS = Presets(
+    "bind", "bind", BindPresetSettings, lambda context: context.scene.skinning_bind, "bpy.context.scene.skinning_bind"
+)
 
 
 class VolumeSettings(ArmatureSettings):

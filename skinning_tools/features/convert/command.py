@@ -17,8 +17,7 @@ from ...ui.command_line.common import UsageError, find_objects, progress_of
 from ...ui.command_line.outcome import Outcome
 from . import conversion
 from .chosen_sources import convert_chosen, sources_of
-from .presets import find_preset, read_preset
-from .settings import REPLACE, ConvertSettings, PresetSettings
+from .settings import PRESETS, REPLACE, ConvertSettings, PresetSettings
 
 PICTURE = Kind("picture of the curve", lambda path: begins_with(path, png_beginning(WIDTH, HEIGHT)))
 
@@ -52,7 +51,7 @@ class _Preset(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         try:
-            values = read_preset(find_preset(name))
+            values = PRESETS.read(PRESETS.find(name))
         except SkinningError as error:
             raise UsageError(f"--preset: {error}") from error
         for each, value in values.items():

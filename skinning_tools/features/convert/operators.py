@@ -3,14 +3,12 @@
 compare with the source, reuse its settings, delete it."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import ClassVar
 
 import bpy
 import numpy as np
-from bl_operators.presets import AddPresetBase
 from bpy.app.translations import pgettext_rpt as rpt_
-from bpy.props import EnumProperty, StringProperty
+from bpy.props import EnumProperty
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 from mathutils import Vector
 
@@ -25,12 +23,12 @@ from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden,
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
+from ...ui.presets import AddsPreset, AppliesPreset
 from . import worst_mark
 from .chosen_sources import check_chosen, chosen_sources, convert_active, convert_again, reason_not_to_convert
 from .conversion import Conversion
-from .presets import DEFINES, SHIPPED, SUBDIR, apply_preset, preset_name
 from .result import delete_result, in_its_place, notes_on_deleting, objects_made, other_results, worst_frame
-from .settings import CONVERT, KEEP, ConvertAgainSettings, ConvertSettings, PresetSettings, take_settings
+from .settings import CONVERT, KEEP, PRESETS, ConvertAgainSettings, ConvertSettings, take_settings
 from .suggestion import suggest_bones
 
 PARTS = (
@@ -98,37 +96,20 @@ for an E_RMS of about 2"""
         return text.format(name=sources[0].name, count=found.bone_count, reason=found.reason)
 
 
-class SKINNING_OT_add_conversion_preset(AddPresetBase, bpy.types.Operator):
+class SKINNING_OT_add_conversion_preset(AddsPreset, bpy.types.Operator):
     """Save the settings of Convert Animation as a preset, or remove one"""
 
     bl_idname = "skinning.add_conversion_preset"
     bl_label = "Add Conversion Preset"
-    preset_menu = "SKINNING_PT_conversion_presets"
-
-    preset_defines = DEFINES
-    preset_values = tuple(f"settings.{name}" for name in PresetSettings.declared)
-    preset_subdir = SUBDIR
-
-    def remove(self, context: bpy.types.Context, filepath: str) -> None:
-        # Blender refuses only for files that it may not write.
-        if Path(filepath).parent == SHIPPED:
-            raise PermissionError("it belongs to the extension")
-        Path(filepath).unlink()
+    presets = PRESETS
 
 
-class SKINNING_OT_apply_conversion_preset(AtOnce, bpy.types.Operator):
+class SKINNING_OT_apply_conversion_preset(AppliesPreset, bpy.types.Operator):
     """Copy the settings of this preset to the panel"""
 
     bl_idname = "skinning.apply_conversion_preset"
     bl_label = "Apply Conversion Preset"
-
-    filepath: StringProperty(name="File", description="The preset's file", subtype="FILE_PATH", options={"SKIP_SAVE"})
-
-    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
-        path = Path(self.filepath)
-        for note in apply_preset(context.scene.skinning_conversion, path):
-            self.report({"INFO"}, note)
-        return rpt_("Settings of the preset {name}").format(name=preset_name(path))
+    presets = PRESETS
 
 
 class _OnResult(AtOnce):

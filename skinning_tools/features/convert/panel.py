@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import bpy
-from bl_ui.utils import PresetPanel
 from bpy.app.translations import pgettext_iface as iface_
 from bpy.props import IntProperty
 
@@ -29,42 +28,20 @@ from ...ui.drawing import (
     split_layout,
 )
 from ...ui.groups import ANIMATION
+from ...ui.presets import PresetsMenu
 from .chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stands_for_source
 from .conversion import shapes_note
 from .error_plot import draw_error_plot, draw_sweeps_plot
 from .estimate import amount_text, estimate, work_of_settings
 from .figures import errors_of_bone_counts, errors_of_objects, figures_of_record
-from .presets import SHIPPED, SUBDIR, user_folders
 from .result import worst_frame
+from .settings import PRESETS
 from .worst_mark import marked
 
 
-class SKINNING_PT_conversion_presets(PresetPanel, bpy.types.Panel):
+class SKINNING_PT_conversion_presets(PresetsMenu, bpy.types.Panel):
     bl_label = "Conversion Presets"
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "HEADER"
-    preset_subdir = SUBDIR
-    preset_operator = "skinning.apply_conversion_preset"
-    preset_add_operator = "skinning.add_conversion_preset"
-
-    def draw(self, context: bpy.types.Context) -> None:
-        layout = self.layout
-        layout.emboss = "PULLDOWN_MENU"
-        layout.operator_context = "EXEC_DEFAULT"
-        # The extension's presets, which cannot be removed, come first.
-        self._draw_folders([str(SHIPPED)], None)
-        layout.separator()
-        self._draw_folders(user_folders(), self.preset_add_operator)
-
-    def _draw_folders(self, folders: list[str], add_operator: str | None) -> None:
-        # Without a folder Blender says "Missing Paths", although the user simply has no presets yet.
-        self.path_menu(
-            folders or [str(SHIPPED)],
-            self.preset_operator,
-            filter_ext=lambda ending: bool(folders) and ending.lower() == ".py",
-            display_name=lambda path: bpy.path.display_name(path, title_case=False),
-            add_operator=add_operator,
-        )
+    presets = PRESETS
 
 
 class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):

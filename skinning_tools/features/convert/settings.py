@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
+from ...ui.presets import Presets
 from ...ui.settings import RANGE_NAMES, Settings, choice, count, influences, number, smoothness, switch
 
 if TYPE_CHECKING:
@@ -120,6 +121,15 @@ class PresetSettings(SolverSettings):
         flag="--key-tolerance",
         metavar="T",
     )
+
+
+PRESETS = Presets(
+    "conversion",
+    "convert_animation",
+    PresetSettings,
+    lambda context: context.scene.skinning_conversion,
+    "bpy.context.scene.skinning_conversion",
+)
 
 
 class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="convert"):

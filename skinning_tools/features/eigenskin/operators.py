@@ -13,11 +13,13 @@ from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SavesFile, SkinningJob
+from ...ui.presets import AddsPreset, AppliesPreset
 from ...ui.settings import RANGE_NAMES
 from . import bake, build, engine_table, estimate, example_mirror, example_pose, example_sources, joint_poses, writer
 from .examples import check_storable, remove_example
 from .record import check_present
 from .settings import (
+    PRESETS,
     AddSettings,
     BakeSettings,
     BuildSettings,
@@ -358,7 +360,25 @@ correction"""
         return scale.meaning(context)
 
 
+class SKINNING_OT_add_eigenskin_preset(AddsPreset, bpy.types.Operator):
+    """Save the settings of Build EigenSkin as a preset, or remove one"""
+
+    bl_idname = "skinning.add_eigenskin_preset"
+    bl_label = "Add EigenSkin Preset"
+    presets = PRESETS
+
+
+class SKINNING_OT_apply_eigenskin_preset(AppliesPreset, bpy.types.Operator):
+    """Copy the settings of this preset to the panel"""
+
+    bl_idname = "skinning.apply_eigenskin_preset"
+    bl_label = "Apply EigenSkin Preset"
+    presets = PRESETS
+
+
 registry = [
+    SKINNING_OT_add_eigenskin_preset,
+    SKINNING_OT_apply_eigenskin_preset,
     SKINNING_OT_eigenskin_add_example,
     SKINNING_OT_eigenskin_add_frames,
     SKINNING_OT_eigenskin_remove_example,

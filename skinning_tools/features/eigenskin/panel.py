@@ -22,10 +22,11 @@ from ...ui.drawing import (
     split_layout,
 )
 from ...ui.groups import DEFORMATION
+from ...ui.presets import PresetsMenu
 from .build import check_buildable, length_of_unit, notes_on_modifiers
 from .estimate import last_estimate
 from .record import Record, eigenskin_record
-from .settings import SkinningEigenskin
+from .settings import PRESETS, SkinningEigenskin
 
 # Number of supports with a plot; more would fill the sidebar.
 _SHOWN_SUPPORTS = 40
@@ -62,6 +63,11 @@ class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
             share.label(text=f"{item.error_after / item.error_before:.0%}")
 
 
+class SKINNING_PT_eigenskin_presets(PresetsMenu, bpy.types.Panel):
+    bl_label = "EigenSkin Presets"
+    presets = PRESETS
+
+
 class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
     bl_label = "EigenSkin"
     bl_idname = "SKINNING_PT_eigenskin"
@@ -80,6 +86,9 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         "Remove EigenSkin Keyframes",
         "Show EigenSkin Error",
     )
+
+    def draw_header_preset(self, context: bpy.types.Context) -> None:
+        SKINNING_PT_eigenskin_presets.draw_panel_header(self.layout)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -263,4 +272,9 @@ def _draw_supports(layout: bpy.types.UILayout, record: Record) -> None:
         body.label(text=f"and {len(record.supports) - _SHOWN_SUPPORTS} more")
 
 
-registry = [SKINNING_UL_eigenskin_examples, SKINNING_PT_eigenskin, SKINNING_PT_eigenskin_result]
+registry = [
+    SKINNING_PT_eigenskin_presets,
+    SKINNING_UL_eigenskin_examples,
+    SKINNING_PT_eigenskin,
+    SKINNING_PT_eigenskin_result,
+]

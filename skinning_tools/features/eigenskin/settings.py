@@ -15,7 +15,11 @@ from bpy.props import (
     StringProperty,
 )
 
+from ...blender.character import character_of
+from ...blender.job_checks import active_object
+from ...blender.skin_reader import armature_of
 from ...core.errors import BadSettings
+from ...ui.presets import Presets
 from ...ui.settings import Setting, Settings, angle, choice, count, name, number, switch
 
 KIND_ITEMS = (
@@ -127,6 +131,21 @@ class BuildSettings(Settings, stored="skinning_eigenskin"):
         flag="--show-normals",
         help="show the corrected normals in Blender, too (4.5 and newer)",
     )
+
+
+def _of_armature(context: bpy.types.Context) -> bpy.types.PropertyGroup:
+    armature = armature_of(character_of(context, active_object(context)))
+    assert armature is not None, "character_of refuses meshes that no armature deforms"
+    return armature.skinning_eigenskin
+
+
+PRESETS = Presets(
+    "eigenskin",
+    "eigenskin",
+    BuildSettings,
+    _of_armature,
+    "(bpy.context.object.find_armature() or bpy.context.object).skinning_eigenskin",
+)
 
 
 class AddSettings(Settings):

@@ -12,8 +12,10 @@ from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SavesFile, SkinningJob
+from ...ui.presets import AddsPreset, AppliesPreset
 from . import compression, rigid_parts, rogue_weights, smoothing, unweighted, weight_table, weight_view
 from .settings import (
+    PRESETS,
     CheckRogueSettings,
     CompressSettings,
     PartitionSettings,
@@ -171,7 +173,25 @@ class SKINNING_OT_show_weights(Checked, AtOnce, bpy.types.Operator):
         return f"{mesh_object.name}: {len(group.bones)} bones, at most {largest} at a vertex"
 
 
+class SKINNING_OT_add_smooth_preset(AddsPreset, bpy.types.Operator):
+    """Save the settings of Smooth Weights as a preset, or remove one"""
+
+    bl_idname = "skinning.add_smooth_preset"
+    bl_label = "Add Smooth Preset"
+    presets = PRESETS
+
+
+class SKINNING_OT_apply_smooth_preset(AppliesPreset, bpy.types.Operator):
+    """Copy the settings of this preset to the panel"""
+
+    bl_idname = "skinning.apply_smooth_preset"
+    bl_label = "Apply Smooth Preset"
+    presets = PRESETS
+
+
 registry = [
+    SKINNING_OT_add_smooth_preset,
+    SKINNING_OT_apply_smooth_preset,
     SKINNING_OT_find_unweighted,
     SKINNING_OT_find_rogue_weights,
     SKINNING_OT_select_rogue_weights,

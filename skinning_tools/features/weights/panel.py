@@ -22,9 +22,10 @@ from ...ui.drawing import (
     split_layout,
 )
 from ...ui.groups import WEIGHTS
+from ...ui.presets import PresetsMenu
 from .compression import compression_figures
 from .rigid_parts import check_partitionable, partition_figures
-from .settings import PartitionSettings
+from .settings import PRESETS, PartitionSettings
 
 
 class SKINNING_UL_rogue_weights(bpy.types.UIList):
@@ -121,10 +122,18 @@ class SKINNING_PT_rogue_weights(_Part, bpy.types.Panel):
         layout.operator("skinning.remove_rogue_weights", text="Remove Checked", icon="BRUSH_DATA").only_checked = True
 
 
+class SKINNING_PT_smooth_presets(PresetsMenu, bpy.types.Panel):
+    bl_label = "Smooth Presets"
+    presets = PRESETS
+
+
 class SKINNING_PT_smooth_weights(_Part, bpy.types.Panel):
     bl_label = "Smooth"
     bl_idname = "SKINNING_PT_smooth_weights"
     bl_parent_id = "SKINNING_PT_weights"
+
+    def draw_header_preset(self, context: bpy.types.Context) -> None:
+        SKINNING_PT_smooth_presets.draw_panel_header(self.layout)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout, mesh_object = self.prepared(context)
@@ -198,6 +207,7 @@ def _draw_reason(layout: bpy.types.UILayout, context: bpy.types.Context, check: 
 
 
 registry = [
+    SKINNING_PT_smooth_presets,
     SKINNING_UL_rogue_weights,
     SKINNING_PT_weights,
     SKINNING_PT_rogue_weights,

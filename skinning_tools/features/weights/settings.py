@@ -4,6 +4,7 @@
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
 
+from ...ui.presets import Presets
 from ...ui.settings import Settings, choice, count, factor, influences, name, number, switch
 
 BITS = (
@@ -90,6 +91,24 @@ class SmoothSettings(Settings, stored="skinning_weight_tools.smooth"):
         flag="--no-creases",
         help="also smooth across sharp and creased edges",
     )
+
+
+class SmoothPresetSettings(Settings):
+    """What a preset stores: all but the vertices."""
+
+    strength = SmoothSettings.strength
+    iterations = SmoothSettings.iterations
+    max_influences = SmoothSettings.max_influences
+    keep_creases = SmoothSettings.keep_creases
+
+
+PRESETS = Presets(
+    "smooth",
+    "smooth_weights",
+    SmoothPresetSettings,
+    lambda context: context.scene.skinning_weight_tools.smooth,
+    "bpy.context.scene.skinning_weight_tools.smooth",
+)
 
 
 class PrecisionSettings(Settings, stored="skinning_weight_tools.compress"):
