@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.conversions import result_of, stands_for_conversion
-from skinning_tools.features.convert.panel import conversion_cells, shown_of
+from skinning_tools.features.convert.panel import conversion_cells
+from skinning_tools.ui.compare import shown_of
 from tests.blender import moving_meshes, refusals, scenes, several_scenes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -300,14 +301,14 @@ def test_source_and_result_are_shown_in_turn(scene):
     moving_meshes.waving_grid()
     convert()
     both = "Flag", "Flag_skinned"
-    assert shown_of(result_of(bpy.data.objects["Flag"])) == "BOTH"
+    assert shown_of([(bpy.data.objects["Flag"], bpy.data.objects["Flag_skinned"])]) == "BOTH"
     bpy.ops.skinning.compare_result()
     assert visible(*both) == [True, False]
     bpy.ops.skinning.compare_result()
     assert visible(*both) == [False, True]
     # Something that is hidden is not to be the active object.
     assert bpy.context.view_layer.objects.active.name == "Flag_skinned"
-    assert shown_of(result_of(bpy.data.objects["Flag"])) == "RESULT"
+    assert shown_of([(bpy.data.objects["Flag"], bpy.data.objects["Flag_skinned"])]) == "RESULT"
     bpy.ops.skinning.compare_result(show="SOURCE")
     assert (visible(*both), bpy.context.view_layer.objects.active.name) == ([True, False], "Flag")
     bpy.ops.skinning.compare_result(show="BOTH")

@@ -82,6 +82,11 @@ class ShapeRig:
     def bone_count(self) -> int:
         return len(self.pivots)
 
+    @property
+    def motion_share(self) -> float:
+        """The share of all motions, of every bone by every shape, that are not zero."""
+        return float(np.mean(np.any(self.turns, axis=2) | np.any(self.moves, axis=2)))
+
     def transforms(self, values: np.ndarray) -> np.ndarray:
         """(P, 3, 4) of the bones, rest pose to sliders at ``values`` (S,)."""
         added = motions(np.tensordot(values, self.turns, 1), np.tensordot(values, self.moves, 1))

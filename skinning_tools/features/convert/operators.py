@@ -22,6 +22,7 @@ from ...blender.preconditions import unmet
 from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden, show_again
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
+from ...ui.compare import SHOWN, show_only
 from ...ui.jobs import AtOnce, SkinningJob
 from ...ui.presets import AddsPreset, AppliesPreset
 from . import worst_mark
@@ -35,12 +36,6 @@ PARTS = (
     ("SOURCE", "Source", "The mesh that was converted"),
     ("MESH", "Skinned Mesh", "The mesh that the bones deform"),
     ("RIG", "Rig", "The armature"),
-)
-SHOWN = (
-    ("OTHER", "Other", "The source if the result is shown, else the result"),
-    ("SOURCE", "Source", "Only the source"),
-    ("RESULT", "Result", "Only the result"),
-    ("BOTH", "Both", "Source and result in the same place"),
 )
 
 
@@ -307,21 +302,8 @@ hidden. From a shortcut: alternate between the two"""
         if not result.sources or not result.meshes:
             gone = "source" if not result.sources else "skinned mesh"
             raise BadScene(f"The {gone} of this conversion was renamed or deleted, so there is nothing to compare")
-        show = self.show
-        if show == "OTHER":
-            show = "SOURCE" if any(mesh.visible_get() for mesh in result.meshes) else "RESULT"
-        active = context.view_layer.objects.active
-        if show == "SOURCE" and active in result.meshes:
-            make_active(context, next(part.source for part in result.parts if part.mesh == active) or active)
-        if show == "RESULT" and active in result.sources:
-            make_active(context, next(part.mesh for part in result.parts if part.source == active) or active)
-        for source in result.sources:
-            set_hidden(context, source, show == "RESULT")
-        for mesh in result.meshes:
-            set_hidden(context, mesh, show == "SOURCE")
-        for other in other_results(result):
-            for mesh in other.meshes:
-                set_hidden(context, mesh, True)
+        pairs = [(part.source, part.mesh) for part in result.parts]
+        show_only(context, pairs, self.show, [mesh for other in other_results(result) for mesh in other.meshes])
 
 
 class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):

@@ -11,11 +11,12 @@ from bpy.props import IntProperty
 
 from ...blender import background, error_display
 from ...blender.conversion_figures import REPORT_PROPERTY, has_figures
-from ...blender.conversions import Result, conversions, index_of_conversion, places_of_conversions, result_of
+from ...blender.conversions import conversions, index_of_conversion, places_of_conversions, result_of
 from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object
 from ...blender.visibility import make_active
 from ...blender.wording import sentence
+from ...ui.compare import draw_shown
 from ...ui.drawing import (
     SidebarPanel,
     draw_failure,
@@ -276,21 +277,13 @@ class SKINNING_PT_conversions(SidebarPanel, bpy.types.Panel):
         result = result_of(context.view_layer.objects.active)
         if result is None:
             return
-        row = named_row(layout, "Show")
-        for show, label in (("SOURCE", "Source"), ("RESULT", "Result"), ("BOTH", "Both")):
-            row.operator("skinning.compare_result", text=label, depress=shown_of(result) == show).show = show
+        draw_shown(layout, "skinning.compare_result", [(part.source, part.mesh) for part in result.parts])
         column = layout.column(align=True)
         row = column.row(align=True).split(factor=0.65, align=True)
         row.operator("skinning.convert_again", icon="FILE_REFRESH")
         row.operator("skinning.convert_again", text="Replace").replace = True
         column.operator("skinning.use_result_settings", icon="COPYDOWN")
         column.operator("skinning.delete_result", icon="TRASH")
-
-
-def shown_of(result: Result) -> str:
-    """The entry of operators.SHOWN that matches the view layer, "" if none does."""
-    sources, meshes = (any(ob.visible_get() for ob in objects) for objects in (result.sources, result.meshes))
-    return {(True, True): "BOTH", (True, False): "SOURCE", (False, True): "RESULT"}.get((sources, meshes), "")
 
 
 def _chosen(scene: bpy.types.Scene) -> int:

@@ -19,43 +19,12 @@ from ...blender.skin_reader import armature_modifier, bone_matrices
 from ...blender.temporary_scene import temporary_scene
 from .animation import HandedOver, hand_over
 from .body import Body, check_body, read_body
+from .faces import RECORD, FaceRecord
 from .reading import ShapeKeys, check_shape_keys, read_shape_keys
 from .rig_writer import FaceRig, write_rig
 from .settings import ShapeKeySettings
 
-# On the skinned object.
-RECORD = "skinning_shape_keys"
-
 _READ, _SOLVED, _WRITTEN = 0.02, 0.9, 0.93
-
-
-@dataclass(frozen=True)
-class FaceRecord:
-    """The result against the shape keys, each at 1, as Blender plays it: distances in the world, normals in degrees.
-
-    normals: what 90 % of the vertices stay within, the mean of all sliders. neutral: largest distance with all at 0.
-    """
-
-    bone_count: int
-    slider_count: int
-    vertex_count: int
-    mean: float
-    largest: float
-    worst_slider: str
-    normals: float
-    neutral: float
-
-    def figures(self) -> list[Figure]:
-        return [
-            Figure("Bones", self.bone_count),
-            Figure("Sliders", self.slider_count),
-            Figure("Vertices", self.vertex_count, panel=""),
-            Figure("Mean error", self.mean, "{:.6g}", length=True),
-            Figure("Largest error", self.largest, "{:.6g}", length=True),
-            Figure("Worst slider", self.worst_slider),
-            Figure("Normals within", self.normals, "{:.2f}°"),
-            Figure("Error at rest", self.neutral, "{:.6g}", length=True, line="", panel=""),
-        ]
 
 
 @dataclass(frozen=True)
@@ -112,6 +81,7 @@ def convert_shape_keys(
     done, made = False, list(rig.data_blocks)
     try:
         record = yield from background.part_of(_measured(context, source, body, rig), _WRITTEN, 1.0)
+        record = replace(record, share=shape_rig.motion_share, source=name, made=rig.object.name)
         write_record(rig.object, RECORD, record)
         # Measured first: sliders that are animated do not stay where they are set.
         handed_over = hand_over(source, rig, body, made) if settings.animation else HandedOver()

@@ -4,11 +4,15 @@
 from typing import TYPE_CHECKING
 
 import bpy
-from bpy.props import StringProperty
+from bpy.props import EnumProperty, StringProperty
 
+from ...blender.visibility import make_active
+from ...core.errors import BadScene
 from ...ui.boundary import Checked
+from ...ui.compare import SHOWN, show_only
 from ...ui.jobs import AtOnce, SavesFile, SkinningJob
 from .conversion import convert_shape_keys
+from .faces import Face, face_of, other_faces
 from .poses import add_poses
 from .reading import check_shape_keys
 from .settings import PoseSettings, ShapeKeySettings
@@ -33,7 +37,46 @@ The mesh itself stays as it is"""
     def finish(self, context: bpy.types.Context, result: "FaceConversion") -> str:
         for note in result.notes:
             self.report({"INFO"}, note)
+        if self.options.is_invoke and not bpy.app.background:
+            # In the window, one face is seen, and its sliders are at hand.
+            face = face_of(result.rig.object)
+            if face is not None:
+                _compare(context, face, "RESULT")
+            make_active(context, result.rig.armature)
         return result.summary()
+
+
+class SKINNING_OT_compare_face(Checked, AtOnce, bpy.types.Operator):
+    """Show only the mesh with the shape keys or only the one with the bones, to see what differs; other results are \
+hidden. From a shortcut: alternate between the two"""
+
+    bl_idname = "skinning.compare_face"
+    bl_label = "Compare Face with Source"
+
+    show: EnumProperty(name="Show", description="What to show", items=SHOWN, default="OTHER")
+
+    @staticmethod
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
+        _compared(active)
+
+    def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:
+        _compare(context, _compared(active), self.show)
+
+
+def _compared(active: bpy.types.Object | None) -> Face:
+    """Raises BadScene if there is nothing to compare."""
+    face = face_of(active)
+    if face is None:
+        raise BadScene("This is no face that was converted from shape keys. Select its mesh or its armature")
+    if face.source is None:
+        raise BadScene(
+            f'The source of "{face.mesh.name}" was renamed or deleted, so there is nothing to compare. Restore its name'
+        )
+    return face
+
+
+def _compare(context: bpy.types.Context, face: Face, show: str) -> None:
+    show_only(context, [(face.source, face.mesh)], show, other_faces(face))
 
 
 class SKINNING_OT_add_slider_poses(Checked, AtOnce, bpy.types.Operator):
@@ -61,4 +104,9 @@ class SKINNING_OT_save_slider_table(Checked, SavesFile, bpy.types.Operator):
     work = staticmethod(save_table)
 
 
-registry = [SKINNING_OT_convert_shape_keys, SKINNING_OT_add_slider_poses, SKINNING_OT_save_slider_table]
+registry = [
+    SKINNING_OT_convert_shape_keys,
+    SKINNING_OT_compare_face,
+    SKINNING_OT_add_slider_poses,
+    SKINNING_OT_save_slider_table,
+]

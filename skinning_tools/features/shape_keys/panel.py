@@ -6,7 +6,7 @@ import bpy
 from ...blender import background
 from ...blender.actions import property_path
 from ...blender.job_checks import active_object, reason_not_to_work
-from ...blender.records import read_record
+from ...ui.compare import draw_shown
 from ...ui.drawing import (
     SidebarPanel,
     draw_button,
@@ -18,7 +18,7 @@ from ...ui.drawing import (
     split_layout,
 )
 from ...ui.groups import ANIMATION
-from .conversion import RECORD, FaceRecord
+from .faces import face_of
 from .reading import check_shape_keys
 from .settings import ShapeKeySettings
 from .sliders import rig_and_sliders
@@ -44,9 +44,11 @@ class SKINNING_PT_shape_keys(SidebarPanel, bpy.types.Panel):
         draw_button(layout, context, "skinning.convert_shape_keys", "Convert to Bones", "SHAPEKEY_DATA")
         draw_failure(layout, context, SKINNING_PT_shape_keys)
         active = active_object(context)
-        record = read_record(active, RECORD, FaceRecord) if active is not None else None
-        if record is not None:
-            draw_figures(layout, record)
+        face = face_of(active)
+        if face is not None:
+            if face.source is not None:
+                draw_shown(layout, "skinning.compare_face", [(face.source, face.mesh)])
+            draw_figures(layout, face.record)
             return
         reason = reason_not_to_work(context, check_shape_keys)
         if reason and rig_and_sliders(active) is None:

@@ -10,9 +10,10 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from ...blender.animation.shape_key_reader import group_weights, key_coordinates
 from ...blender.character import mesh_meant
 from ...blender.preconditions import check_has_vertices, check_mode, check_type, object_label, unmet
-from ...blender.skin_reader import mesh_triangles
+from ...blender.skin_reader import armature_of, mesh_triangles
 from ...blender.wording import listed
 from ...core.errors import BadMesh, BadScene
+from .faces import face_of
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,11 @@ class ShapeKeys:
 
 
 def check_shape_keys(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
-    """The mesh that the active object stands for. Raises BadScene if it has no shape keys that can become sliders.
-    Cheap enough for a panel."""
+    """The mesh that the active object stands for; of a face that was made from shape keys and has none of its own, the
+    source. Raises BadScene if it has no shape keys that can become sliders. Cheap enough for a panel."""
+    face = face_of(active)
+    if face is not None and active in (face.mesh, armature_of(face.mesh)) and face.mesh.data.shape_keys is None:
+        active = face.source or active
     mesh_object = mesh_meant(context, active)
     check_type(mesh_object, "Select the mesh with the shape keys")
     assert mesh_object is not None

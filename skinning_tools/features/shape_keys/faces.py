@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A finished face: its figures, which the skinned object keeps, and the objects that belong together."""
+
+from dataclasses import dataclass
+
+import bpy
+
+from ...blender import look_ups
+from ...blender.figures import Figure
+from ...blender.records import read_record
+from ...blender.skin_reader import armature_of
+
+# On the skinned object.
+RECORD = "skinning_shape_keys"
+
+
+@dataclass(frozen=True)
+class FaceRecord:
+    """The result against the shape keys, each at 1, as Blender plays it: distances in the world, normals in degrees.
+
+    normals: what 90 % of the vertices stay within, the mean of all sliders. neutral: largest distance with all at 0.
+    share: of the motions of all bones by all sliders, those that are not zero. source, made: the names of source and
+    skinned object.
+    """
+
+    bone_count: int
+    slider_count: int
+    vertex_count: int
+    mean: float
+    largest: float
+    worst_slider: str
+    normals: float
+    neutral: float
+    share: float = 1.0
+    source: str = ""
+    made: str = ""
+
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Bones", self.bone_count),
+            Figure("Sliders", self.slider_count),
+            Figure("Vertices", self.vertex_count, panel=""),
+            Figure("Mean error", self.mean, "{:.6g}", length=True),
+            Figure("Largest error", self.largest, "{:.6g}", length=True),
+            Figure("Worst slider", self.worst_slider),
+            Figure("Normals within", self.normals, "{:.2f}°"),
+            Figure("Motions", self.share, "{:.0%}"),
+            Figure("Error at rest", self.neutral, "{:.6g}", length=True, line="", panel=""),
+        ]
+
+
+@dataclass(frozen=True)
+class Face:
+    """The skinned object, and the mesh with the shape keys, None if that was renamed or deleted."""
+
+    mesh: bpy.types.Object
+    source: bpy.types.Object | None
+    record: FaceRecord
+
+
+def face_of(ob: bpy.types.Object | None) -> Face | None:
+    """The face with ``ob`` as its skinned object or its armature, else the last that was made from it. Cheap enough for
+    a panel."""
+    if ob is None:
+        return None
+    made = [ob] if RECORD in ob else _by_armature.at(ob.session_uid) or _by_source.at(ob.name)
+    if not made:
+        return None
+    record = read_record(made[-1], RECORD, FaceRecord)
+    return Face(made[-1], _source_of(record), record) if record is not None else None
+
+
+def other_faces(face: Face) -> list[bpy.types.Object]:
+    """The other skinned objects of the same source, which lie in the same place."""
+    return [ob for ob in _by_source.at(face.record.source) if ob != face.mesh]
+
+
+def _source_of(record: FaceRecord) -> bpy.types.Object | None:
+    source = look_ups.named(record.source)
+    return source if source is not None and source.type == "MESH" and source.data.shape_keys is not None else None
+
+
+def _source_name(ob: bpy.types.Object) -> str | None:
+    """The name of the source of a skinned face; a duplicate has the record of its original."""
+    record = read_record(ob, RECORD, FaceRecord) if RECORD in ob else None
+    return record.source if record is not None and record.source and record.made == ob.name else None
+
+
+def _armature_uid(ob: bpy.types.Object) -> int | None:
+    armature = armature_of(ob) if RECORD in ob else None
+    return armature.session_uid if armature is not None else None
+
+
+_by_source = look_ups.Index(_source_name, "MESH")
+_by_armature = look_ups.Index(_armature_uid, "MESH")
