@@ -70,6 +70,24 @@ def test_made_again_they_replace_the_earlier_ones(rig):
     assert all(track.mute for track in rig.animation_data.nla_tracks)
 
 
+@pytest.mark.parametrize("kinds", [("CLIPS", "ASSETS"), ("ASSETS", "CLIPS"), ("ASSETS", "CLIPS", "ASSETS")])
+def test_names_do_not_depend_on_what_is_made_first(rig, kinds):
+    for kind in kinds:
+        add(kind=kind)
+    titles = ["Neutral", *NAMES]
+    assert sorted(action.name for action in bpy.data.actions) == sorted(titles + [f"{name}_pose" for name in titles])
+    assert [track.name for track in rig.animation_data.nla_tracks] == titles
+
+
+def test_tracks_of_a_second_face_have_plain_names(rig):
+    add(kind="CLIPS")
+    face("Second")
+    refusals.finished("convert_shape_keys", bone_count=3, quality="DRAFT")
+    bpy.context.view_layer.objects.active = second = bpy.data.objects["Second_rig"]
+    add(kind="CLIPS")
+    assert [track.name for track in second.animation_data.nla_tracks] == ["Neutral", *NAMES]
+
+
 def test_own_action_stays(rig):
     rig.keyframe_insert(property_path(NAMES[1]), frame=1)
     before = rig.animation_data.action
@@ -83,11 +101,11 @@ def test_pose_assets_add_up(rig):
     wanted = played(skinned(), rig, **{NAMES[0]: 1.0, NAMES[1]: 1.0})
     rest = played(skinned(), rig)
     for name in NAMES[:2]:
-        assert bpy.data.actions[name].asset_data is not None
-        rig.pose.apply_pose_from_action(bpy.data.actions[name])
+        assert bpy.data.actions[f"{name}_pose"].asset_data is not None
+        rig.pose.apply_pose_from_action(bpy.data.actions[f"{name}_pose"])
     rig.update_tag()
     np.testing.assert_allclose(positions(skinned()), wanted, atol=ROUNDING)
-    rig.pose.apply_pose_from_action(bpy.data.actions["Neutral"])
+    rig.pose.apply_pose_from_action(bpy.data.actions["Neutral_pose"])
     rig.update_tag()
     np.testing.assert_allclose(positions(skinned()), rest, atol=ROUNDING)
 

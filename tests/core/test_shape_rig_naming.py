@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names of a face's bones: from sliders, with sides where the face is symmetric."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,9 +17,9 @@ def grid() -> np.ndarray:
     return np.stack([each.ravel() for each in (*np.meshgrid(*2 * [np.linspace(-1, 1, 9)]), np.zeros((9, 9)))], axis=1)
 
 
-def rig(pivots=PIVOTS, by=((1, 0, 0), (0, 1, 0), (0, 0, 1))) -> ShapeRig:
+def rig(pivots=PIVOTS, by=((1, 0, 0), (0, 1, 0), (0, 0, 1)), rest=None) -> ShapeRig:
     """Each vertex on the nearest bone; ``by`` (S, P): how far sliders move bones."""
-    rest = grid()
+    rest = grid() if rest is None else rest
     nearest = np.linalg.norm(rest[:, None] - pivots, axis=2).argmin(axis=1)
     moves = np.asarray(by, dtype=float)[:, :, None] * [0.0, 0.1, 0.0]
     return ShapeRig(nearest[:, None].astype(np.int32), np.ones((len(rest), 1)), pivots, np.zeros(moves.shape), moves)
@@ -29,10 +31,9 @@ def test_names_tell_place_and_side():
 
 def test_size_and_place_do_not_matter():
     moved = [50.0, -3.0, 8.0]
-    assert bone_names(rig(100.0 * PIVOTS + moved), 100.0 * grid() + moved, SLIDERS)[1:] == (
-        "brow_inner.L",
-        "brow_inner.R",
-    )
+    rest = 100.0 * grid() + moved
+    found = bone_names(rig(100.0 * PIVOTS + moved, rest=rest), rest, SLIDERS)
+    assert found[1:] == ("brow_inner.L", "brow_inner.R")
 
 
 def test_sliders_say_which_side_is_left():
@@ -44,6 +45,14 @@ def test_without_symmetry_there_are_no_sides():
     bent = grid()
     bent[:, 1] += 0.3 * bent[:, 0]
     assert bone_names(rig(), bent, SLIDERS) == ("jaw", "brow_inner", "brow_inner_2")
+
+
+def test_bones_that_move_other_vertices_have_no_sides():
+    first = rig()
+    weights = np.where(first.bones == 1, grid()[:, 1:2] > 0.4, 1.0)
+    bones = np.where(weights > 0, first.bones, 0)
+    found = bone_names(replace(first, bones=bones), grid(), SLIDERS)
+    assert found == ("jaw", "brow_inner", "brow_inner_2")
 
 
 def test_names_are_unique_and_free():

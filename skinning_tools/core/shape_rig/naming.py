@@ -20,8 +20,9 @@ _DIRECTIONS = {"up", "down", "in", "out", "forward", "forwards", "back", "backwa
 _WORD = re.compile(r"[^\W\d_]?[^\WA-Z\d_]+|[A-Z]+(?![a-z])|\d+")
 _NAMELESS = "face"
 _TINY = np.finfo(float).tiny
-# Of the face's diagonal: how far mirrored bones may be from each other.
-_BONE_TOLERANCE = 0.05
+# Of the face's diagonal: how far mirrored bones may be from each other; and how far their weights may differ, as a
+# share of both.
+_BONE_TOLERANCE, _WEIGHT_TOLERANCE = 0.02, 0.2
 
 
 def bone_names(
@@ -29,9 +30,10 @@ def bone_names(
 ) -> tuple[str, ...]:
     """A name for each bone of ``rig``, such as "jaw" or "brow_inner.L"; none of them is in ``taken``.
 
-    rest (N, 3). A bone has the name of the slider that it does the largest share of, without its direction. Where the
-    face is symmetric in x, bones that mirror each other have the same name with .L and .R: left is where x is larger,
-    unless the sliders' names say otherwise.
+    rest (N, 3). A bone has the name of the slider that it does the largest share of, without its direction. Bones that
+    mirror each other in x, in what they move as well, have the same name with .L and .R: left is where x is larger,
+    unless the sliders' names say otherwise. All others have no side, since Blender's tools take such names for mirror
+    images.
     """
     words = [_place_of(name) for name in slider_names]
     places = list(dict.fromkeys(words))
@@ -83,38 +85,36 @@ def _sides(
     rig: ShapeRig, rest: np.ndarray, slider_names: Sequence[str], shares: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """The ending of each bone's name, and the bone that mirrors it (P,), itself if none does."""
-    found = _partners(rig, rest)
-    if found is None:
-        return [""] * rig.bone_count, np.arange(rig.bone_count)
-    partners, central, across = found
+    everyone = np.arange(rig.bone_count)
+    partners = rig.partners if rig.partners is not None else _partners(rig, rest)
+    across = 0.5 * (rig.pivots - rig.pivots[partners])[:, 0]
+    # Two bones in the middle that mirror each other have a side each, too.
+    across = np.where(across == 0, _TINY * (partners - everyone), across)
     # Sliders of the left move bones of the left.
     toward = shares @ across
     told = [set(map(str.casefold, _WORD.findall(name))) for name in slider_names]
     signs = np.array([bool(words & _LEFT) - bool(words & _RIGHT) for words in told], dtype=float)
     left = -1.0 if signs @ toward < 0 else 1.0
     endings = [
-        "" if center else ".L" if left * place > 0 else ".R" for center, place in zip(central, across, strict=True)
+        "" if partner == bone else ".L" if left * place > 0 else ".R"
+        for bone, (partner, place) in enumerate(zip(partners, across, strict=True))
     ]
     return endings, partners
 
 
-def _partners(rig: ShapeRig, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The bone that mirrors each (P,), itself if none does; which are in the middle (P,) bool; and how far on the side
-    of +X they are (P,). None where the face is not symmetric."""
+def _partners(rig: ShapeRig, rest: np.ndarray) -> np.ndarray:
+    """(P,) the bone that mirrors each, in its place and in what it moves; itself if none does."""
     everyone = np.arange(rig.bone_count)
-    if rig.partners is not None:
-        across = 0.5 * (rig.pivots - rig.pivots[rig.partners])[:, 0]
-        # Two bones in the middle that mirror each other have a side each, too.
-        across = np.where(across == 0, _TINY * (rig.partners - everyone), across)
-        return rig.partners, rig.partners == everyone, across
     low, high = rest.min(axis=0), rest.max(axis=0)
     size, middle = float(np.linalg.norm(high - low)), 0.5 * float(low[0] + high[0])
     offset = np.array([2.0 * middle, 0.0, 0.0])
-    distances, _ = cKDTree(rest).query(rest * POLAR + offset)
+    distances, images = cKDTree(rest).query(rest * POLAR + offset)
     if size <= 0 or np.mean(distances <= VERTEX_TOLERANCE * size) < SYMMETRIC:
-        return None
+        return everyone
     away, nearest = cKDTree(rig.pivots).query(rig.pivots * POLAR + offset)
-    mutual = (nearest[nearest] == everyone) & (away <= _BONE_TOLERANCE * size)
-    partners, across = np.where(mutual, nearest, everyone), rig.pivots[:, 0] - middle
-    central = (partners == everyone) & (mutual | (np.abs(across) <= 0.5 * _BONE_TOLERANCE * size))
-    return partners, central, across
+    weights = np.zeros((len(rest), rig.bone_count))
+    np.add.at(weights, (np.arange(len(rest))[:, None], rig.bones), rig.weights)
+    mirrored = weights[images][:, nearest]
+    differing = np.abs(weights - mirrored).sum(axis=0) / np.maximum((weights + mirrored).sum(axis=0), _TINY)
+    mutual = (nearest[nearest] == everyone) & (away <= _BONE_TOLERANCE * size) & (differing <= _WEIGHT_TOLERANCE)
+    return np.where(mutual & mutual[nearest], nearest, everyone)

@@ -49,7 +49,7 @@ def add_poses(context: bpy.types.Context, active: bpy.types.Object | None, kind:
             made = [action]
         else:
             made = [
-                _pose_action(armature, title, mark, names, row[None], only_set=kind == "ASSETS" and row.any())
+                _pose_action(armature, _action_name(title, kind), mark, names, row[None], kind == "ASSETS" and row.any())
                 for title, row in zip(titles, values, strict=True)
             ]
     for action, title in zip(made, titles, strict=False):
@@ -57,7 +57,7 @@ def add_poses(context: bpy.types.Context, active: bpy.types.Object | None, kind:
             action.asset_mark()
             action.asset_data.description = f"{title}, a slider of {armature.name}"
         else:
-            _add_muted_track(armature, action)
+            _add_muted_track(armature, action, title if kind == "CLIPS" else action.name)
     return Poses(armature.name, tuple(action.name for action in made), len(titles))
 
 
@@ -88,12 +88,18 @@ def _playing_on(armature: bpy.types.Object) -> Iterator[None]:
             animation.action_slot = slot
 
 
-def _add_muted_track(armature: bpy.types.Object, action: bpy.types.Action) -> None:
+def _action_name(title: str, kind: str) -> str:
+    """Clips have the plain names, which exporters take over; so that assets must have others, whichever is made first."""
+    return with_ending(title, "pose") if kind == "ASSETS" else title
+
+
+def _add_muted_track(armature: bpy.types.Object, action: bpy.types.Action, name: str) -> None:
+    """A track of that name: no other face's actions take it, as they may take the action's."""
     track = armature.animation_data.nla_tracks.new()
-    track.name = action.name
+    track.name = name
     track.mute = True
-    strip = track.strips.new(action.name, 0, action)
-    strip.name = action.name
+    strip = track.strips.new(name, 0, action)
+    strip.name = name
     if hasattr(strip, "action_slot") and strip.action_slot is None:
         strip.action_slot = action.slots[0]
 
