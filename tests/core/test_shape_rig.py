@@ -239,6 +239,7 @@ def test_shapes_move_only_the_bones_that_they_need():
         moved = np.any((rig.turns != 0) | (rig.moves != 0), axis=2)
         assert moved.any(axis=1).all()
         counts.append(moved.sum())
+        assert rig.motion_share == moved.mean()
     assert counts[0] == 30
     assert counts[1] < 30
 

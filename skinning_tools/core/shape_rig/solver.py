@@ -17,15 +17,18 @@ from .weights import WeightStep
 _START_SWEEPS = 15
 _SWEEPS = 8
 _DRAFT_START_SWEEPS, _DRAFT_SWEEPS = 8, 3
-# Shares of the sweeps after which motions are dropped.
-_DROPPING = 0.4, 0.65
+# Shares of the sweeps after which motions are dropped: early, so that weights can make up for them.
+_DROPPING = 0.25, 0.5
 # Vertices that gained less than this share of the mean wait until a sweep over all, each of so many.
 _WORTHWHILE, _EVERY = 0.1, 3
 _STARTED = 0.2
 # Of a bone's spread: so little that a shape is hardly held back, so much that bones do not turn without need.
 _HOLD = 1e-2
-# Shares of the face's size: how far an error reaches that varies over the surface, or turns normals, at full surface.
-_PLAIN, _NORMAL = 0.004, 0.045
+# Half a face takes half the time: so many times the sweeps.
+_SYMMETRIC_SWEEPS = 1.5
+# Shares of the face's size, with so many bones: how far an error reaches that varies over the surface, or turns
+# normals, at full surface. With more bones, what each of them moves is smaller, and so are these.
+_PLAIN, _NORMAL, _CHOSEN_AT = 0.004, 0.045, 40
 # Quantiles of the errors between which importance is their inverse, so that the mean counts; and that beyond which the
 # turn of normals counts by its size, not by its square.
 _FROM, _TO, _SURFACE_TO = 0.2, 0.98, 0.7
@@ -50,9 +53,12 @@ def solve_shapes(shapes: Shapes, settings: Settings | None = None, progress: Pro
     state, frame = started(shapes, settings, sweeps, span(progress, 0.0, _STARTED))
     seconds["start"] = time.perf_counter() - begin
     begin = time.perf_counter()
-    lengths = _PLAIN * settings.surface, _NORMAL * settings.surface
+    reach = settings.surface * np.sqrt(_CHOSEN_AT / settings.bone_count)
+    lengths = _PLAIN * reach, _NORMAL * reach
     surface = SurfaceError(state.points[:, :3], shapes.triangles, *lengths)
     sweeps = _DRAFT_SWEEPS if draft else _SWEEPS
+    if state.mirror is not None:
+        sweeps = round(_SYMMETRIC_SWEEPS * sweeps)
     _alternate(state, surface, sweeps, settings.sparsity, span(progress, _STARTED, 1.0))
     seconds["sweeps"] = time.perf_counter() - begin
     return state.result(1.0 / frame.size, frame.center, seconds)
