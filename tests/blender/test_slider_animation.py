@@ -142,6 +142,14 @@ def test_strips_are_followed():
     animation.action = None
     convert()
     agree(ob)
+    rig = bpy.data.objects["Face_rig"]
+    shown = []
+    for hidden in (False, True):
+        ob.hide_set(hidden)
+        bpy.context.scene.frame_set(14)
+        shown.append(rig.evaluated_get(bpy.context.evaluated_depsgraph_get())[NAMES[0]])
+    # Also while Compare hides the source.
+    assert shown[0] == shown[1] > 0.1
 
 
 def test_action_of_the_object_goes_on():

@@ -49,7 +49,9 @@ def add_poses(context: bpy.types.Context, active: bpy.types.Object | None, kind:
             made = [action]
         else:
             made = [
-                _pose_action(armature, _action_name(title, kind), mark, names, row[None], kind == "ASSETS" and row.any())
+                _pose_action(
+                    armature, _action_name(title, kind), mark, names, row[None], kind == "ASSETS" and row.any()
+                )
                 for title, row in zip(titles, values, strict=True)
             ]
     for action, title in zip(made, titles, strict=False):
@@ -89,7 +91,7 @@ def _playing_on(armature: bpy.types.Object) -> Iterator[None]:
 
 
 def _action_name(title: str, kind: str) -> str:
-    """Clips have the plain names, which exporters take over; so that assets must have others, whichever is made first."""
+    """Clips have the plain names, which exporters take over; assets have others, whichever is made first."""
     return with_ending(title, "pose") if kind == "ASSETS" else title
 
 
