@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shape keys to bones: error, playing time and solving time over the number of bones, on the face beside the checkout.
+"""Shape keys to bones: error, playing time, processor time and memory over settings, on the face beside the checkout.
 
-../shared/tools/judge_face.py converts and judges in Blender; its head has the definitions.
+_judged_face.py converts and judges in Blender; its head has the definitions.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,54 +16,62 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from _tables import Tables  # noqa: E402 (beside this file)
 
-SHARED = ROOT.parent / "shared"
-JUDGE, FACE = SHARED / "tools" / "judge_face.py", SHARED / "data" / "ict_face.npz"
-# Bones and influences.
-CASES = (20, 8), (40, 8), (40, 4), (60, 8), (100, 8)
-COLUMNS = (
-    "bones, influences",
-    "mean mm",
-    "largest mm",
-    "normals",
-    "mixes: mean",
-    "largest",
-    "normals ",
-    "update ms",
-    "s",
-)
+FACE = ROOT.parent / "shared" / "data" / "ict_face.npz"
+CASES = {
+    "20 bones": {"bone_count": 20},
+    "40 bones, the default": {},
+    "40 bones, 4 influences": {"max_influences": 4},
+    "40 bones, Draft": {"quality": "DRAFT"},
+    "40 bones, Sparsity 0.3": {"sparsity": 0.3},
+    "40 bones, Sparsity 0.85": {"sparsity": 0.85},
+    "40 bones, Symmetric": {"symmetric": True},
+    "60 bones": {"bone_count": 60},
+    "100 bones": {"bone_count": 100},
+}
+COLUMNS = "mean mm", "largest mm", "normals", "mixes: mean", "largest", "normals ", "motions", "update ms"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table as Markdown, too")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the tables in this page, too")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cases at a time (default: 1)")
     options = parser.parse_args()
-    if not FACE.is_file() or not JUDGE.is_file():
-        print("The face or its judge is not next to the checkout (../shared).")
+    if not FACE.is_file():
+        print("The face is not next to the checkout (../shared).")
         return 1
-    tables = Tables(first=18)
+    tables = Tables(first=24)
     tables.begin(
-        "Error over bones",
-        "A whole head with teeth, eyes and lashes: 26,719 vertices, 57 shape keys, Rigid bones, all else by default, "
-        "played in Blender. Errors are differences of coordinates, with each slider at 1 and in 20 mixes of six "
-        "sliders; normals are the 90th percentile of their angles. *Update* moves all sliders.",
-        *COLUMNS,
-    )
-    for bones, influences in CASES:
-        command = sys.executable, str(JUDGE), str(FACE), str(bones), str(influences)
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        if not lines:
-            print(f"{bones} bones are not judged: {done.stderr.splitlines()[-1]}")
-            return 1
-        found = json.loads(lines[-1])
-        cells = []
-        for mean, largest, normals in (found["shapes"], found["mixes"]):
-            cells += [f"{mean:.4f}", f"{largest:.2f}", f"{normals:.2f}°"]
-        tables.row(f"{bones}, {influences}", *cells, f"{found['update_ms']:.1f}", f"{found['seconds']:.0f}")
+        "Error over settings",
+        "A whole head with teeth, eyes and lashes: 26,719 vertices, 57 shape keys, Rigid bones, 8 influences and all "
+        "else by default, played in Blender. Errors are differences of coordinates, with each slider at 1 and in 20 "
+        "mixes of six sliders; normals are the 90th percentile of their angles. *Motions* tells how many of all, of "
+        "each bone by each slider, are not zero. *Update* moves all sliders. Seconds of processor time and megabytes "
+        "of memory are of the whole conversion. Made by "
+        "`python3 build.py bench shape-keys --write docs/shape_keys_figures.md`.",
+        "settings", *COLUMNS, "processor s", "MB",
+    )  # fmt: skip
+    with ThreadPoolExecutor(options.jobs) as jobs:
+        for name, found in zip(CASES, jobs.map(_judged, CASES.values()), strict=True):
+            tables.row(name, *_cells(found), f"{found['processor']:.0f}", f"{found['megabytes']:.0f}")
     if options.write:
-        command = "`python3 build.py bench shape-keys --write docs/shape_keys_figures.md`"
-        tables.write(options.write, "Shape keys to bones in figures", f"Made by {command}.")
+        tables.replace(options.write)
     return 0
+
+
+def _judged(settings: dict) -> dict:
+    command = sys.executable, str(ROOT / "benchmarks" / "_judged_face.py"), str(FACE), json.dumps(settings)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        raise SystemExit(f"{settings} is not judged: {done.stderr.splitlines()[-1:]}")
+    return json.loads(lines[-1])
+
+
+def _cells(found: dict) -> list[str]:
+    cells = []
+    for mean, largest, normals in (found["shapes"], found["mixes"]):
+        cells += [f"{mean:.4f}", f"{largest:.2f}", f"{normals:.2f}°"]
+    return [*cells, f"{found['share']:.0%}", f"{found['update_ms']:.1f}"]
 
 
 if __name__ == "__main__":

@@ -44,7 +44,8 @@ SITE_TOOLS = (
 
 # Rivals of the benchmarks, by the benchmark's file: installed only by `build.py bench NAME --rivals`.
 RIVALS = {
-    "skinning_tables": ("py-dem-bones==0.13.1",),  # EA's Dem Bones with its C++ core; has wheels for Python 3.11 only
+    # EA's Dem Bones with its C++ core; has wheels for Python 3.11 only.
+    **dict.fromkeys(("skinning_tables", "shape_key_rivals"), ("py-dem-bones==0.13.1",)),
 }
 
 # From old to new.
