@@ -45,8 +45,8 @@ def main() -> int:
         "A whole head with teeth, eyes and lashes: 26,719 vertices, 57 shape keys, Rigid bones, 8 influences and all "
         "else by default, played in Blender. Errors are differences of coordinates, with each slider at 1 and in 20 "
         "mixes of six sliders; normals are the 90th percentile of their angles. *Motions* tells how many of all, of "
-        "each bone by each slider, are not zero. *Update* moves all sliders. Seconds of processor time and megabytes "
-        "of memory are of the whole conversion. Made by "
+        "each bone by each slider, are not zero. *Update* moves all sliders: the shortest of 20, which is longer while "
+        "the machine is busy. Seconds of processor time and megabytes of memory are of the whole conversion. Made by "
         "`python3 build.py bench shape-keys --write docs/shape_keys_figures.md`.",
         "settings", *COLUMNS, "processor s", "MB",
     )  # fmt: skip

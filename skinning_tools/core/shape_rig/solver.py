@@ -26,8 +26,8 @@ _STARTED = 0.2
 _HOLD = 1e-2
 # Half a face takes half the time: so many times the sweeps.
 _SYMMETRIC_SWEEPS = 1.5
-# Shares of the face's size, with so many bones: how far an error reaches that varies over the surface, or turns
-# normals, at full surface. With more bones, what each of them moves is smaller, and so are these.
+# Shares of the face's size, with at most so many bones: how far an error reaches that varies over the surface, or
+# turns normals, at full surface. With more bones, what each of them moves is smaller, and so are these.
 _PLAIN, _NORMAL, _CHOSEN_AT = 0.004, 0.045, 40
 # Quantiles of the errors between which importance is their inverse, so that the mean counts; and that beyond which the
 # turn of normals counts by its size, not by its square.
@@ -53,7 +53,7 @@ def solve_shapes(shapes: Shapes, settings: Settings | None = None, progress: Pro
     state, frame = started(shapes, settings, sweeps, span(progress, 0.0, _STARTED))
     seconds["start"] = time.perf_counter() - begin
     begin = time.perf_counter()
-    reach = settings.surface * np.sqrt(_CHOSEN_AT / settings.bone_count)
+    reach = settings.surface * min(1.0, np.sqrt(_CHOSEN_AT / settings.bone_count))
     lengths = _PLAIN * reach, _NORMAL * reach
     surface = SurfaceError(state.points[:, :3], shapes.triangles, *lengths)
     sweeps = _DRAFT_SWEEPS if draft else _SWEEPS
