@@ -17,6 +17,7 @@ FEATURE = Feature(
         "MESH_MT_shape_key_context_menu": ("skinning.convert_shape_keys",),
         ANIMATION: (
             "skinning.convert_shape_keys",
+            "skinning.compare_face",
             "skinning.add_slider_poses",
             "skinning.save_slider_table",
         ),
