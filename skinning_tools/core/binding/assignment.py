@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..progress import Progress, checkpoint
-from .distances import TIE, BoneDistances
+from .distances import TIE, BoneDistances, Rows
 from .types import Body, Skeleton
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Limits:
         self._distances, self._reach = distances, reach
         self.none = bool(np.isinf(reach).all())
 
-    def applied(self, rows: slice, scores: np.ndarray) -> np.ndarray:
+    def applied(self, rows: Rows, scores: np.ndarray) -> np.ndarray:
         """``scores`` (n, P) of a block of places with infinity for bones that do not reach them.
 
         Where that leaves no bone, the distances to the bones that do reach.

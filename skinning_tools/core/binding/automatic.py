@@ -26,13 +26,17 @@ def assign(request: Request, progress: Progress = ignore) -> Assignment:
     near = topological_neighbors(body, distances, skeleton, span(progress, 0.2, 0.6))
 
     def block(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        scores, held, candidates = distances.facing(rows), parts.held[parts.of_place[rows]], near[rows].toarray()
-        inside = candidates & held
-        candidates = np.where(inside.any(axis=1, keepdims=True), inside, candidates)
+        scores, candidates = parts.scores(distances, rows), near[rows].toarray()
+        held = np.isfinite(scores)
+        candidates &= held
+        # Where a bone of another part is the nearest through air, those of the part itself are candidates.
+        candidates = np.where(candidates.any(axis=1, keepdims=True), candidates, held)
         reach = (1 + _MARGIN) * np.where(candidates, scores, np.inf).min(axis=1, keepdims=True)
         place, bone = np.nonzero(held & ~candidates & (scores < reach))
-        points = body.points[rows][place]
-        offsets = offsets_from_segments(points, skeleton.heads[bone], skeleton.axes[bone])
+        points, pieces = body.points[rows][place], parts.pieces[parts.of_place[rows][place], bone]
+        axes = skeleton.axes[bone]
+        starts = skeleton.heads[bone] + pieces[:, :1] * axes
+        offsets = offsets_from_segments(points, starts, (pieces[:, 1:] - pieces[:, :1]) * axes)
         candidates[place, bone] = request.solid.sees(points, points - offsets)
         scores = request.limits.applied(rows, np.where(candidates, scores, np.inf))
         return nearly_best(scores, _MARGIN), scores.min(axis=1)

@@ -81,7 +81,7 @@ def bind(
 
     by_parts = smooth and volumes is None
     if by_parts:
-        assignment = with_parts(assignment, request.parts)
+        assignment = with_parts(assignment, request)
     if smooth:
         bones, weights = diffuse(body, assignment, max_influences + SPARE, flowing)
     else:

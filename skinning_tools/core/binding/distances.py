@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..progress import Progress, checkpoint, ignore
-from ..segments import segment_distances
+from ..segments import offsets_from_segments, segment_distances
 from .body import Surface, facing_outward, with_others
 from .types import Body, Skeleton
 
@@ -23,11 +23,22 @@ _LEAST_COSINE = 0.1
 TIE = 1e-6
 
 
+# Which places: a block of them, or their indices.
+Rows = slice | np.ndarray
+
+
 def blocks(count: int, width: int) -> Iterator[slice]:
     """Slices over ``count`` rows of ``width`` numbers that bound the memory of a dense block."""
     step = max(_BLOCK // max(width, 1), 1)
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
+
+
+def _faced(distances: np.ndarray, cosine: np.ndarray) -> np.ndarray:
+    """``distances`` over the root of ``cosine``; both are overwritten."""
+    np.clip(cosine, _LEAST_COSINE, 1, out=cosine)
+    distances /= np.sqrt(cosine, out=cosine)
+    return distances
 
 
 class BoneDistances:
@@ -54,11 +65,11 @@ class BoneDistances:
     def blocks(self) -> Iterator[slice]:
         return blocks(len(self.points), self.count)
 
-    def plain(self, rows: slice) -> np.ndarray:
+    def plain(self, rows: Rows) -> np.ndarray:
         """(n, P) distances of a block of places, none below a ten-thousandth of the scale."""
         return self._distances(self.points[rows])[0]
 
-    def facing(self, rows: slice) -> np.ndarray:
+    def facing(self, rows: Rows) -> np.ndarray:
         """(n, P) distances d / √cos θ, with the angle θ at the surface between the way in and the way to the bone.
 
         A surface receives cos θ / d² of a source's light: bones that it faces away from count as farther. So the side
@@ -70,9 +81,18 @@ class BoneDistances:
         cosine -= share * (normals @ self._axes.T)
         cosine /= distances
         cosine[~normals.any(axis=1)] = 1
-        np.clip(cosine, _LEAST_COSINE, 1, out=cosine)
-        distances /= np.sqrt(cosine, out=cosine)
-        return distances
+        return _faced(distances, cosine)
+
+    def facing_pieces(self, places: np.ndarray, bones: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+        """(n,) as ``facing``, from ``places`` (n,) to one piece of a bone each: ``bones`` (n,), from share pieces[:, 0]
+        to share pieces[:, 1] of their lengths."""
+        heads, axes, normals = self._heads[bones], self._axes[bones], self.surface.normals[places]
+        starts, lengths = pieces[:, :1], pieces[:, 1:] - pieces[:, :1]
+        offsets = offsets_from_segments(self.points[places], heads + starts * axes, lengths * axes)
+        distances = np.maximum(np.linalg.norm(offsets, axis=1), _LEAST_DISTANCE * self.scale)
+        cosine = np.einsum("ij,ij->i", normals, offsets) / distances
+        cosine[~normals.any(axis=1)] = 1
+        return _faced(distances, cosine)
 
     def owned(self, measure: Callable[[slice], np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """For each bone, the places to which no other bone is nearer, and its distances from them.

@@ -10,7 +10,8 @@ from scipy import sparse
 from scipy.ndimage import distance_transform_edt
 from scipy.spatial import cKDTree
 
-from .assignment import Assignment
+from .assignment import Assignment, Request, nearly_best
+from .distances import BoneDistances, Rows, blocks
 from .skeleton import common_ancestors, lineage
 from .solid import Grid, Solid, filled
 from .types import Body, Skeleton
@@ -27,6 +28,9 @@ _ENCLOSES = 0.1
 # Voxels that share a face or an edge, and the voxel itself.
 _BESIDE = [step for step in itertools.product((-1, 0, 1), repeat=3) if np.abs(step).sum() <= 2]
 
+# Of the bones that run in a part, those up to this share farther than the nearest one take part.
+_MARGIN = 0.1
+
 # Rows that are compared with each other.
 _MOST_ROWS = 200
 
@@ -39,7 +43,8 @@ class Parts:
     """The C connected parts of a body. of_place (W,): each place's part.
 
     bones (C,): the one that a part follows whole, −1 for others; loose (C,) bool: follows what it touches; the
-    remaining parts bend. held (C, P) bool: the bones that run in each part.
+    remaining parts bend. held (C, P) bool: the bones that run in each part; pieces (C, P, 2): from which share of a
+    bone's length to which.
     skin: (S,) indices of voxels and (S,) the parts that pass through them. grid: of the voxels; voxels (V, 3) int.
     """
 
@@ -47,9 +52,26 @@ class Parts:
     bones: np.ndarray
     loose: np.ndarray
     held: np.ndarray
+    pieces: np.ndarray
     grid: Grid
     voxels: np.ndarray
     skin: tuple[np.ndarray, np.ndarray]
+
+    def scores(self, distances: BoneDistances, rows: Rows) -> np.ndarray:
+        """(n, P) ``distances.facing`` of a block of places to the pieces of bones in their part; infinite to bones that
+        do not run in a part where others do.
+
+        So an arm that hangs beside a chest does not belong to the chest because its shoulder is inside.
+        """
+        part = self.of_place[rows]
+        held = self.held[part]
+        held |= ~held.any(axis=1, keepdims=True)
+        result = np.where(held, distances.facing(rows), np.inf)
+        whole = (self.pieces == (0, 1)).all(axis=2)
+        place, bone = np.nonzero(held & ~whole[part])
+        pieces = self.pieces[part[place], bone]
+        result[place, bone] = distances.facing_pieces(np.arange(len(self.of_place))[rows][place], bone, pieces)
+        return result
 
 
 def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
@@ -57,13 +79,14 @@ def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
     of_place = body.place_components
     count = int(of_place.max()) + 1
     bones, held = np.full(count, -1), np.zeros((count, len(skeleton)), dtype=bool)
+    pieces = np.tile([0.0, 1.0], (*held.shape, 1))
     grid = solid.grid
     if count == 1:
         nothing = np.zeros(0, dtype=int)
-        return Parts(of_place, bones, np.zeros(1, dtype=bool), ~held, grid, np.zeros((0, 3), int), (nothing, nothing))
+        return Parts(of_place, bones, np.zeros(1, dtype=bool), ~held, pieces, grid, np.zeros((0, 3), int), (nothing, nothing))
     loose = np.zeros(count, dtype=bool)
     skins = []
-    stations, owners, spacing = _stations(skeleton, grid)
+    stations, owners, spans, spacing = _stations(skeleton, grid)
     ancestors = lineage(skeleton)
     station_voxels, head_voxels = grid.voxels(stations), grid.voxels(skeleton.heads)
     places = _split(of_place, count)
@@ -84,6 +107,13 @@ def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
         heads = box.holds(head_voxels)
         widths = np.zeros(len(skeleton))
         np.maximum.at(widths, owners[inside], box.widths(station_voxels[inside]))
+        ends = np.tile([1.0, 0.0], (len(skeleton), 1))
+        np.minimum.at(ends[:, 0], owners[inside], spans[inside, 0])
+        np.maximum.at(ends[:, 1], owners[inside], spans[inside, 1])
+        # Beyond an opening, as of a sleeve, it goes on for a radius.
+        more = widths / np.maximum(skeleton.lengths, grid.size)
+        ends = np.clip(ends + np.outer(more, [-1, 1]), 0, 1)
+        pieces[part, held[part]] = ends[held[part]]
         if (lengths[held[part]] > np.minimum(_FAR * widths, _MOSTLY * skeleton.lengths)[held[part]]).sum() < 2:
             # A part turns about the joint that is in it.
             own = heads & held[part]
@@ -95,24 +125,35 @@ def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
             bones[part] = -1 if alike else first
     if loose.all():
         loose[:] = False
-        held[:] = True
+        held[:], pieces[:] = True, (0, 1)
     flat, voxel = np.unique(np.ravel_multi_index(np.concatenate(skins).T, grid.shape), return_inverse=True)
     voxels = np.column_stack(np.unravel_index(flat, grid.shape))
     skin = voxel.reshape(-1), np.repeat(np.arange(count), [len(each) for each in skins])
-    return Parts(of_place, bones, loose, held, grid, voxels, skin)
+    return Parts(of_place, bones, loose, held, pieces, grid, voxels, skin)
 
 
-def with_parts(assignment: Assignment, parts: Parts) -> Assignment:
-    """``assignment`` where places of a part that follows a bone whole belong to it, and others of the bones that run in
-    their part, if to any of them at all."""
+def with_parts(assignment: Assignment, request: Request) -> Assignment:
+    """``assignment`` where places of a part that follows a bone whole belong to it, and others to the bones that run in
+    their part: to the nearest of these, where the assignment has none of them."""
+    parts, distances = request.parts, request.distances
     shares = assignment.shares.multiply(parts.held[parts.of_place]).tocsr()
     total = np.asarray(shares.sum(axis=1)).ravel()
-    whole = parts.bones[parts.of_place]
+    whole, bends = parts.bones[parts.of_place], ~parts.loose[parts.of_place]
     rows = np.flatnonzero(whole >= 0)
-    scale = sparse.diags(np.where(whole >= 0, 0, np.divide(1, total, out=np.zeros_like(total), where=total > 0)))
-    rest = sparse.diags(((total == 0) & (whole < 0)).astype(float))
+    kept = sparse.diags(np.where(whole >= 0, 0, np.divide(1, total, out=np.zeros_like(total), where=total > 0)))
+    free = sparse.diags((~bends).astype(float))
     of_bone = sparse.csr_matrix((np.ones(len(rows)), (rows, whole[rows])), shape=shares.shape)
-    return Assignment((scale @ shares + rest @ assignment.shares + of_bone).tocsr(), assignment.distances)
+    result, reached = kept @ shares + free @ assignment.shares + of_bone, assignment.distances.copy()
+    lost = np.flatnonzero((total == 0) & (whole < 0) & bends)
+    for rows in blocks(len(lost), shares.shape[1]):
+        places = lost[rows]
+        scores = request.limits.applied(places, parts.scores(distances, places))
+        reached[places] = scores.min(axis=1)
+        near = nearly_best(scores, _MARGIN)
+        near /= near.sum(axis=1, keepdims=True)
+        place, bone = np.nonzero(near)
+        result += sparse.csr_matrix((near[place, bone], (places[place], bone)), shape=shares.shape)
+    return Assignment(result.tocsr(), reached)
 
 
 class _Box:
@@ -138,15 +179,16 @@ class _Box:
         return self._size * distance_transform_edt(self.filled)[tuple((voxels - self._low).T)]
 
 
-def _stations(skeleton: Skeleton, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points (S, 3) along the bones, a voxel apart, the bone of each (S,), and (P,) how far they are apart."""
+def _stations(skeleton: Skeleton, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Points (S, 3) along the bones, a voxel apart, the bone of each (S,), from which share of its length to which each
+    stands for it (S, 2), and (P,) how far they are apart."""
     counts = np.clip(np.ceil(skeleton.lengths / grid.size), 1, sum(grid.shape)).astype(int)
     owners = np.repeat(np.arange(len(skeleton)), counts)
     rank = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    share = ((rank + 0.5) / counts[owners])[:, None]
-    points = skeleton.heads[owners] + share * (skeleton.tails - skeleton.heads)[owners]
+    spans = np.column_stack([rank, rank + 1]) / counts[owners, None]
+    points = skeleton.heads[owners] + spans.mean(axis=1)[:, None] * (skeleton.tails - skeleton.heads)[owners]
     # A bone without a length is as long as its voxel.
-    return points, owners, np.maximum(skeleton.lengths / counts, 1e-3 * grid.size)
+    return points, owners, spans, np.maximum(skeleton.lengths / counts, 1e-3 * grid.size)
 
 
 def attached(body: Body, parts: Parts, bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
