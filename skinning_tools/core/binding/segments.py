@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..bone_order import parents_first
 from ..segments import segment_distances
 from .distances import blocks
 from .skeleton import lineage
@@ -34,6 +35,9 @@ _BEYOND = 2.0
 
 # This share of a limb's length lies before its end: what lies beyond it, such as an ear on a head, does not count.
 _END = 0.9
+
+# A joint this share of the way from its parent's joint off the parent's segment is beside it.
+_BESIDE = 0.5
 
 # Most of a segment.
 _MOSTLY = 0.75
@@ -103,12 +107,12 @@ def repaired(skeleton: Skeleton, solid: Solid, diagonal: float) -> Skeleton:
     detached = placed & ((parents < 0) | ~placed[parents])
     related = lineage(skeleton) | lineage(skeleton).T
     lengths = np.where(parents >= 0, np.linalg.norm(heads - heads[parents], axis=1), 0)
-    for bone in np.flatnonzero(ends):
+    for bone in (bone for bone in parents_first(parents) if ends[bone]):
         others = np.flatnonzero(detached & ~related[bone] & ~detached[bone])
         offsets = np.linalg.norm(heads[others] - heads[bone], axis=1)
         others = others[offsets <= _BEYOND * max(ways_out[bone], lengths[bone])]
         reached = _along(heads, bone, others, ways[bone], _NEAR_RAY, nearest=True)
-        reach = np.quantile(limbs[bone] @ ways[bone], _END) if len(limbs[bone]) else 0.0
+        reach = _reach(limbs[bone], ways[bone], _shortest(heads, tails, bone, parents[bone]))
         length = np.clip(reach, 0, ways_out[bone])
         tails[bone] = heads[reached[0]] if len(reached) else heads[bone] + length * ways[bone]
     return Skeleton(heads, tails, parents, skeleton.names, skeleton.local_axes)
@@ -221,6 +225,31 @@ def _along(
     cosines = offsets @ way / np.maximum(lengths, 1e-30)
     fit = np.flatnonzero((cosines > least) & (lengths > 0))
     return others[fit[np.argsort(lengths[fit] if nearest else -cosines[fit], kind="stable")[:1]]]
+
+
+def _shortest(heads: np.ndarray, tails: np.ndarray, bone: int, parent: int) -> float:
+    """The length that a bone beside its parent has at least; infinite for other bones, which end with their limb.
+
+    A bone that its parent leads to continues a limb. One beside it, such as that of a jaw, stands in the middle of what
+    it moves.
+    """
+    if parent < 0:
+        return np.inf
+    axis = tails[parent] - heads[parent]
+    beside = segment_distances(heads[bone], heads[parent], axis)
+    length = float(np.linalg.norm(axis))
+    return length if length > 0 and beside > _BESIDE * np.linalg.norm(heads[bone] - heads[parent]) else np.inf
+
+
+def _reach(limb: np.ndarray, way: np.ndarray, shortest: float) -> float:
+    """How far a bone goes along the unit vector ``way`` in points (n, 3) of its limb, from the bone's head: to the end;
+    or less by the limb's thickness, but not less than ``shortest``."""
+    if not len(limb):
+        return 0.0
+    along = limb @ way
+    reach = np.quantile(along, _END)
+    thick = np.median(np.linalg.norm(limb - np.outer(along, way), axis=1))
+    return min(reach, max(reach - thick, shortest))
 
 
 def _limbs(heads: np.ndarray, tails: np.ndarray, ends: np.ndarray, solid: Solid) -> list[np.ndarray]:

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.core.binding.bind import bind
 from skinning_tools.core.binding.parts import parts_of
 from skinning_tools.core.binding.segments import segments_of, trusted
 from skinning_tools.core.binding.solid import Solid
 from skinning_tools.core.binding.types import Body, Skeleton
 
-from ..skinned_shapes import cuboid
+from ..skinned_shapes import cuboid, dense
 from . import bodies
 from .bodies import NO_EDGES, bar, chain, joined
 
@@ -126,6 +127,15 @@ def test_a_leg_reaches_the_foot_that_hangs_on_a_target():
     np.testing.assert_allclose(found.tails[2], heads[3])
 
 
+def test_a_bone_beside_its_parent_ends_before_its_limb():
+    """A jaw at the skin of a thick body is no longer than its parent, though it is nearest to much of the skin."""
+    heads = np.array([[0.1, 0, 0], [0.3, 0, 0], [1.5, 0, 0], [0.2, 0, -0.9]])
+    turns = np.tile(np.eye(3)[:, [1, 0, 2]], (4, 1, 1))
+    skeleton = Skeleton(heads, heads + 1e-3 * turns[:, :, 1], [-1, 0, 1, 0], local_axes=turns)
+    found = segments_of(box([0, -1, -1], [2, 1, 1], 8), skeleton).skeleton
+    np.testing.assert_allclose(found.lengths[[0, 1, 3]], [0.2, 1.2, 0.2])
+
+
 def test_a_skeleton_outside_the_body_counts_completely():
     assert len(segments_of(bar(), chain(3, y=9.0)).kept) == 3
     assert len(segments_of(bar(), shortened(chain(5, y=9.0), [0, 0, 1])).kept) == 5
@@ -144,6 +154,34 @@ def test_parts_follow_what_they_enclose_or_touch():
     parts = parts_of(body, skeleton, Solid(body))
     assert parts.bones.tolist() == [0, 1, 1, -1, -1]
     assert parts.loose.tolist() == [False, False, False, True, True]
+
+
+def hanging_arm(gap):
+    """A chest and an arm beside it as two closed parts, ``gap`` apart; the upper arm begins in the chest's shoulder."""
+    chest, arm = box([-0.15, -0.1, 0.8], [0.15, 0.1, 1.4], 8), box([0.15 + gap, -0.04, 0.7], [0.23 + gap, 0.04, 1.36], 8)
+    heads = np.array([[0, 0, 0.85], [0, 0, 1.1], [0.02, 0, 1.33], [0.14, 0, 1.33], [0.19 + gap, 0, 1.03]])
+    tails = np.array([[0, 0, 1.1], [0, 0, 1.35], [0.14, 0, 1.33], [0.19 + gap, 0, 1.03], [0.19 + gap, 0, 0.75]])
+    return joined(chest, arm), len(chest.rest), Skeleton(heads, tails, [-1, 0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.02])
+def test_an_arm_that_hangs_down_hardly_moves_the_chest(gap):
+    """Its head is in the chest's shoulder, where it moves the chest; 23 cm lower only air is between them."""
+    body, count, skeleton = hanging_arm(gap)
+    weights = dense(*bind(body, skeleton), len(skeleton))[:count]
+    shoulder, low = body.rest[:count, 2] > 1.2, body.rest[:count, 2] < 1.15
+    assert weights[shoulder][:, 3].max() > 0.4
+    assert weights[low][:, 3:].max() < 0.2
+
+
+@pytest.mark.parametrize("method", ["AUTOMATIC", "DELAUNAY", "POINT_TO_LINE"])
+def test_bones_that_do_not_run_in_a_part_do_not_move_it(method):
+    """Of the arm's bones none begins in the chest, though they are the nearest to its side."""
+    body, count, skeleton = hanging_arm(0.0)
+    heads = skeleton.heads.copy()
+    heads[3] = [0.17, 0, 1.33]
+    weights = dense(*bind(body, Skeleton(heads, skeleton.tails, skeleton.parents), method), len(skeleton))[:count]
+    assert weights[:, 3:].max() == 0
 
 
 def test_a_sleeve_over_a_joint_bends():
