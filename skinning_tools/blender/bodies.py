@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # can be cut one way only.
 _CONVEX = 1e-3
 
+# Corners of the largest faces that need no middle: both ways of cutting a quad count.
+_QUAD = 4
+
 
 def deforming_bones(armature: bpy.types.Object) -> tuple[str, ...]:
     """Names of the deforming bones of an armature object, in its order."""
@@ -47,12 +50,15 @@ def to_mesh(mesh_object: bpy.types.Object, other: bpy.types.Object) -> np.ndarra
 
 
 def read_body(
-    mesh_object: bpy.types.Object, first: bpy.types.Object | None = None, standing: np.ndarray | None = None
+    mesh_object: bpy.types.Object,
+    first: bpy.types.Object | None = None,
+    standing: np.ndarray | None = None,
+    middles: bool = False,
 ) -> "Body":
     """The mesh before its modifiers, from its first shape key if it has any, in the space of ``stretch_of``: its own,
     or that of the mesh object ``first``. A lattice is the surface of its outside, and its grid.
 
-    standing (N, 3): where the vertices are instead, in the object's space.
+    standing (N, 3): where the vertices are instead, in the object's space. middles: see ``with_middles``.
     """
     from ..core.binding.types import Body
 
@@ -64,7 +70,43 @@ def read_body(
     rest = rest @ stretch_of(first or mesh_object).T
     if isinstance(mesh, bpy.types.Lattice):
         return Body(rest, triangles, lattice_edges(mesh), lattice_triangles(mesh, other=True))
-    return Body(rest, triangles, mesh_edges(mesh), other_triangles(mesh, triangles, rest))
+    body = Body(rest, triangles, mesh_edges(mesh), other_triangles(mesh, triangles, rest))
+    return with_middles(mesh, body) if middles else body
+
+
+def with_middles(mesh: bpy.types.Mesh, body: "Body") -> "Body":
+    """``body`` of a mesh with a further vertex, after its own, in the middle of each face of more than four corners.
+
+    Such a face is cut into triangles around its middle: which diagonals Blender chooses differs between the two sides
+    of a symmetric mesh. A face whose middle does not see all of its sides stays as it is.
+    """
+    from ..core.binding.types import Body
+
+    corners, starts = face_corners(mesh)
+    sizes = np.empty(len(starts), np.int32)
+    mesh.polygons.foreach_get("loop_total", sizes)
+    faces = np.flatnonzero(sizes > _QUAD)
+    if not len(faces):
+        return body
+    owner = np.repeat(np.arange(len(faces)), sizes[faces])
+    first = np.cumsum(sizes[faces]) - sizes[faces]
+    rank = np.arange(len(owner)) - first[owner]
+    begin = corners[starts[faces][owner] + rank]
+    end = corners[starts[faces][owner] + (rank + 1) % sizes[faces][owner]]
+    middle = np.add.reduceat(body.rest[begin], first) / sizes[faces][:, None]
+    normals = np.cross(body.rest[begin] - middle[owner], body.rest[end] - middle[owner])
+    whole = np.add.reduceat(normals, first)
+    least = _CONVEX * np.einsum("ij,ij->i", whole, whole) / sizes[faces]
+    behind = np.einsum("ij,ij->i", normals, whole[owner]) < least[owner]
+    seen = ~np.logical_or.reduceat(behind & normals.any(axis=1), first) & whole.any(axis=1)
+    number = len(body.rest) + np.cumsum(seen) - 1
+    fans = np.column_stack([begin, end, number[owner]])[seen[owner]]
+    of_face, kept = np.empty(len(body.triangles), np.int32), np.ones(len(sizes), bool)
+    mesh.loop_triangles.foreach_get("polygon_index", of_face)
+    kept[faces[seen]] = False
+    rest, others = kept[of_face], np.concatenate([body.others[kept[of_face]], fans])
+    triangles = np.concatenate([body.triangles[rest], fans])
+    return Body(np.concatenate([body.rest, middle[seen]]), triangles, body.edges, others)
 
 
 def other_triangles(mesh: bpy.types.Mesh, triangles: np.ndarray, rest: np.ndarray) -> np.ndarray:

@@ -215,6 +215,39 @@ def test_asymmetry_by_chance_does_not_count(shape, scale):
 # Weights that are there
 
 
+@pytest.mark.parametrize("method", ["AUTOMATIC", "DELAUNAY", "POINT_TO_LINE"])
+def test_which_way_large_faces_are_cut_does_not_matter(method):
+    """Both sides of a symmetric body have bumpy faces of ten corners, whose diagonals Blender chooses by their first
+    corner."""
+    scenes.empty_scene()
+    random = np.random.default_rng(4)
+    ring = np.radians(np.arange(0, 360, 30))
+    x = np.linspace(0, 6, 13)
+    points = np.array([(place, 0.6 * np.cos(angle), 0.6 * np.sin(angle)) for place in x for angle in ring])
+    points += 0.05 * random.normal(size=points.shape) * (points[:, :1] > 0)
+    # Four columns of a band of two rows make a face.
+    sides = [
+        [24 * row + (4 * side + step) % 12 for step in range(5)]
+        + [24 * (row + 1) + (4 * side + step) % 12 for step in range(4, -1, -1)]
+        for row in range(6)
+        for side in range(3)
+    ]
+    used, index = np.unique(np.concatenate(sides), return_inverse=True)
+    faces = [*index.reshape(-1, 10).tolist(), np.flatnonzero(used >= 144).tolist()]
+    points = points[used]
+    inner = points[:, 0] == 0
+    image = np.where(inner, np.arange(len(points)), len(points) + np.cumsum(~inner) - 1)
+    other = [np.roll(image[face][::-1], 3).tolist() for face in faces]
+    both = np.concatenate([points, points[~inner] * [-1, 1, 1]])
+    ob = scenes.mesh_object(both, faces + other)
+    limbs = [[[(0.3 * x, 0, 0), (3 * x, 0, 0)], [(3 * x, 0, 0), (6 * x, 0, 0)]] for x in (1, -1)]
+    rig = armature_of_segments([[(0, -0.3, 0), (0, 0.3, 0)], *limbs[0], *limbs[1]], parents=[-1, 0, 1, 0, 3])
+    activate(rig, ob)
+    bound(method=method)
+    weights = check_bound(ob, rig)
+    np.testing.assert_allclose(weights[: len(points)], weights[image][:, [0, 3, 4, 1, 2]], atol=1e-5)
+
+
 def test_groups_of_other_names_stay():
     ob, rig = tube()
     ob.vertex_groups.new(name="mine").add([3, 4], 0.25, "REPLACE")

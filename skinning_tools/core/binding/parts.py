@@ -82,8 +82,8 @@ def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
     pieces = np.tile([0.0, 1.0], (*held.shape, 1))
     grid = solid.grid
     if count == 1:
-        nothing = np.zeros(0, dtype=int)
-        return Parts(of_place, bones, np.zeros(1, dtype=bool), ~held, pieces, grid, np.zeros((0, 3), int), (nothing, nothing))
+        nothing, no_voxels = np.zeros(0, dtype=int), np.zeros((0, 3), dtype=int)
+        return Parts(of_place, bones, np.zeros(1, bool), ~held, pieces, grid, no_voxels, (nothing, nothing))
     loose = np.zeros(count, dtype=bool)
     skins = []
     stations, owners, spans, spacing = _stations(skeleton, grid)

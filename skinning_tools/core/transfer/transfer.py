@@ -30,6 +30,10 @@ class Transferred:
     matched: np.ndarray
     rim: np.ndarray
 
+    def first(self, count: int) -> "Transferred":
+        """Of the first ``count`` vertices alone."""
+        return Transferred(self.weights[:count], self.matched[:count], self.rim[:count])
+
 
 def transfer_weights(
     source: Body,

@@ -80,7 +80,8 @@ class BoundMesh:
 class Task:
     """Meshes that are bound together, as their free bones are the same ones.
 
-    bodies: one for each mesh; others: of what else the armature deforms; skeleton, limits: of all P deforming bones;
+    bodies: one for each mesh, with the middles of its large faces; others: of what else the armature deforms; skeleton,
+    limits: of all P deforming bones;
     volumes: of the free ones, by their rank among these; is_cage: the one mesh is a lattice.
     All in the space of ``bodies.stretch_of`` the first mesh.
     """
@@ -155,7 +156,11 @@ class Task:
         if len(found) < len(self.bodies):
             ends = np.cumsum([len(body.rest) for body in self.bodies])[:-1]
             found = list(zip(*(np.split(rows, ends) for rows in found[0]), strict=True))
-        return [mesh.with_locked(*rows, most) for mesh, rows in zip(self.meshes, found, strict=True)]
+        counts = [len(mesh.fresh) for mesh in self.meshes]
+        return [
+            mesh.with_locked(bones[:count], weights[:count], most)
+            for mesh, count, (bones, weights) in zip(self.meshes, counts, found, strict=True)
+        ]
 
 
 def read_tasks(
@@ -181,7 +186,7 @@ def read_bodies(objects: Sequence[bpy.types.Object], standing: Sequence[np.ndarr
     found = []
     for ob, points in zip_longest(objects, standing):
         try:
-            found.append(read_body(ob, objects[0], points))
+            found.append(read_body(ob, objects[0], points, middles=True))
         except BadMesh as error:
             raise BadMesh(f"The {object_label(ob)} cannot be bound. {error}") from None
     return tuple(found)

@@ -18,7 +18,7 @@ from ...blender.character import mesh_meant
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import check_mode, check_own_mesh, check_type, check_unchanged, object_label, unmet
 from ...blender.records import read_record, write_record
-from ...blender.skin_reader import armature_of, rest_positions
+from ...blender.skin_reader import armature_of
 from ...blender.skinnable import attach
 from ...blender.weight_tools import edit_vertices, forget_figures, group_mask
 from ...blender.wording import counted, vertices_text
@@ -94,7 +94,7 @@ class Transfers(Result):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """One mesh that gets weights. body: in the source's space; before: its weights; shares (N,): how far they move;
+    """One mesh that gets weights. body: in the source's space, with the middles of large faces; before: its weights; shares (N,): how far they move;
     middle (N,) bool: vertices that become symmetric."""
 
     object: bpy.types.Object
@@ -154,7 +154,7 @@ def transfer(context: bpy.types.Context, targets: Targets, settings: TransferSet
                 angle=settings.angle,
                 lock_rim=settings.lock_rim,
                 progress=span(progress, index / len(tasks), (index + 1) / len(tasks)),
-            )
+            ).first(len(task.shares))
             if task.middle.any():
                 symmetric = 0.5 * (after.weights + after.weights[:, partners])
                 after = replace(after, weights=_rows_of(task.middle, symmetric, after.weights))
@@ -228,14 +228,11 @@ def _read(
         shares *= group_mask(mesh_object, settings.vertex_group, settings.invert_vertex_group)
     if not settings.replace:
         shares[before.bound] = 0.0
-    body = _body(mesh_object)
-    to_source = np.linalg.solve(
-        np.array(source.matrix_world, dtype=np.float64), np.array(mesh_object.matrix_world, dtype=np.float64)
-    )
-    rest = (rest_positions(mesh_object.data) @ to_source[:3, :3].T + to_source[:3, 3]) @ stretch_of(source).T
-    middle = np.zeros(len(rest), bool)
+    body = _body(mesh_object, source)
+    rest = body.rest
+    middle = np.zeros(len(shares), bool)
     if settings.mirror != "NONE":
-        across = rest[:, 0] if settings.mirror == "NEGATIVE_X" else -rest[:, 0]
+        across = (rest[:, 0] if settings.mirror == "NEGATIVE_X" else -rest[:, 0])[: len(shares)]
         middle = np.abs(across) <= _MIDDLE * body.diagonal
         shares[(across < 0) & ~middle] = 0.0
         rest = rest * [-1.0, 1.0, 1.0]
@@ -253,9 +250,11 @@ def _nothing_to_do(mesh_object: bpy.types.Object, settings: TransferSettings) ->
     return f"All vertices of {label} that could be changed have weights of bones. Enable Replace to replace them"
 
 
-def _body(mesh_object: bpy.types.Object) -> "Body":
+def _body(mesh_object: bpy.types.Object, source: bpy.types.Object | None = None) -> "Body":
+    """At rest, in the space of ``bodies.stretch_of`` itself, or of the source and then with the middles of large
+    faces."""
     try:
-        return read_body(mesh_object)
+        return read_body(mesh_object, source, middles=source is not None)
     except BadMesh as error:
         raise BadMesh(f"The {object_label(mesh_object)} cannot be used. {error}") from None
 

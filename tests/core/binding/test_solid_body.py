@@ -158,7 +158,8 @@ def test_parts_follow_what_they_enclose_or_touch():
 
 def hanging_arm(gap):
     """A chest and an arm beside it as two closed parts, ``gap`` apart; the upper arm begins in the chest's shoulder."""
-    chest, arm = box([-0.15, -0.1, 0.8], [0.15, 0.1, 1.4], 8), box([0.15 + gap, -0.04, 0.7], [0.23 + gap, 0.04, 1.36], 8)
+    chest = box([-0.15, -0.1, 0.8], [0.15, 0.1, 1.4], 8)
+    arm = box([0.15 + gap, -0.04, 0.7], [0.23 + gap, 0.04, 1.36], 8)
     heads = np.array([[0, 0, 0.85], [0, 0, 1.1], [0.02, 0, 1.33], [0.14, 0, 1.33], [0.19 + gap, 0, 1.03]])
     tails = np.array([[0, 0, 1.1], [0, 0, 1.35], [0.14, 0, 1.33], [0.19 + gap, 0, 1.03], [0.19 + gap, 0, 0.75]])
     return joined(chest, arm), len(chest.rest), Skeleton(heads, tails, [-1, 0, 1, 2, 3])
