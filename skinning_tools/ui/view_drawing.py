@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Draws texts, scales and rings over a 3D view, and reads its matrices."""
+"""Draws texts, scales, lines and rings over a 3D view, and reads its matrices."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import cos, pi, sin
 from typing import TypeAlias
 
 import blf
@@ -23,6 +24,7 @@ LINE_HEIGHT = 18
 LEAST_LIGHT = 0.35
 # Into the nearest tenth of the depths, so that the mesh itself does not cover what is drawn at its place.
 IN_FRONT = Matrix(((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0.1, -0.9), (0, 0, 0, 1)))
+OUTLINE_COLOR = (0.0, 0.0, 0.0, 0.7)
 RING_RADIUS, RING_CORNERS = 14.0, 33
 # Width and color: the ring on a darker one, visible on any background.
 RING_LINES = ((4.5, (0.0, 0.0, 0.0, 0.8)), (2.0, (1.0, 1.0, 1.0, 1.0)))
@@ -157,6 +159,30 @@ def draw_ring(context: bpy.types.Context, place: Vector, text: str) -> None:
         beside, covered = (RING_RADIUS + 6) * scale, _width_of(context, "UI")
         fits = at.x + beside + blf.dimensions(0, text)[0] < context.region.width - covered
         write(text, at.x + (beside if fits else -beside), at.y - 4 * scale, right=not fits)
+
+
+def draw_lines(ends: np.ndarray, color: tuple[float, ...], width: float, size: tuple[float, float]) -> None:
+    """Draw lines between ``ends`` (2 n, 2), in pixels."""
+    if not len(ends) or not np.isfinite(ends).all():
+        return
+    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+    shader.uniform_float("viewportSize", size)
+    shader.uniform_float("lineWidth", width)
+    shader.uniform_float("color", color)
+    places = [(float(x), float(y), 0.0) for x, y in ends]
+    batch_for_shader(shader, "LINES", {"pos": places}).draw(shader)
+
+
+def draw_disc(point: np.ndarray, radius: float, color: tuple[float, ...], scale: float) -> None:
+    """Draw a filled circle with a dark rim around ``point`` (2,), in pixels; nothing at NaN."""
+    if not np.isfinite(point).all():
+        return
+    shader = gpu.shader.from_builtin("UNIFORM_COLOR")
+    for size, filled in ((radius + 1.5 * scale, OUTLINE_COLOR), (radius, tuple(map(float, color)))):
+        rim = [(point[0] + size * cos(2 * pi * k / 20), point[1] + size * sin(2 * pi * k / 20)) for k in range(20)]
+        corners = [corner for k in range(1, 19) for corner in (rim[0], rim[k], rim[k + 1])]
+        shader.uniform_float("color", filled)
+        batch_for_shader(shader, "TRIS", {"pos": [(float(x), float(y)) for x, y in corners]}).draw(shader)
 
 
 def _free_corner(context: bpy.types.Context, scale: float) -> tuple[float, float]:

@@ -226,7 +226,8 @@ def test_the_pie_menu_has_eight_operators_of_the_mode(mode):
 # Blender's own mix-in for files of presets; what only the interface shows; and the job that runs.
 WITHOUT_UNDO = {
     *(f"add_{kind}_preset" for kind in PRESET_KINDS),
-    "cancel_job", "dismiss_failure", "preview", "show_eigenskin_components", "show_reachable"
+    "cancel_job", "dismiss_failure", "preview", "show_eigenskin_components", "show_reachable",
+    "show_segments",
 }  # fmt: skip
 
 

@@ -3,13 +3,13 @@
 
 from ...ui.feature import Feature
 from ...ui.menus import BINDING, POSE
-from . import operators, panel, settings
+from . import operators, panel, segment_view, settings
 from .command import COMMANDS
 
 FEATURE = Feature(
     group="Binding and weights",
     guide="binding.md",
-    settings=(settings,),
+    settings=(settings, segment_view),
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
@@ -17,6 +17,7 @@ FEATURE = Feature(
         "VIEW3D_MT_object_parent": ("skinning.bind",),
         BINDING: (
             "skinning.bind",
+            "skinning.show_segments",
             "skinning.find_t_intersections",
             "skinning.generate_volumes",
             "skinning.mirror_volumes",

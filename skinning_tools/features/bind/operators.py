@@ -4,14 +4,16 @@
 from collections.abc import Callable, Sequence
 
 import bpy
+from bpy.props import BoolProperty
 
+from ...blender import background
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from ...ui.presets import AddsPreset, AppliesPreset
-from . import bind, tears, volumes
-from .settings import PRESETS, ArmatureSettings, BindSettings, VolumeSettings
+from . import bind, segment_view, tears, volumes
+from .settings import PRESETS, ArmatureSettings, BindSettings, SegmentSettings, VolumeSettings
 from .targets import check_active, find_armature
 
 
@@ -25,6 +27,36 @@ class SKINNING_OT_bind(Checked, SkinningJob, bpy.types.Operator):
     settings = BindSettings
     require = staticmethod(check_active)
     work = staticmethod(bind.bind_chosen)
+
+
+class SKINNING_OT_show_segments(Checked, SkinningJob, bpy.types.Operator):
+    """Draw the bones over the armature as a binding takes them: from joint to joint, and without controls.
+    They stay as they were found until this is pressed again. Changes nothing in the scene"""
+
+    bl_idname = "skinning.show_segments"
+    bl_label = "Show Segments"
+    bl_options = {"REGISTER"}
+
+    settings = SegmentSettings
+    work = staticmethod(segment_view.find_segments)
+
+    show: BoolProperty(name="Show", description="Show or hide the segments", default=True, options={"SKIP_SAVE"})
+
+    @staticmethod
+    def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
+        # What is shown can be hidden, whatever is active.
+        if segment_view.shown() is None:
+            check_active(context, active)
+
+    def steps(self, context: bpy.types.Context) -> background.Steps[segment_view.ShownSegments | None]:
+        return (yield from super().steps(context)) if self.show else None
+
+    def finish(self, context: bpy.types.Context, result: segment_view.ShownSegments | None) -> str:
+        if result is None:
+            segment_view.stop()
+            return "The segments are hidden"
+        segment_view.start(result)
+        return super().finish(context, result)
 
 
 class SKINNING_OT_find_t_intersections(Checked, AtOnce, bpy.types.Operator):
@@ -119,6 +151,7 @@ registry = [
     SKINNING_OT_add_bind_preset,
     SKINNING_OT_apply_bind_preset,
     SKINNING_OT_bind,
+    SKINNING_OT_show_segments,
     SKINNING_OT_find_t_intersections,
     SKINNING_OT_generate_volumes,
     SKINNING_OT_remove_volumes,

@@ -22,6 +22,7 @@ from ...ui.drawing import (
 )
 from ...ui.groups import WEIGHTS
 from ...ui.presets import PresetsMenu
+from . import segment_view
 from .bind import bind_record, check_bindable
 from .settings import METHODS, PRESETS, SkinningBindSettings, binds_objects, chosen_armature
 from .targets import Targets, find_armature
@@ -40,7 +41,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_bind"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Bind", "Find T-Intersections", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
+    failures = ("Bind", "Show Segments", "Find T-Intersections", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
 
     def draw_header_preset(self, context: bpy.types.Context) -> None:
         SKINNING_PT_bind_presets.draw_panel_header(self.layout)
@@ -92,6 +93,12 @@ def _draw_settings(layout: bpy.types.UILayout, context: bpy.types.Context, setti
     column.prop(settings, "replace")
     column.prop(settings, "selected_bones")
     column.prop(settings, "all_bones")
+    if not binds_objects(settings):
+        shown = segment_view.shown() is not None
+        text, icon = ("Hide Segments", "HIDE_ON") if shown else ("Show Segments", "HIDE_OFF")
+        layout.operator("skinning.show_segments", text=text, icon=icon, depress=shown).show = not shown
+        if segment_view.failure():
+            draw_text(layout, context, segment_view.failure(), "INFO")
     if not rigid:
         layout.operator("skinning.find_t_intersections", icon="VERTEXSEL")
         header, body = layout.panel("skinning_bind_limits", default_closed=True)

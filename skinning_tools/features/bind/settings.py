@@ -151,6 +151,15 @@ PRESETS = Presets(
 )
 
 
+class SegmentSettings(ArmatureSettings):
+    """The settings of a binding that its segments depend on."""
+
+    method = BindSettings.method
+    in_pose = BindSettings.in_pose
+    all_bones = BindSettings.all_bones
+    selected_bones = BindSettings.selected_bones
+
+
 class VolumeSettings(ArmatureSettings):
     kind = _VOLUME_KIND
 

@@ -6,7 +6,6 @@ special care.
 """
 
 from collections.abc import Sequence
-from math import cos, pi, sin
 from typing import Any
 
 import blf
@@ -17,7 +16,7 @@ from gpu_extras.batch import batch_for_shader
 from mathutils import Color
 
 from ...ui.drawn_view import DrawnView
-from ...ui.view_drawing import View
+from ...ui.view_drawing import OUTLINE_COLOR, View, draw_disc, draw_lines
 from .reachable_region import Region, read_region
 from .settings import FitSettings
 
@@ -29,7 +28,6 @@ LINE_WIDTH = 2.0
 HULL_COLOR = (1.0, 0.8, 0.2, 1.0)
 PLACE_COLOR = (1.0, 1.0, 1.0, 1.0)
 MISSED_COLOR = (1.0, 0.25, 0.2, 1.0)
-OUTLINE_COLOR = (0.0, 0.0, 0.0, 0.7)
 # The way from a vertex to its landing is drawn from this many pixels on.
 _NOTICEABLE = 2.0
 
@@ -92,7 +90,7 @@ def draw(context: bpy.types.Context, region: Region, others: np.ndarray | None =
             # Pixel drawing has no color management.
             colors = [(*Color(color.tolist()).from_scene_linear_to_srgb(), 1.0) for color in region.colors]
             for point, color in zip(points, colors, strict=True):
-                _disc(point, POINT_RADIUS * scale, color, scale)
+                draw_disc(point, POINT_RADIUS * scale, color, scale)
         if others is not None and len(others):
             _dots(view.on_screen(others, size), PLACE_COLOR, scale)
         _draw_place(region, view, size, scale)
@@ -108,34 +106,22 @@ def _draw_hull(region: Region, view: View, size: tuple[float, float], scale: flo
         return
     ends = view.on_screen(region.corners, size)[region.edges].reshape(-1, 2)
     ends = ends[np.repeat(np.isfinite(ends.reshape(-1, 4)).all(axis=1), 2)]
-    _lines(ends, OUTLINE_COLOR, (LINE_WIDTH + 2) * scale, size)
-    _lines(ends, HULL_COLOR, LINE_WIDTH * scale, size)
+    draw_lines(ends, OUTLINE_COLOR, (LINE_WIDTH + 2) * scale, size)
+    draw_lines(ends, HULL_COLOR, LINE_WIDTH * scale, size)
 
 
 def _draw_place(region: Region, view: View, size: tuple[float, float], scale: float) -> None:
     """Draw the vertex, and the way to its landing if that differs."""
     if region.landing is None:
-        _disc(view.on_screen(region.place[None], size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
+        draw_disc(view.on_screen(region.place[None], size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
         return
     ends = view.on_screen(np.array([region.place, region.landing]), size)
     missed = np.linalg.norm(ends[1] - ends[0]) > _NOTICEABLE * scale
     if missed:
-        _lines(ends, MISSED_COLOR, LINE_WIDTH * scale, size)
-    _disc(ends[0], PLACE_RADIUS * scale, MISSED_COLOR if missed else PLACE_COLOR, scale)
+        draw_lines(ends, MISSED_COLOR, LINE_WIDTH * scale, size)
+    draw_disc(ends[0], PLACE_RADIUS * scale, MISSED_COLOR if missed else PLACE_COLOR, scale)
     if missed:
-        _disc(ends[1], PLACE_RADIUS * scale, PLACE_COLOR, scale)
-
-
-def _lines(ends: np.ndarray, color: tuple[float, ...], width: float, size: tuple[float, float]) -> None:
-    """Draw lines between ``ends`` (2 n, 2), in pixels."""
-    if not len(ends) or not np.isfinite(ends).all():
-        return
-    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
-    shader.uniform_float("viewportSize", size)
-    shader.uniform_float("lineWidth", width)
-    shader.uniform_float("color", color)
-    places = [(float(x), float(y), 0.0) for x, y in ends]
-    batch_for_shader(shader, "LINES", {"pos": places}).draw(shader)
+        draw_disc(ends[1], PLACE_RADIUS * scale, PLACE_COLOR, scale)
 
 
 def _dots(points: np.ndarray, color: tuple[float, ...], scale: float) -> None:
@@ -149,17 +135,6 @@ def _dots(points: np.ndarray, color: tuple[float, ...], scale: float) -> None:
         batch_for_shader(shader, "TRIS", {"pos": places.tolist()}).draw(shader)
 
 
-def _disc(point: np.ndarray, radius: float, color: tuple[float, ...], scale: float) -> None:
-    if not np.isfinite(point).all():
-        return
-    shader = gpu.shader.from_builtin("UNIFORM_COLOR")
-    for size, filled in ((radius + 1.5 * scale, OUTLINE_COLOR), (radius, tuple(map(float, color)))):
-        rim = [(point[0] + size * cos(2 * pi * k / 20), point[1] + size * sin(2 * pi * k / 20)) for k in range(20)]
-        corners = [corner for k in range(1, 19) for corner in (rim[0], rim[k], rim[k + 1])]
-        shader.uniform_float("color", filled)
-        batch_for_shader(shader, "TRIS", {"pos": [(float(x), float(y)) for x, y in corners]}).draw(shader)
-
-
 def _write_names(names: Sequence[str], colors: Sequence[tuple[float, ...]], points: np.ndarray, scale: float) -> None:
     """Write each name after a dot of its point's color, farther from the point if points are close."""
     blf.size(0, TEXT_SIZE * scale)
@@ -168,7 +143,7 @@ def _write_names(names: Sequence[str], colors: Sequence[tuple[float, ...]], poin
     try:
         for name, color, (x, y) in zip(names, colors, label_places(points, scale), strict=True):
             if np.isfinite((x, y)).all():
-                _disc(np.array([x + 4 * scale, y + 4 * scale]), SWATCH_RADIUS * scale, color, scale)
+                draw_disc(np.array([x + 4 * scale, y + 4 * scale]), SWATCH_RADIUS * scale, color, scale)
                 blf.color(0, 1.0, 1.0, 1.0, 1.0)
                 blf.position(0, x + 12 * scale, y, 0)
                 blf.draw(0, name)

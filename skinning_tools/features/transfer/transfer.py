@@ -94,8 +94,8 @@ class Transfers(Result):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """One mesh that gets weights. body: in the source's space, with the middles of large faces; before: its weights; shares (N,): how far they move;
-    middle (N,) bool: vertices that become symmetric."""
+    """One mesh that gets weights. body: in the source's space, with the middles of large faces; before: its weights;
+    shares (N,): how far they move; middle (N,) bool: vertices that become symmetric."""
 
     object: bpy.types.Object
     body: "Body"
