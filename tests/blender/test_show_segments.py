@@ -9,6 +9,7 @@ import pytest
 from mathutils import Matrix
 
 import skinning_tools
+from skinning_tools.core.errors import BadScene
 from skinning_tools.features.bind import segment_view
 from skinning_tools.features.bind.bind import bind_record
 from tests.blender import refusals, scenes
@@ -108,7 +109,7 @@ def test_a_deleted_armature_ends_it_with_the_reason(limb):
     _, rig = limb
     show()
     bpy.data.objects.remove(rig)
-    with pytest.raises(Exception, match="no longer shown.*was deleted"):
+    with pytest.raises(BadScene, match=r"no longer shown.*was deleted"):
         segment_view.places(bpy.context)
 
 

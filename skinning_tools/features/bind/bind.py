@@ -29,8 +29,10 @@ from .in_pose import (
     mended_note,
     movements_since,
     seen_before,
+    stretch_notes,
     write_rest,
 )
+from .put_back import put_back_on_failure
 from .rigid_objects import check_parentable, parent_to_bones
 from .settings import BindSettings, binds_objects
 from .targets import Targets, find_targets
@@ -189,6 +191,23 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
         check_same_pose(context, mesh_object, targets.armature, meshes[0].before.names, stand)
         if len(each.stuck):
             raise collapsed(mesh_object, each.stuck)
+    with put_back_on_failure([mesh.object for mesh in (*meshes, *complete)]):
+        return _stored(context, targets, settings, begin, tasks, complete, found, posed, seen)
+
+
+def _stored(
+    context: bpy.types.Context,
+    targets: Targets,
+    settings: BindSettings,
+    begin: float,
+    tasks: Sequence[Task],
+    complete: Sequence[BoundMesh],
+    found: Sequence[tuple[np.ndarray, np.ndarray]],
+    posed: "Sequence[PosedBinding]",
+    seen: Sequence[np.ndarray],
+) -> Bound:
+    """Write what was ``_computed``. seen: the ``seen_positions`` before; begin: when the binding began."""
+    meshes = [mesh for task in tasks for mesh in task.meshes]
     notes = [note for task in tasks for note in task.notes]
     used: dict[str, set[str]] = {}
     for index, (mesh, (bones, weights)) in enumerate(zip(meshes, found, strict=True)):
@@ -197,6 +216,7 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
         if posed:
             write_rest(mesh.object, posed[index].to_rest)
             own += [mended_note(posed[index].mended)] if len(posed[index].mended) else []
+            own += stretch_notes(mesh.object, mesh.stand)
         notes += [f"{mesh.object.name}: {note}" if len(meshes) > 1 else note for note in own]
         used[mesh.object.name] = {mesh.before.names[bone] for bone in np.unique(bones[weights > 0])}
     moving = set().union(*used.values())
@@ -207,9 +227,10 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
         count = len(mesh.fresh)
         notes.append(f"{mesh.object.name}: all {count:,} vertices have weights and keep them")
         notes += [f"{mesh.object.name}: {note}" for note in attach(mesh.object, targets.armature)]
+    stood = [mesh for mesh in (*meshes, *complete) if mesh.stand is not None]
     for mesh, fitted in zip(complete, posed[len(meshes) :], strict=bool(posed)):
         write_rest(mesh.object, fitted.to_rest)
-    moved, unmeasured = movements_since(context, seen, list(stands))
+    moved, unmeasured = movements_since(context, seen, [mesh.object for mesh in stood])
     notes += unmeasured
     records = {}
     for index, (mesh, (_, weights)) in enumerate(zip(meshes, found, strict=True)):

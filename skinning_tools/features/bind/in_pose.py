@@ -20,7 +20,7 @@ from ...blender.fit_poses import bare_skin, check_blended_linearly
 from ...blender.look_ups import users_of
 from ...blender.object_transform import set_parent_type
 from ...blender.preconditions import check_posed, check_visible, object_label, unmet
-from ...blender.skin_reader import bone_matrices, check_single, rest_positions
+from ...blender.skin_reader import bone_matrices, check_single, mesh_edges, rest_positions
 from ...blender.skinnable import deforming_modifiers, deforming_parent, modifiers_above
 from ...blender.wording import listed, vertices_text
 from ...core.errors import BadScene
@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 # Modifiers that move no vertex and change no weight.
 _HARMLESS = {"DATA_TRANSFER", "NORMAL_EDIT", "WEIGHTED_NORMAL", "UV_PROJECT", "UV_WARP", "COLLISION"}
+
+# A shape at rest is torn if more than a hundredth of its edges is stretched or shortened by such a factor.
+_OF_EDGES, _STRETCHED = 0.99, 2.0
 
 # Of the diagonal: where more than weights moves a vertex.
 _OTHERWISE = 1e-4
@@ -173,6 +176,30 @@ def mended_note(vertices: np.ndarray) -> str:
     return (
         f"{vertices_text(len(vertices))} {verb} {whose} alone, since blends collapse in this pose: {_named(vertices)}"
     )
+
+
+def stretch_notes(ob: bpy.types.Object, stand: Stand | None) -> list[str]:
+    """What to say of a new shape at rest that differs much from how the mesh stands in the pose: where weights change
+    along a bent joint, the shape at rest may be torn although nothing is to be seen of that in the pose."""
+    edges = mesh_edges(ob.data) if isinstance(ob.data, bpy.types.Mesh) else np.zeros((0, 2), int)
+    if stand is None or not len(edges):
+        return []
+    lengths = [
+        np.linalg.norm(np.diff(points[edges], axis=1)[:, 0], axis=1)
+        for points in (stand.points, rest_positions(ob.data))
+    ]
+    some = np.flatnonzero(np.minimum(*lengths) > 0)
+    if not len(some):
+        return []
+    changes = np.log(lengths[1][some] / lengths[0][some])
+    # Bones that scale the whole mesh are no fault.
+    most = float(np.exp(np.quantile(np.abs(changes - np.median(changes)), _OF_EDGES)))
+    if most < _STRETCHED:
+        return []
+    return [
+        f"its shape at rest is torn: one edge in a hundred is at least {most:.1f} times as long or as short as in this "
+        "pose. Bend the joints less before you bind, or correct the rest shape in Edit Mode"
+    ]
 
 
 def _named(vertices: np.ndarray) -> str:
