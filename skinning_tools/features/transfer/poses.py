@@ -7,6 +7,12 @@ import numpy as np
 from ...blender.skin_reader import bone_matrices, read_arrays
 from ...core.errors import BadScene
 
+# What to say of clothes around the present pose, which get weights and keep their shape.
+MOVED_AGAIN = (
+    "its shape is that of the present pose, so the pose now moves it once more: to put it on the rest pose, first use "
+    "Bind in Current Pose, then transfer with Present Pose off"
+)
+
 # Meshes of which less than this share is matched may be in another pose.
 _FEW = 0.5
 

@@ -83,8 +83,8 @@ class TransferSettings(Settings, stored="skinning_transfer"):
     use_pose = switch(
         "Present Pose",
         False,
-        tip="Match the source as its bones pose it now, for clothes that were made around that pose. When off, its "
-        "rest pose counts",
+        tip="Match the source as its bones pose it now, for clothes that were made around that pose. Their shape "
+        "stays. When off, the rest pose counts",
         flag="--present-pose",
         help="match the source in its present pose instead of its rest pose",
     )

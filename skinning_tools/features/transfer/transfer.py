@@ -24,7 +24,7 @@ from ...blender.weight_tools import edit_vertices, forget_figures, group_mask
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadMesh, BadScene
 from ...core.progress import Progress, span
-from .poses import check_posed, notes_on_fit, posed_points
+from .poses import MOVED_AGAIN, check_posed, notes_on_fit, posed_points
 from .settings import TransferSettings
 from .targets import Targets, find_targets
 
@@ -175,6 +175,7 @@ def transfer(context: bpy.types.Context, targets: Targets, settings: TransferSet
         share = float(matched[rows].mean())
         notes += notes_on_fit(targets.source, task.object, source.rest, unused, task.body.rest, share)
         own = attach(task.object, armature) if task.object != targets.source else []
+        own += [MOVED_AGAIN] if settings.use_pose and task.object != targets.source else []
         notes += [f"{task.object.name}: {note}" if len(tasks) > 1 else note for note in own]
         _write(task, rows, bones, weights, totals)
         states = np.full(len(task.shares), STATES["KEPT"])
