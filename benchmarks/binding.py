@@ -81,11 +81,12 @@ def show_quality(tables: Tables, most: int, worst: int, blender: bool) -> None:
     tables.begin(
         "Error on the human rig",
         f"{len(rig.body.rest):,} vertices, {len(rig.skeleton)} bones. Mean vertex distance over all frames from where "
-        f"the rig's own weights take it, divided by the diagonal. Ours: at most {most} bones for each vertex.",
-        *("method", *MOTIONS, "bones", "unbound", "seconds", "wall time"),
+        f"the rig's own weights take it, divided by the diagonal. Ours: at most {most} bones for each vertex. "
+        "Processor time.",
+        *("method", *MOTIONS, "bones", "unbound", "seconds"),
     )
 
-    def row(name, bones, weights, processor, wall):
+    def row(name, bones, weights, processor):
         errors = rig.errors(bones, weights)
         tables.row(
             name,
@@ -93,21 +94,20 @@ def show_quality(tables: Tables, most: int, worst: int, blender: bool) -> None:
             str(int(np.count_nonzero(weights, axis=1).max())),
             f"{np.count_nonzero(~weights.any(axis=1)):,}",
             f"{processor:.1f}" if processor else "",
-            f"{wall:.1f}" if wall else "",
         )
         for line in rig.worst_places(bones, weights, errors[MOTIONS[-1]], worst) if worst else ():
             print("  ", line)
 
     for method in METHODS:
         body = rig.fresh_body()
-        processor, wall = time.process_time(), time.perf_counter()
+        processor = time.process_time()
         bones, weights = bind(body, rig.skeleton, method, max_influences=most)
-        row(method, bones, weights, time.process_time() - processor, time.perf_counter() - wall)
+        row(method, bones, weights, time.process_time() - processor)
     for way in (AUTOMATIC, ENVELOPES) if blender else ():
-        bones, weights, *seconds = in_own_process(blender_binding, rig.body.rest, rig.quads, rig.skeleton, way)
-        row(f"Blender, {way}", bones, weights, *seconds)
+        bones, weights, processor, _ = in_own_process(blender_binding, rig.body.rest, rig.quads, rig.skeleton, way)
+        row(f"Blender, {way}", bones, weights, processor)
         if way == AUTOMATIC:
-            row(f"the same, strongest {most}", *tidy_influences(bones, weights, most), 0, 0)
+            row(f"the same, strongest {most}", *tidy_influences(bones, weights, most), 0)
     tables.note(
         "Vertices without weights stay in place. Envelopes have Blender's default size for new bones; artists adjust "
         "them by hand."
@@ -184,14 +184,13 @@ def difficult() -> dict[str, tuple[Body, Skeleton]]:
 def show_growth(tables: Tables) -> None:
     tables.begin(
         "Time and memory over vertices",
-        "The human rig, with each triangle split in four once and twice. Processor time and wall time in seconds, and "
-        "MB.",
-        *("method", "vertices", "seconds", "wall time", "memory"),
+        "The human rig, with each triangle split in four once and twice. Processor time in seconds, and MB.",
+        *("method", "vertices", "seconds", "memory"),
     )
     for method in METHODS:
         for times in range(3):
-            count, processor, wall, memory = in_own_process(one_binding, method, times)
-            tables.row(method, f"{count:,}", f"{processor:.1f}", f"{wall:.1f}", f"{memory:.0f}")
+            count, processor, memory = in_own_process(one_binding, method, times)
+            tables.row(method, f"{count:,}", f"{processor:.1f}", f"{memory:.0f}")
 
 
 def show_rogues(tables: Tables, blender: bool) -> None:
@@ -201,7 +200,7 @@ def show_rogues(tables: Tables, blender: bool) -> None:
     own, anew = planted_rogues.human(lambda _: HUMAN), bind(rig.fresh_body(), rig.skeleton)
     counts = {
         "human rig, its own weights": Rogues.of([own]),
-        "human rig, rebound by Delaunay": Rogues.of([(rig.body, rig.skeleton, *anew)], ()),
+        "human rig, rebound": Rogues.of([(rig.body, rig.skeleton, *anew)], ()),
         "tube": Rogues.of([planted_rogues.tube()]),
         "loose parts": Rogues.of([planted_rogues.loose_parts()]),
     }
@@ -409,12 +408,12 @@ def artists_rogues() -> dict[str, Rogues]:
     }
 
 
-def one_binding(method: str, times: int) -> tuple[int, float, float, float]:
+def one_binding(method: str, times: int) -> tuple[int, float, float]:
     rig = HumanRig.read()
     body = subdivided(rig.body, times)
-    processor, wall = time.process_time(), time.perf_counter()
+    processor = time.process_time()
     bind(body, rig.skeleton, method)
-    return len(body.rest), time.process_time() - processor, time.perf_counter() - wall, peak_memory()
+    return len(body.rest), time.process_time() - processor, peak_memory()
 
 
 if __name__ == "__main__":

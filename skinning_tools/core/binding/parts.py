@@ -145,8 +145,8 @@ def with_parts(assignment: Assignment, request: Request) -> Assignment:
     of_bone = sparse.csr_matrix((np.ones(len(rows)), (rows, whole[rows])), shape=shares.shape)
     result, reached = kept @ shares + free @ assignment.shares + of_bone, assignment.distances.copy()
     lost = np.flatnonzero((total == 0) & (whole < 0) & bends)
-    for rows in blocks(len(lost), shares.shape[1]):
-        places = lost[rows]
+    for some in blocks(len(lost), shares.shape[1]):
+        places = lost[some]
         scores = request.limits.applied(places, parts.scores(distances, places))
         reached[places] = scores.min(axis=1)
         near = nearly_best(scores, _MARGIN)
