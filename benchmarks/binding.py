@@ -197,10 +197,10 @@ def show_rogues(tables: Tables, blender: bool) -> None:
     """What is named where nothing is planted, then what of each kind that is planted is found."""
     artists = in_own_process(artists_rogues) if blender and RIGS.is_dir() else {}
     rig = HumanRig.read()
-    own, anew = planted_rogues.human(lambda _: HUMAN), bind(rig.fresh_body(), rig.skeleton)
+    own, anew = planted_rogues.human(lambda _: HUMAN), bind(rig.fresh_body(), rig.skeleton, "DELAUNAY")
     counts = {
         "human rig, its own weights": Rogues.of([own]),
-        "human rig, rebound": Rogues.of([(rig.body, rig.skeleton, *anew)], ()),
+        "human rig, rebound by Delaunay": Rogues.of([(rig.body, rig.skeleton, *anew)], ()),
         "tube": Rogues.of([planted_rogues.tube()]),
         "loose parts": Rogues.of([planted_rogues.loose_parts()]),
     }
