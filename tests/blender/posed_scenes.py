@@ -7,7 +7,7 @@ import numpy as np
 from skinning_tools.blender.control_points import read_positions, stored_shapes
 from skinning_tools.blender.vertex_groups import put_weights
 from tests.blender import scenes, skinned_meshes
-from tests.blender.binding_scenes import activate, bound
+from tests.blender.binding_scenes import activate, bound, tube
 
 # Blender skins in single precision, and the scenes are a few units large.
 SINGLE = 1e-5
@@ -62,3 +62,13 @@ def bound_in_pose(*objects, **given) -> None:
     bound(in_pose=True, **given)
     for ob, there in zip(objects, before, strict=True):
         np.testing.assert_allclose(scenes.world_positions(ob), there, atol=SINGLE)
+
+
+def twisted() -> tuple:
+    """A straight tube along two bones, the second of which is twisted by half a turn."""
+    ob, rig = tube(2, rings=17, segments=8)
+    rig.animation_data_clear()
+    rig.pose.bones["Bone 1"].rotation_mode = "XYZ"
+    rig.pose.bones["Bone 1"].rotation_euler = (0, np.pi, 0)
+    bpy.context.view_layer.update()
+    return ob, rig

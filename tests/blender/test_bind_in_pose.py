@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from skinning_tools.features.bind import bind as bind_module
 from skinning_tools.features.bind import in_pose
 from skinning_tools.features.bind.bind import bind, bind_record, check_bindable
 from skinning_tools.features.bind.in_pose import seen_positions
@@ -14,7 +13,7 @@ from skinning_tools.features.bind.panel import SKINNING_PT_bind
 from skinning_tools.features.bind.settings import BindSettings
 from tests.blender import command_runs, moving_meshes, panel_recorder, refusals, scenes
 from tests.blender.binding_scenes import activate, binding_of, bound, check_bound, cube, every_method, tube, weights_of
-from tests.blender.posed_scenes import POSE, SINGLE, bound_in_pose, closeness, modeled, shapes_of
+from tests.blender.posed_scenes import POSE, SINGLE, bound_in_pose, closeness, modeled, shapes_of, twisted
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -205,16 +204,6 @@ def test_objects_parented_to_bones_stay():
 # Blends that collapse
 
 
-def twisted() -> tuple:
-    """A straight tube along two bones, the second of which is twisted by half a turn."""
-    ob, rig = tube(2, rings=17, segments=8)
-    rig.animation_data_clear()
-    rig.pose.bones["Bone 1"].rotation_mode = "XYZ"
-    rig.pose.bones["Bone 1"].rotation_euler = (0, np.pi, 0)
-    bpy.context.view_layer.update()
-    return ob, rig
-
-
 def test_vertices_whose_blend_collapses_are_named_and_follow_one_bone(capfd):
     ob, rig = twisted()
     bound_in_pose(ob, method="POINT_TO_LINE")
@@ -362,48 +351,6 @@ def test_a_failed_measurement_leaves_a_whole_binding(monkeypatch, capfd):
     np.testing.assert_allclose(scenes.world_positions(ob), before, atol=SINGLE)
     assert bind_record(ob).moved == ()
     assert "could not be measured (MemoryError: none left)" in capfd.readouterr().out
-
-
-@pytest.mark.parametrize("failing", ["write_rest", "write_record"])
-def test_a_write_that_fails_leaves_nothing(failing, monkeypatch):
-    """At the second of two meshes, one of which has an Armature modifier that is off and a group of its own."""
-    ob, rig, _ = modeled()
-    other = ob.copy()
-    other.data = ob.data.copy()
-    bpy.context.collection.objects.link(other)
-    ob.vertex_groups.new(name="Bone 1").add([3, 4], 0.25, "REPLACE")
-    ob.modifiers.new("Mine", "ARMATURE").object = rig
-    ob.modifiers["Mine"].show_viewport = False
-    activate(rig, ob, other)
-    bpy.context.view_layer.update()
-    real, calls = getattr(bind_module, failing), []
-
-    def write(*given):
-        calls.append(given)
-        if len(calls) == 2:
-            raise MemoryError("none left")
-        return real(*given)
-
-    def state():
-        present = [each for each in bpy.data.objects if each.type == "MESH"]
-        return [(binding_of(each), [shape.tolist() for shape in shapes_of(each)]) for each in present]
-
-    before = state()
-    monkeypatch.setattr(bind_module, failing, write)
-    with pytest.raises(RuntimeError, match=r"none left|[Mm]emory"):
-        bpy.ops.skinning.bind(in_pose=True, replace=True)
-    assert len(calls) == 2
-    assert state() == before
-
-
-def test_a_torn_rest_shape_is_noted(capfd):
-    """Half of a tube follows each of two bones, one of which is twisted: at rest the rings between them are twisted."""
-    ob, _ = twisted()
-    bound_in_pose(ob, method="RIGID")
-    assert "its shape at rest is torn" in capfd.readouterr().out
-    ob, _, _ = modeled()
-    bound_in_pose(ob)
-    assert "torn" not in capfd.readouterr().out
 
 
 # Panel and command line
