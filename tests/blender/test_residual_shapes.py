@@ -18,6 +18,7 @@ from tests.blender import moving_meshes, panel_recorder, refusals
 pytestmark = pytest.mark.usefixtures("extension")
 
 FRAMES = range(1, 9)
+NAMES = ["Residual 1", "Residual 2", "Residual 3"]
 
 
 @pytest.fixture
@@ -63,20 +64,19 @@ def test_keys_are_at_rest_and_before_the_armature(scene):
     moving_meshes.waving_grid()
     skinned = converted(residual_shapes=3)
     keys = skinned.data.shape_keys
-    assert keys.key_blocks.keys() == ["Basis", "Residual 1", "Residual 2", "Residual 3"]
+    assert keys.key_blocks.keys() == ["Basis", "Residual Offset", *NAMES]
+    assert keys.key_blocks["Residual Offset"].value == 1
     assert keys.use_relative
     assert [modifier.type for modifier in skinned.modifiers] == ["ARMATURE"]
     curves = actions.existing_curves(keys)
-    assert [curve.data_path for curve in curves] == [
-        f'key_blocks["{name}"].value' for name in keys.key_blocks.keys()[1:]
-    ]
+    assert [curve.data_path for curve in curves] == [f'key_blocks["{name}"].value' for name in NAMES]
     for curve in curves:
         values = np.array([point.co[1] for point in curve.keyframe_points])
         assert len(values) == len(FRAMES)
-        assert np.abs(values).max() == pytest.approx(1)
+        assert (values.min(), values.max()) == (0, 1)
         assert {point.interpolation for point in curve.keyframe_points} == {"LINEAR"}
     for block in keys.key_blocks[1:]:
-        assert (block.slider_min, block.slider_max) == (-1, 1)
+        assert (block.slider_min, block.slider_max) == (0, 1)
     basis, positions = np.empty((2, len(skinned.data.vertices), 3), np.float32)
     keys.key_blocks[0].points.foreach_get("co", basis.ravel())
     skinned.data.attributes["position"].data.foreach_get("vector", positions.ravel())
@@ -129,7 +129,7 @@ def test_the_result_is_converted_again(scene):
     bpy.ops.skinning.select_result(part="MESH")
     again = converted("Flag_skinned", bone_count=8, residual_shapes=1, on_result="CONVERT")
     assert again["skinning_e_rms"] == pytest.approx(e_rms(skinned, again), rel=1e-3, abs=1e-3)
-    assert again.data.shape_keys.key_blocks.keys() == ["Basis", "Residual 1"]
+    assert again.data.shape_keys.key_blocks.keys() == ["Basis", "Residual Offset", "Residual 1"]
 
 
 @pytest.mark.parametrize("stage", ["Solving", "Writing", "Measuring"])
@@ -187,7 +187,7 @@ def test_no_more_than_frames(scene, capsys, asked, given, made):
     """More shapes than possible are left out, and the report and the figures say so."""
     moving_meshes.waving_grid()
     skinned = converted(residual_shapes=asked, **given)
-    assert len(skinned.data.shape_keys.key_blocks) == 1 + made
+    assert len(skinned.data.shape_keys.key_blocks) == 2 + made
     figures = result_of(skinned).figures
     assert figures["settings"]["residual_shapes"] == made
     note = f"{made} residual shapes instead of {asked}: there cannot be more shapes than frames"
@@ -206,7 +206,7 @@ def test_more_shapes_than_the_vertices_have_ways_to_move(scene, vertices):
     moving_meshes.add_object("Flag", np.eye(3)[:vertices])
     moving_meshes.add_waving_keys(bpy.data.objects["Flag"])
     skinned = converted(bone_count=1, residual_shapes=15)
-    assert len(skinned.data.shape_keys.key_blocks) == 16
+    assert len(skinned.data.shape_keys.key_blocks) == 17
     assert skinned["skinning_e_rms"] < 1e-2
 
 
@@ -225,10 +225,8 @@ def test_an_exported_file_shows_the_same(scene, tmp_path):
     path = tmp_path / "flag.glb"
     scene = moving_meshes.through_gltf(path)
     (imported,) = (ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature())
-    assert imported.data.shape_keys.key_blocks.keys()[1:] == ["Residual 1", "Residual 2", "Residual 3"]
+    assert imported.data.shape_keys.key_blocks.keys()[1:] == ["Residual Offset", *NAMES]
     assert imported.data.shape_keys.animation_data is not None
-    for block in imported.data.shape_keys.key_blocks:
-        block.slider_min = -1  # the importer leaves it at 0, and Blender cuts off what is below
     size = np.ptp(expected[0], axis=0).max()
     start = _first_frame(imported)
     for number, positions in enumerate(expected):

@@ -73,10 +73,10 @@ def export(ob, path: Path, **changes) -> Path:
     return path
 
 
-def reimport(path: Path, fps: int, *, new_fbx: bool = False) -> bpy.types.Object:
-    """The skinned mesh of a file, in a new scene without anything else. Shape keys may be negative, as they were.
+def reimport(path: Path, fps: int, *, new_fbx: bool = False, clamped: bool = True) -> bpy.types.Object:
+    """The skinned mesh of a file, in a new scene without anything else.
 
-    new_fbx: read FBX by the importer that Blender has from 4.5 on.
+    new_fbx: read FBX by the importer that Blender has from 4.5 on. clamped: leave the shape keys' range at 0 to 1.
     """
     scene = moving_meshes.fresh_scene()
     scene.render.fps = fps
@@ -88,9 +88,8 @@ def reimport(path: Path, fps: int, *, new_fbx: bool = False) -> bpy.types.Object
     }
     assert readers[path.suffix](filepath=str(path)) == {"FINISHED"}
     (ob,) = (ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature())
-    if ob.data.shape_keys is not None:
+    if ob.data.shape_keys is not None and not clamped:
         for block in ob.data.shape_keys.key_blocks:
-            # Importers leave the range at 0 to 1, and Blender clamps other values.
             block.slider_min, block.slider_max = -10, 10
     return ob
 

@@ -44,6 +44,19 @@ class ResidualShapes:
         """``rest`` (N, 3) as corrected in a frame."""
         return rest + np.tensordot(self.values[frame], self.shapes, axes=1)
 
+    def from_zero_to_one(self) -> tuple["ResidualShapes", np.ndarray | None]:
+        """The same corrections with values between 0 and 1, which players of morph targets expect, and the constant
+        offset (N, 3) to add in all frames, None if no value is negative.
+
+        Each value begins at its lowest, and the offset makes up for that. A single offset for all shapes costs one
+        shape; positive and negative parts would double them, and need more keys where a value passes zero.
+        """
+        lowest = np.minimum(self.values.min(axis=0), 0.0)
+        ranges = self.values.max(axis=0, initial=0.0) - lowest
+        ranges = np.where(ranges > 0, ranges, 1.0)
+        one_sided = ResidualShapes(self.shapes * ranges[:, None, None], (self.values - lowest) / ranges)
+        return one_sided, np.tensordot(lowest, self.shapes, axes=1) if lowest.any() else None
+
 
 def fit_residual_shapes(
     frames: np.ndarray,

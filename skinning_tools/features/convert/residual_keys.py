@@ -11,24 +11,33 @@ from ...blender.actions import value_path
 from ...blender.attributes import read_attribute
 
 KEY_PREFIX = "Residual"
+OFFSET = "Residual Offset"
 CURVE_GROUP = "Residual Shapes"
 
 
-def add_residual_keys(mesh_object: bpy.types.Object, shapes: np.ndarray) -> tuple[str, ...]:
+def add_residual_keys(
+    mesh_object: bpy.types.Object, shapes: np.ndarray, offset: np.ndarray | None = None
+) -> tuple[str, ...]:
     """Add a shape key for each of ``shapes`` (R, N, 3), offsets from the present mesh; returns their names.
 
-    The shape keys change the rest pose before the armature modifier deforms it. Their values range from −1 to 1.
+    The shape keys change the rest pose before the armature modifier deforms it. Their values range from 0 to 1.
+    offset (N, 3): the shape of a further key, whose value is always 1.
     """
     mesh_object.shape_key_add(name="Basis", from_mix=False)
     rest = read_attribute(mesh_object.data, "position")
     digits = len(str(len(shapes)))
     names = []
+    if offset is not None:
+        _add_key(mesh_object, OFFSET, rest + offset).value = 1.0
     for number, offsets in enumerate(shapes, start=1):
-        block = mesh_object.shape_key_add(name=f"{KEY_PREFIX} {number:0{digits}}", from_mix=False)
-        block.points.foreach_set("co", (rest + offsets).astype(np.float32).ravel())
-        block.slider_min, block.slider_max = -1.0, 1.0
-        names.append(block.name)
+        names.append(_add_key(mesh_object, f"{KEY_PREFIX} {number:0{digits}}", rest + offsets).name)
     return tuple(names)
+
+
+def _add_key(mesh_object: bpy.types.Object, name: str, positions: np.ndarray) -> bpy.types.ShapeKey:
+    block = mesh_object.shape_key_add(name=name, from_mix=False)
+    block.points.foreach_set("co", positions.astype(np.float32).ravel())
+    return block
 
 
 def assign_residual_action(

@@ -111,12 +111,14 @@ def write_rig(
         shape_names: tuple[str, ...] = ()
         shape_action = None
         if decomposition.residual is not None:
+            residual, offset = decomposition.residual.from_zero_to_one()
             for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
-                shape_names = add_residual_keys(mesh_object, decomposition.residual.shapes[:, part.vertices])
+                own_offset = None if offset is None else offset[part.vertices]
+                shape_names = add_residual_keys(mesh_object, residual.shapes[:, part.vertices], own_offset)
             shape_action = assign_residual_action(mesh_objects, action, names["shapes"])
             if shape_action != action:
                 made.append(shape_action)
-            key_residual_values(mesh_objects[0], shape_names, decomposition.residual.values, times)
+            key_residual_values(mesh_objects[0], shape_names, residual.values, times)
 
         for ob in (armature_object, *mesh_objects):
             collection.objects.link(ob)

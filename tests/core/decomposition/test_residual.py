@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Settings, decompose, memory_estimate
-from skinning_tools.core.decomposition.residual import fit_residual_shapes
+from skinning_tools.core.decomposition.residual import ResidualShapes, fit_residual_shapes
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadSettings, Cancelled
 from skinning_tools.core.solve_memory import residual_memory
@@ -91,6 +91,29 @@ def test_shapes_are_in_order_of_effect():
     found = fit_residual_shapes(frames, *parts, 3)
     effects = np.linalg.norm(found.values, axis=0) * np.linalg.norm(found.shapes, axis=(1, 2))
     assert np.all(np.diff(effects) <= 0)
+
+
+def test_values_from_zero_to_one_give_the_same_corrections():
+    frames, parts = planted(3)
+    residual = fit_residual_shapes(frames, *parts, 3)
+    assert residual.values.min() < 0
+    one_sided, offset = residual.from_zero_to_one()
+    np.testing.assert_array_equal(one_sided.values.min(axis=0), 0)
+    np.testing.assert_allclose(one_sided.values.max(axis=0), 1, rtol=0, atol=2**-50)
+    expected = np.tensordot(residual.values, residual.shapes, axes=1)
+    found = offset + np.tensordot(one_sided.values, one_sided.shapes, axes=1)
+    np.testing.assert_allclose(found, expected, atol=1e-14 * np.abs(expected).max())
+
+
+def test_values_that_are_never_negative_need_no_offset():
+    shapes, values = np.ones((2, 4, 3)), np.array([[0.0, 0.25], [0.5, 1.0], [0.0, 0.5]])
+    one_sided, offset = ResidualShapes(shapes, values).from_zero_to_one()
+    assert offset is None
+    np.testing.assert_array_equal(one_sided.values.max(axis=0), 1)
+    np.testing.assert_array_equal(one_sided.values[:, 0] * one_sided.shapes[0, 0, 0], values[:, 0])
+    still, offset = ResidualShapes(shapes, np.zeros((3, 2))).from_zero_to_one()
+    assert offset is None
+    np.testing.assert_array_equal(still.values, 0)
 
 
 def test_nothing_left_gives_shapes_of_nothing():
