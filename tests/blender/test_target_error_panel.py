@@ -163,7 +163,7 @@ def test_the_command_line_saves_the_curve(shot, tmp_path, capsys):
     assert re.search(rf"^{count} bones +[\d.]+$", printed.out, re.MULTILINE)
     assert re.search(r"^Keys +\d+ of \d+$", printed.out, re.MULTILINE)
     assert str(picture) in printed.out
-    assert len(skinned.data.shape_keys.key_blocks) == 3
+    assert len(skinned.data.shape_keys.key_blocks) == 4
     image = bpy.data.images.load(str(picture))
     assert tuple(image.size) == (WIDTH, HEIGHT)
 
