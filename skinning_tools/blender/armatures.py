@@ -89,7 +89,7 @@ def bones_edited(context: bpy.types.Context, armature: bpy.types.Object) -> Iter
             yield edit_bones
     finally:
         if mode != armature.mode:
-            _set_mode(context, armature, mode)
+            set_mode(context, armature, mode)
         armature.hide_viewport, armature.data.use_mirror_x = hidden, mirrors
         for owner in selectable(armature):
             owner.select, owner.hide = flags.get(owner.name, (False, False))
@@ -138,7 +138,8 @@ def _adopt(bone: bpy.types.EditBone, child: bpy.types.EditBone) -> None:
     child.use_inherit_rotation, child.inherit_scale, child.use_local_location = True, "FULL", True
 
 
-def _set_mode(context: bpy.types.Context, armature: bpy.types.Object, mode: str) -> None:
+def set_mode(context: bpy.types.Context, armature: bpy.types.Object, mode: str) -> None:
+    """Change the mode of an armature object in any scene."""
     with temporary_scene(context.scene, [armature]) as scene:
         view_layer = scene.view_layers[0]
         view_layer.objects.active = armature

@@ -22,16 +22,17 @@ _UNITS = {
 }
 
 
-def length_text(scene: bpy.types.Scene, length: float, precision: int = 4) -> str:
+def length_text(scene: bpy.types.Scene, length: float, precision: int = 4, adaptive: bool = False) -> str:
     """A distance in the world as text in the scene's units: their system, scale and unit of length.
 
-    precision: decimals, or digits if the unit of length is fixed.
+    precision: decimals, or digits if the unit of length is fixed. adaptive: in the unit that fits its size, even if the
+    scene has a fixed one.
     """
     settings = scene.unit_settings
     if settings.system == "NONE":
         return bpy.utils.units.to_string("NONE", "LENGTH", length, precision=precision)
     meters = length * settings.scale_length
-    size, ending = _UNITS.get(settings.length_unit, (0.0, ""))
+    size, ending = (0.0, "") if adaptive else _UNITS.get(settings.length_unit, (0.0, ""))
     if not size:
         return bpy.utils.units.to_string(settings.system, "LENGTH", meters, precision=precision)
     return np.format_float_positional(meters / size, precision=precision, fractional=False, trim="-") + ending

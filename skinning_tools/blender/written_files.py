@@ -27,7 +27,7 @@ from .records import checksum
 # A half-written file of another machine, whose processes cannot be checked, counts as abandoned at this age.
 ABANDONED_SECONDS = 24 * 3600.0
 
-_PART = re.compile(r"\.skinning_tools\.([0-9a-f]{8})\.(\d+)\.[0-9a-f]{8}\.part(?:\.blend)?@?")
+_PART = re.compile(r"\.skinning_tools\.([0-9a-f]{8})\.(\d+)\.[0-9a-f]{8}\.part(?:\.[a-z]+)?@?")
 _ANOTHER = "Choose another file"
 
 
@@ -244,8 +244,9 @@ class Target:
             self._aside = None
 
 
-def claim_named(filepath: str, kind: Kind, ending: str) -> Target:
-    """The Target of the file that an operator's caller names. ending: that its name should have, such as ".bin".
+def claim_named(filepath: str, kind: Kind, ending: str, hint: str = _ANOTHER, allowed: bool | None = None) -> Target:
+    """The Target of the file that an operator's caller names. ending: that its name should have, such as ".bin"; hint,
+    allowed: as in ``WrittenFiles.claim``.
 
     Raises BadPath, also if there is no name, or if the file is open or the scene refers to it.
     """
@@ -253,7 +254,7 @@ def claim_named(filepath: str, kind: Kind, ending: str) -> Target:
         raise BadPath(f"The {kind.noun} needs a file name. Choose one that ends in {ending}")
     files = WrittenFiles()
     files.keep_scene()
-    return files.claim(Path(bpy.path.abspath(filepath)), kind)
+    return files.claim(Path(bpy.path.abspath(filepath)), kind, hint, allowed)
 
 
 def identity(path: str | os.PathLike) -> tuple:

@@ -9,6 +9,7 @@ NAMES = (
     "shape_keys",
     "shots",
     "partial",
+    "export",
     "bind",
     "weights",
     "transfer",

@@ -11,7 +11,7 @@ import bpy
 from skinning_tools import command_line
 
 STATUS = {0: "done", 1: "failed", 2: "failed", 3: "failed", 129: "stopped", 130: "stopped", 143: "stopped"}
-SAVE_NOTHING = ("find-unweighted",)
+SAVE_NOTHING = ("find-unweighted", "export")
 
 
 def run(*arguments) -> int:

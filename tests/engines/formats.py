@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Skinned meshes out through Blender's exporters and in again, with the settings that docs/engines.md tells to use."""
+"""Skinned meshes out through Blender's exporters and in again, with the settings of the extension's own export."""
 
 from pathlib import Path
 
@@ -7,34 +7,10 @@ import bpy
 import numpy as np
 
 from skinning_tools.blender import actions
+from skinning_tools.features.export.engines import FORMATS
 from tests.blender import moving_meshes
 
-# Settings that differ from the exporters' defaults, and the defaults that a result depends on.
-GLTF = {
-    "use_selection": True,
-    "export_animation_mode": "ACTIVE_ACTIONS",
-    "export_force_sampling": True,
-    "export_optimize_animation_size": False,
-    "export_def_bones": False,
-    "export_attributes": True,
-    "export_apply": False,
-}
-FBX = {
-    "use_selection": True,
-    "use_mesh_modifiers": False,
-    "use_armature_deform_only": False,
-    "add_leaf_bones": False,
-    "bake_anim_use_nla_strips": False,
-    "bake_anim_use_all_actions": False,
-    "bake_anim_simplify_factor": 0.0,
-}
-USD = {
-    "selected_objects_only": True,
-    "export_animation": True,
-    "export_armatures": True,
-    "only_deform_bones": False,
-    "export_shapekeys": True,
-}
+BY_ENDING = {each.ending: each for each in FORMATS.values()}
 # A custom attribute in glTF: the mesh's vertex for each vertex of the file. Exact below 2^24.
 VERTEX = "_VERTEX"
 
@@ -62,14 +38,7 @@ def export(ob, path: Path, **changes) -> Path:
     for member in (ob, ob.find_armature()):
         member.select_set(True)
     bpy.context.view_layer.objects.active = ob
-    writers = {
-        ".glb": (bpy.ops.export_scene.gltf, GLTF),
-        ".fbx": (bpy.ops.export_scene.fbx, FBX),
-        ".usdc": (bpy.ops.wm.usd_export, USD),
-        ".usda": (bpy.ops.wm.usd_export, USD),
-    }
-    write, settings = writers[path.suffix]
-    assert write(filepath=str(path), **(settings | changes)) == {"FINISHED"}
+    BY_ENDING[path.suffix].save(path, **changes)
     return path
 
 
@@ -84,7 +53,6 @@ def reimport(path: Path, fps: int, *, new_fbx: bool = False, clamped: bool = Tru
         ".glb": bpy.ops.import_scene.gltf,
         ".fbx": bpy.ops.wm.fbx_import if new_fbx else bpy.ops.import_scene.fbx,
         ".usdc": bpy.ops.wm.usd_import,
-        ".usda": bpy.ops.wm.usd_import,
     }
     assert readers[path.suffix](filepath=str(path)) == {"FINISHED"}
     (ob,) = (ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature())

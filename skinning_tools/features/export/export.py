@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A skinned character as a file for an engine, read again and compared with the scene."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ...blender import actions, background
+from ...blender.character import armature_at, mesh_meant
+from ...blender.conversions import result_of
+from ...blender.error_display import shows_colors
+from ...blender.figures import Figure, Result
+from ...blender.lengths import length_text
+from ...blender.preconditions import object_label
+from ...blender.skin_reader import armature_modifier, bone_names, check_skinned, meshes_of
+from ...blender.vertex_groups import read_weights
+from ...blender.visibility import leave_mode
+from ...blender.wording import counted, vertices_text
+from ...blender.written_files import Kind, Target, claim_named
+from ...core.errors import BadPath, BadScene, SkinningError
+from .comparison import Comparison
+from .comparison import compare as compare_file
+from .engines import ENGINES, FORMATS, Engine, Format
+from .morph_values import playable, unplayable_keys
+from .scenes import animated_values_kept, scene_to_export, shown_in_window
+from .settings import OF_ENGINE
+
+# Weights that the glTF exporter leaves out.
+_TRACE = 1e-4
+# The part of the diagonal from which a distance at the frames means that something is missing. USD loses a third of it.
+_WRONG = 1e-3
+# The part of the diagonal from which a distance half-way between frames is worth a note.
+_FAR = 5e-3
+
+_REPLACE = "Choose another file, or switch Replace File on (--overwrite)"
+
+# Size and time of change of the files that this session has exported, by their paths.
+_exported: dict[Path, tuple[int, int]] = {}
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+EXPORTED = Kind("exported file", lambda path: _exported.get(path) == _state(path))
+
+
+@dataclass(frozen=True)
+class Exported(Result):
+    """A written file. compared: None if it was not read again."""
+
+    name: str
+    path: Path
+    engine: Engine
+    file_format: Format
+    mesh_count: int
+    frame_count: int
+    compared: Comparison | None
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def figures(self) -> list[Figure]:
+        figures = [
+            Figure("Object", self.name),
+            Figure("File", str(self.path), line=f'"{self.path.name}" exported for {self.engine.label}'),
+            Figure("Format", self.file_format.label, line=""),
+            Figure("Meshes", self.mesh_count, line=""),
+            Figure("Frames", self.frame_count),
+        ]
+        if self.compared is not None:
+            within = _distance_text(bpy.context.scene, self.compared.largest)
+            figures += [
+                Figure(
+                    "Largest distance",
+                    self.compared.largest,
+                    "{:.6g}",
+                    line=f"plays within {within} in Blender's importer",
+                ),
+                Figure("Largest distance half-way between frames", self.compared.half_way, "{:.6g}", line=""),
+            ]
+        return figures
+
+
+def _distance_text(scene: bpy.types.Scene, value: float) -> str:
+    """A distance to two digits, rounded up, and not less than a micrometer, below which there is no unit."""
+    value = max(value, 1e-6 / scene.unit_settings.scale_length)
+    step = 10.0 ** (np.floor(np.log10(value)) - 1)
+    value = float(np.ceil(value / step - 1e-6) * step)
+    return length_text(scene, value, adaptive=True)
+
+
+def check_exportable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
+    """Raises BadScene with the reason if there is no character to export. Cheap enough for a panel."""
+    check_skinned(context, _first_mesh(context, active))
+
+
+def _first_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object | None:
+    """The active mesh, or the result if it is a conversion's source; of an active armature its first visible mesh, or
+    the one that ``mesh_meant`` finds."""
+    if active is None or active.type != "ARMATURE":
+        result = result_of(active) if armature_at(active) is None else None
+        return result.mesh if result is not None and result.mesh is not None else active
+    return next(iter(_visible(context, active)), None) or mesh_meant(context, active)
+
+
+def _visible(context: bpy.types.Context, armature: bpy.types.Object) -> list[bpy.types.Object]:
+    layer = context.view_layer
+    return [ob for ob in meshes_of(armature, layer) if ob.visible_get(view_layer=layer) and len(ob.data.vertices)]
+
+
+def character(context: bpy.types.Context, active: bpy.types.Object | None) -> list[bpy.types.Object]:
+    """The armature of the active object and all visible meshes that it deforms, the active one first. Raises
+    BadScene."""
+    first = _first_mesh(context, active)
+    check_skinned(context, first)
+    armature = armature_at(first)
+    assert first is not None
+    assert armature is not None
+    others = [ob for ob in _visible(context, armature) if ob != first]
+    return [armature, first, *others]
+
+
+def select_character(context: bpy.types.Context, active: bpy.types.Object | None) -> str:
+    """Select the objects that an export needs, and nothing else, for Blender's own exporters; the armature becomes
+    active. Returns the line to report."""
+    objects = character(context, active)
+    leave_mode(context)
+    for ob in context.view_layer.objects:
+        ob.select_set(ob in objects, view_layer=context.view_layer)
+    context.view_layer.objects.active = objects[0]
+    return f"{objects[0].name}: selected with {counted(len(objects) - 1, 'mesh', 'meshes')} for an export"
+
+
+def export(
+    context: bpy.types.Context,
+    active: bpy.types.Object | None,
+    filepath: str,
+    engine: str = "OTHER",
+    file_format: str = OF_ENGINE,
+    compare: bool = True,
+    replace: bool = False,
+) -> background.Steps:
+    """Generator: write the character of ``active`` to ``filepath`` with the settings of docs/engines.md, over the
+    scene's frame range; yields (fraction, stage), returns Exported.
+
+    Shape keys with drivers, or with values outside of 0 to 1, are written with keyframes between 0 and 1. compare: read
+    the file again, and measure how far its mesh is from the scene's. Changes nothing in the scene. Raises BadScene,
+    BadPath.
+    """
+    begin = time.perf_counter()
+    chosen = ENGINES[engine]
+    written = FORMATS[chosen.format if file_format == OF_ENGINE else file_format]
+    if not written.available:
+        raise BadScene(
+            f"This Blender cannot write and read {written.label}. Enable its add-on, or choose another format"
+        )
+    if Path(filepath).suffix.lower() not in ("", written.ending):
+        raise BadPath(
+            f"The name of a {written.label} file ends in {written.ending}. Correct the name {Path(filepath).name}"
+        )
+    target = claim_named(filepath, EXPORTED, written.ending, _REPLACE, replace or None)
+    objects = character(context, active)
+    armature, *meshes = objects
+    frames = range(context.scene.frame_start, context.scene.frame_end + 1)
+    with animated_values_kept(context, objects):
+        yield from background.part_of(_write(context, objects, chosen, written, target, frames), 0.0, 0.3)
+        _exported[target.real] = _state(target.real)
+        notes, compared = _notes_on(armature, meshes, chosen), None
+        if compare:
+            comparing = compare_file(context, meshes, target.path, written, frames)
+            try:
+                compared = yield from background.part_of(comparing, 0.3, 1.0, "Comparing")
+            except SkinningError as error:
+                notes.append(f"not compared: {error}")
+            else:
+                notes += _notes_on_comparison(context, compared, chosen)
+    return Exported(
+        armature.name,
+        target.path,
+        chosen,
+        written,
+        len(meshes),
+        len(frames),
+        compared,
+        time.perf_counter() - begin,
+        tuple(notes),
+    )
+
+
+def _write(
+    context: bpy.types.Context,
+    objects: Sequence[bpy.types.Object],
+    engine: Engine,
+    file_format: Format,
+    target: Target,
+    frames: Sequence[int],
+) -> background.Steps[None]:
+    """Generator: write the file. objects: as from ``character``. Raises BadScene."""
+    armature, *meshes = objects
+    roots = [parent for parent in _parents(armature) if parent.type == "EMPTY"]
+    changes = (engine.changes if file_format is FORMATS[engine.format] else {}) | {
+        "export_influence_nb": engine.influences,
+        "export_animation_mode": "ACTIVE_ACTIONS" if _plays_action(armature) else "SCENE",
+    }
+    with scene_to_export(context, [*objects, *roots], armature.name) as scene:
+        reading = unplayable_keys(meshes, scene, frames)
+        unplayable = yield from background.part_of(reading, 0.0, 0.6, "Reading shape keys")
+        yield 0.6, "Exporting"
+        times = actions.key_times(context.scene, np.array(frames, dtype=np.float64))
+        with playable(unplayable, times), shown_in_window(context, scene), target.part(file_format.ending) as part:
+            try:
+                file_format.save(part, **changes)
+            except RuntimeError as error:
+                raise target.failed(error) from error
+
+
+def _parents(ob: bpy.types.Object) -> Iterator[bpy.types.Object]:
+    while ob.parent is not None:
+        ob = ob.parent
+        yield ob
+
+
+def _plays_action(armature: bpy.types.Object) -> bool:
+    """Whether the armature's own action is all that moves it, so that an exporter may sample that alone."""
+    animation = armature.animation_data
+    return animation is not None and animation.action is not None and not actions.strip_curves(animation)
+
+
+def _notes_on(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], engine: Engine) -> list[str]:
+    """What the character has that the file or the engine does not play."""
+    notes = []
+    for ob in meshes:
+        label = object_label(ob)
+        weights = read_weights(ob, bone_names(ob, armature))[1]
+        over = int(((weights > _TRACE).sum(axis=1) > engine.influences).sum())
+        if over:
+            notes.append(
+                f"{vertices_text(over)} of {label} have more than {engine.influences} influences, of which "
+                f"{engine.label} plays the largest: limit them"
+            )
+        lost = [each.name for each in ob.modifiers if each.show_viewport and each != armature_modifier(ob)]
+        if lost:
+            notes.append(f"modifiers of {label} are not in the file: {', '.join(lost)}")
+        if shows_colors(ob):
+            notes.append(f"the colors that {label} shows are in the file: switch Show Error and the Weight View off")
+    return notes
+
+
+def _notes_on_comparison(context: bpy.types.Context, compared: Comparison, engine: Engine) -> list[str]:
+    notes = []
+    if compared.largest > _WRONG * compared.diagonal:
+        notes.append("the file does not play as the scene does: the manual's page on engines has the reasons")
+    if compared.missing:
+        notes.append(f"{vertices_text(compared.missing)} are not in the file")
+    if engine.apart and compared.sheared:
+        notes.append(
+            f"{counted(len(compared.sheared), 'bone')} shear, as Affine bones do; an engine that keeps scale apart, "
+            f"such as Unreal, cannot play that: convert with Scaled bones"
+        )
+    if compared.half_way > max(_FAR * compared.diagonal, 2 * compared.largest):
+        notes.append(
+            f"half-way between two frames it is up to {_distance_text(context.scene, compared.half_way)} away: the "
+            "motion is fast for the frame rate, or a Scaled or Affine bone passes through zero scale. A higher frame "
+            "rate or Rigid bones avoid it"
+        )
+    return notes

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panel of the export."""
+
+import bpy
+
+from ...blender.job_checks import reason_not_to_work
+from ...ui.drawing import SidebarPanel, draw_button, draw_failure, idle_column, split_layout
+from ...ui.groups import ANIMATION
+from . import export
+
+
+class SKINNING_PT_export(SidebarPanel, bpy.types.Panel):
+    bl_label = "Export"
+    bl_idname = "SKINNING_PT_export"
+    bl_parent_id = ANIMATION
+    bl_options = {"DEFAULT_CLOSED"}
+    failures = ("Export Character", "Select Result for Export")
+
+    def draw(self, context: bpy.types.Context) -> None:
+        layout = split_layout(self)
+        settings, column = context.scene.skinning_export, idle_column(layout)
+        for name in ("engine", "file_format", "compare"):
+            column.prop(settings, name)
+        reason = reason_not_to_work(context, export.check_exportable)
+        draw_button(layout, context, "skinning.export_character", "Export", "EXPORT", reason)
+        draw_failure(layout, context, SKINNING_PT_export)
+        if not reason:
+            layout.operator("skinning.select_for_export", icon="RESTRICT_SELECT_OFF")
+
+
+registry = [SKINNING_PT_export]

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The export for engines: what is in the file, what the report says of it, and that the scene stays as it was."""
+
+import bpy
+import numpy as np
+import pytest
+
+from skinning_tools.blender import actions
+from skinning_tools.features.export import comparison, engines, export
+from tests.blender import (
+    command_runs,
+    moving_meshes,
+    refusals,
+    scenes,
+    shape_key_scenes,
+    skinned_meshes,
+    snapshots,
+    whereabouts,
+)
+from tests.engines import formats, samples
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+# Parts of the diagonal: single precision through a chain of bones, and the half precision of USD's scales, through an
+# affine bone's chain of two and a limb's of five.
+EXACT, HALF, FIVE_HALVES = 1e-5, 2 * 2.0**-11, 5 * 2.0**-11
+
+
+@pytest.fixture(params=engines.FORMATS)
+def file_format(request):
+    if not engines.FORMATS[request.param].available:
+        pytest.skip("this Blender does not have the format")
+    return request.param
+
+
+def exported(folder, file_format="GLTF", **given) -> export.Exported:
+    """The result of an export of the active object, checked to leave the scene as it was, and nothing beside the
+    file."""
+    active = bpy.context.view_layer.objects.active
+    ob = export.character(bpy.context, active)[1]
+    before, files, places = snapshots.snapshot(ob), set(folder.iterdir()), whereabouts.whereabouts()
+    path = folder / f"file{engines.FORMATS[file_format].ending}"
+    result, _ = scenes.drain(export.export(bpy.context, active, str(path), file_format=file_format, **given))
+    assert snapshots.snapshot(ob) == before
+    assert whereabouts.moved(places, whereabouts.whereabouts()) == []
+    assert set(folder.iterdir()) == files | {path}
+    return result
+
+
+def conversion(**given) -> bpy.types.Object:
+    ob = samples.convert(samples.swaying_tube(), **given)
+    bpy.context.view_layer.objects.active = ob
+    return ob
+
+
+@pytest.mark.parametrize("kind", ["AFFINE", "RIGID"])
+def test_a_conversion_plays_as_in_the_scene(tmp_path, file_format, kind):
+    conversion(bone_kind=kind, residual_shapes=3)
+    result = exported(tmp_path, file_format, engine="UNREAL")
+    compared, affine = result.compared, kind == "AFFINE"
+    limit = HALF if file_format == "USD" and affine else EXACT
+    assert 0 < compared.largest < limit * compared.diagonal
+    assert compared.missing == 0
+    assert len(compared.sheared) == (4 if affine else 0)
+    assert compared.half_way < limit * compared.diagonal
+    assert any("shear" in note for note in result.notes) == affine
+    assert "in Blender's importer" in result.summary()
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_corrections_have_values_from_zero_to_one_in_the_file(tmp_path, file_format, driven):
+    ob = samples.corrected_limb()
+    if driven:
+        bpy.ops.skinning.unbake_eigenskin()
+    formats.number_vertices(ob)
+    expected = formats.played(ob, 1, samples.FRAME_COUNT)
+    names, fps = ob.data.shape_keys.key_blocks.keys(), bpy.context.scene.render.fps
+    result = exported(tmp_path, file_format)
+    assert result.compared.largest < EXACT * result.compared.diagonal
+
+    # The importers clamp values to this range.
+    imported = formats.reimport(result.path, fps)
+    # USD allows no spaces in names.
+    found_names = [name.replace("_", " ") for name, _ in imported.data.shape_keys.key_blocks.items()]
+    assert found_names == [*names, "Offset"]
+    found = formats.played(imported, formats.first_frame(imported), samples.FRAME_COUNT)
+    assert formats.largest_distance(found, expected[:, formats.vertex_numbers(imported)]) < EXACT
+
+
+def test_keys_of_the_artist(tmp_path, file_format):
+    """With a group, relative to another key, muted, beyond 1 and below 0, on a rig of the artist's."""
+    ob, _ = skinned_meshes.rigged_tube()
+    rig = ob.find_armature()
+    ob.parent = rig
+    first, second, third, muted = scenes.shape_keys(ob, count=4)
+    ob.data.shape_keys.animation_data_clear()
+    second.relative_key, third.vertex_group, muted.mute = first, "Bone 1", True
+    for block, values in ((first, (-0.5, 0.4)), (second, (0.2, 2.5)), (third, (0.0, 0.7)), (muted, (0.0, 1.0))):
+        block.slider_min, block.slider_max = -3, 3
+        for frame, value in zip((1, 8), values, strict=True):
+            block.value = value
+            block.keyframe_insert("value", frame=frame)
+    result = exported(tmp_path, file_format)
+    compared = result.compared
+    assert compared.largest < (FIVE_HALVES if file_format == "USD" else EXACT) * compared.diagonal
+    first.mute = True
+    again = scenes.drain(comparison.compare(bpy.context, [ob], result.path, result.file_format, range(1, 9)))[0]
+    assert again.largest > 0.01 * again.diagonal
+
+
+def test_sliders_of_a_face(tmp_path):
+    moving_meshes.fresh_scene()
+    shape_key_scenes.face()
+    bpy.ops.skinning.convert_shape_keys(bone_count=5, max_influences=4)
+    rig, name = bpy.data.objects["Face_rig"], shape_key_scenes.NAMES[0]
+    bpy.context.view_layer.objects.active = rig
+    for frame, value in ((1, 0.0), (8, 1.0)):
+        rig[name] = value
+        rig.keyframe_insert(f'["{bpy.utils.escape_identifier(name)}"]', frame=frame)
+    expected = formats.played(bpy.data.objects["Face_skinned"], 1, 8)
+    assert np.linalg.norm(expected[7] - expected[0], axis=1).max() > 0.1
+    result = exported(tmp_path)
+    assert result.compared.largest < EXACT * result.compared.diagonal
+
+
+def test_all_visible_meshes_below_a_moved_root_on_strips(tmp_path, file_format):
+    """No action of its own: the file has what is played. A parent that moves everything is in the file, too."""
+    tube, rig = skinned_meshes.rigged_tube()
+    hidden, *_ = skinned_meshes.cut(tube, 20)
+    hidden.hide_set(True)
+    for ob in (tube, bpy.data.objects["Upper"], hidden):
+        ob.parent = rig
+    root = scenes.link(bpy.data.objects.new("Root", None))
+    root.rotation_euler, root.scale, rig.parent = (0.3, 0.2, 0.1), (2, 2, 2), root
+    for frame, place in ((1, 0.0), (8, 3.0)):
+        root.location.x = place
+        root.keyframe_insert("location", index=0, frame=frame)
+    animation = rig.animation_data
+    action, animation.action = animation.action, None
+    animation.nla_tracks.new().strips.new("Walk", 1, action)
+    bpy.context.view_layer.objects.active = tube
+    result = exported(tmp_path, file_format)
+    assert result.mesh_count == 2
+    assert result.compared.largest < (FIVE_HALVES if file_format == "USD" else 2 * EXACT) * result.compared.diagonal
+
+
+@pytest.mark.parametrize("start", [0, 5])
+def test_the_scene_s_frames_wherever_they_begin(tmp_path, file_format, start):
+    ob, rig = skinned_meshes.rigged_tube()
+    ob.parent = rig
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end, scene.render.fps = start, start + 6, 30
+    for curve in actions.existing_curves(rig):
+        for point in curve.keyframe_points:
+            point.co_ui.x += start - 1
+    result = exported(tmp_path, file_format)
+    assert result.frame_count == 7
+    assert result.compared.largest < (FIVE_HALVES if file_format == "USD" else EXACT) * result.compared.diagonal
+
+
+@pytest.mark.parametrize(
+    ("file_format", "change"), [("GLTF", {"export_def_bones": True}), ("FBX", {"bake_anim_step": 2.0})]
+)
+def test_the_comparison_finds_wrong_files(tmp_path, file_format, change):
+    ob = conversion()
+    chosen = engines.FORMATS[file_format]
+    path = formats.export(ob, tmp_path / f"file{chosen.ending}", **change)
+    compared = scenes.drain(comparison.compare(bpy.context, [ob], path, chosen, range(1, 9)))[0]
+    assert compared.largest > 1e-3 * compared.diagonal
+
+
+def test_the_comparison_misses_meshes(tmp_path):
+    tube, _ = skinned_meshes.rigged_tube()
+    lower, upper = skinned_meshes.cut(tube, 20)
+    path = formats.export(lower, tmp_path / "file.glb")
+    chosen = engines.FORMATS["GLTF"]
+    compared = scenes.drain(comparison.compare(bpy.context, [lower, upper], path, chosen, range(1, 9)))[0]
+    # The ring where both were cut is at the same place, and moves together.
+    assert compared.missing == len(upper.data.vertices) - 16
+    assert compared.largest < EXACT * compared.diagonal
+
+
+def test_fast_bones_half_way_between_frames(tmp_path):
+    """The exporter writes a flipped bone as half a turn, which goes round between two frames."""
+    ob, rig = skinned_meshes.rigged_tube(bone_count=2)
+    for frame, sign in ((1, 1.0), (4, 1.0), (5, -1.0), (8, -1.0)):
+        bone = rig.pose.bones[0]
+        bone.scale = (sign, 1.0, sign)
+        bone.keyframe_insert("scale", frame=frame)
+    bpy.context.view_layer.objects.active = ob
+    result = exported(tmp_path)
+    assert result.compared.half_way > 0.05 * result.compared.diagonal
+    assert any(note.startswith("half-way between two frames it is up to") for note in result.notes)
+
+
+def test_what_the_file_lacks_is_noted(tmp_path):
+    ob = conversion(bone_count=8, max_influences=8)
+    ob.modifiers.new("Smoother", "SMOOTH")
+    result = exported(tmp_path, compare=False)
+    assert result.compared is None
+    text = result.summary()
+    assert "have more than 4 influences" in text
+    assert 'modifiers of object "Tube_skinned" are not in the file: Smoother' in text
+
+
+def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):
+    conversion()
+    first = exported(tmp_path, compare=False)
+    scenes.drain(export.export(bpy.context, bpy.context.object, str(first.path), compare=False))
+    first.path.write_bytes(b"of the artist")
+    with refusals.raises_unmet("this extension did not write the file there, or it was changed since"):
+        bpy.ops.skinning.export_character(filepath=str(first.path))
+    assert first.path.read_bytes() == b"of the artist"
+    bpy.ops.skinning.export_character(filepath=str(first.path), replace=True, compare=False)
+    assert first.path.read_bytes().startswith(b"glTF")
+    with refusals.raises_unmet("ends in .fbx", "Correct the name file.glb"):
+        bpy.ops.skinning.export_character(filepath=str(first.path), engine="UNITY")
+
+
+def test_a_failed_exporter_leaves_nothing(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError("the fault")
+
+    ob = samples.corrected_limb()
+    before = snapshots.snapshot(ob)
+    monkeypatch.setattr(engines.Format, "save", fails)
+    with refusals.raises_unmet("could not be saved", "the fault"):
+        bpy.ops.skinning.export_character(filepath=str(tmp_path / "file.glb"))
+    assert snapshots.snapshot(ob) == before
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
+@pytest.mark.parametrize("active", ["Tube_skinned", "Tube_rig", "Tube"])
+def test_the_result_is_selected(active, mode):
+    conversion()
+    bpy.context.view_layer.objects.active = bpy.data.objects[active]
+    if mode == "POSE":
+        if active != "Tube_rig":
+            pytest.skip("only armatures have this mode")
+        bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.skinning.select_for_export()
+    assert {ob.name for ob in bpy.context.selected_objects} == {"Tube_skinned", "Tube_rig"}
+    assert bpy.context.object.name == "Tube_rig"
+
+
+def test_a_hidden_armature_in_pose_mode(tmp_path):
+    conversion()
+    rig = bpy.data.objects["Tube_rig"]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    result = exported(tmp_path)
+    assert result.compared.largest < EXACT * result.compared.diagonal
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.objects.active = bpy.data.objects["Tube_skinned"]
+    rig.hide_viewport = True
+    result = exported(tmp_path)
+    assert result.compared.largest < EXACT * result.compared.diagonal
+    assert rig.hide_viewport
+
+
+def test_the_command_line(tmp_path, capsys):
+    conversion()
+    shot, path = tmp_path / "shot.blend", tmp_path / "file.fbx"
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot))
+    given = "--object", "Tube_rig", "--input", shot, "--file", path
+    assert command_runs.run("export", *given, "--engine", "unity") == 0
+    printed = capsys.readouterr().out
+    assert "Largest distance" in printed
+    assert str(path) in printed
+    path.write_bytes(b"of the artist")
+    assert command_runs.run("export", *given, "--engine", "unity") == 2
+    assert command_runs.run("export", *given, "--engine", "unity", "--overwrite", "--no-compare") == 0
+    assert "Largest distance" not in capsys.readouterr().out
