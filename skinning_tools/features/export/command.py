@@ -20,6 +20,7 @@ def _add_object(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the file to write, which ends in .glb, .fbx or .usdc as the format needs",
     )
+    arguments.add_incomplete(command)
 
 
 COMMANDS = (

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.character import armature_at, mesh_meant
 from ...blender.conversions import result_of
 from ...blender.error_display import shows_colors
@@ -167,6 +168,7 @@ def export(
     objects = character(context, active)
     armature, *meshes = objects
     frames = range(context.scene.frame_start, context.scene.frame_end + 1)
+    omissions = Omissions(context, [], frames, objects)
     with animated_values_kept(context, objects):
         yield from background.part_of(_write(context, objects, chosen, written, target, frames), 0.0, 0.3)
         _exported[target.real] = _state(target.real)
@@ -188,7 +190,7 @@ def export(
         len(frames),
         compared,
         time.perf_counter() - begin,
-        tuple(notes),
+        (*notes, *texts_of(omissions.finish())),
     )
 
 
