@@ -18,6 +18,8 @@ STORED = {
     "SkinningConversionSettings.method": "STANDARD=0 KAVAN2010=1",
     "SkinningConversionSettings.on_result": "KEEP=0 REPLACE=1 CONVERT=2",
     "SkinningEigenskinExample.kind": "EVALUATED=0 MESH=1 SHAPE_KEY=2 FRAMES=3",
+    "SkinningExportSettings.engine": "THREE=0 UNITY=1 UNREAL=2 GODOT=3 OTHER=4",
+    "SkinningExportSettings.file_format": "ENGINE=0 GLTF=1 FBX=2 USD=3",
     "SkinningGltfSettings.weights": "FLOAT=0 8=1 16=2",
     "SkinningJointHelpers.center": "BONE=0 CURSOR=1",
     "SkinningJointHelpers.kind": "LINKS=0 TWIST=1",
