@@ -25,6 +25,7 @@ import bpy  # noqa: E402
 from _tables import Tables  # noqa: E402 (beside this file)
 
 import skinning_tools  # noqa: E402 (checkout's)
+from skinning_tools.features.export.engines import FORMATS  # noqa: E402 (checkout's)
 from tests.blender import moving_meshes, scenes, skinned_meshes  # noqa: E402 (checkout's)
 from tests.engines import formats, godot_player, node_programs, samples, three_player  # noqa: E402 (checkout's)
 
@@ -124,8 +125,15 @@ class Bench:
         return rig, Distance.between(rig.expected, frames)
 
     def write(self, rig: Rig, ending: str, name: str = "file", **settings) -> Path:
-        """``rig`` as a file; its scene must be the present one."""
-        return formats.export(rig.ob, self.folder / f"{name}.{ending}", **settings)
+        """``rig`` as a file, by the extension's own export unless ``settings`` change what it would use; its scene must
+        be the present one."""
+        path = self.folder / f"{name}.{ending}"
+        if settings:
+            return formats.export(rig.ob, path, **settings)
+        bpy.context.view_layer.objects.active = rig.ob
+        key = next(key for key, each in FORMATS.items() if each.ending == path.suffix)
+        bpy.ops.skinning.export_character(filepath=str(path), file_format=key, compare=False, replace=True)
+        return path
 
     def distance(self, rig: Rig, path: Path, reader: str) -> Distance:
         """The errors of the mesh. Blender as the reader leaves another scene."""

@@ -230,15 +230,13 @@ def test_a_failed_exporter_leaves_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
-@pytest.mark.parametrize("active", ["Tube_skinned", "Tube_rig", "Tube"])
+@pytest.mark.parametrize(
+    ("active", "mode"), [("Tube_skinned", "OBJECT"), ("Tube", "OBJECT"), ("Tube_rig", "OBJECT"), ("Tube_rig", "POSE")]
+)
 def test_the_result_is_selected(active, mode):
-    conversion()
+    conversion(iterations=1)
     bpy.context.view_layer.objects.active = bpy.data.objects[active]
-    if mode == "POSE":
-        if active != "Tube_rig":
-            pytest.skip("only armatures have this mode")
-        bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.object.mode_set(mode=mode)
     bpy.ops.skinning.select_for_export()
     assert {ob.name for ob in bpy.context.selected_objects} == {"Tube_skinned", "Tube_rig"}
     assert bpy.context.object.name == "Tube_rig"
@@ -272,3 +270,20 @@ def test_the_command_line(tmp_path, capsys):
     assert command_runs.run("export", *given, "--engine", "unity") == 2
     assert command_runs.run("export", *given, "--engine", "unity", "--overwrite", "--no-compare") == 0
     assert "Largest distance" not in capsys.readouterr().out
+
+
+def test_poses_without_keyframes_stay(tmp_path, file_format):
+    """Exporters play the frames in the window's scene, which would put the bones back to their curves."""
+    ob = samples.corrected_limb()
+    rig = ob.find_armature()
+    bpy.context.scene.frame_set(3)
+    lower = rig.pose.bones["lower"]
+    turned = (0.9, 0.1, 0.2, 0.3)
+    lower.rotation_quaternion = turned
+    ob.data.shape_keys.key_blocks[1].value = 0.25
+    rig["slider"] = 0.5
+    rig.keyframe_insert('["slider"]', frame=1)
+    rig["slider"] = 0.75
+    exported(tmp_path, file_format)
+    np.testing.assert_allclose(lower.rotation_quaternion, turned, rtol=1e-6)
+    assert rig["slider"] == 0.75

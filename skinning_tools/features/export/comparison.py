@@ -64,6 +64,9 @@ def compare(
         count = min(_AT_ONE_PLACE, len(rest))
         apart, candidates = (each.reshape(-1, count) for each in cKDTree(rest).query(found_rest, k=count))
         elsewhere = apart > apart[:, :1] + _SAME_PLACE * diagonal
+        # Nearly always one column is left.
+        alone = elsewhere.all(axis=0)
+        candidates, elsewhere = candidates[:, ~alone], elsewhere[:, ~alone]
         worst = np.zeros((2, *candidates.shape))
         sheared: set[str] = set()
         for row, frame in enumerate(frames):
