@@ -287,3 +287,14 @@ def test_poses_without_keyframes_stay(tmp_path, file_format):
     exported(tmp_path, file_format)
     np.testing.assert_allclose(lower.rotation_quaternion, turned, rtol=1e-6)
     assert rig["slider"] == 0.75
+
+
+def test_bones_without_keyframes_keep_their_pose(tmp_path, file_format):
+    ob, rig = skinned_meshes.rigged_tube()
+    ob.parent = rig
+    actions.remove_curves(rig, lambda path: path.startswith(actions.bone_path("Bone 2")))
+    bone = rig.pose.bones["Bone 2"]
+    bone.rotation_euler, bone.scale, bone.location = (0.5, 0.2, 0.1), (1, 1, 1), (0, 0, 0)
+    result = exported(tmp_path, file_format)
+    assert tuple(bone.rotation_euler) == pytest.approx((0.5, 0.2, 0.1))
+    assert result.compared.largest < (FIVE_HALVES if file_format == "USD" else EXACT) * result.compared.diagonal

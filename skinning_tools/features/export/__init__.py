@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Export of skinned characters for engines: the exporters' settings, and a comparison of the file with the scene."""
 
-from ...ui.feature import Feature, menu_entry
+from ...ui.feature import Feature
+from ...ui.menus import ANIMATION
 from . import operators, panel, settings
 from .command import COMMANDS
 
@@ -12,5 +13,8 @@ FEATURE = Feature(
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
-    menus={"TOPBAR_MT_file_export": menu_entry("skinning.export_character")},
+    menus={
+        "TOPBAR_MT_file_export": ("skinning.export_character",),
+        ANIMATION: ("skinning.select_for_export", "skinning.export_character"),
+    },
 )

@@ -20,9 +20,10 @@ from .scenes import shown_in_window
 
 # Files have each vertex several times, where normals or texture coordinates have a seam. Vertices at one place, such as
 # those of two surfaces that touch, are told apart by their motion; at most so many.
-_AT_ONE_PLACE = 8
+_AT_ONE_PLACE = 16
 # Relative to the diagonal: rest positions in the file differ by rounding.
 _SAME_PLACE = 1e-6
+_MISSING = 1e-5
 # The cosine between two axes of a bone that shears.
 _SHEAR = 1e-3
 
@@ -81,8 +82,9 @@ def compare(
     worst[:, elsewhere] = np.inf
     chosen = worst[0].argmin(axis=1)[:, None]
     largest, half_way = (np.take_along_axis(each, chosen, axis=1).max(initial=0.0) for each in worst)
-    missing = np.setdiff1d(_in_faces(meshes), candidates[~elsewhere])
-    return Comparison(float(largest), float(half_way), diagonal, len(missing), tuple(sorted(sheared)))
+    away = cKDTree(found_rest).query(rest[_in_faces(meshes)])[0]
+    missing = int((away > _MISSING * diagonal).sum())
+    return Comparison(float(largest), float(half_way), diagonal, missing, tuple(sorted(sheared)))
 
 
 @contextmanager

@@ -75,6 +75,8 @@ FORMATS = MappingProxyType(
                 "export_hierarchy_flatten_bones": False,
                 "export_animation_mode": "ACTIVE_ACTIONS",
                 "export_force_sampling": True,
+                # Bones without keyframes keep their pose, in the file and in the scene.
+                "export_reset_pose_bones": False,
                 "export_frame_step": 1,
                 "export_optimize_animation_size": False,
                 # Scenes that play strips or drivers alone, without an action.

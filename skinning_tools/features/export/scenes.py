@@ -24,6 +24,7 @@ def shown_in_window(context: bpy.types.Context, scene: bpy.types.Scene) -> Itera
     window = context.window or context.window_manager.windows[0]
     before, view_layer = window.scene, window.view_layer
     # Exporters go to Object Mode, and armatures share their mode between scenes.
+    view_layer.update()
     posed = [ob for ob in view_layer.objects if ob.type == "ARMATURE" and ob.mode != "OBJECT"]
     modes = [ob.mode for ob in posed]
     window.scene = scene
