@@ -228,9 +228,10 @@ def _parents(ob: bpy.types.Object) -> Iterator[bpy.types.Object]:
 
 
 def _plays_action(armature: bpy.types.Object) -> bool:
-    """Whether the armature's own action is all that moves it, so that an exporter may sample that alone."""
+    """Whether the armature's own action is all that moves it, so that an exporter may sample that alone. With tracks,
+    even muted ones, the exporter would play their actions, too, whose poses stay at bones without keyframes."""
     animation = armature.animation_data
-    return animation is not None and animation.action is not None and not actions.strip_curves(animation)
+    return animation is not None and animation.action is not None and not len(animation.nla_tracks)
 
 
 def _notes_on(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], engine: Engine) -> list[str]:
