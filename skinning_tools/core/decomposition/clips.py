@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One decomposition of several clips of a mesh: one rest pose, one set of weights, and the bones' motion in each clip.
 
-The clips are solved as one long animation. If all frames counted alike, a long or wild clip would get most of the bones,
-and a short or calm one would be left with errors that are large for what happens in it. So a first solve finds how hard
-each clip is, and the errors of its frames are then multiplied by 1 / (that error · √ its number of frames).
+The clips are solved as one long animation. If all frames counted alike, a long or wild clip would get most of the
+bones, and a short or calm one would be left with errors that are large for what happens in it. So a first solve finds
+how hard each clip is, and the errors of its frames are then multiplied by 1 / (that error · √ its number of frames).
 """
 
 from collections.abc import Sequence

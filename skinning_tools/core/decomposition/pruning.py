@@ -136,9 +136,7 @@ def _refitted(model: BoneModel, heirs: np.ndarray, data: np.ndarray, mine: Verte
     return VertexState(mine.points, heirs[bones], weights)
 
 
-def _squared_errors(
-    sample: AnimationMatrix, model: BoneModel, data: np.ndarray, state: VertexState
-) -> np.ndarray:
+def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray, state: VertexState) -> np.ndarray:
     """(n, F) of each vertex in each frame, whatever the frame's weight; data (n, 3F)."""
     used = np.unique(state.bones)
     design = design_matrix(state.points, np.searchsorted(used, state.bones), state.weights, len(used))

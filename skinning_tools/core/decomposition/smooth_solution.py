@@ -47,9 +47,6 @@ def smooth_solution(
         problem.smooth(strength, span(part, 0.0, 0.9))
         bones, weights = problem.result()
         equations = skin_equations(matrix, state.points, bones, weights, bone_count, span(part, 0.9, 1.0))
-        if affine:
-            rows = equations.solve(rows, _HOLD)
-        else:
-            rows = stiff.swept(equations, rows, _PASSES)
+        rows = equations.solve(rows, _HOLD) if affine else stiff.swept(equations, rows, _PASSES)
         problem.move(rows)
     return from_rows(rows), VertexState(state.points, bones, weights)

@@ -49,9 +49,9 @@ def decompose(
     """Bones, weights and a rest pose whose linear blend skinning comes closest to ``animation``.
 
     Kavan, Sloan & O'Sullivan 2010, with influences picked by a convex fit and extrapolated sweeps. Deterministic.
-    A mesh that does not move is solved like any other. frame_weights (F,) > 0, by default 1: the errors of each frame are
-    multiplied by it in what is minimized, in ``history`` and ``curve``, not in ``e_rms`` and ``max_error``. Raises BadAnimation and BadMesh (see ``check_animation``),
-    BadSettings (more bones than vertices), Cancelled.
+    A mesh that does not move is solved like any other. frame_weights (F,) > 0, by default 1: what each frame's errors
+    are multiplied by where they are minimized, in ``history`` and in ``curve``, not in ``e_rms`` and ``max_error``.
+    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings (more bones than vertices), Cancelled.
     """
     settings = settings or Settings()
     check_animation(animation, may_stand_still=True)

@@ -76,14 +76,16 @@ def write_rig(
     decomposition: "Decomposition",
     root_bone: bool = False,
     hierarchy: JointHierarchy | None = None,
+    action_name: str = "",
 ) -> Rig:
     """Write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the scene.
 
     root_bone: parent all bones to one at the origin, which stands still. hierarchy: the
-    core.joint_hierarchy.JointHierarchy that parents them, if any. Each skinned object takes over the mesh of its part
-    of the source. All of them have the transform of the armature, which follows the source object in world space at
-    every frame, and none depends on a source. Selection, active object, mode and frame stay. After an exception, only
-    the source's meshes are left. Raises BadScene if the transform of the source cannot be followed.
+    core.joint_hierarchy.JointHierarchy that parents them, if any. action_name: "" for the usual one.
+    Each skinned object takes over the mesh of its part of the source. All of them have the transform of the armature,
+    which follows the source object in world space at every frame, and none depends on a source. Selection, active
+    object, mode and frame stay. After an exception, only the source's meshes are left. Raises BadScene if the transform
+    of the source cannot be followed.
     """
     names, other_names = free_names(source.object.name, _KINDS, [part.object.name for part in source.others])
     with ExitStack() as undo:
@@ -103,7 +105,7 @@ def write_rig(
             # Object properties that shaders and the viewport read.
             mesh_object.color, mesh_object.pass_index = part.object.color, part.object.pass_index
         action = inherit_transform(
-            context, source.object, armature_object, names["skinning"], source.animation.frame_numbers
+            context, source.object, armature_object, action_name or names["skinning"], source.animation.frame_numbers
         )
         made.append(action)
         times = actions.key_times(context.scene, source.animation.frame_numbers)
