@@ -12,7 +12,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from ...blender.animation.animation_reader import SourceAnimation, read_animation
 from ...blender.animation.several_sources import sources_label
 from ...blender.object_transform import world_matrices
-from ...blender.preconditions import object_label
+from ...blender.preconditions import object_label, unmet
 from ...core.animation import Animation, ErrorMeter, check_animation
 from ...core.errors import BadMesh, BadScene
 from .settings import ConvertSettings
@@ -77,10 +77,12 @@ def _check_same_mesh(
 ) -> None:
     counts = len(first_mesh.vertices), len(mesh.vertices)
     if counts[0] != counts[1]:
-        raise BadMesh(
-            f"The {object_label(ob)} has {counts[1]} vertices, and {object_label(first)} has {counts[0]}: they are not "
-            "clips of one mesh. Deselect it, or switch off the modifiers that change the number of vertices in both"
+        remedy = (
+            "Clips of one mesh have the same vertices: deselect it, or switch off what changes the number of vertices, "
+            "such as Subdivision Surface, in both"
         )
+        label, other = object_label(first), object_label(ob)
+        raise unmet("OTHER_VERTEX_COUNT", other=other, count=counts[1], object=label, expected=counts[0], remedy=remedy)
     if not all(np.array_equal(mine, own) for mine, own in zip(_faces(first_mesh), _faces(mesh), strict=True)):
         raise BadMesh(
             f"The {object_label(ob)} has as many vertices as {object_label(first)}, but other faces: its vertices have "
