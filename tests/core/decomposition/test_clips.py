@@ -8,7 +8,6 @@ from skinning_tools.core.animation import Animation, unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose
 from skinning_tools.core.decomposition.clips import clip_errors, clip_weights, decompose_clips
 from skinning_tools.core.decomposition.reduction import AnimationMatrix
-from tests.blender.moving_meshes import grid
 
 LENGTHS = (12, 8, 5)
 
@@ -16,9 +15,11 @@ LENGTHS = (12, 8, 5)
 @pytest.fixture(scope="module")
 def clips() -> Animation:
     """A vault that waves wildly, breathes calmly, and bends in a few frames."""
-    rest, quads = grid(17, 13)
-    rest[:, 2] = 0.6 * np.cos(1.5 * rest[:, 0]) * np.cos(2 * rest[:, 1])
-    faces = np.array(quads)
+    y, x = (each.ravel() for each in np.meshgrid(np.linspace(-0.7, 0.7, 13), np.linspace(-1, 1, 17), indexing="ij"))
+    rest = np.stack([x, y, 0.6 * np.cos(1.5 * x) * np.cos(2 * y)], axis=1)
+    corners = np.arange(13 * 17).reshape(13, 17)
+    quads = (corners[:-1, :-1], corners[:-1, 1:], corners[1:, 1:], corners[1:, :-1])
+    faces = np.stack([each.ravel() for each in quads], axis=1)
     random, parts = np.random.default_rng(5), []
     for count, size in zip(LENGTHS, (0.5, 0.02, 0.2), strict=True):
         waves = random.uniform(2, 6, (3, 2)), random.uniform(0, 6, 3)
