@@ -68,6 +68,18 @@ def test_each_action_plays_its_source(given):
     assert figures["frame_count"] == sum(counts) == len(figures["frame_e_rms"])
 
 
+def test_residual_shapes_correct_every_clip():
+    sources = character()
+    errors = []
+    for shapes in (0, 4):
+        convert(bone_kind="RIGID", residual_shapes=shapes)
+        errors.append([meter.e_rms for meter in measured(sources).values()])
+        bpy.context.view_layer.objects.active = made()[1]
+        bpy.ops.skinning.delete_result()
+        select(*sources)
+    assert all(np.array(errors[1]) < 0.7 * np.array(errors[0]))
+
+
 def test_what_is_left():
     sources = character()
     names = scenes.data_blocks()

@@ -27,20 +27,21 @@ def add_clips(
     """
     first_time = actions.key_times(context.scene, clips[0].frame_numbers)[0]
     _keep(rig, clips[0].name, rig.action)
+    # In the ranges of all clips.
+    residual = decomposition.residual and decomposition.residual.from_zero_to_one()[0]
     held = [curve for curve in actions.existing_curves(rig.armature) if is_transform(curve.data_path)]
     for clip in clips[1:]:
         times = actions.key_times(context.scene, clip.frame_numbers)
-        own = clip.part_of(decomposition)
         action = actions.new_action(rig.armature, clip.name)
         made.append(action)
-        write_motion(rig.armature, rig.bones, own, times)
+        write_motion(rig.armature, rig.bones, clip.part_of(decomposition), times)
         container = actions.curve_container(rig.armature)
         for curve in held:
             actions.hold_curve(container, curve, times[0], first_time)
-        if own.residual is not None:
+        if residual is not None:
             shape_action = assign_residual_action(rig.objects, action, f"{clip.name}_shapes")
             made += [shape_action] if shape_action != action else []
-            key_residual_values(rig.object, rig.shape_names, own.residual.values, times)
+            key_residual_values(rig.object, rig.shape_names, residual.values[clip.rows], times)
         _keep(rig, clip.name, action)
     play_clip(rig.armature, rig.objects, clips[0].name)
 

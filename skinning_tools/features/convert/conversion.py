@@ -140,8 +140,8 @@ def _convert(
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
-        first, name = clips[0].part_of(decomposition), clips[0].name if settings.as_clips else ""
-        rig = write_rig(context, clips[0].source, first, settings.root_bone, hierarchy, name)
+        first, name = clips[0], clips[0].name if settings.as_clips else ""
+        rig = write_rig(context, first.source, decomposition, settings.root_bone, hierarchy, name, first.rows)
         made += [block for block in rig.data_blocks if block not in made]
         if settings.as_clips:
             add_clips(context, rig, clips, decomposition, made)
