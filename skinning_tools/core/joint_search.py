@@ -12,24 +12,32 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.spatial import cKDTree
 
+from .body_surface import BodySurface
 from .grouping import members
 from .joint_hierarchy import JointHierarchy, moments, rigid_motion
 from .strongest import strongest_bones
-from .surface_detours import surface_detours
 
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
 # leave it undetermined along their axis, and bones that hardly turn in all directions.
 _FAINT_TURN = 0.03
 # The cost of a link besides the slip of its joint: shares of the joint's distance from its bones, of their relative
 # motion, since neighbors in a body move alike, and of the detour from one to the other over its surface, since limbs
-# that swing in step move alike, too. Measured on bodies with known joints.
-_DISTANCE_SHARE, _MOTION_SHARE, _DETOUR_SHARE = 0.1, 0.2, 1.0
-# Shares of the mesh's diagonal. A link holds if its joint is near its bones and slips little: hardly at all, or much
-# less than the relative motion of the bones.
+# that swing in step move alike, too. These limbs may touch, as thighs do, but either touches the trunk more: the last
+# is the share of how much less two bones touch than either touches the neighbor that it touches most. Measured on
+# bodies with known joints.
+_DISTANCE_SHARE, _MOTION_SHARE, _DETOUR_SHARE, _CONTACT_SHARE = 0.1, 0.2, 1.0, 0.03
+# Shares of the mesh's diagonal. A link holds if its joint is near its bones and slips little: hardly at all, or, for
+# bones that touch, much less than their relative motion.
 _FARTHEST = 0.08
 _SLIP = 0.002
 _LARGEST_SLIP = 0.06
-_SLIP_SHARE = 0.4
+_SLIP_SHARE = 0.2
+_TOUCHING = 0.05
+# What hangs together on the surface has one root: bones that touch there may be linked where no joint holds, at this
+# cost. Loose pieces are linked to the body as well, as a last resort (more costly than any other link), if they slip by
+# no more than this share.
+_WEAK, _LAST_RESORT = 0.02, 10.0
+_LOOSE_SLIP = 0.03
 # Sum of the products of weights up to which two bones have no vertex in common.
 _SHARED = 1e-3
 # Vertices of a bone by which its distance from others is measured.
@@ -49,9 +57,10 @@ def find_joint_hierarchy(
 
     rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's; triangles (T, 3): its surface, if it
     has one. Of all trees the one with the least sum of costs; a link is as costly as its joint slips, and more where
-    the joint is far from either bone, where the bones move much against each other, or where the way from one to the
-    other over the surface is a detour. Links whose joint does not hold are left out, so that an independent part has
-    its own root. A tree's root is its bone of the least mean distance, in links, from the vertices.
+    the joint is far from either bone, where the bones move much against each other, where the way from one to the
+    other over the surface is a detour, or where they touch less than either touches another bone. Links whose joint
+    does not hold are left out between parts that do not touch, so that an independent part has its own root. A tree's
+    root is its bone of the least mean distance, in links, from the surface.
     """
     bone_count = transforms.shape[1]
     center = rest.mean(axis=0)
@@ -61,20 +70,43 @@ def find_joint_hierarchy(
     first, second = _candidates(regions)
     meeting, shared = _meeting_places(points, bones, weights, bone_count, regions, first, second)
     gram = _gram(rigid_motion(transforms, rest, bones, weights), center, size)
-    joints, slips = _joints(gram, first, second, meeting, len(transforms))
+    joints = _joints(gram, first, second, meeting, len(transforms))
     distance, apart = _distances(regions, first, second, joints, meeting, shared)
     motion = _relative_motion(gram, regions.moments, first, second, len(transforms))
+    far = apart >= _FARTHEST
+    # joints[far] = meeting[far]
+    slips = _slips(gram, first, second, joints, len(transforms))
     holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * motion, _LARGEST_SLIP))
-    holds &= apart < _FARTHEST
+    holds &= ~far
     costs = slips + _DISTANCE_SHARE * distance + _MOTION_SHARE * motion
-    if triangles is not None:
-        detours = surface_detours(points, triangles, regions.vertices)[first, second]
+    mass = regions.mass
+    if triangles is not None and len(triangles):
+        surface = BodySurface(points, triangles)
+        detours = surface.detours(regions.vertices)[first, second]
         costs += _DETOUR_SHARE * np.minimum(np.where(shared, 0.0, detours), 1.0)
+        touching, direct = (contacts[first, second] for contacts in surface.contacts(bones, weights, bone_count))
+        share = _shares_of_most(first, second, touching, bone_count)
+        costs += _CONTACT_SHARE * (1.0 - share)
+        holds &= (share > _TOUCHING) | (slips < _SLIP)
+        weak = ~holds & (direct > 0)
+        loose = ~holds & ~weak & (touching > 0) & (slips < _LOOSE_SLIP)
+        costs += _WEAK * weak + _LAST_RESORT * loose
+        holds |= weak | loose
+        mass = np.bincount(bones.ravel(), (weights * surface.areas(triangles)[:, None]).ravel(), bone_count)
     # A cost of zero would remove the link.
     ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
     graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))
-    parents = _rooted(minimum_spanning_tree(graph), regions.mass)
+    parents = _rooted(minimum_spanning_tree(graph), mass)
     return _assembled(parents, first, second, joints, slips, regions.means, center, size)
+
+
+def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray, bone_count: int) -> np.ndarray:
+    """(C,) how much bones touch, ``touching`` (C,), of the least of what either touches at most."""
+    most = np.zeros(bone_count)
+    np.maximum.at(most, first, touching)
+    np.maximum.at(most, second, touching)
+    least = np.minimum(most[first], most[second])
+    return touching / np.where(least > 0, least, 1.0)
 
 
 class _Regions:
@@ -187,16 +219,21 @@ def _difference(gram: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
 
 def _joints(
     gram: np.ndarray, first: np.ndarray, second: np.ndarray, meeting: np.ndarray, frame_count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Joints (C, 3) of the pairs, and how far they slip (C,), root mean square over the frames."""
+) -> np.ndarray:
+    """Joints (C, 3) of the pairs: the points that slip least, near where the bones meet as far as these hardly turn."""
     difference = _difference(gram, first, second)
     faint = frame_count * _FAINT_TURN**2
     matrix = difference[:, :3, :3] + faint * np.eye(3)
     right = faint * meeting - difference[:, :3, 3]
-    joints = np.linalg.solve(matrix, right[..., None])[..., 0]
+    return np.linalg.solve(matrix, right[..., None])[..., 0]
+
+
+def _slips(gram: np.ndarray, first: np.ndarray, second: np.ndarray, joints: np.ndarray, frame_count: int) -> np.ndarray:
+    """(C,) how far apart the bones of a pair carry its joint, root mean square over the frames."""
+    difference = _difference(gram, first, second)
     homogeneous = np.concatenate([joints, np.ones((len(joints), 1))], axis=1)
     squares = np.einsum("ci,cij,cj->c", homogeneous, difference, homogeneous)
-    return joints, np.sqrt(np.maximum(squares, 0.0) / frame_count)
+    return np.sqrt(np.maximum(squares, 0.0) / frame_count)
 
 
 def _relative_motion(

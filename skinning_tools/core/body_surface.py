@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A body's surface: how far regions are apart on it, how much they touch, and what hangs together.
+
+What lies near what at rest does not count: a hand that rests at a thigh touches nothing.
+"""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.spatial import cKDTree
+
+from .binding.types import WELDING_DISTANCE, weld
+from .deform.influences import weight_matrix
+
+# Loose pieces, such as eyes or armor, are joined by bridges: from a place to those of its nearest places that belong to
+# another piece. The longest bridge is this multiple of the shortest, as a longer one would lead past the body.
+_NEAREST, _LONGEST_BRIDGE = 12, 2.0
+
+
+class BodySurface:
+    """points (N, 3), triangles (T, 3). Vertices at one place are welded, and loose pieces joined to what is nearest."""
+
+    def __init__(self, points: np.ndarray, triangles: np.ndarray):
+        self._points = points
+        size = float(np.linalg.norm(np.ptp(points, axis=0)))
+        self._place = weld(points, WELDING_DISTANCE * size)
+        self._places = points[np.unique(self._place, return_index=True)[1]]
+        ends = self._place[np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])]
+        self._edges = _once(ends)
+        self._piece = connected_components(_graph(self._places, self._edges), directed=False)[1]
+        self._bridges = _once(_bridges(self._places, self._piece))
+
+    def detours(self, regions: list[np.ndarray]) -> np.ndarray:
+        """(P, P) by how much the shortest way over the surface from region to region is longer than the straight one.
+
+        regions: the vertices of each. inf where no way leads from one region to the other.
+        """
+        graph = _graph(self._places, np.concatenate([self._edges, self._bridges]))
+        detours = np.full((len(regions), len(regions)), np.inf)
+        for region, mine in enumerate(regions):
+            if len(mine):
+                ways = dijkstra(graph, directed=False, indices=np.unique(self._place[mine]), min_only=True)
+                straight = cKDTree(self._points[mine]).query(self._places)[0]
+                for other, theirs in enumerate(regions):
+                    if len(theirs):
+                        way, line = ways[self._place[theirs]].min(), straight[self._place[theirs]].min()
+                        detours[region, other] = way - line
+        return detours
+
+    def contacts(self, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
+        """(P, P), symmetric: how much bones touch on the surface, and how much of it is not across a bridge.
+
+        bones, weights (N, K). Each edge counts by its length and by the products of its ends' weights, so that the sum
+        over the boundary of two regions is about its length; a bridge is as long as the edges at its ends.
+        """
+        count = np.bincount(self._place)
+        used = weight_matrix(bones, weights, bone_count)
+        gathered = sparse.csr_matrix((1.0 / count[self._place], (self._place, np.arange(len(bones)))))
+        used = gathered @ used
+        lengths = np.linalg.norm(np.subtract(*self._places[self._edges.T]), axis=1)
+        degrees = np.bincount(self._edges.ravel(), minlength=len(count))
+        reach = np.bincount(self._edges.ravel(), np.repeat(lengths, 2), len(count)) / np.maximum(degrees, 1)
+        over_edges = _touching(used, self._edges, lengths)
+        over_bridges = _touching(used, self._bridges, reach[self._bridges].mean(axis=1))
+        return over_edges + over_bridges, over_edges
+
+    def areas(self, triangles: np.ndarray) -> np.ndarray:
+        """(N,) a third of the area of the triangles at each vertex."""
+        corners = self._points[triangles]
+        area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+        return np.bincount(triangles.ravel(), np.repeat(area / 3.0, 3), len(self._points))
+
+
+def _touching(used: sparse.csr_matrix, ends: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    across = (used[ends[:, 0]].multiply(lengths[:, None]).T @ used[ends[:, 1]]).toarray()
+    return across + across.T
+
+
+def _bridges(places: np.ndarray, piece: np.ndarray) -> np.ndarray:
+    """(B, 2) places of different pieces that are about as near as any of either piece."""
+    distances, near = cKDTree(places).query(places, min(_NEAREST, len(places)))
+    far = np.repeat(np.arange(len(places)), near.size // len(places)), near.ravel()
+    lengths, pieces = distances.ravel(), piece[np.array(far)]
+    across = pieces[0] != pieces[1]
+    pairs, lengths, pieces = np.stack(far, axis=1)[across], lengths[across], pieces[:, across]
+    shortest = np.full(piece.max() + 1, np.inf)
+    for side in pieces:
+        np.minimum.at(shortest, side, lengths)
+    return pairs[lengths <= _LONGEST_BRIDGE * shortest[pieces].max(axis=0)]
+
+
+def _once(ends: np.ndarray) -> np.ndarray:
+    """The edges ``ends`` (E, 2), each once, without those from a place to itself."""
+    ends = np.unique(np.sort(ends, axis=1), axis=0).reshape(-1, 2)
+    return ends[ends[:, 0] != ends[:, 1]]
+
+
+def _graph(places: np.ndarray, ends: np.ndarray) -> sparse.csr_matrix:
+    """(W, W) lengths of the edges ``ends`` (E, 2)."""
+    lengths = np.linalg.norm(places[ends[:, 0]] - places[ends[:, 1]], axis=1)
+    return sparse.csr_matrix((lengths, (ends[:, 0], ends[:, 1])), shape=(len(places), len(places)))
