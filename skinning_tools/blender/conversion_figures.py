@@ -118,6 +118,8 @@ _OPTIONAL = {
     "key_tolerance": _is_number,
     "root_bone": _is_number,
     "joint_hierarchy": _is_number,
+    "rotation_only": _is_number,
+    "free_e_rms": _is_number,
     "parts": _are_parts,
     "clips": _are_clips,
     "worst_clip": lambda value: isinstance(value, str),

@@ -107,6 +107,8 @@ def bone_channels(decomposition: "Decomposition", rest: np.ndarray, tree: JointT
     parents = tree.hierarchy.parents
     relative = np.where((parents >= 0)[:, None, None], inverse_motion(motion[:, parents]) @ motion, motion)
     location, rotation = affine_chain.rigid_channels(affine_chain.in_rest_frame(relative[..., :3, :], tree.rest))
+    # Where joints hold, what is left is rounding.
+    location[:, tree.hierarchy.holding] = 0.0
     if tree.bare:
         return BoneChannels(joint_location=location, joint_rotation=rotation, tree=tree)
     left = (inverse_motion(motion) @ square(decomposition.transforms))[..., :3, :]

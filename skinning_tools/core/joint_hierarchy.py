@@ -25,6 +25,11 @@ class JointHierarchy:
     joints: np.ndarray
     slips: np.ndarray
 
+    @property
+    def holding(self) -> np.ndarray:
+        """(P,) bool: the bones whose joints do not slip at all, as they have been solved to only rotate."""
+        return (self.parents >= 0) & (self.slips == 0.0)
+
     def descendant_counts(self) -> np.ndarray:
         """(P,) number of descendants of each bone."""
         counts = np.zeros(len(self.parents), dtype=int)

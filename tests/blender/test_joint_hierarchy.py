@@ -136,3 +136,33 @@ def test_on_the_command_line(arm, tmp_path, capsys):
     assert command_line.main([*arguments, "--output", str(output), "--quiet"]) == 0
     assert bpy.data.objects["Arm_skinned"]["skinning_report"]["joint_count"] == 2
     assert ["Joints", "2"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_with_rotation_only_no_joint_slips(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
+    linked = [bone for bone in rig.pose.bones if bone.parent is not None]
+    assert len(linked) == 2
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        for bone in linked:
+            place = bone.parent.matrix @ bone.parent.bone.matrix_local.inverted() @ bone.bone.head_local
+            assert (place - bone.head).length < 1e-5 * size_of(jointed)
+            assert bone.location.length == 0
+            assert all(bone.lock_location)
+    record = jointed["skinning_report"]
+    assert record["free_e_rms"] > 0
+    assert record["e_rms"] == pytest.approx(jointed["skinning_e_rms"])
+
+
+def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm):
+    jointed, _ = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
+    select(jointed)
+    bpy.ops.skinning.convert_again()
+    again = max((other for other in bpy.data.objects if "_skinned" in other.name), key=lambda other: other.name)
+    assert again["skinning_report"]["rotation_only"]
+
+
+@pytest.mark.parametrize("given", [{"bone_kind": "AFFINE", "joint_hierarchy": True}, {"bone_kind": "RIGID"}])
+def test_rotation_only_is_of_rigid_skeletons(arm, given):
+    with pytest.raises(RuntimeError, match="needs a skeleton of rigid bones"):
+        convert(arm, rotation_only=True, **given)

@@ -96,7 +96,7 @@ def solve_transforms(
         rigid_bones = np.full(bone_count, bone_kind == "RIGID")
         if bone_kind == "SCALED" and unscaled is not None:
             rigid_bones |= np.asarray(unscaled, bool)
-        hierarchy = _Hierarchy(equations, heads, parents, free, bone_kind, rigid_bones, axes)
+        hierarchy = JointedBones(equations, heads, parents, free, bone_kind, rigid_bones, axes)
         solved = hierarchy.solve(start, matrix.squared_norm, span(progress, 0.3, 1.0))
     solved = matrix.to_object_space(points, solved)[1]
     solved[:, fixed] = given[:, fixed]
@@ -189,19 +189,22 @@ class _Bone:
     mass: float
 
 
-class _Hierarchy:
-    """The bones and their joints, in solver units."""
+class JointedBones:
+    """The bones and their joints, in solver units; by default all are rigid and none is given."""
 
     def __init__(
         self,
         equations: NormalEquations,
         heads: np.ndarray,
         parents: np.ndarray,
-        free: np.ndarray,
-        kind: str,
-        rigid_bones: np.ndarray,
-        axes: np.ndarray,
+        free: np.ndarray | None = None,
+        kind: str = "RIGID",
+        rigid_bones: np.ndarray | None = None,
+        axes: np.ndarray | None = None,
     ):
+        every = np.ones(len(parents), bool)
+        free, rigid_bones = every if free is None else free, every if rigid_bones is None else rigid_bones
+        axes = np.tile(np.eye(3), (len(parents), 1, 1)) if axes is None else axes
         self._equations = equations
         self._parents, self._free = np.asarray(parents), free
         # A bone without a joint turns about its vertices: about a far point, digits would be lost.
@@ -266,17 +269,21 @@ class _Hierarchy:
         checkpoint(progress, 1.0, _STAGE)
         return current
 
+    def swept(self, motion: np.ndarray) -> tuple[np.ndarray, float]:
+        """Better motion than ``motion`` (F, P, 3, 4) with its joints held, and its ‖TX − A‖² − ‖A‖²: one sweep."""
+        return self._sweep(self.held(motion))
+
     def _best_start(self, start: np.ndarray) -> tuple[np.ndarray, float]:
         """Each bone fitted alone, or the affine fit brought to what bones may do: whichever is closer."""
         alone = _alone(self._equations, start, self._free)
-        found = [self._jointed(alone)]
+        found = [self.held(alone)]
         if self._free.any():
-            found.append(self._jointed(_affine(self._equations, start, self._free)))
+            found.append(self.held(_affine(self._equations, start, self._free)))
         errors = [self._equations.squared_error(to_rows(motion)) for motion in found]
         best = int(np.argmin(errors))
         return found[best], errors[best]
 
-    def _jointed(self, motion: np.ndarray) -> np.ndarray:
+    def held(self, motion: np.ndarray) -> np.ndarray:
         """``motion`` (F, P, 3, 4) changed to the required bone kind, with all joints in place."""
         result = motion.copy()
         for index in self._order:
@@ -297,7 +304,7 @@ class _Hierarchy:
     def _extrapolated(self, current: np.ndarray, before: np.ndarray, factor: float) -> np.ndarray:
         moved = current + factor * (current - before)
         moved[:, ~self._free] = current[:, ~self._free]
-        return self._jointed(moved)
+        return self.held(moved)
 
     def _sweep(self, motion: np.ndarray) -> tuple[np.ndarray, float]:
         """Each bone set to its optimum in turn: the new motion and its ‖TX − A‖² − ‖A‖²."""
@@ -307,7 +314,7 @@ class _Hierarchy:
         left = np.ascontiguousarray((self._equations.products - product(self._equations.moments, rows)).T)
         for bone in self._bones:
             self._improve(bone, result, left)
-        result = self._jointed(result) if self._kind == "AFFINE" else self._with_joints(result)
+        result = self.held(result) if self._kind == "AFFINE" else self._with_joints(result)
         return result, self._equations.squared_error(to_rows(result))
 
     def _improve(self, bone: _Bone, result: np.ndarray, left: np.ndarray) -> None:

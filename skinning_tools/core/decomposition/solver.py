@@ -315,11 +315,11 @@ def _finished(
             )
             progress = span(progress, 0.8, 1.0)
     with clock.stage("measuring"):
-        meter = _measured(frames, result, progress)
+        meter = measured(frames, result, progress)
     return replace(result, e_rms=meter.e_rms, max_error=meter.max_error)
 
 
-def _measured(frames: np.ndarray, result: Decomposition, progress: Progress) -> ErrorMeter:
+def measured(frames: np.ndarray, result: Decomposition, progress: Progress) -> ErrorMeter:
     meter = ErrorMeter(unit_scale(frames), len(result.rest))
 
     def skinned(row: int) -> np.ndarray:

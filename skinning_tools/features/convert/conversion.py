@@ -21,7 +21,7 @@ from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
 from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
-from ...core.progress import Progress
+from ...core.progress import Progress, span
 from ...core.run_time import Work, learn_pace, stage_seconds
 from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips, shared
 from .estimate import check_memory, spread, work_of
@@ -134,9 +134,9 @@ def _convert(
 
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(
-            lambda progress: _solve(source.animation, clips, solver, settings.joint_hierarchy, progress)
+            lambda progress: _solve(source.animation, clips, solver, settings, progress)
         )
-        decomposition, hierarchy = yield from _stage("solve", solving, "Solving")
+        decomposition, hierarchy, free_e_rms = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
@@ -166,6 +166,8 @@ def _convert(
     if settings.as_clips:
         record |= clips_record(context.scene, settings, clips, meter)
     record |= {"seconds": seconds, "settings": asdict(solver)}
+    if free_e_rms is not None:
+        record["free_e_rms"] = free_e_rms
     if keys is not None:
         record["keys"] = {**keys._asdict(), "tolerance": settings.key_tolerance}
     if notes:
@@ -222,20 +224,30 @@ def _play(rig: Rig, clips: Sequence[Clip], clip: Clip) -> None:
 
 
 def _solve(
-    animation: Animation, clips: Sequence[Clip], solver: "Settings", joint_hierarchy: bool, progress: Progress
-) -> "tuple[Decomposition, JointHierarchy | None]":
-    """The decomposition, and the hierarchy of its joints or None."""
+    animation: Animation, clips: Sequence[Clip], solver: "Settings", settings: ConvertSettings, progress: Progress
+) -> "tuple[Decomposition, JointHierarchy | None, float | None]":
+    """The decomposition, the hierarchy of its joints or None, and, where the joints hold the bones, E_RMS without."""
     from ...core.decomposition.clips import decompose_clips
+    from ...core.decomposition.jointed import solve_jointed
     from ...core.joint_search import find_joint_hierarchy
 
     # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
     lengths = [len(clip.frame_numbers) for clip in clips]
-    found = decompose_clips(animation, lengths, solver, progress)
-    if not joint_hierarchy:
-        return found, None
+    if not settings.rotation_only:
+        found = decompose_clips(animation, lengths, solver, progress)
+    else:
+        # Shapes and smoothing are for the bones as they are in the end.
+        free = replace(solver, residual_shapes=0, smoothness=0.0)
+        found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5))
+    if not settings.joint_hierarchy:
+        return found, None, None
     skin = found.rest, found.bones, found.weights
-    return found, find_joint_hierarchy(*skin, found.transforms, animation.triangles)
+    hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)
+    if not settings.rotation_only:
+        return found, hierarchy, None
+    jointed, hierarchy = solve_jointed(animation, found, hierarchy, solver, span(progress, 0.5, 1.0))
+    return jointed, hierarchy, found.e_rms
 
 
 def _record(
@@ -270,6 +282,7 @@ def _record(
         "solver_seconds": {name: float(value) for name, value in decomposition.seconds.items()},
         "root_bone": settings.root_bone,
         "joint_hierarchy": hierarchy is not None,
+        "rotation_only": settings.rotation_only,
         "key_tolerance": settings.key_tolerance,
         "history": [float(error) for error in decomposition.history],
         "frame_e_rms": meter.frame_e_rms.tolist(),

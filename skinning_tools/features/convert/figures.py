@@ -39,6 +39,8 @@ def figures_of_record(record: dict) -> list[Figure]:
         found.append(Figure("Residual shapes", settings["residual_shapes"]))
     if "joint_count" in record:
         found.append(Figure("Joints", record["joint_count"]))
+    if "free_e_rms" in record:
+        found.append(Figure("E_RMS without joints", record["free_e_rms"], "{:.4f}"))
     if "keys" in record:
         keys = {name: record["keys"][name] for name in ("after", "before")}
         shown = rpt_("{after:,} of {before:,}").format(**keys)

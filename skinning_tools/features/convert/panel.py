@@ -158,6 +158,8 @@ def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene) -> None:
     row.operator("skinning.suggest_bones", text="", icon="LIGHT")
     for name in ("target_error", "bone_kind", "max_influences", "smoothness", "joint_hierarchy"):
         column.prop(settings, name)
+    if settings.joint_hierarchy and settings.bone_kind == "RIGID":
+        column.prop(settings, "rotation_only")
     draw_frame_range(layout, scene, settings)
     if (body := _section(layout, "advanced", "Advanced", closed=True)) is not None:
         for name in ("iterations", "optimize_rest_pose", "residual_shapes", "root_bone", "key_tolerance", "method"):

@@ -21,6 +21,8 @@ DEFORM_PREFIX, MECHANISM_PREFIX, CONTROL_PREFIX = "DEF-bone_", "MCH-bone_", "CTL
 ROOT_NAME = "root"
 # As a fraction of the mesh's diagonal.
 _ROOT_LENGTH = 0.25
+# As a share of its parent's length: a bone that begins as near as this to its parent's end begins there.
+_CONNECTED = 1e-4
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def make_bones(
             for bone, parent in enumerate(hierarchy.parents):
                 if parent >= 0:
                     parents[bone].parent = parents[parent]
+            _connect(parents, hierarchy)
             controls = deform = _names(parents)
         mechanism: tuple[str, ...] = ()
         if chained:
@@ -108,6 +111,14 @@ def _add(
     return made
 
 
+def _connect(edit_bones: Sequence[bpy.types.EditBone], hierarchy: JointHierarchy) -> None:
+    """Connect the bones that only rotate to the end of their parent, where they begin there. Others can only rotate,
+    too, since their location is locked; see ``_show``."""
+    for bone in np.flatnonzero(hierarchy.holding):
+        child, parent = edit_bones[bone], edit_bones[hierarchy.parents[bone]]
+        child.use_connect = (child.head - parent.tail).length < _CONNECTED * parent.length
+
+
 def _names(edit_bones: Iterable[bpy.types.EditBone]) -> tuple[str, ...]:
     return tuple(bone.name for bone in edit_bones)
 
@@ -122,7 +133,7 @@ def _make_root(edit_bones: bpy.types.ArmatureEditBones, rest: np.ndarray) -> bpy
 
 
 def _show(armature_object: bpy.types.Object, bones: RigBones) -> None:
-    """Make bone collections; those of bones that animators do not pose are hidden."""
+    """Make bone collections; those of bones that animators do not pose are hidden. Joints that hold cannot be moved."""
     armature = armature_object.data
     armature.display_type = "OCTAHEDRAL"
     armature_object.show_in_front = True
@@ -132,6 +143,9 @@ def _show(armature_object: bpy.types.Object, bones: RigBones) -> None:
     if bones.controls and bones.controls != bones.deform:
         make_bone_collection(armature, "Control", bones.controls)
         deform.is_visible = False
+    if bones.hierarchy is not None:
+        for bone in np.flatnonzero(bones.hierarchy.holding):
+            armature_object.pose.bones[bones.controls[bone]].lock_location = (True, True, True)
 
 
 def rest_matrices(armature_object: bpy.types.Object, bone_names: Sequence[str]) -> np.ndarray:

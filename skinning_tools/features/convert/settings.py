@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
+from ...core.errors import BadSettings
 from ...ui.presets import Presets
 from ...ui.settings import RANGE_NAMES, Settings, choice, count, influences, number, smoothness, switch
 
@@ -111,6 +112,13 @@ class PresetSettings(SolverSettings):
         "as parts move on their own, up to the number of bones above",
         flag="--joint-hierarchy",
     )
+    rotation_only = switch(
+        "Rotation Only",
+        False,
+        tip="With Rigid bones in a joint hierarchy, let every bone but the root only rotate about its joint, so that no "
+        "joint slips when you pose. The error is larger than that of bones that move freely; the result shows both",
+        flag="--rotation-only",
+    )
     key_tolerance = number(
         "Key Tolerance",
         0.0,
@@ -164,6 +172,11 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
         """The core.decomposition.Settings. Raises BadSettings if a setting is invalid."""
         from ...core import decomposition
 
+        if self.rotation_only and not (self.joint_hierarchy and self.bone_kind == "RIGID"):
+            raise BadSettings(
+                "Rotation Only needs a skeleton of rigid bones. Switch on Joint Hierarchy and choose the bone kind "
+                "Rigid, or switch off Rotation Only"
+            )
         solver = {name: getattr(self, name) for name in SolverSettings.declared}
         return decomposition.Settings(**solver, prune=self.prune)
 
@@ -184,6 +197,7 @@ def settings_of(figures: dict) -> ConvertSettings:
         "key_tolerance": figures["keys"]["tolerance"] if "keys" in figures else figures.get("key_tolerance", 0.0),
         "root_bone": bool(figures.get("root_bone", False)),
         "joint_hierarchy": "joint_count" in figures or bool(figures.get("joint_hierarchy", False)),
+        "rotation_only": bool(figures.get("rotation_only", False)),
         "selected_objects": len(figures.get("parts", ())) > 1,
         "as_clips": bool(figures.get("clips")),
     }

@@ -14,4 +14,5 @@ settings.method = "STANDARD"
 settings.smoothness = 0.25
 settings.root_bone = True
 settings.joint_hierarchy = False
+settings.rotation_only = False
 settings.key_tolerance = 0.0

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rigid bones whose joints do not slip: rotations, joints and weights solved in turn (after Le & Deng 2014).
+
+A bone j turns about its joint h_j, which its parent carries: M_j v = B_j (v − h_j) + M_parent h_j. Three steps lower
+the same error in turn. The rotations, and the motion of the roots, for given joints and weights: see
+partial_transforms. The joints for given rotations: the translations t_j = t_parent + (B_parent − B_j) h_j are linear in
+all joints, so that they are one system of 3P unknowns, with sums over the frames alone. Weights and rest pose for given
+motion: as in any solve.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..animation import Animation
+from ..bone_order import parents_first
+from ..dense import one_blas_thread, product
+from ..joint_hierarchy import JointHierarchy
+from ..progress import Progress, checkpoint, ignore, span
+from ..strongest import strongest_bones, strongest_first
+from .bone_model import BoneModel, homogeneous
+from .partial_transforms import JointedBones
+from .reduction import AnimationMatrix
+from .residual import fit_residual_shapes
+from .smooth_solution import smooth_solution
+from .solver import measured
+from .sweeps import collect_equations, sweep_vertices
+from .transforms import NormalEquations, to_rows
+from .types import Decomposition, Settings
+from .vertex_step import VertexState
+
+_ROUNDS_PER_ITERATION, _SWEEPS, _LAST_SWEEPS = 2, 2, 12
+# Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
+# that, such as the axis of a hinge.
+_FAINT_TURN = 0.03
+# Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
+# attempts.
+_FARTHEST, _FIRMER = 0.4, 4
+
+
+@one_blas_thread()
+def solve_jointed(
+    animation: Animation,
+    free: Decomposition,
+    hierarchy: JointHierarchy,
+    settings: Settings,
+    progress: Progress = ignore,
+) -> tuple[Decomposition, JointHierarchy]:
+    """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
+
+    free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
+    the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. Bones that are no vertex's
+    strongest, and carry no such bone, are left out halfway. Raises Cancelled.
+    """
+    matrix = AnimationMatrix(animation.frames)
+    points, motion = matrix.from_object_space(free.rest, free.transforms)
+    state = VertexState(homogeneous(points), free.bones.copy(), free.weights.copy())
+    skeleton = _MovingJoints((hierarchy.joints - matrix.means[0]) / matrix.radius, hierarchy.parents)
+    part, rounds = span(progress, 0.0, 0.7), _ROUNDS_PER_ITERATION * settings.iterations
+    for number in range(rounds):
+        motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _SWEEPS)
+        model, progress_of_round = BoneModel(to_rows(motion)), span(part, number / rounds, (number + 1) / rounds)
+        optimize = settings.optimize_rest_pose
+        sweep_vertices(model, state, matrix, progress_of_round, "Joints", optimize_rest_pose=optimize)
+        if number == rounds // 2:
+            kept = _bearing(strongest_bones(state.bones, state.weights), skeleton.parents)
+            state, skeleton = _only(kept, state, skeleton)
+            motion = motion[:, kept]
+    if settings.smoothness:
+        smoothing = matrix, animation.triangles, motion, None, False, state, settings.smoothness
+        state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
+    motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _LAST_SWEEPS)
+    checkpoint(progress, 0.85, "Joints")
+    rest, transforms = matrix.to_object_space(state.points[:, :3], motion)
+    result = replace(free, rest=rest, transforms=transforms, bones=state.bones, weights=state.weights, residual=None)
+    result = replace(result, bone_axes=free.bone_axes[: skeleton.count])
+    if settings.residual_shapes:
+        skin = rest, result.bones, result.weights, transforms
+        shapes = fit_residual_shapes(animation.frames, *skin, settings.residual_shapes, span(progress, 0.85, 0.95))
+        result = replace(result, residual=shapes)
+    meter = measured(animation.frames, result, span(progress, 0.95, 1.0))
+    joints = skeleton.heads * matrix.radius + matrix.means[0]
+    return (
+        replace(result, e_rms=meter.e_rms, max_error=meter.max_error),
+        JointHierarchy(skeleton.parents, joints, np.zeros(skeleton.count)),
+    )
+
+
+class _MovingJoints:
+    """Rigid bones on joints, which move: ``heads`` (P, 3), and where they were ``found`` (P, 3), in solver units."""
+
+    def __init__(self, heads: np.ndarray, parents: np.ndarray, found: np.ndarray | None = None):
+        self.heads, self.parents = heads, parents
+        self.found = heads if found is None else found
+        self.count = len(parents)
+
+    def moved(self, equations: NormalEquations, motion: np.ndarray, sweeps: int) -> np.ndarray:
+        """Better motion (F, P, 3, 4) by so many sweeps, each over all bones and then over all joints."""
+        for _ in range(sweeps):
+            motion, error = JointedBones(equations, self.heads, self.parents).swept(motion)
+            trial = self.heads + _step_of_joints(equations, motion, self.found - self.heads, self.parents)
+            moved = JointedBones(equations, trial, self.parents).held(motion)
+            if equations.squared_error(to_rows(moved)) < error:
+                motion, self.heads = moved, trial
+        return motion
+
+
+def _bearing(strongest: np.ndarray, parents: np.ndarray) -> np.ndarray:
+    """(P,) bool: whether a bone is the strongest of some vertex of ``strongest`` (N,), or has such a bone below it."""
+    bearing = np.bincount(strongest, minlength=len(parents)) > 0
+    for bone in reversed(parents_first(parents)):
+        if bearing[bone] and parents[bone] >= 0:
+            bearing[parents[bone]] = True
+    return bearing
+
+
+def _only(kept: np.ndarray, state: VertexState, skeleton: _MovingJoints) -> tuple[VertexState, _MovingJoints]:
+    """State and bones with the bones ``kept`` (P,) alone, whose parents are kept, too."""
+    place = np.cumsum(kept) - 1
+    weights = np.where(kept[state.bones], state.weights, 0.0)
+    bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True))
+    parents = np.where(skeleton.parents >= 0, place[skeleton.parents], -1)[kept].astype(np.int32)
+    few = _MovingJoints(skeleton.heads[kept], parents, skeleton.found[kept])
+    return VertexState(state.points, place[bones].astype(np.int32), weights), few
+
+
+def _step_of_joints(
+    equations: NormalEquations, motion: np.ndarray, back: np.ndarray, parents: np.ndarray
+) -> np.ndarray:
+    """(P, 3) by which the joints move to lower the error most, all rotations and the motion of the roots given.
+
+    back (P, 3): the steps that would take them to where they were found.
+    """
+    bone_count, frame_count = len(parents), len(motion)
+    below = np.eye(bone_count)
+    for bone in reversed(parents_first(parents)):
+        if parents[bone] >= 0:
+            below[parents[bone]] += below[bone]
+    children = np.flatnonzero(parents >= 0)
+    if len(children) == 0:
+        return np.zeros((bone_count, 3))
+    below = below[children]
+    # What a step of each joint moves, by how much: (B_parent − B_bone) of all below the joint.
+    turn = motion[:, parents[children], :, :3] - motion[:, children, :, :3]
+    translations = np.arange(3, 4 * bone_count, 4)
+    mass = below @ equations.moments[np.ix_(translations, translations)] @ below.T
+    left = equations.products[translations] - product(
+        np.ascontiguousarray(equations.moments[translations]), to_rows(motion)
+    )
+    pull = (below @ left).reshape(len(children), frame_count, 3)
+    count = len(children)
+    flat = turn.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frame_count)
+    system = product(flat, flat.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
+    right = np.einsum("fcij,cfi->cj", turn, pull)
+    faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), 1e-9 * mass.trace())
+    step = np.zeros((bone_count, 3))
+    for _ in range(_FIRMER):
+        held = system + np.einsum("cd,ij->cidj", np.diag(faint), np.eye(3))
+        drawn = right + faint[:, None] * back[children]
+        step[children] = np.linalg.solve(held.reshape(3 * count, 3 * count), drawn.ravel()).reshape(count, 3)
+        away = np.linalg.norm(step - back, axis=1)[children]
+        if away.max() <= _FARTHEST:
+            break
+        faint *= np.maximum(away / (0.5 * _FARTHEST), 1.0) ** 2
+    return step

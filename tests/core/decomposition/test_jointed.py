@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rigid bones that only rotate about their joints."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from skinning_tools.core.animation import Animation
+from skinning_tools.core.decomposition import Settings, decompose
+from skinning_tools.core.decomposition.jointed import solve_jointed
+from skinning_tools.core.errors import Cancelled
+from skinning_tools.core.joint_search import find_joint_hierarchy
+from tests.core import skinned_shapes
+
+JOINTS = np.array([2.0, 4.0])
+SETTINGS = Settings(bone_count=3, bone_kind="RIGID")
+
+
+def bending_bar(frames=14):
+    """A bar of three parts that turn about the joints in all directions, blended over a short way."""
+    rest, triangles = skinned_shapes.cuboid()
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], JOINTS, reach=0.4)
+    random = np.random.default_rng(7)
+    positions = []
+    for frame in range(frames):
+        whole, placed = np.eye(4), np.zeros_like(rest)
+        for bone in range(3):
+            turn = 0.0 if frame == 0 else 0.5
+            turned = Rotation.from_rotvec(turn * random.normal(size=3)).as_matrix()
+            joint = [0.0, 0, 0] if bone == 0 else [JOINTS[bone - 1], 0, 0]
+            whole = whole @ np.vstack([skinned_shapes.about(turned, joint), [0, 0, 0, 1]])
+            own = np.where(bones == bone, weights, 0.0).sum(axis=1, keepdims=True)
+            placed += own * (rest @ whole[:3, :3].T + whole[:3, 3])
+        positions.append(placed)
+    return Animation(np.array(positions, np.float32), triangles)
+
+
+def free_solve(animation, settings=SETTINGS):
+    found = decompose(animation, settings)
+    return found, find_joint_hierarchy(found.rest, found.bones, found.weights, found.transforms, animation.triangles)
+
+
+@pytest.fixture(scope="module")
+def solved():
+    animation = bending_bar()
+    found, hierarchy = free_solve(animation)
+    # Joints that are wrong by a twentieth of the bar find their way back.
+    moved = replace(hierarchy, joints=hierarchy.joints + np.array([0.3, 0.1, -0.1]))
+    return animation, found, solve_jointed(animation, found, moved, SETTINGS)
+
+
+def test_no_joint_slips(solved):
+    _, _, (result, hierarchy) = solved
+    assert (hierarchy.parents >= 0).sum() == 2
+    assert (hierarchy.slips == 0).all()
+    for bone in np.flatnonzero(hierarchy.parents >= 0):
+        both = result.transforms[:, [bone, hierarchy.parents[bone]]] @ np.append(hierarchy.joints[bone], 1.0)
+        np.testing.assert_allclose(both[:, 0], both[:, 1], atol=1e-9)
+    turns = result.transforms[..., :3]
+    np.testing.assert_allclose(turns @ np.swapaxes(turns, -1, -2), np.broadcast_to(np.eye(3), turns.shape), atol=1e-9)
+
+
+def test_the_joints_are_found(solved):
+    _, _, (_, hierarchy) = solved
+    places = hierarchy.joints[hierarchy.parents >= 0]
+    np.testing.assert_allclose(places[np.argsort(places[:, 0])], [[2, 0, 0], [4, 0, 0]], atol=0.05)
+
+
+def test_a_skinned_skeleton_loses_little(solved):
+    _, found, (result, _) = solved
+    assert result.e_rms < found.e_rms + 0.5
+    np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
+
+
+def test_shapes_and_smooth_weights_are_of_the_jointed_bones():
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=3)
+    given = animation, *free_solve(animation, settings)
+    plain = solve_jointed(*given, settings)[0]
+    shaped = solve_jointed(*given, replace(settings, residual_shapes=2, smoothness=0.3))[0]
+    assert len(shaped.residual.shapes) == 2
+    assert shaped.e_rms <= plain.e_rms + 0.5
+
+
+def test_an_idle_bone_at_the_end_of_a_chain_is_left_out():
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=3)
+    found, hierarchy = free_solve(animation, settings)
+    idle = found.transforms[:, :1]
+    more = replace(found, transforms=np.concatenate([found.transforms, idle], axis=1))
+    more = replace(more, bone_axes=np.tile(np.eye(3), (4, 1, 1)))
+    tree = replace(
+        hierarchy,
+        parents=np.append(hierarchy.parents, 0).astype(np.int32),
+        joints=np.vstack([hierarchy.joints, [[0, 0, 0]]]),
+        slips=np.append(hierarchy.slips, 0.1),
+    )
+    result, left = solve_jointed(animation, more, tree, settings)
+    assert result.bone_count == len(left.parents) == 3
+    assert result.bones.max() == 2
+
+
+def test_it_can_be_cancelled():
+    animation = bending_bar(frames=5)
+    with pytest.raises(Cancelled):
+        solve_jointed(animation, *free_solve(animation, replace(SETTINGS, iterations=1)), SETTINGS, lambda *_: False)
