@@ -115,7 +115,7 @@ class PresetSettings(SolverSettings):
     rotation_only = switch(
         "Rotation Only",
         False,
-        tip="With Rigid bones in a joint hierarchy, let every bone but the root only rotate about its joint, so that no "
+        tip="With Rigid bones in a joint hierarchy, every bone but the root only rotates about its joint, so that no "
         "joint slips when you pose. The error is larger than that of bones that move freely; the result shows both",
         flag="--rotation-only",
     )
