@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .joint_hierarchy import JointHierarchy
+from .shape_rig.mirror import mirrored_axes
 from .strongest import strongest_bones
 
 _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
@@ -14,6 +15,8 @@ _ROD = np.sqrt(3.0)  # half the length of an even rod by its standard deviation
 _FLOAT32_STEPS = 256 * np.finfo(np.float32).eps
 # Cosine between two children of a bone that are on both sides of it.
 _OPPOSITE = -0.5
+# The x of the direction of a bone that lies across the mirror plane.
+_ACROSS = 0.7
 _SHORTEST = 1e-5  # an armature drops bones shorter than 1e-6 units
 
 
@@ -57,23 +60,32 @@ def place_bones(
 
 
 def place_at_joints(
-    placement: Placement, hierarchy: JointHierarchy, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray
+    placement: Placement,
+    hierarchy: JointHierarchy,
+    rest: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    hinges: np.ndarray | None = None,
 ) -> Placement:
     """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, like a skeleton.
 
-    placement: from ``place_bones`` with the other arguments. A bone points to the joint of the child with the most
-    bones below it, or to the far end of its vertices; it keeps its direction where it would be too short. A bone
-    without a parent reaches from child to child where these are on both sides of it.
+    placement: from ``place_bones`` with the other arguments. A bone points to the joint of the bone that continues it
+    (``JointHierarchy.heirs``), or to the far end of its vertices; it keeps its direction where it would be too short. A
+    bone without a parent reaches from child to child where these are on both sides of it. hinges (P, 3): the axis about
+    which each bone turns most, 0 where it has none: its x axis, as far as the direction of the bone allows. Bones that
+    mirror each other have the same lengths and mirrored axes.
     """
-    rooted = hierarchy.parents < 0
+    rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
+    heads[middle & rooted, 0] = hierarchy.plane
     tips = heads + _outward(heads, rest, bones, weights)
-    # The last of several children is the heaviest.
-    children = np.argsort(hierarchy.descendant_counts(), kind="stable")
-    children = children[hierarchy.parents[children] >= 0]
-    tips[hierarchy.parents[children]] = heads[children]
+    heirs = hierarchy.heirs()
+    tips[heirs >= 0] = heads[heirs[heirs >= 0]]
     for bone in np.flatnonzero(rooted):
-        heads[bone] = _other_end(heads[bone], tips[bone], heads[children[hierarchy.parents[children] == bone]])
+        children = hierarchy.parents == bone
+        # The other end of a bone in the middle is in the middle, too, where something goes on there.
+        inner = children & middle & middle[bone]
+        heads[bone] = _other_end(heads[bone], tips[bone], heads[inner if inner.any() else children])
     along = tips - heads
     lengths = np.linalg.norm(along, axis=1)
     turned = lengths > 0.1 * placement.lengths
@@ -82,9 +94,28 @@ def place_at_joints(
     across = np.abs(np.einsum("pij,pi->pj", placement.axes, y))
     side = np.take_along_axis(placement.axes, np.argmin(across, axis=1)[:, None, None], axis=2)[:, :, 0]
     side = np.where((across[:, 2] < 0.7)[:, None], placement.axes[:, :, 2], side)
+    if hinges is not None:
+        of_hinge = np.cross(hinges, y)
+        # An upright bone has its z axis to the front or back, any other upward.
+        of_hinge = np.where((np.abs(of_hinge[:, 2]) > 0.3)[:, None], *_both_ways(of_hinge))
+        side = np.where((np.linalg.norm(of_hinge, axis=1) > 0.5)[:, None], of_hinge, side)
     z = side - np.einsum("pi,pi->p", side, y)[:, None] * y
     z /= np.linalg.norm(z, axis=1, keepdims=True)
-    return Placement(heads, np.stack([np.cross(y, z), y, z], axis=-1), np.where(turned, lengths, placement.lengths))
+    axes, lengths = np.stack([np.cross(y, z), y, z], axis=-1), np.where(turned, lengths, placement.lengths)
+    if hierarchy.partners is not None:
+        # A bone in the middle may lie across it, such as a pelvis between two legs alone.
+        paired = np.flatnonzero((hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS)))
+        place = np.zeros(len(axes), int)
+        place[paired] = np.arange(len(paired))
+        axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[hierarchy.partners[paired]])
+    return Placement(heads, axes, lengths)
+
+
+def _both_ways(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(P, 3) pointing up, and pointing forward, along −y."""
+    return _towards(vectors, np.broadcast_to([0.0, 0.0, 1.0], vectors.shape)), _towards(
+        vectors, np.broadcast_to([0.0, -1.0, 0.0], vectors.shape)
+    )
 
 
 def _outward(heads: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:

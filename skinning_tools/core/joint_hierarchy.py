@@ -11,6 +11,10 @@ import numpy as np
 from .bone_order import parents_first
 from .rotations import nearest_rotations
 
+# The share of a bone's turning, squared, that is about the axis of a hinge; and the turning, twice in radians (root
+# mean square), below which there is none.
+_HINGE, _LEAST_TURN = 0.7, 0.1
+
 
 @dataclass(frozen=True)
 class JointHierarchy:
@@ -19,16 +23,39 @@ class JointHierarchy:
     parents (P,) int32: −1 for a bone without a parent. joints (P, 3): the rest position about which a bone
     turns against its parent; the middle of its vertices where it has none. slips (P,): how far apart bone and parent
     carry the joint, root mean square over the frames, in units of the rest pose; 0 without a parent.
+    partners (P,) int: where the body is symmetric in x at rest, the bone that mirrors each bone, itself in the middle,
+    −1 where there is none; None where it is not symmetric. plane: the x of the mirror plane.
     """
 
     parents: np.ndarray
     joints: np.ndarray
     slips: np.ndarray
+    partners: np.ndarray | None = None
+    plane: float = 0.0
+
+    @property
+    def middle(self) -> np.ndarray:
+        """(P,) bool: the bones that are their own mirror image."""
+        if self.partners is None:
+            return np.zeros(len(self.parents), bool)
+        return self.partners == np.arange(len(self.parents))
 
     @property
     def holding(self) -> np.ndarray:
         """(P,) bool: the bones whose joints do not slip at all, as they have been solved to only rotate."""
         return (self.parents >= 0) & (self.slips == 0.0)
+
+    def heirs(self) -> np.ndarray:
+        """(P,) the child of each bone that continues it, −1 without children: the one with the most bones below it,
+        and of a bone in the middle one in the middle, where there is one."""
+        counts, middle = self.descendant_counts(), self.middle
+        counts = counts + len(counts) * (middle & middle[self.parents])
+        result = np.full(len(self.parents), -1)
+        # The last of several children is the heaviest.
+        for bone in np.argsort(counts, kind="stable"):
+            if self.parents[bone] >= 0:
+                result[self.parents[bone]] = bone
+        return result
 
     def descendant_counts(self) -> np.ndarray:
         """(P,) number of descendants of each bone."""
@@ -77,3 +104,20 @@ def moments(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_cou
     moments /= np.where(mass > 0, mass, 1.0)[:, None, None]
     moments[:, 3, 3] = 1.0
     return moments
+
+
+def hinge_axes(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
+    """(P, 3) unit axes, in the rest pose, about which bones turn most against their parents; 0 without a clear one.
+
+    transforms (F, P, 3, 4) of rotations. An axis is clear if most of what the bone turns, squared, is about it.
+    """
+    linked = np.flatnonzero(hierarchy.parents >= 0)
+    above, own = transforms[:, hierarchy.parents[linked], :, :3], transforms[:, linked, :, :3]
+    turns = np.swapaxes(above, -1, -2) @ own
+    # Twice the axis by the sine of the angle: enough for the direction, and no angle is singular but a half turn.
+    skew = np.stack([turns[..., (i + 2) % 3, (i + 1) % 3] - turns[..., (i + 1) % 3, (i + 2) % 3] for i in range(3)], -1)
+    values, vectors = np.linalg.eigh(np.einsum("fpi,fpj->pij", skew, skew))
+    clear = values[:, 2] > _HINGE * np.maximum(values.sum(axis=1), len(transforms) * _LEAST_TURN**2)
+    axes = np.zeros((len(hierarchy.parents), 3))
+    axes[linked] = np.where(clear[:, None], vectors[:, :, 2], 0.0)
+    return axes

@@ -7,6 +7,8 @@ sequences", section 4). With X (3F × 4P) all matrices side by side, XᵀX holds
 pairs are solved together and the number of frames no longer matters.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
@@ -15,6 +17,7 @@ from scipy.spatial import cKDTree
 from .body_surface import BodySurface
 from .grouping import members
 from .joint_hierarchy import JointHierarchy, moments, rigid_motion
+from .skeleton_symmetry import mirror_plane, mirrored_bones, symmetric_joints
 from .strongest import strongest_bones
 
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
@@ -93,11 +96,36 @@ def find_joint_hierarchy(
         costs += _WEAK * weak + _LAST_RESORT * loose
         holds |= weak | loose
         mass = np.bincount(bones.ravel(), (weights * surface.areas(triangles)[:, None]).ravel(), bone_count)
+    partners, plane = mirrored_bones(points, bones, weights, bone_count), mirror_plane(points)
+    if partners is not None:
+        joints, costs, holds = _mirrored(first, second, joints, costs, holds, partners, plane)
+        slips = _slips(gram, first, second, joints, len(transforms))
     # A cost of zero would remove the link.
     ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
     graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))
     parents = _rooted(minimum_spanning_tree(graph), mass)
-    return _assembled(parents, first, second, joints, slips, regions.means, center, size)
+    hierarchy = _assembled(parents, first, second, joints, slips, regions.means, center, size)
+    return replace(hierarchy, partners=partners, plane=plane * size + center[0])
+
+
+def _mirrored(
+    first: np.ndarray,
+    second: np.ndarray,
+    joints: np.ndarray,
+    costs: np.ndarray,
+    holds: np.ndarray,
+    partners: np.ndarray,
+    plane: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Joints (C, 3), costs (C,) and which links hold (C,), the same for pairs of bones that mirror each other."""
+    rows = np.full((len(partners), len(partners)), -1)
+    rows[first, second] = rows[second, first] = np.arange(len(first))
+    both = (partners[first] >= 0) & (partners[second] >= 0)
+    image = np.where(both, rows[partners[first], partners[second]], -1)
+    joints = symmetric_joints(joints, image, plane, 1.0)
+    found = image >= 0
+    costs = np.where(found, 0.5 * (costs + costs[image]), costs)
+    return joints, costs, np.where(found, holds & holds[image], holds)
 
 
 def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray, bone_count: int) -> np.ndarray:

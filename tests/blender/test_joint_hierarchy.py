@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 FRAMES = range(1, 9)
 JOINTS = (0.0, 2.0, 4.0)
-PREFIX = {"RIGID": "DEF-bone_", "SCALED": "CTL-bone_", "AFFINE": "CTL-bone_"}
+PREFIX = {"RIGID": "DEF-", "SCALED": "CTL-", "AFFINE": "CTL-"}
 
 
 def turn_about_joint(bone, frame):
@@ -109,7 +109,10 @@ def test_it_is_shown_as_a_skeleton(arm):
     _, rig = convert(arm, joint_hierarchy=True)
     visible = {collection.name for collection in rig.data.collections if collection.is_visible}
     assert visible == {"Control"}
-    assert {bone.name for bone in rig.data.bones if bone.use_deform} == {f"DEF-bone_{i:02}" for i in (1, 2, 3)}
+    names = {bone.name.removeprefix("CTL-") for bone in rig.data.bones if bone.name.startswith("CTL-")}
+    assert len(names) == 3
+    assert any(name.startswith("trunk") for name in names)
+    assert {bone.name for bone in rig.data.bones if bone.use_deform} == {f"DEF-{name}" for name in names}
 
 
 @pytest.mark.parametrize("kind", BONE_KINDS)

@@ -17,6 +17,7 @@ from ..bone_order import parents_first
 from ..dense import one_blas_thread, product
 from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
+from ..skeleton_symmetry import symmetric_joints
 from ..strongest import strongest_bones, strongest_first
 from .bone_model import BoneModel, homogeneous
 from .partial_transforms import JointedBones
@@ -36,6 +37,8 @@ _FAINT_TURN = 0.03
 # Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
 # attempts.
 _FARTHEST, _FIRMER = 0.4, 4
+# Of the unit ball: a body's diagonal.
+_DIAGONAL = 2.0
 
 
 @one_blas_thread()
@@ -49,13 +52,15 @@ def solve_jointed(
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
-    the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. Bones that are no vertex's
-    strongest, and carry no such bone, are left out halfway. Raises Cancelled.
+    the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. On a
+    symmetric body they mirror each other in the end. Bones that are no vertex's strongest, and carry no such bone, are
+    left out halfway. Raises Cancelled.
     """
     matrix = AnimationMatrix(animation.frames)
     points, motion = matrix.from_object_space(free.rest, free.transforms)
     state = VertexState(homogeneous(points), free.bones.copy(), free.weights.copy())
     skeleton = _MovingJoints((hierarchy.joints - matrix.means[0]) / matrix.radius, hierarchy.parents)
+    partners = hierarchy.partners
     part, rounds = span(progress, 0.0, 0.7), _ROUNDS_PER_ITERATION * settings.iterations
     for number in range(rounds):
         motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _SWEEPS)
@@ -66,6 +71,8 @@ def solve_jointed(
             kept = _bearing(strongest_bones(state.bones, state.weights), skeleton.parents)
             state, skeleton = _only(kept, state, skeleton)
             motion = motion[:, kept]
+            partners = None if partners is None else _places_of(partners, kept)
+            skeleton.mirror(partners, (hierarchy.plane - matrix.means[0][0]) / matrix.radius)
     if settings.smoothness:
         smoothing = matrix, animation.triangles, motion, None, False, state, settings.smoothness
         state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
@@ -80,10 +87,9 @@ def solve_jointed(
         result = replace(result, residual=shapes)
     meter = measured(animation.frames, result, span(progress, 0.95, 1.0))
     joints = skeleton.heads * matrix.radius + matrix.means[0]
-    return (
-        replace(result, e_rms=meter.e_rms, max_error=meter.max_error),
-        JointHierarchy(skeleton.parents, joints, np.zeros(skeleton.count)),
-    )
+    slips = np.zeros(skeleton.count)
+    jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane)
+    return replace(result, e_rms=meter.e_rms, max_error=meter.max_error), jointed
 
 
 class _MovingJoints:
@@ -93,12 +99,24 @@ class _MovingJoints:
         self.heads, self.parents = heads, parents
         self.found = heads if found is None else found
         self.count = len(parents)
+        self._partners, self._plane = None, 0.0
+
+    def mirror(self, partners: np.ndarray | None, plane: float) -> None:
+        """Make joints of ``partners`` (P,) mirror each other in the plane x = ``plane`` from now on."""
+        self._partners, self._plane = partners, plane
+        self.heads = self._mirrored(self.heads)
+
+    def _mirrored(self, heads: np.ndarray) -> np.ndarray:
+        if self._partners is None:
+            return heads
+        return symmetric_joints(heads, self._partners, self._plane, _DIAGONAL)
 
     def moved(self, equations: NormalEquations, motion: np.ndarray, sweeps: int) -> np.ndarray:
         """Better motion (F, P, 3, 4) by so many sweeps, each over all bones and then over all joints."""
         for _ in range(sweeps):
             motion, error = JointedBones(equations, self.heads, self.parents).swept(motion)
             trial = self.heads + _step_of_joints(equations, motion, self.found - self.heads, self.parents)
+            trial = self._mirrored(trial)
             moved = JointedBones(equations, trial, self.parents).held(motion)
             if equations.squared_error(to_rows(moved)) < error:
                 motion, self.heads = moved, trial
@@ -116,12 +134,17 @@ def _bearing(strongest: np.ndarray, parents: np.ndarray) -> np.ndarray:
 
 def _only(kept: np.ndarray, state: VertexState, skeleton: _MovingJoints) -> tuple[VertexState, _MovingJoints]:
     """State and bones with the bones ``kept`` (P,) alone, whose parents are kept, too."""
-    place = np.cumsum(kept) - 1
     weights = np.where(kept[state.bones], state.weights, 0.0)
     bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True))
-    parents = np.where(skeleton.parents >= 0, place[skeleton.parents], -1)[kept].astype(np.int32)
+    parents = _places_of(skeleton.parents, kept).astype(np.int32)
     few = _MovingJoints(skeleton.heads[kept], parents, skeleton.found[kept])
-    return VertexState(state.points, place[bones].astype(np.int32), weights), few
+    return VertexState(state.points, (np.cumsum(kept) - 1)[bones].astype(np.int32), weights), few
+
+
+def _places_of(others: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """``others`` (P,), the index of a bone or −1 for each bone, of and among the bones ``kept`` (P,) alone."""
+    place = np.where(kept, np.cumsum(kept) - 1, -1)
+    return np.where(others >= 0, place[others], -1)[kept]
 
 
 def _step_of_joints(

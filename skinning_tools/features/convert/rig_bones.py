@@ -12,12 +12,13 @@ from mathutils import Vector
 from ...blender.armatures import edit_bones_of, make_bone_collection
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
-from ...core.joint_hierarchy import JointHierarchy
+from ...core.chain_names import chain_names
+from ...core.joint_hierarchy import JointHierarchy, hinge_axes, rigid_motion
 
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition
 
-DEFORM_PREFIX, MECHANISM_PREFIX, CONTROL_PREFIX = "DEF-bone_", "MCH-bone_", "CTL-bone_"
+DEFORM_PREFIX, MECHANISM_PREFIX, CONTROL_PREFIX = "DEF-", "MCH-", "CTL-"
 ROOT_NAME = "root"
 # As a fraction of the mesh's diagonal.
 _ROOT_LENGTH = 0.25
@@ -67,12 +68,17 @@ def make_bones(
         own_axes=decomposition.bone_axes if decomposition.bone_kind == "SCALED" else None,
     )
     chained, rigid = decomposition.bone_kind == "AFFINE", decomposition.bone_kind == "RIGID"
+    digits = max(2, len(str(bone_count)))
+    names: Sequence[str] = [f"bone_{number + 1:0{digits}}" for number in range(bone_count)]
+    if hierarchy is not None:
+        names = chain_names(hierarchy, placement.heads)
     with edit_bones_of(context, armature_object) as edit_bones:
         parents = [_make_root(edit_bones, decomposition.rest) if root_bone else None] * bone_count
         controls: tuple[str, ...] = ()
         if hierarchy is not None:
-            at_joints = place_at_joints(placement, hierarchy, *skin)
-            parents = _add(edit_bones, DEFORM_PREFIX if rigid else CONTROL_PREFIX, at_joints, parents)
+            hinges = hinge_axes(rigid_motion(decomposition.transforms, *skin), hierarchy)
+            at_joints = place_at_joints(placement, hierarchy, *skin, hinges)
+            parents = _add(edit_bones, DEFORM_PREFIX if rigid else CONTROL_PREFIX, names, at_joints, parents)
             for bone, parent in enumerate(hierarchy.parents):
                 if parent >= 0:
                     parents[bone].parent = parents[parent]
@@ -80,10 +86,10 @@ def make_bones(
             controls = deform = _names(parents)
         mechanism: tuple[str, ...] = ()
         if chained:
-            parents = _add(edit_bones, MECHANISM_PREFIX, placement, parents)
+            parents = _add(edit_bones, MECHANISM_PREFIX, names, placement, parents)
             mechanism = _names(parents)
         if hierarchy is None or not rigid:
-            deform = _names(_add(edit_bones, DEFORM_PREFIX, placement, parents))
+            deform = _names(_add(edit_bones, DEFORM_PREFIX, names, placement, parents))
     bones = RigBones(deform, mechanism, controls, hierarchy)
     _show(armature_object, bones)
     return bones
@@ -92,14 +98,14 @@ def make_bones(
 def _add(
     edit_bones: bpy.types.ArmatureEditBones,
     prefix: str,
+    names: Sequence[str],
     placement: Placement,
     parents: Sequence[bpy.types.EditBone | None],
 ) -> list:
     """Add a child bone to each of ``parents``; only bones with the deforming prefix deform."""
-    digits = max(2, len(str(len(parents))))
     made = []
     for number, parent in enumerate(parents):
-        bone = edit_bones.new(f"{prefix}{number + 1:0{digits}}")
+        bone = edit_bones.new(f"{prefix}{names[number]}")
         bone.head = placement.heads[number]
         bone.tail = placement.heads[number] + placement.lengths[number] * placement.axes[number, :, 1]
         bone.align_roll(Vector(placement.axes[number, :, 2]))

@@ -70,7 +70,7 @@ def test_the_joints_are_found(solved):
 
 def test_a_skinned_skeleton_loses_little(solved):
     _, found, (result, _) = solved
-    assert result.e_rms < found.e_rms + 0.5
+    assert result.e_rms < found.e_rms + 1.0
     np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
 
 
@@ -96,6 +96,7 @@ def test_an_idle_bone_at_the_end_of_a_chain_is_left_out():
         parents=np.append(hierarchy.parents, 0).astype(np.int32),
         joints=np.vstack([hierarchy.joints, [[0, 0, 0]]]),
         slips=np.append(hierarchy.slips, 0.1),
+        partners=None,
     )
     result, left = solve_jointed(animation, more, tree, settings)
     assert result.bone_count == len(left.parents) == 3

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names for the bones of a skeleton that was found in motion: by chain and by side. Needs numpy only.
+
+What a chain is for, an arm or a leg, motion does not tell: names say where a bone belongs in the skeleton, no more.
+"""
+
+import numpy as np
+
+from .joint_hierarchy import JointHierarchy
+
+TRUNK, MIDDLE, LIMB, PART = "trunk", "middle", "limb", "part"
+
+
+def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...]:
+    """A name for each bone, such as "trunk.001", "limb_2.L.003" or "part_1".
+
+    places (P, 3): the middle of what each bone moves. Each chain is of bones that continue each other. The largest tree
+    begins with the trunk. On a symmetric body, limbs that mirror each other have one number and .L or .R, left being
+    where x is larger, and other chains in the middle are called so; else, all are parts. Chains with more bones below
+    their first bone have lower numbers; so do bones nearer to the root.
+    """
+    parents, heirs, counts = hierarchy.parents, hierarchy.heirs(), hierarchy.descendant_counts()
+    everyone = np.arange(len(parents))
+    firsts = everyone[(parents < 0) | (heirs[parents] != everyone)]
+    firsts = firsts[np.argsort(-counts[firsts] - len(parents) * (parents[firsts] < 0), kind="stable")]
+    partners = np.full(len(parents), -1) if hierarchy.partners is None else hierarchy.partners
+    names, numbers, stems = [""] * len(parents), {MIDDLE: 0, LIMB: 0, PART: 0}, {}
+    for first in firsts.tolist():
+        partner = int(partners[first])
+        if first == firsts[0]:
+            stem = TRUNK
+        elif partner in stems and partner != first:
+            stem = stems[partner]
+        else:
+            kind = MIDDLE if partner == first else LIMB if partner in firsts else PART
+            numbers[kind] += 1
+            stem = stems[first] = f"{kind}_{numbers[kind]}"
+        side = ""
+        if stem.startswith(LIMB):
+            side = ".L" if places[first, 0] > places[partner, 0] else ".R"
+        chain = [first]
+        while heirs[chain[-1]] >= 0:
+            chain.append(int(heirs[chain[-1]]))
+        for number, bone in enumerate(chain, start=1):
+            names[bone] = f"{stem}{side}" + (f".{number:03}" if len(chain) > 1 else "")
+    return tuple(names)

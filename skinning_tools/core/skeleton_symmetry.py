@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bones that mirror each other in x, on a body that is symmetric at rest."""
+
+import numpy as np
+from scipy import sparse
+
+from .rotation_centers import mirror_pairs
+from .strongest import strongest_bones
+
+# Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
+# partner on a symmetric body; and the share of a bone's vertices whose partners its partner must have.
+_TOLERANCE, _SYMMETRIC, _SAME = 0.01, 0.8, 0.5
+# Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
+_FARTHEST = 0.06
+
+
+def mirror_plane(rest: np.ndarray) -> float:
+    """The x in the middle of vertices (N, 3)."""
+    return float(0.5 * (rest[:, 0].min() + rest[:, 0].max()))
+
+
+def mirrored_bones(rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> np.ndarray | None:
+    """(P,) the bone that mirrors each bone in x, itself in the middle, −1 without one; None on a body without symmetry.
+
+    rest (N, 3); bones, weights (N, K). A bone's vertices are those that follow it most.
+    """
+    pairs = mirror_pairs(rest - [mirror_plane(rest), 0.0, 0.0], tolerance=_TOLERANCE)
+    paired = np.flatnonzero(pairs >= 0)
+    if len(paired) < _SYMMETRIC * len(rest):
+        return None
+    strongest = strongest_bones(bones, weights)
+    entries = np.ones(len(paired)), (strongest[paired], strongest[pairs[paired]])
+    common = sparse.coo_matrix(entries, shape=(bone_count, bone_count)).toarray()
+    partners, everyone = common.argmax(axis=1), np.arange(bone_count)
+    shares = common[everyone, partners] / np.maximum(common.sum(axis=1), 1.0)
+    return np.where((partners[partners] == everyone) & (shares >= _SAME), partners, -1)
+
+
+def symmetric_joints(joints: np.ndarray, partners: np.ndarray, plane: float, size: float) -> np.ndarray:
+    """Joints (P, 3) of ``partners`` (P,) made the mirror images of each other where they nearly are.
+
+    plane: the x of the mirror plane; size: the body's diagonal.
+    """
+    images = joints[partners] * [-1.0, 1.0, 1.0] + [2.0 * plane, 0.0, 0.0]
+    near = (partners >= 0) & (np.linalg.norm(images - joints, axis=1) <= _FARTHEST * size)
+    return np.where(near[:, None], 0.5 * (joints + images), joints)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Skeletons of symmetric bodies: bones that mirror each other, their joints, axes and names."""
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from skinning_tools.core.bone_placement import place_at_joints, place_bones
+from skinning_tools.core.chain_names import chain_names
+from skinning_tools.core.joint_hierarchy import JointHierarchy, hinge_axes
+from skinning_tools.core.skeleton_symmetry import mirrored_bones, symmetric_joints
+from tests.core import skinned_shapes
+
+# A trunk with a head, two arms of two bones each, and something on one side only.
+PARENTS = np.array([-1, 0, 0, 2, 0, 4, 0], dtype=np.int32)
+PARTNERS = np.array([0, 1, 4, 5, 2, 3, -1])
+JOINTS = np.array([[0, 0, 1], [0, 0, 2], [1, 0, 2], [2, 0, 2], [-1, 0, 2], [-2, 0, 2], [0.5, 0, 0]], dtype=float)
+
+
+def body():
+    """Points about each bone, mirrored in x = 0 but for the last bone's; each follows one bone."""
+    random = np.random.default_rng(5)
+    rest, owners = [], []
+    for bone, partner in enumerate(PARTNERS):
+        cloud = JOINTS[bone] + [0, 0, 0.4] + 0.1 * random.normal(size=(40, 3)) * [1, 1, 2]
+        if partner == bone:
+            cloud[20:] = cloud[:20] * [-1, 1, 1]
+        elif 0 <= partner < bone:
+            cloud = rest[partner] * [-1, 1, 1]
+        rest.append(cloud if partner >= 0 else cloud[:6])
+        owners.append(np.full(len(rest[-1]), bone))
+    owners = np.concatenate(owners)[:, None]
+    return np.concatenate(rest), owners, np.ones((len(owners), 1))
+
+
+def hierarchy(partners=PARTNERS):
+    return JointHierarchy(PARENTS, JOINTS, np.zeros(len(PARENTS)), partners, 0.0)
+
+
+def test_bones_find_their_partners():
+    np.testing.assert_array_equal(mirrored_bones(*body(), len(PARENTS)), PARTNERS)
+
+
+def test_a_body_without_symmetry_has_none():
+    rest, bones, weights = body()
+    rest = rest + 0.5 * np.random.default_rng(1).normal(size=rest.shape)
+    assert mirrored_bones(rest, bones, weights, len(PARENTS)) is None
+
+
+def test_joints_that_nearly_mirror_each_other_do_so_and_others_stay():
+    moved = JOINTS + 0.05 * np.random.default_rng(2).normal(size=JOINTS.shape) + [3.0, 0, 0]
+    moved[5] += [0, 5, 0]
+    joints = symmetric_joints(moved, PARTNERS, 3.0, 6.0)
+    np.testing.assert_allclose(joints[2] - [3, 0, 0], (joints[4] - [3, 0, 0]) * [-1, 1, 1])
+    np.testing.assert_allclose(joints[:2, 0], 3.0)
+    np.testing.assert_array_equal(joints[[3, 5, 6]], moved[[3, 5, 6]])
+
+
+def test_bones_are_drawn_as_mirror_images():
+    rest, bones, weights = body()
+    placement = place_bones(rest, bones, weights, len(PARENTS))
+    hinges = np.random.default_rng(3).normal(size=JOINTS.shape)
+    placed = place_at_joints(placement, hierarchy(), rest, bones, weights, hinges / np.linalg.norm(hinges))
+    np.testing.assert_allclose(placed.heads[4], placed.heads[2] * [-1, 1, 1])
+    np.testing.assert_allclose(placed.lengths[[4, 5]], placed.lengths[[2, 3]])
+    # As Blender mirrors bones: x points the other way.
+    flip = np.array([-1.0, 1.0, 1.0])
+    np.testing.assert_allclose(placed.axes[[4, 5]], flip[:, None] * placed.axes[[2, 3]] * flip, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.det(placed.axes), 1.0)
+    np.testing.assert_allclose(placed.axes[[0, 1], 0, 1], 0.0, atol=1e-12)
+
+
+def test_the_trunk_goes_on_in_the_middle_though_an_arm_has_more_bones():
+    assert hierarchy().heirs()[0] == 1
+    assert hierarchy(None).heirs()[0] in (2, 4)
+
+
+def test_names_tell_chain_and_side():
+    names = chain_names(hierarchy(), JOINTS)
+    assert names == ("trunk.001", "trunk.002", "limb_1.L.001", "limb_1.L.002", "limb_1.R.001", "limb_1.R.002", "part_1")
+
+
+def test_names_without_symmetry_have_no_sides():
+    names = chain_names(hierarchy(None), JOINTS)
+    assert len(set(names)) == len(names)
+    assert {name.split(".")[0] for name in names} == {"trunk", "part_1", "part_2", "part_3"}
+
+
+def test_a_hinge_gives_the_x_axis():
+    axis = np.array([0.6, 0.8, 0.0])
+    tree = JointHierarchy(np.array([-1, 0, 0], np.int32), np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1.0]]), np.zeros(3))
+    random = np.random.default_rng(6)
+    transforms = np.tile(np.eye(3, 4), (30, 3, 1, 1))
+    for frame in range(30):
+        whole = Rotation.from_rotvec(random.normal(size=3))
+        transforms[frame, 0] = skinned_shapes.about(whole.as_matrix(), [0, 0, 0])
+        hinged = whole * Rotation.from_rotvec(axis * random.normal())
+        transforms[frame, 1] = skinned_shapes.about(hinged.as_matrix(), [0, 0, 0])
+        ball = whole * Rotation.from_rotvec(random.normal(size=3))
+        transforms[frame, 2] = skinned_shapes.about(ball.as_matrix(), [0, 0, 0])
+    axes = hinge_axes(transforms, tree)
+    np.testing.assert_allclose(abs(axes[1] @ axis), 1.0)
+    np.testing.assert_array_equal(axes[[0, 2]], 0.0)
