@@ -17,6 +17,8 @@ _FLOAT32_STEPS = 256 * np.finfo(np.float32).eps
 _OPPOSITE = -0.5
 # The x of the direction of a bone that lies across the mirror plane.
 _ACROSS = 0.7
+# The x of an x axis from which it counts as pointing to a side.
+_SIDEWARD = 0.3
 _SHORTEST = 1e-5  # an armature drops bones shorter than 1e-6 units
 
 
@@ -96,12 +98,14 @@ def place_at_joints(
     side = np.where((across[:, 2] < 0.7)[:, None], placement.axes[:, :, 2], side)
     if hinges is not None:
         of_hinge = np.cross(hinges, y)
-        # An upright bone has its z axis to the front or back, any other upward.
-        of_hinge = np.where((np.abs(of_hinge[:, 2]) > 0.3)[:, None], *_both_ways(of_hinge))
         side = np.where((np.linalg.norm(of_hinge, axis=1) > 0.5)[:, None], of_hinge, side)
     z = side - np.einsum("pi,pi->p", side, y)[:, None] * y
     z /= np.linalg.norm(z, axis=1, keepdims=True)
-    axes, lengths = np.stack([np.cross(y, z), y, z], axis=-1), np.where(turned, lengths, placement.lengths)
+    x = np.cross(y, z)
+    # All bones of a limb bend the same way about their x axes, and mirrored bones have x axes with the same x.
+    back = np.where(np.abs(x[:, 0]) > _SIDEWARD, x[:, 0], z[:, 2]) < 0
+    x[back], z[back] = -x[back], -z[back]
+    axes, lengths = np.stack([x, y, z], axis=-1), np.where(turned, lengths, placement.lengths)
     if hierarchy.partners is not None:
         # A bone in the middle may lie across it, such as a pelvis between two legs alone.
         paired = np.flatnonzero((hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS)))
@@ -109,13 +113,6 @@ def place_at_joints(
         place[paired] = np.arange(len(paired))
         axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[hierarchy.partners[paired]])
     return Placement(heads, axes, lengths)
-
-
-def _both_ways(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(P, 3) pointing up, and pointing forward, along −y."""
-    return _towards(vectors, np.broadcast_to([0.0, 0.0, 1.0], vectors.shape)), _towards(
-        vectors, np.broadcast_to([0.0, -1.0, 0.0], vectors.shape)
-    )
 
 
 def _outward(heads: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:

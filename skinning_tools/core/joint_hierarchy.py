@@ -46,15 +46,18 @@ class JointHierarchy:
         return (self.parents >= 0) & (self.slips == 0.0)
 
     def heirs(self) -> np.ndarray:
-        """(P,) the child of each bone that continues it, −1 without children: the one with the most bones below it,
-        and of a bone in the middle one in the middle, where there is one."""
+        """(P,) the child of each bone that continues it, −1 without one: the child with the most bones below it.
+
+        A bone in the middle is only continued by one in the middle, if it is not a root.
+        """
         counts, middle = self.descendant_counts(), self.middle
         counts = counts + len(counts) * (middle & middle[self.parents])
         result = np.full(len(self.parents), -1)
         # The last of several children is the heaviest.
         for bone in np.argsort(counts, kind="stable"):
-            if self.parents[bone] >= 0:
-                result[self.parents[bone]] = bone
+            parent = self.parents[bone]
+            if parent >= 0 and (middle[bone] or not middle[parent] or self.parents[parent] < 0):
+                result[parent] = bone
         return result
 
     def descendant_counts(self) -> np.ndarray:

@@ -41,6 +41,8 @@ _TOUCHING = 0.05
 # no more than this share.
 _WEAK, _LAST_RESORT = 0.02, 10.0
 _LOOSE_SLIP = 0.03
+# More than any link on one surface costs.
+_OFF_MIDDLE = 2.0
 # Sum of the products of weights up to which two bones have no vertex in common.
 _SHARED = 1e-3
 # Vertices of a bone by which its distance from others is measured.
@@ -100,6 +102,9 @@ def find_joint_hierarchy(
     if partners is not None:
         joints, costs, holds = _mirrored(first, second, joints, costs, holds, partners, plane)
         slips = _slips(gram, first, second, joints, len(transforms))
+        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other.
+        middle = partners == np.arange(bone_count)
+        costs += _OFF_MIDDLE * ~(middle[first] & middle[second])
     # A cost of zero would remove the link.
     ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
     graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))

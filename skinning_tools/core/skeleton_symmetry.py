@@ -2,14 +2,13 @@
 """Bones that mirror each other in x, on a body that is symmetric at rest."""
 
 import numpy as np
-from scipy import sparse
 
+from .deform.influences import weight_matrix
 from .rotation_centers import mirror_pairs
-from .strongest import strongest_bones
 
 # Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
-# partner on a symmetric body; and the share of a bone's vertices whose partners its partner must have.
-_TOLERANCE, _SYMMETRIC, _SAME = 0.01, 0.8, 0.5
+# partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's.
+_TOLERANCE, _SYMMETRIC, _SAME = 0.01, 0.8, 0.7
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
 _FARTHEST = 0.06
 
@@ -22,17 +21,18 @@ def mirror_plane(rest: np.ndarray) -> float:
 def mirrored_bones(rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> np.ndarray | None:
     """(P,) the bone that mirrors each bone in x, itself in the middle, −1 without one; None on a body without symmetry.
 
-    rest (N, 3); bones, weights (N, K). A bone's vertices are those that follow it most.
+    rest (N, 3); bones, weights (N, K).
     """
     pairs = mirror_pairs(rest - [mirror_plane(rest), 0.0, 0.0], tolerance=_TOLERANCE)
     paired = np.flatnonzero(pairs >= 0)
     if len(paired) < _SYMMETRIC * len(rest):
         return None
-    strongest = strongest_bones(bones, weights)
-    entries = np.ones(len(paired)), (strongest[paired], strongest[pairs[paired]])
-    common = sparse.coo_matrix(entries, shape=(bone_count, bone_count)).toarray()
-    partners, everyone = common.argmax(axis=1), np.arange(bone_count)
-    shares = common[everyone, partners] / np.maximum(common.sum(axis=1), 1.0)
+    used = weight_matrix(bones, weights, bone_count)[paired]
+    images = weight_matrix(bones, weights, bone_count)[pairs[paired]]
+    sizes = np.sqrt(np.asarray(used.multiply(used).sum(axis=0))).ravel()
+    alike = (used.T @ images).toarray() / np.maximum(sizes[:, None] * sizes, np.finfo(float).tiny)
+    partners, everyone = alike.argmax(axis=1), np.arange(bone_count)
+    shares = alike[everyone, partners]
     return np.where((partners[partners] == everyone) & (shares >= _SAME), partners, -1)
 
 

@@ -82,7 +82,7 @@ def test_names_tell_chain_and_side():
 def test_names_without_symmetry_have_no_sides():
     names = chain_names(hierarchy(None), JOINTS)
     assert len(set(names)) == len(names)
-    assert {name.split(".")[0] for name in names} == {"trunk", "part_1", "part_2", "part_3"}
+    assert {name.split(".")[0] for name in names} == {"trunk", "part_1", "part_2", "part_3", "part_4"}
 
 
 def test_a_hinge_gives_the_x_axis():
