@@ -79,7 +79,7 @@ def find_joint_hierarchy(
     distance, apart = _distances(regions, first, second, joints, meeting, shared)
     motion = _relative_motion(gram, regions.moments, first, second, len(transforms))
     far = apart >= _FARTHEST
-    # joints[far] = meeting[far]
+    joints[far] = meeting[far]
     slips = _slips(gram, first, second, joints, len(transforms))
     holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * motion, _LARGEST_SLIP))
     holds &= ~far

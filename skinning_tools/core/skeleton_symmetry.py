@@ -10,7 +10,7 @@ from .rotation_centers import mirror_pairs
 # partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's.
 _TOLERANCE, _SYMMETRIC, _SAME = 0.01, 0.8, 0.7
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
-_FARTHEST = 0.06
+_FARTHEST = 0.15
 
 
 def mirror_plane(rest: np.ndarray) -> float:

@@ -36,7 +36,7 @@ _ROUNDS_PER_ITERATION, _SWEEPS, _LAST_SWEEPS = 2, 2, 12
 _FAINT_TURN = 0.03
 # Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
 # attempts.
-_FARTHEST, _FIRMER = 0.2, 4
+_FARTHEST, _FIRMER = 0.12, 4
 # Of the unit ball: a body's diagonal.
 _DIAGONAL = 2.0
 
