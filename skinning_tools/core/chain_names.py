@@ -25,7 +25,8 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
     firsts = everyone[(parents < 0) | (heirs[parents] != everyone)]
     firsts = firsts[np.argsort(-counts[firsts] - len(parents) * (parents[firsts] < 0), kind="stable")]
     partners = np.full(len(parents), -1) if hierarchy.partners is None else hierarchy.partners
-    names, numbers, stems = [""] * len(parents), {MIDDLE: 0, LIMB: 0, PART: 0}, {}
+    names, numbers = [""] * len(parents), {MIDDLE: 0, LIMB: 0, PART: 0}
+    stems: dict[int, str] = {}
     for first in firsts.tolist():
         partner = int(partners[first])
         if first == firsts[0]:

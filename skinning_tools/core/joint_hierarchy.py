@@ -24,7 +24,8 @@ class JointHierarchy:
     turns against its parent; the middle of its vertices where it has none. slips (P,): how far apart bone and parent
     carry the joint, root mean square over the frames, in units of the rest pose; 0 without a parent.
     partners (P,) int: where the body is symmetric in x at rest, the bone that mirrors each bone, itself in the middle,
-    −1 where there is none; None where it is not symmetric. plane: the x of the mirror plane.
+    −1 where there is none; None where it is not symmetric. plane: the x of the mirror plane. held: whether the bones
+    have been solved to only rotate about their joints.
     """
 
     parents: np.ndarray
@@ -32,6 +33,7 @@ class JointHierarchy:
     slips: np.ndarray
     partners: np.ndarray | None = None
     plane: float = 0.0
+    held: bool = False
 
     @property
     def middle(self) -> np.ndarray:
@@ -42,8 +44,8 @@ class JointHierarchy:
 
     @property
     def holding(self) -> np.ndarray:
-        """(P,) bool: the bones whose joints do not slip at all, as they have been solved to only rotate."""
-        return (self.parents >= 0) & (self.slips == 0.0)
+        """(P,) bool: the bones that only rotate, as their joints do not slip at all."""
+        return (self.parents >= 0) & self.held
 
     def heirs(self) -> np.ndarray:
         """(P,) the child of each bone that continues it, −1 without one: the child with the most bones below it.

@@ -88,7 +88,7 @@ def solve_jointed(
     meter = measured(animation.frames, result, span(progress, 0.95, 1.0))
     joints = skeleton.heads * matrix.radius + matrix.means[0]
     slips = np.zeros(skeleton.count)
-    jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane)
+    jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=True)
     return replace(result, e_rms=meter.e_rms, max_error=meter.max_error), jointed
 
 
@@ -99,7 +99,8 @@ class _MovingJoints:
         self.heads, self.parents = heads, parents
         self.found = heads if found is None else found
         self.count = len(parents)
-        self._partners, self._plane = None, 0.0
+        self._partners: np.ndarray | None = None
+        self._plane = 0.0
 
     def mirror(self, partners: np.ndarray | None, plane: float) -> None:
         """Make joints of ``partners`` (P,) mirror each other in the plane x = ``plane`` from now on."""
