@@ -43,7 +43,8 @@ _WEAK, _LAST_RESORT = 0.02, 10.0
 _LOOSE_SLIP = 0.03
 # More than any link on one surface costs.
 _OFF_MIDDLE = 2.0
-# Sum of the products of weights up to which two bones have no vertex in common.
+# Sum of the products of weights, as a share of the lesser bone's weight or of one vertex, up to which two bones have no
+# vertex in common: stray weights are not where bones meet.
 _SHARED = 1e-3
 # Vertices of a bone by which its distance from others is measured.
 _SAMPLES = 48
@@ -209,14 +210,15 @@ def _meeting_places(
                 places[:, axis] += np.bincount(keys, both * points[:, axis], len(shared))
     keys = first * bone_count + second
     amount = shared[keys]
+    least = _SHARED * np.maximum(1.0, np.minimum(regions.mass[first], regions.mass[second]))
     result = places[keys] / np.where(amount > 0, amount, 1.0)[:, None]
     samples = [regions.samples(bone) for bone in range(bone_count)]
-    for pair in np.flatnonzero(amount <= _SHARED):
+    for pair in np.flatnonzero(amount <= least):
         one, other = samples[first[pair]], samples[second[pair]]
         distances = np.square(one[:, None] - other[None]).sum(axis=-1)
         row, column = np.unravel_index(np.argmin(distances), distances.shape)
         result[pair] = 0.5 * (one[row] + other[column])
-    return result, amount > _SHARED
+    return result, amount > least
 
 
 def _distances(
