@@ -133,9 +133,7 @@ def _convert(
     made += [part.mesh for part in source.parts]
 
     with _timed(seconds, "solve"):
-        solving = background.run_in_worker(
-            lambda progress: _solve(source.animation, clips, solver, settings, progress)
-        )
+        solving = background.run_in_worker(lambda progress: _solve(source.animation, clips, solver, settings, progress))
         decomposition, hierarchy, free_e_rms = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
