@@ -16,11 +16,12 @@ from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import LARGEST_KEPT
 from ..strongest import strongest_first
 from .bone_model import BoneModel, homogeneous, monomials
+from .hold import Hold
 from .reduction import AnimationMatrix
 from .smoothness import Smoothness, independent_sets, neighbor_weights
 from .sweeps import vertex_blocks
 from .transforms import to_rows
-from .vertex_step import Pull, VertexState, choose_weights, fit_strongest, improve_vertices, predictions_gram
+from .vertex_step import Pull, VertexState, choose_weights, fit_strongest, predictions_gram
 from .weights import descend
 
 # In each pass other bones compete for a vertex's influences; few vertices change after the third.
@@ -59,25 +60,29 @@ def solve_weights(
     progress: Progress = ignore,
     *,
     smoothness: float = 0.0,
+    hold: float = 0.0,
     given: Given | None = None,
     edges: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The convex weights that make given bones follow ``animation`` (Kavan et al. 2010, section 4.4).
 
     rest (N, 3) and transforms (F, P, 3, 4) in the object space of ``animation.frames``. smoothness from 0 to 1: how
     much error is allowed for weights that are smooth over the surface of ``animation.triangles`` and over the ``edges``
-    (E, 2) without triangles. given: the existing weights, and which of them stay.
+    (E, 2) without triangles. given: the existing weights, and which of them stay. hold from 0 to 1: how firmly the
+    weights are held to the existing ones, see ``Hold``. importance (F,): by how much the errors of each frame count,
+    such as that of ``clips.importance_of``; None: all alike.
     Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
     K = max_influences, or P if that is less, or more where locked bones leave no slot for a free bone.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where
     everything is locked or ``given`` is unusable, Cancelled.
     """
     check_animation(animation)
-    _check(animation, rest, transforms, max_influences, smoothness)
+    _check(animation, rest, transforms, max_influences, smoothness, hold)
     if given is not None:
         convex = convex_influences(given.bones, given.weights, len(rest), transforms.shape[1], animation.name)
         given = replace(given, bones=convex[0], weights=convex[1])
-    matrix = AnimationMatrix(animation.frames)
+    matrix = AnimationMatrix(animation.frames, importance)
     points, moved = matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
     problem = WeightProblem.of(
         matrix, homogeneous(points), to_rows(moved), min(max_influences, transforms.shape[1]), given
@@ -87,19 +92,26 @@ def solve_weights(
             f"All weights of {animation.name} are locked, so there is nothing to solve for. Unlock some vertex groups, "
             "or lock fewer vertices"
         )
+    holding = None
     if given is not None:
         problem.start_from(given.bones, given.weights)
+        holding = problem.holding(hold)
     fit = span(progress, 0.0, 0.3 if smoothness else 1.0)
     for done, allowed, rows in problem.groups():
-        problem.fit(rows, allowed, span(fit, done, done + len(rows) / len(problem.chosen)))
+        problem.fit(rows, allowed, span(fit, done, done + len(rows) / len(problem.chosen)), holding)
     if smoothness:
         neighbors = neighbor_weights(rest, animation.triangles, edges)
-        problem.smooth(problem.balanced(neighbors, smoothness), span(progress, 0.3, 1.0))
+        problem.smooth(problem.balanced(neighbors, smoothness), span(progress, 0.3, 1.0), holding)
     return problem.result()
 
 
 def _check(
-    animation: Animation, rest: np.ndarray, transforms: np.ndarray, max_influences: int, smoothness: float
+    animation: Animation,
+    rest: np.ndarray,
+    transforms: np.ndarray,
+    max_influences: int,
+    smoothness: float,
+    hold: float,
 ) -> None:
     frame_count = len(transforms)
     if frame_count != len(animation.frames):
@@ -108,8 +120,9 @@ def _check(
         raise BadSettings(f"The rest pose has {len(rest)} vertices, {animation.name} has {animation.vertex_count}")
     if max_influences < 1:
         raise BadSettings(f"Max influences must be at least 1, not {max_influences}")
-    if not 0 <= smoothness <= 1:
-        raise BadSettings(f"Smoothness must be from 0 to 1, not {smoothness:g}")
+    for name, value in (("Smoothness", smoothness), ("Hold", hold)):
+        if not 0 <= value <= 1:
+            raise BadSettings(f"{name} must be from 0 to 1, not {value:g}")
 
 
 class WeightProblem:
@@ -202,20 +215,28 @@ class WeightProblem:
         data -= product(explained.reshape(len(part), -1), self._rows)
         return data / self._budget[part, None]
 
-    def fit(self, rows: np.ndarray, allowed: int, progress: Progress) -> None:
+    def holding(self, amount: float) -> Hold | None:
+        """The pull towards the present weights, by an ``amount`` from 0 to 1."""
+        if not amount:
+            return None
+        errors = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
+        return Hold.balanced(self.weights(), amount, errors / len(self.chosen), self._matrix.height)
+
+    def fit(self, rows: np.ndarray, allowed: int, progress: Progress, hold: Hold | None = None) -> None:
         """Fit each vertex alone, starting from its best bone, from the strongest of many bones together, and from its
-        present weights, if any; the best result is kept, so that no vertex gets worse."""
+        present weights, if any; the best result is kept, so that no vertex gets worse. hold: counts as error."""
         blocks = vertex_blocks(len(rows))
         for number, block in enumerate(blocks):
             part = rows[block]
             data = self.data(part)
             points = self._state.points[part]
             own_norms = np.einsum("ij,ij->i", data, data)
+            pull = None if hold is None else self._free_part(hold.pull(part), part)
             found: tuple[np.ndarray, np.ndarray] | None = None
             least = np.full(len(part), np.inf)
             for start in self._starts(part, data, allowed):
                 state = VertexState(points, *start)
-                errors = self._settled(state, data, own_norms)
+                errors = self._settled(state, data, own_norms, pull)
                 better = errors < least
                 least[better] = errors[better]
                 if found is None:
@@ -260,11 +281,16 @@ class WeightProblem:
         bones, weights = strongest_first(np.take_along_axis(candidates, kept.T, axis=1).astype(np.int32), weights.T)
         return bones, weights / weights.sum(axis=1, keepdims=True)
 
-    def _settled(self, state: VertexState, data: np.ndarray, own_norms: np.ndarray) -> np.ndarray:
+    def _settled(
+        self, state: VertexState, data: np.ndarray, own_norms: np.ndarray, pull: Pull | None = None
+    ) -> np.ndarray:
         """Let other bones compete for the influences of ``state``, in place, until nothing changes: errors (n,)."""
-        last, everything = np.full(len(data), np.inf), slice(None)
+        last, products = np.full(len(data), np.inf), self._model.data_products(data)
         for _ in range(_PASSES):
-            errors = improve_vertices(self._model, data, state, everything, optimize_rest_pose=False) + own_norms
+            state.bones, state.weights, errors = choose_weights(
+                self._model, products, state.points, state.bones, state.weights, pull
+            )
+            errors += own_norms
             if np.all(last - errors <= _SETTLED * own_norms):
                 break
             last = errors
@@ -277,7 +303,7 @@ class WeightProblem:
         elements = len(self.chosen) * self._matrix.height
         return Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
 
-    def smooth(self, smoothness: Smoothness | None, progress: Progress) -> None:
+    def smooth(self, smoothness: Smoothness | None, progress: Progress, hold: Hold | None = None) -> None:
         """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""
         if smoothness is None:
             return
@@ -291,8 +317,9 @@ class WeightProblem:
                     same = rows[self._allowed[rows] == allowed]
                     for block in vertex_blocks(len(same)):
                         part = same[block]
-                        left += self.improve(part, int(allowed), smoothness.pull(part, matrix))
-            left += smoothness.energy(self.weights())
+                        pull = smoothness.pull(part, matrix)
+                        left += self.improve(part, int(allowed), pull if hold is None else hold.joined(pull, part))
+            left += smoothness.energy(self.weights()) + (0.0 if hold is None else hold.energy(self.weights()))
             checkpoint(progress, (number + 1) / _SMOOTHING_SWEEPS, "Smoothing")
             if last - left <= _WORTH_SMOOTHING * left:
                 break
@@ -306,7 +333,7 @@ class WeightProblem:
         """
         state, budget = self._state, self._budget[part]
         products, norms = self._products(part)
-        pull = Pull(pull.strength, pull.means[:, self._free] / budget[:, None])
+        pull = self._free_part(pull, part)
         bones, weights, errors = choose_weights(
             self._model,
             products,
@@ -319,6 +346,10 @@ class WeightProblem:
         towards = np.take_along_axis(pull.means, bones, axis=1)
         errors -= pull.strength * (weights * (weights - 2.0 * towards)).sum(axis=1)
         return float(budget**2 @ np.maximum(errors + norms, 0.0))
+
+    def _free_part(self, pull: Pull, part: np.ndarray) -> Pull:
+        """A pull of all P bones' weights as one of the free weights."""
+        return Pull(pull.strength, pull.means[:, self._free] / self._budget[part, None])
 
     def _squared_error(self, part: np.ndarray) -> float:
         products, norms = self._products(part)

@@ -45,20 +45,23 @@ class AnimationMatrix:
     Solver units: each frame's mean position is taken out, and lengths are those of the unit ball around the first
     frame. As weights sum to one, moving a frame moves every bone of it alike, so nothing is lost, global motion costs
     no dimension, and a mesh far from its origin is as accurate as one at it.
+
+    importance (F,): by how much the errors of each frame count, 1 if None. Positions and bone matrices are multiplied
+    by it, so a fit of weights does not notice; a rigid bone's matrix is one only after division.
     """
 
-    def __init__(self, frames: np.ndarray):
+    def __init__(self, frames: np.ndarray, importance: np.ndarray | None = None):
         means = np.stack([positions.mean(axis=0, dtype=np.float64) for positions in frames])
-        self._set(frames, means, enclosing_ball(frames[0])[1])
+        self._set(frames, means, enclosing_ball(frames[0])[1], importance)
 
     def of_vertices(self, vertices: np.ndarray) -> "AnimationMatrix":
         """The columns of the ``vertices`` (n,) alone, in the same units; their positions are copied, once."""
         few = object.__new__(AnimationMatrix)
-        few._set(self._frames[:, vertices], self.means, self.radius)
+        few._set(self._frames[:, vertices], self.means, self.radius, self.importance)
         return few
 
-    def _set(self, frames: np.ndarray, means: np.ndarray, radius: float) -> None:
-        self._frames, self.means, self.radius = frames, means, radius
+    def _set(self, frames: np.ndarray, means: np.ndarray, radius: float, importance: np.ndarray | None) -> None:
+        self._frames, self.means, self.radius, self.importance = frames, means, radius, importance
         self.height = 3 * len(frames)
         self.vertex_count = frames.shape[1]
         self._kept = None
@@ -78,6 +81,8 @@ class AnimationMatrix:
         moved = np.empty(positions.shape) if rows is None else rows.reshape(positions.shape)
         np.subtract(positions, self.means, out=moved)
         moved /= self.radius
+        if self.importance is not None:
+            moved *= self.importance[:, None]
         return moved.reshape(len(moved), self.height)
 
     def rest_pose(self) -> np.ndarray:
@@ -87,6 +92,8 @@ class AnimationMatrix:
     def to_object_space(self, rest: np.ndarray, transforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rest positions (N, 3) and transforms (F, P, 3, 4) from solver units to those of the animation."""
         origin = self.means[0]
+        if self.importance is not None:
+            transforms = transforms / self.importance[:, None, None, None]
         moved = transforms.copy()
         moved[..., 3] = transforms[..., 3] * self.radius + self.means[:, None] - transforms[..., :3] @ origin
         return rest * self.radius + origin, moved
@@ -96,6 +103,8 @@ class AnimationMatrix:
         origin = self.means[0]
         moved = transforms.copy()
         moved[..., 3] = (transforms[..., 3] + transforms[..., :3] @ origin - self.means[:, None]) / self.radius
+        if self.importance is not None:
+            moved *= self.importance[:, None, None, None]
         return (rest - origin) / self.radius, moved
 
     def parts(self) -> list[slice]:

@@ -79,7 +79,7 @@ def read_target(
     Raises SkinningError (see ``read_animation``), BadMesh if the number of vertices differs, BadAnimation if nothing
     moves.
     """
-    with _without_armature(parts):
+    with without_armature(parts):
         source = yield from read_animation(context, parts.target, *span, omissions=omissions)
     bpy.data.meshes.remove(source.mesh)
     animation, mesh = source.animation, parts.mesh.data
@@ -88,8 +88,7 @@ def read_target(
     frames = animation.frames
     if not parts.own:
         frames = _in_space_of(context, parts, animation)
-    size = np.linalg.norm(np.ptp(frames[0], axis=0))
-    if parts.own and np.abs(frames - frames[0]).max() <= _STILL * size:
+    if parts.own and still(frames, frames[0]):
         raise BadAnimation(
             f"The {object_label(parts.mesh)} does not move from frame {animation.frame_label(0)} to "
             f"{animation.frame_label(len(frames) - 1)} without its armature. Also select the object with the wanted "
@@ -99,7 +98,7 @@ def read_target(
 
 
 @contextmanager
-def _without_armature(parts: Parts) -> Iterator[None]:
+def without_armature(parts: Parts) -> Iterator[None]:
     """Context in which the armature does not deform the mesh, if the mesh is the target itself."""
     mesh = parts.mesh
     disabled = []
@@ -139,6 +138,11 @@ def _in_space_of(context: bpy.types.Context, parts: Parts, animation: Animation)
     for row, (positions, matrix) in enumerate(zip(animation.frames, to_mesh, strict=True)):
         frames[row] = positions @ matrix[:3, :3].T + matrix[:3, 3]
     return frames
+
+
+def still(positions: np.ndarray, shape: np.ndarray) -> bool:
+    """Whether ``positions`` (..., N, 3) are those of the ``shape`` (N, 3), but for rounding."""
+    return bool(np.abs(positions - shape).max() <= _STILL * np.linalg.norm(np.ptp(shape, axis=0)))
 
 
 def _other_count(parts: Parts, count: int) -> SkinningError:
@@ -197,8 +201,8 @@ def read_motion(
                 depsgraph = evaluate_frame(scene, number)
                 matrices.append(bone_matrices(skin, depsgraph))
                 evaluated = armature.evaluated_get(depsgraph)
-                pose.append(_of_bones(evaluated, "matrix"))
-                basis.append(_of_bones(evaluated, "matrix_basis"))
+                pose.append(of_bones(evaluated, "matrix"))
+                basis.append(of_bones(evaluated, "matrix_basis"))
                 own = np.array(probe.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
                 to_armature.append(np.linalg.solve(np.array(evaluated.matrix_world, dtype=np.float64), own))
                 yield (row + 1) / len(numbers)
@@ -211,7 +215,7 @@ def read_motion(
     )
 
 
-def _of_bones(armature: bpy.types.Object, name: str) -> np.ndarray:
+def of_bones(armature: bpy.types.Object, name: str) -> np.ndarray:
     values = np.empty((len(armature.pose.bones), 4, 4), np.float32)
     armature.pose.bones.foreach_get(name, values.ravel())
     return values.swapaxes(1, 2).astype(np.float64)

@@ -20,7 +20,7 @@ from .notes import target_notes
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .settings import WeightSettings
-from .steps import Reading, error_of, finished, locked_by_group, read_parts
+from .steps import Reading, errors_of, finished, locked_by_group, read_parts
 
 
 def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
@@ -47,6 +47,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     fixed = Given(before.bones, before.weights, before.locked, locked)
     edges = mesh_edges(parts.mesh.data)
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    importance = reading.importance(rest)
     solving = background.run_in_worker(
         lambda progress: solve(
             reading.animation,
@@ -55,27 +56,30 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
             settings.max_influences,
             progress,
             smoothness=settings.smoothness,
+            hold=settings.hold,
             given=fixed,
             edges=edges,
+            importance=importance,
         )
     )
     bones, weights = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
     free = np.flatnonzero(~locked & weights.any(axis=1))
-    with plain_copy(parts) as probe:
-        meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85, wanted=before.bound.any())
-        write_bone_weights(probe, before, bones[free], weights[free], free)
-        meter = yield from error_of(probe, parts, reading, 0.85, 1.0)
+    with plain_copy(parts) as old, plain_copy(parts) as new:
+        write_bone_weights(new, before, bones[free], weights[free], free)
+        errors, meter_before, meter = yield from errors_of(
+            context, parts, reading, old if before.bound.any() else None, new
+        )
     check_unchanged(parts.mesh, len(before.bones))
     write_bone_weights(parts.mesh, before, bones[free], weights[free], free)
     forget_figures(parts.mesh)
-    notes += _attached(parts)
+    notes += _attached(parts, reading.chosen.taught)
     parts.mesh.data.update()
     used = len(np.unique(bones[weights > 0]))
     most = int(np.count_nonzero(weights, axis=1).max(initial=1))
     done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
     done += f"up to {counted(most, 'influence')}"
     ways = _ways(before, settings)
-    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways)
+    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways, errors)
 
 
 def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:
@@ -86,12 +90,12 @@ def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:
     return ways
 
 
-def _attached(parts: Parts) -> list[str]:
+def _attached(parts: Parts, taught: bool) -> list[str]:
     """Add an Armature modifier if the mesh has none and no animation of its own; returns a note."""
     mesh = parts.mesh
     if armature_of(mesh) is not None and armature_of(mesh) != parts.armature:
         return [f'"{parts.armature.name}" does not deform it yet: choose it in the Armature modifier']
-    if parts.own:
+    if parts.own and not taught:
         return ["its own animation still plays: to see what the bones do, remove it or bind a copy"]
     if armature_of(mesh) is None:
         modifier = mesh.modifiers.new("Armature", "ARMATURE")
