@@ -5,29 +5,33 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import bpy
 import numpy as np
+from mathutils import Matrix
 
 from ...blender.animation.clips import Clip, Companion, clip_of, clips_of, companions_of, playing, strip_clips
 from ...blender.animation.omissions import Omissions
 from ...blender.animation.used_data import dependencies
 from ...blender.attributes import read_attribute
-from ...blender.fit_poses import bare_skin
 from ...blender.preconditions import check_not_tweaked, object_label, unmet
-from ...blender.skin_reader import bone_matrices, mesh_triangles
+from ...blender.skin_reader import mesh_triangles
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...blender.wording import listed
 from ...core.animation import Animation, check_finite
 from ...core.errors import BadAnimation, BadMesh, BadScene, BadSettings
 from ...core.memory import check_available
 from .parts import Parts
-from .readings import RigMotion, of_bones, still, without_armature
+from .readings import MotionReader, RigMotion, still, without_armature
+from .rest_key import key_muted
 from .settings import HelperSettings, WeightSettings
 
 ClipSettings = WeightSettings | HelperSettings
 # Further armatures, each with what it plays in each clip.
-Added = Sequence[tuple[bpy.types.Object, dict[Clip, Clip]]]
+Added = Sequence[tuple[bpy.types.Object, dict[Clip | None, Clip]]]
+
+_Step = Callable[[bpy.types.Scene], None]
 
 # Modifiers that have an animation of their own, which the armature does not decide.
 _OWN_MOTION = {
@@ -42,14 +46,15 @@ _SAMPLES = 5
 @dataclass(frozen=True, eq=False)
 class Chosen:
     """used: the clips to solve from; others: the rest of the armature's, to measure. Without used ones, the animation
-    is read as it plays now. taught: the mesh's own modifiers are the target, the Armature modifier among them; reset:
-    bones that have no transform in clips without keys for them."""
+    is read as it plays now. follows: the armature moves the target; taught: the mesh's own modifiers are the target,
+    the Armature modifier among them; reset: bones that have no transform in clips without keys for them."""
 
     used: tuple[Clip, ...]
     others: tuple[Clip, ...]
-    companions: dict[Clip, list[Companion]]
+    companions: dict[Clip | None, list[Companion]]
     taught: bool
     reset: tuple[str, ...]
+    follows: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -86,7 +91,9 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
         check_not_tweaked(armature.animation_data, f'the armature "{armature.name}"')
     everything = [*wanted, *(clip for clip in every if all(clip.action != each.action for each in wanted))]
     keyed = set().union(*(clip.bones for clip in everything))
-    companions = {clip: companions_of(armature, clip, _animated(parts)) for clip in everything}
+    companions: dict[Clip | None, list[Companion]] = {
+        clip: companions_of(armature, clip, _animated(parts)) for clip in everything
+    }
     taught = is_taught(context, parts)
     follows = taught or _follows(context, parts, everything)
     moving = {clip for clip in everything if follows or companions[clip]}
@@ -105,7 +112,7 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
     used = tuple(clip for clip in wanted if clip in moving or clip is current)
     solved = {clip.action for clip in used} or ({current.action} if current is not None else set())
     others = tuple(clip for clip in everything if clip in moving and clip.action not in solved)
-    return Chosen(used, others, companions, taught, tuple(sorted(keyed)), tuple(notes))
+    return Chosen(used, others, companions, taught, tuple(sorted(keyed)), follows, tuple(notes))
 
 
 def _current(armature: bpy.types.Object, step: int, settings: ClipSettings, own_range: bool) -> Clip | None:
@@ -227,14 +234,13 @@ class Player:
         self._context, self._parts, self._chosen, self._probe, self._extra = context, parts, chosen, probe, extra
 
     @contextmanager
-    def _playing(self, clip: Clip) -> Iterator[None]:
-        chosen = self._chosen
+    def _playing(self, clip: Clip | None) -> Iterator[None]:
+        chosen, parts = self._chosen, self._parts
         with ExitStack() as stack:
-            if not chosen.taught:
-                stack.enter_context(without_armature(self._parts))
-            stack.enter_context(playing(self._parts.armature, clip, chosen.companions.get(clip, ()), chosen.reset))
+            stack.enter_context(key_muted(parts.mesh) if chosen.taught else without_armature(parts))
+            stack.enter_context(playing(parts.armature, clip, chosen.companions.get(clip, ()), chosen.reset))
             for armature, clips in self._extra:
-                stack.enter_context(playing(armature, clips[clip], (), chosen.reset))
+                stack.enter_context(playing(armature, clips.get(clip), (), chosen.reset))
             yield
 
     def play(
@@ -245,34 +251,65 @@ class Player:
     ) -> Generator[float, None, None]:
         """Generator: call ``visit(clip, row, depsgraph, target positions in the mesh's space)`` for each frame of the
         clips; yields fractions. Between two turns everything is as the user left it."""
-        parts = self._parts
-        shown = dict.fromkeys([self._probe, parts.target, parts.armature, *objects])
-        total, done = sum(len(clip.numbers) for clip in clips), 0
+        steps = [(clip, [partial(self._visit, visit, clip, row) for row in range(len(clip.numbers))]) for clip in clips]
+        yield from self._play(steps, objects)
+
+    def play_poses(
+        self, poses: np.ndarray, visit: Callable[[int, bpy.types.Depsgraph, np.ndarray], None]
+    ) -> Generator[float, None, None]:
+        """Generator: call ``visit(row, depsgraph, target positions)`` for each of the ``poses`` (n, B, 4, 4), the own
+        channels of all bones; yields fractions. Nothing plays meanwhile."""
+        bones = self._parts.armature.pose.bones
+
+        def take(row: int, scene: bpy.types.Scene) -> None:
+            for bone, matrix in zip(bones, poses[row], strict=True):
+                bone.matrix_basis = Matrix(matrix)
+            depsgraph = evaluate_frame(scene, scene.frame_current)
+            visit(row, depsgraph, self._target(depsgraph, "a random pose"))
+
+        yield from self._play([(None, [partial(take, row) for row in range(len(poses))])], ())
+
+    def _visit(
+        self,
+        visit: Callable[[Clip, int, bpy.types.Depsgraph, np.ndarray], None],
+        clip: Clip,
+        row: int,
+        scene: bpy.types.Scene,
+    ) -> None:
+        depsgraph = evaluate_frame(scene, clip.numbers[row])
+        visit(clip, row, depsgraph, self._target(depsgraph, f'frame {clip.numbers[row]} of the action "{clip.name}"'))
+
+    def _play(
+        self,
+        pieces: Sequence[tuple[Clip | None, list[_Step]]],
+        objects: Sequence[bpy.types.Object],
+    ) -> Generator[float, None, None]:
+        """Take the steps of each piece, in turns between which the user's state is restored."""
+        shown = dict.fromkeys([self._probe, self._parts.target, self._parts.armature, *objects])
+        for armature, _ in self._extra:
+            shown[armature] = None
+        total, done = sum(len(steps) for _, steps in pieces), 0
         try:
             with temporary_scene(self._context.scene, shown) as scene:
                 # Clips have frames of their own, however the scene stretches time.
                 scene.render.frame_map_old = scene.render.frame_map_new = 100
-                for clip in clips:
-                    row = 0
-                    while row < len(clip.numbers):
+                for clip, steps in pieces:
+                    waiting = steps[::-1]
+                    while waiting:
                         begin = time.perf_counter()
                         with self._playing(clip):
-                            while row < len(clip.numbers) and time.perf_counter() - begin < _TURN:
-                                number = clip.numbers[row]
-                                depsgraph = evaluate_frame(scene, number)
-                                visit(clip, row, depsgraph, self._target(depsgraph, clip, number))
-                                row += 1
+                            while waiting and time.perf_counter() - begin < _TURN:
+                                waiting.pop()(scene)
                                 done += 1
                         yield done / total
         except ReferenceError as error:
             raise unmet("REMOVED", object="mesh, its armature or an action") from error
 
-    def _target(self, depsgraph: bpy.types.Depsgraph, clip: Clip, number: int) -> np.ndarray:
+    def _target(self, depsgraph: bpy.types.Depsgraph, where: str) -> np.ndarray:
         parts = self._parts
         evaluated = parts.target.evaluated_get(depsgraph)
-        where = f' at frame {number} of the action "{clip.name}"'
-        positions = _positions(parts, evaluated, where)
-        check_finite(positions, f'{number} of the action "{clip.name}"', object_label(parts.target))
+        positions = _positions(parts, evaluated, f" at {where}")
+        check_finite(positions, where.removeprefix("frame "), object_label(parts.target))
         if parts.own:
             return positions
         own = np.array(self._probe.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
@@ -292,40 +329,41 @@ def read_clips(
     probe: bpy.types.Object,
     names: Sequence[str],
     omissions: Omissions,
+    pose_count: int = 0,
 ) -> Generator[float, None, tuple[Animation, RigMotion]]:
-    """Generator: the target's positions and the motion of the bones ``names``, of all used clips one after the other;
-    yields fractions. Raises BadAnimation if nothing moves, NotEnoughMemory."""
-    count, vertices = sum(chosen.lengths), len(parts.mesh.data.vertices)
+    """Generator: the target's positions and the motion of the bones ``names``, of all used clips one after the other,
+    then of ``pose_count`` random poses mixed of their frames; yields fractions.
+
+    Raises BadAnimation if nothing moves, NotEnoughMemory.
+    """
+    count, vertices = sum(chosen.lengths) + pose_count, len(parts.mesh.data.vertices)
     bones, label = len(parts.armature.pose.bones), object_label(parts.mesh)
     what = f"The frames of {len(chosen.used)} actions of {label} ({vertices} vertices, {count} frames)"
     check_available(count * (12 * vertices + 96 * len(names) + 256 * bones), what)
     frames = np.empty((count, vertices, 3), np.float32)
-    matrices, pose, basis, to_armature = [], [], [], []
-    skin = bare_skin(probe, parts.armature, names)
-    starts = dict(zip(chosen.used, np.cumsum([0, *chosen.lengths[:-1]]).tolist(), strict=True))
+    found = MotionReader(parts.armature, probe, names)
 
     def visit(clip: Clip, row: int, depsgraph: bpy.types.Depsgraph, positions: np.ndarray) -> None:
-        frames[starts[clip] + row] = positions
-        matrices.append(bone_matrices(skin, depsgraph))
-        evaluated = parts.armature.evaluated_get(depsgraph)
-        pose.append(of_bones(evaluated, "matrix"))
-        basis.append(of_bones(evaluated, "matrix_basis"))
-        own = np.array(probe.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
-        to_armature.append(np.linalg.solve(np.array(evaluated.matrix_world, dtype=np.float64), own))
+        frames[found.count] = positions
+        found.read(depsgraph)
         if row == len(clip.numbers) - 1:
             omissions.look_at_drivers(depsgraph)
 
-    yield from Player(context, parts, chosen, probe).play(chosen.used, (), visit)
-    if parts.own and all(still(positions, frames[0]) for positions in frames[1:]):
+    def visit_pose(row: int, depsgraph: bpy.types.Depsgraph, positions: np.ndarray) -> None:
+        frames[found.count] = positions
+        found.read(depsgraph)
+
+    player = Player(context, parts, chosen, probe)
+    yield from player.play(chosen.used, (), visit)
+    if parts.own and all(still(positions, frames[0]) for positions in frames[1 : found.count]):
         raise BadAnimation(
-            f"The {object_label(parts.mesh)} does not move in the actions "
-            f"{listed([clip.name for clip in chosen.used])}. Also select the object with the wanted animation, or "
-            "choose it as Target"
+            f"The {label} does not move in the actions {listed([clip.name for clip in chosen.used])}. Also select the "
+            "object with the wanted animation, or choose it as Target"
         )
-    numbers = np.concatenate([np.array(clip.numbers, float) for clip in chosen.used])
-    animation = Animation(frames, mesh_triangles(parts.mesh.data), numbers, object_label(parts.target))
-    all_names = tuple(bone.name for bone in parts.armature.pose.bones)
-    motion = RigMotion(
-        tuple(names), np.array(matrices), all_names, np.array(pose), np.array(basis), np.array(to_armature)
-    )
-    return animation, motion
+    if pose_count:
+        from ...core.decomposition.clips import mixed_poses
+
+        yield from player.play_poses(mixed_poses(found.basis, pose_count), visit_pose)
+    numbers = [number for clip in chosen.used for number in clip.numbers] + [chosen.used[0].numbers[0]] * pose_count
+    triangles = mesh_triangles(parts.mesh.data)
+    return Animation(frames, triangles, np.array(numbers, float), object_label(parts.target)), found.motion()

@@ -93,6 +93,24 @@ class WeightSettings(PartialSettings, stored="skinning_partial.weights"):
     )
     locked_vertices = _locked_vertices
 
+    random_poses = count(
+        "Random Poses",
+        100,
+        least=0,
+        soft_most=1000,
+        tip="Poses that are mixed of frames of several actions and count like one more action, so that the weights "
+        "hold in others, too. Only if the armature moves the target",
+        flag="--random-poses",
+    )
+    rest_shape = switch(
+        "Shift Rest Shape",
+        False,
+        tip="Also move the vertices of the rest pose, by up to 0.5 % of the mesh's diagonal, where that lowers the "
+        "error. The shape key Rest for Weights holds the result; the mesh itself stays as it is",
+        flag="--rest-shape",
+        help="also move the vertices of the rest pose by up to 0.5 %% of the size, in a shape key",
+    )
+
 
 class MotionSettings(PartialSettings, stored="skinning_partial.transforms"):
     bone_kind = choice("Bone Kind", _KINDS, "RIGID", tip="Transformations that the bones can have", flag="--kind")

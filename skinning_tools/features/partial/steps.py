@@ -117,6 +117,8 @@ class Reading:
         lengths = self.chosen.lengths
         if len(lengths) < 2:
             return None
+        poses = len(self.animation.frames) - sum(lengths)
+        lengths += [poses] if poses else []
         weights = self.weights
         errors = clip_errors(self.animation.frames, rest, self.motion.matrices, weights.bones, weights.weights, lengths)
         return importance_of(errors, lengths)
@@ -134,7 +136,8 @@ def read_parts(
     if isinstance(settings, (WeightSettings, HelperSettings)):
         chosen = chosen_clips(context, parts, settings)
     if chosen.used:
-        return (yield from _read_clips(context, parts, chosen, names))
+        poses = getattr(settings, "random_poses", 0) if chosen.follows and len(chosen.used) > 1 else 0
+        return (yield from _read_clips(context, parts, chosen, names, poses))
     frames = settings.frame_start, settings.frame_end, settings.frame_step
     numbers = moving_range(context.scene, *frames, object_label(parts.target))
     # Before the mesh's own Armature modifier is turned off temporarily.
@@ -151,13 +154,13 @@ def read_parts(
 
 
 def _read_clips(
-    context: bpy.types.Context, parts: Parts, chosen: Chosen, names: Sequence[str]
+    context: bpy.types.Context, parts: Parts, chosen: Chosen, names: Sequence[str], poses: int
 ) -> background.Steps[Reading]:
     numbers = [number for clip in chosen.used for number in clip.numbers]
     span = range(min(numbers), max(numbers) + 1)
     omissions = Omissions(context, [parts.target], span, [parts.armature], same_vertices=True)
     with plain_copy(parts) as probe, omissions.blamed():
-        reading = read_clips(context, parts, chosen, probe, names, omissions)
+        reading = read_clips(context, parts, chosen, probe, names, omissions, poses)
         animation, motion = yield from background.part_of(reading, 0.0, 0.4, "Reading the actions")
     left_out = texts_of(omissions.finish())
     notes = (*left_out, *besides_notes(parts), *chosen.notes)

@@ -19,6 +19,7 @@ from ...core.errors import BadScene, BadWeights
 from .notes import target_notes
 from .parts import Parts, parts_of
 from .readings import plain_copy
+from .rest_key import MOST_SHIFT, NAME, check_can_have_key, mute_key, present_rest, set_rest, write_key
 from .settings import WeightSettings
 from .steps import Reading, errors_of, finished, locked_by_group, read_parts
 
@@ -31,10 +32,12 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     Raises SkinningError, and then changes nothing.
     """
     from ...core.decomposition.partial import Given
-    from ...core.decomposition.partial import solve_weights as solve
+    from ...core.decomposition.partial import solve_skin as solve
 
     begin, settings = time.perf_counter(), WeightSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
+    if settings.rest_shape:
+        check_can_have_key(parts.mesh)
     locked = locked_by_group(parts.mesh, settings.locked_vertices)
     reading = yield from read_parts(context, parts, settings, deforming_bones(parts.armature))
     _check_motion(parts, reading)
@@ -60,17 +63,26 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
             given=fixed,
             edges=edges,
             importance=importance,
+            most_shift=MOST_SHIFT if settings.rest_shape else 0.0,
         )
     )
-    bones, weights = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
+    solved = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
+    bones, weights = solved.bones, solved.weights
     free = np.flatnonzero(~locked & weights.any(axis=1))
     with plain_copy(parts) as old, plain_copy(parts) as new:
+        set_rest(old, present_rest(parts.mesh))
+        set_rest(new, solved.rest)
         write_bone_weights(new, before, bones[free], weights[free], free)
         errors, meter_before, meter = yield from errors_of(
             context, parts, reading, old if before.bound.any() else None, new
         )
     check_unchanged(parts.mesh, len(before.bones))
     write_bone_weights(parts.mesh, before, bones[free], weights[free], free)
+    if settings.rest_shape:
+        write_key(parts.mesh, solved.rest)
+        notes.append(f'the shape key "{NAME}" shifts the rest shape')
+    else:
+        notes += mute_key(parts.mesh)
     forget_figures(parts.mesh)
     notes += _attached(parts, reading.chosen.taught)
     parts.mesh.data.update()
