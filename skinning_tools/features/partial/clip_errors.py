@@ -113,10 +113,10 @@ def measure_clips(
     return Measured(errors, total[0] if used and before is not None else None, total[-1] if used else None)
 
 
-def worse_text(errors: ClipErrors) -> str:
-    """A warning if clips are farther from the target than before, else ""."""
+def worse_text(errors: ClipErrors, ways: tuple[str, ...]) -> str:
+    """A warning if clips are farther from the target than before, else "". ways: what helps beside all actions."""
     if not errors.worse:
         return ""
-    unused = [name for name, used in zip(errors.names, errors.used, strict=True) if name in errors.worse and not used]
-    remedy = "solve with all actions, or with more Hold" if unused else "solve with more Hold"
-    return f"farther from the target than before in {listed(errors.worse)}: undo, or {remedy}"
+    unused = any(name in errors.worse and not used for name, used in zip(errors.names, errors.used, strict=True))
+    remedies = ["undo", *(["solve with all actions"] if unused else []), *ways]
+    return f"farther from the target than before in {listed(errors.worse)}: {', or '.join(remedies)}"

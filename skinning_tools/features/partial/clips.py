@@ -189,10 +189,10 @@ def _follows(context: bpy.types.Context, parts: Parts, clips: Sequence[Clip]) ->
         for clip in clips:
             number = clip.numbers[len(clip.numbers) // 2]
             shapes = []
-            for each in (clip, None):
+            for each in (None, clip):
                 with playing(parts.armature, each, reset=sorted(clip.bones)):
                     evaluated = parts.target.evaluated_get(evaluate_frame(scene, number))
-                    shapes.append(_positions(parts, evaluated, f' in the action "{clip.name}"'))
+                    shapes.append(_positions(parts, evaluated, f' in the action "{each.name}"' if each else ""))
             if not still(*shapes):
                 return True
     return False
@@ -200,6 +200,7 @@ def _follows(context: bpy.types.Context, parts: Parts, clips: Sequence[Clip]) ->
 
 def _positions(parts: Parts, evaluated: bpy.types.Object, where: str) -> np.ndarray:
     """(N, 3) float32 of the evaluated target, in its own space. Raises BadMesh if it has other vertices."""
+    or_action = ", or leave that action out" if where else ""
     count, expected = len(evaluated.data.vertices), len(parts.mesh.data.vertices)
     if count != expected:
         if parts.own:
@@ -213,7 +214,7 @@ def _positions(parts: Parts, evaluated: bpy.types.Object, where: str) -> np.ndar
             count=count,
             object=parts.mesh,
             expected=expected,
-            remedy="Choose a target with the same vertices in the same order, or leave that action out",
+            remedy=f"Choose a target with the same vertices in the same order{or_action}",
         )
     positions = np.empty((count, 3), np.float32)
     read_attribute(evaluated.data, "position", positions)
@@ -251,8 +252,10 @@ class Player:
     ) -> Generator[float, None, None]:
         """Generator: call ``visit(clip, row, depsgraph, target positions in the mesh's space)`` for each frame of the
         clips; yields fractions. Between two turns everything is as the user left it."""
-        steps = [(clip, [partial(self._visit, visit, clip, row) for row in range(len(clip.numbers))]) for clip in clips]
-        yield from self._play(steps, objects)
+        pieces: list[tuple[Clip | None, list[_Step]]] = [
+            (clip, [partial(self._visit, visit, clip, row) for row in range(len(clip.numbers))]) for clip in clips
+        ]
+        yield from self._play(pieces, objects)
 
     def play_poses(
         self, poses: np.ndarray, visit: Callable[[int, bpy.types.Depsgraph, np.ndarray], None]

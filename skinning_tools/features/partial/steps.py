@@ -250,7 +250,7 @@ def finished(
         omissions=reading.omissions,
         warning=f"farther from the target than before: {', or '.join(['undo', *ways])}"
         if farther
-        else worse_text(clips),
+        else worse_text(clips, ("solve with more Hold",) if title == "Weights" else ()),
         clips=clips.names,
         clips_before=clips.before,
         clips_after=clips.after,
@@ -283,25 +283,56 @@ def new_motion(
 ) -> Iterator[tuple[bpy.types.Object, bpy.types.Action, tuple[dict[str, np.ndarray], float]]]:
     """A copy of the armature, in no scene and removed at the end, with the bones ``added`` and the ``wanted`` motion;
     its new action, which is removed if the body raises; and the result of ``write_poses``."""
-    armature = parts.armature
+    with armature_copy(context, parts.armature, added) as copy:
+        action, made = new_action(copy, parts.armature, wanted, reading.motion, times, extents, ending)
+        try:
+            yield copy, action, made
+        except BaseException:
+            remove_action(action)
+            raise
+
+
+@contextmanager
+def armature_copy(
+    context: bpy.types.Context, armature: bpy.types.Object, added: Sequence[NewBone]
+) -> Iterator[bpy.types.Object]:
+    """A copy of the armature, in no scene and removed at the end, with the bones ``added``."""
     with ExitStack() as undo:
         copy = armature.copy()
         undo.callback(_remove_armature, copy, keep_data=not added)
         if added:
             copy.data = armature.data.copy()
             add_new_bones(context, copy, added)
-        keyed = {path for name in [*wanted.bones, *wanted.chains.values()] for path in transform_paths(name)}
-        old = armature.animation_data.action if armature.animation_data else None
-        name = f"{_ENDINGS.sub('', old.name) if old is not None else armature.name}_{ending}"
-        action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
-        action = action or actions.new_action(copy, name)
-        try:
-            made = write_poses(copy, actions.curve_container(copy), wanted, reading.motion, times, extents)
-            yield copy, action, made
-        except BaseException:
-            if is_alive(action):
-                bpy.data.actions.remove(action)
-            raise
+        yield copy
+
+
+def new_action(
+    copy: bpy.types.Object,
+    armature: bpy.types.Object,
+    wanted: WantedPoses,
+    motion: RigMotion,
+    times: np.ndarray,
+    extents: np.ndarray | None,
+    ending: str,
+) -> tuple[bpy.types.Action, tuple[dict[str, np.ndarray], float]]:
+    """The armature's present action as a copy with the ``wanted`` motion, assigned to ``copy``, and the result of
+    ``write_poses``."""
+    keyed = {path for name in [*wanted.bones, *wanted.chains.values()] for path in transform_paths(name)}
+    old = armature.animation_data.action if armature.animation_data else None
+    name = f"{_ENDINGS.sub('', old.name) if old is not None else armature.name}_{ending}"
+    action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
+    action = action or actions.new_action(copy, name)
+    try:
+        return action, write_poses(copy, actions.curve_container(copy), wanted, motion, times, extents)
+    except BaseException:
+        remove_action(action)
+        raise
+
+
+def remove_action(action: bpy.types.Action) -> None:
+    """Remove the action from the file, if it is still there."""
+    if is_alive(action):
+        bpy.data.actions.remove(action)
 
 
 def _remove_armature(copy: bpy.types.Object, keep_data: bool) -> None:
