@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Solves over several actions: each counts, those left out are measured, and the user's state stays."""
 
+import json
 from functools import partial
 
 import bpy
 import numpy as np
 import pytest
 
+from skinning_tools import command_line
 from skinning_tools.blender import actions
 from skinning_tools.blender.animation.clips import clip_of, clips_of, playing, strip_clips
+from skinning_tools.blender.background import drain
 from skinning_tools.features.partial.rest_key import NAME
 from skinning_tools.features.partial.weights import solve_weights
-from tests.blender import clip_scenes, partial_scenes, refusals
+from tests.blender import clip_scenes, omission_scenes, partial_scenes, refusals
 from tests.blender.partial_scenes import figures, weights_of
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -256,3 +259,28 @@ def test_of_several_slots_the_armatures_own(rig):
     clip = clip_of(armature, action)
     assert clip.slot == action.slots[0].handle
     assert clip.numbers == range(1, 7)
+
+
+def test_on_the_command_line_every_action_is_in_the_report(rig, tmp_path, capsys):
+    ob, _, target = rig
+    report = tmp_path / "report.json"
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    arguments = ["solve-weights", "--object", ob.name, "--target", target.name, "--hold", "0.1"]
+    arguments += ["--output", str(tmp_path / "solved.blend"), "--report", str(report)]
+    assert command_line.main([*arguments, "--actions", "selected", "--action-names", "Bend,Wave"]) == 0
+    printed = capsys.readouterr().out
+    assert '"Bend"' in printed
+    assert "not used" in printed
+    clips = json.loads(report.read_text(encoding="utf-8"))["figures"]["clips"]
+    assert {name: row["used"] for name, row in clips.items()} == {"Bend": True, "Wave": True, "Twist": False}
+    assert clips["Bend"]["after"] < clips["Bend"]["before"]
+
+
+def test_bones_that_blocked_scripts_should_drive_are_noted(rig, tmp_path):
+    _, armature, _ = rig
+    omission_scenes.driver(armature.pose.bones["Bone 4"])
+    omission_scenes.reopened(tmp_path)
+    ob = bpy.data.objects["Arm"]
+    result = drain(solve_weights(bpy.context, ob, target="Target"))
+    assert set(result.record.clips) == set(clip_scenes.CLIPS)
+    assert any("Rig" in note and "script" in note.lower() for note in result.notes), result.notes

@@ -12,6 +12,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ...blender.animation.clips import Clip, Companion, clip_of, clips_of, companions_of, playing, strip_clips
+from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions
 from ...blender.animation.used_data import dependencies
 from ...blender.attributes import read_attribute
@@ -40,6 +41,7 @@ _OWN_MOTION = {
 }  # fmt: skip
 # Blender gets a turn after so many seconds.
 _TURN = 0.2
+# Frames, or clips, that show whether something moves.
 _SAMPLES = 5
 
 
@@ -91,11 +93,15 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
         check_not_tweaked(armature.animation_data, f'the armature "{armature.name}"')
     everything = [*wanted, *(clip for clip in every if all(clip.action != each.action for each in wanted))]
     keyed = set().union(*(clip.bones for clip in everything))
+    used_by_target = dependencies(parts.target)
+    playing_too = [
+        each for each in used_by_target if each != armature and getattr(each, "animation_data", None) is not None
+    ]
     companions: dict[Clip | None, list[Companion]] = {
-        clip: companions_of(armature, clip, _animated(parts)) for clip in everything
+        clip: companions_of(armature, clip, playing_too) for clip in everything
     }
-    taught = is_taught(context, parts)
-    follows = taught or _follows(context, parts, everything)
+    taught = _is_taught(context, parts)
+    follows = taught or (armature in used_by_target and _follows(context, parts, everything))
     moving = {clip for clip in everything if follows or companions[clip]}
     if wanted and settings.actions in ("SELECTED", "NLA"):
         lost = [clip.name for clip in wanted if clip not in moving]
@@ -104,7 +110,7 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
                 f"{object_label(parts.target)} does not move with the actions {listed(lost)} of "
                 f'"{armature.name}". Choose a target that the armature deforms, or give it NLA tracks of the same names'
             )
-    current = _current(armature, step, settings, own_range)
+    current = _current(context.scene, armature, settings, own_range or settings.actions == "CURRENT")
     if settings.actions == "ALL" and len(moving) <= 1 and not (taught and current is None):
         wanted = []
     if not wanted and taught and current is not None:
@@ -115,19 +121,16 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
     return Chosen(used, others, companions, taught, tuple(sorted(keyed)), follows, tuple(notes))
 
 
-def _current(armature: bpy.types.Object, step: int, settings: ClipSettings, own_range: bool) -> Clip | None:
-    """The armature's present action as a clip, over the range of the ``settings`` if they have one."""
+def _current(scene: bpy.types.Scene, armature: bpy.types.Object, settings: ClipSettings, of_scene: bool) -> Clip | None:
+    """The armature's present action as a clip. of_scene: over the frames of the settings or the scene, not its own."""
     animation = armature.animation_data
     found = None
     if animation is not None and animation.action is not None:
-        found = clip_of(armature, animation.action, step)
-    if found is None or not own_range:
+        found = clip_of(armature, animation.action, settings.frame_step)
+    if found is None or not of_scene:
         return found
-    start = found.numbers[0] if settings.frame_start is None else settings.frame_start
-    end = found.numbers[-1] if settings.frame_end is None else settings.frame_end
-    if end < start:
-        raise unmet("RANGE_REVERSED", of_object="", start=start, end=end)
-    return Clip(found.action, found.slot, range(start, end + 1, step), found.bones)
+    numbers = frame_range(scene, settings.frame_start, settings.frame_end, settings.frame_step)
+    return Clip(found.action, found.slot, numbers, found.bones)
 
 
 def _named(armature: bpy.types.Object, text: str, step: int) -> list[Clip]:
@@ -151,13 +154,7 @@ def _named(armature: bpy.types.Object, text: str, step: int) -> list[Clip]:
     return found
 
 
-def _animated(parts: Parts) -> list[bpy.types.ID]:
-    """What the target depends on and can have an action, without the armature itself."""
-    found = dependencies(parts.target)
-    return [each for each in found if each != parts.armature and getattr(each, "animation_data", None) is not None]
-
-
-def is_taught(context: bpy.types.Context, parts: Parts) -> bool:
+def _is_taught(context: bpy.types.Context, parts: Parts) -> bool:
     """Whether the mesh is its own target by modifiers that deform it after the armature, such as Corrective Smooth: it
     has no other animation."""
     if not parts.own:
@@ -186,7 +183,7 @@ def _follows(context: bpy.types.Context, parts: Parts, clips: Sequence[Clip]) ->
     with ExitStack() as stack:
         stack.enter_context(without_armature(parts))
         scene = stack.enter_context(temporary_scene(context.scene, [parts.target, parts.armature]))
-        for clip in clips:
+        for clip in clips[:: max(1, len(clips) // _SAMPLES)]:
             number = clip.numbers[len(clip.numbers) // 2]
             shapes = []
             for each in (None, clip):

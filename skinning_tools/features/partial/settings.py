@@ -86,8 +86,7 @@ class WeightSettings(PartialSettings, stored="skinning_partial.weights"):
         "Hold",
         0.0,
         most=1.0,
-        tip="How firmly the weights are held to the present ones: 0 is off, 0.5 gives up half of what changing them "
-        "would gain on an average vertex, 1 keeps them",
+        tip="How firmly the weights are held to the present ones: at 0 not at all, at 1 they do not change",
         flag="--hold",
         metavar="H",
     )
