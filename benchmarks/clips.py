@@ -26,7 +26,7 @@ from skinning_tools.features.partial.weights import solve_weights  # noqa: E402
 
 FOX = ROOT.parent / "shared" / "data" / "rigs" / "Fox.glb"
 MERGED = 1e-4
-HELPERS = 8
+HELPERS, HOLD = 8, 0.5
 
 
 def character(path: Path) -> bpy.types.Object:
@@ -84,6 +84,7 @@ def main() -> int:
         "4 influences": {"max_influences": 4},
         "8, rest shape": {"max_influences": 8, "rest_shape": True},
         "4, rest shape": {"max_influences": 4, "rest_shape": True},
+        "8, rest shape, Hold": {"max_influences": 8, "rest_shape": True, "hold": HOLD},
     }
     columns, before = {}, {}
     for label, settings in runs.items():
@@ -93,12 +94,14 @@ def main() -> int:
     found = solved(options.file, add_helper_bones, bone_count=HELPERS)
     columns[f"{HELPERS} helpers"] = {name: after / start for name, (start, after) in found.items()}
     columns["left out, 8"] = left_out(options.file, list(before), max_influences=8)
-    columns["left out, 8, rest shape"] = left_out(options.file, list(before), max_influences=8, rest_shape=True)
+    options_left_out = {"max_influences": 8, "rest_shape": True}
+    columns["left out, 8, rest shape"] = left_out(options.file, list(before), **options_left_out)
+    columns["left out, 8, rest shape, Hold"] = left_out(options.file, list(before), **options_left_out, hold=HOLD)
     tables = Tables(first=24)
     tables.begin(
         "All actions count",
-        "E_RMS before, and the share of it that is left, as Blender evaluates it. *Left out*: the action was not used, "
-        "all others were.",
+        "E_RMS before, and the share of it that is left, as Blender evaluates it, by the number of influences. *Rest "
+        f"shape*: with Shift Rest Shape; *Hold*: {HOLD}; *left out*: the action was not used, all others were.",
         "action",
         "before",
         *columns,
