@@ -93,7 +93,6 @@ def main() -> int:
         columns[label] = {name: after / start for name, (start, after) in found.items()}
     found = solved(options.file, add_helper_bones, bone_count=HELPERS)
     columns[f"{HELPERS} helpers"] = {name: after / start for name, (start, after) in found.items()}
-    columns["left out, 8"] = left_out(options.file, list(before), max_influences=8)
     options_left_out = {"max_influences": 8, "rest_shape": True}
     columns["left out, 8, rest shape"] = left_out(options.file, list(before), **options_left_out)
     columns["left out, 8, rest shape, Hold"] = left_out(options.file, list(before), **options_left_out, hold=HOLD)

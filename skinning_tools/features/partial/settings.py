@@ -94,7 +94,7 @@ class WeightSettings(PartialSettings, stored="skinning_partial.weights"):
 
     random_poses = count(
         "Random Poses",
-        100,
+        0,
         least=0,
         soft_most=1000,
         tip="Poses that are mixed of frames of several actions and count like one more action, so that the weights "
