@@ -51,7 +51,7 @@ def solve_weights(
     much error is allowed for weights that are smooth over the surface of ``animation.triangles`` and over the ``edges``
     (E, 2) without triangles. given: the existing weights, and which of them stay. hold from 0 to 1: how firmly the
     weights are held to the existing ones, see ``Hold``. importance (F,): by how much the errors of each frame count,
-    such as that of ``clips.importance_of``; None: all alike.
+    such as that of ``clip_importance.importance_of``; None: all alike.
     Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
     K = max_influences, or P if that is less, or more where locked bones leave no slot for a free bone.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where

@@ -361,7 +361,7 @@ def read_clips(
             "object with the wanted animation, or choose it as Target"
         )
     if pose_count:
-        from ...core.decomposition.clips import mixed_poses
+        from ...core.decomposition.clip_importance import mixed_poses
 
         yield from player.play_poses(mixed_poses(found.basis, pose_count), visit_pose)
     numbers = [number for clip in chosen.used for number in clip.numbers] + [chosen.used[0].numbers[0]] * pose_count

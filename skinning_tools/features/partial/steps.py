@@ -112,7 +112,7 @@ class Reading:
 
     def importance(self, rest: np.ndarray) -> np.ndarray | None:
         """(F,) how much each frame counts; None if all count alike."""
-        from ...core.decomposition.clips import clip_errors, importance_of
+        from ...core.decomposition.clip_importance import clip_errors, importance_of
 
         lengths = self.chosen.lengths
         if len(lengths) < 2:

@@ -6,7 +6,7 @@ import pytest
 
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import skin_frame, solve_weights
-from skinning_tools.core.decomposition.clips import clip_errors, importance_of, mixed_poses
+from skinning_tools.core.decomposition.clip_importance import clip_errors, importance_of, mixed_poses
 from skinning_tools.core.decomposition.helper_bones import add_helper_bones
 from skinning_tools.core.decomposition.partial import Given, solve_skin
 from skinning_tools.core.deform.influences import weight_matrix
