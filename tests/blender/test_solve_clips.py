@@ -14,7 +14,7 @@ from skinning_tools.blender.animation.clips import clip_of, clips_of, playing, s
 from skinning_tools.blender.background import drain
 from skinning_tools.features.partial.rest_key import NAME
 from skinning_tools.features.partial.weights import solve_weights
-from tests.blender import clip_scenes, omission_scenes, partial_scenes, refusals
+from tests.blender import action_scenes, omission_scenes, partial_scenes, refusals
 from tests.blender.partial_scenes import figures, weights_of
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -26,7 +26,7 @@ SLOTS = "slots" in bpy.types.Action.bl_rna.properties
 
 @pytest.fixture
 def rig():
-    return clip_scenes.rig_of_clips()
+    return action_scenes.rig_of_clips()
 
 
 def state(armature):
@@ -57,7 +57,7 @@ def test_all_actions_count_by_default(rig):
     solve(max_influences=8)
     assert state(armature) == before
     found = by_name(figures(ob))
-    assert set(found) == set(clip_scenes.CLIPS)
+    assert set(found) == set(action_scenes.CLIPS)
     assert all(used and after < 0.95 * before for before, after, used in found.values()), found
     assert figures(ob).warning == ""
     assert figures(ob).e_rms < figures(ob).e_rms_before
@@ -158,7 +158,7 @@ def test_helper_bones_have_keys_in_each_action(rig):
     refusals.finished("add_helper_bones", bone_count=2)
     found = by_name(figures(ob))
     assert all(used and after < before for before, after, used in found.values())
-    made = {f"{name}_helpers" for name in clip_scenes.CLIPS}
+    made = {f"{name}_helpers" for name in action_scenes.CLIPS}
     assert set(bpy.data.actions.keys()) == names | made
     assert armature.animation_data.action == bpy.data.actions["Twist_helpers"]
     helpers = [bone.name for bone in armature.pose.bones if bone.name.startswith("HLP-")]
@@ -197,12 +197,12 @@ def test_other_vertices_in_one_action_only(rig):
 
 def test_an_action_of_one_frame_and_one_that_is_empty(rig):
     ob, armature, _ = rig
-    clip_scenes.add_clip(armature, "Pose", 1, axis=0)
+    action_scenes.add_clip(armature, "Pose", 1, axis=0)
     armature.animation_data.action = bpy.data.actions.new("Nothing")
     before = state(armature)
     solve()
     assert state(armature) == before
-    assert set(figures(ob).clips) == {*clip_scenes.CLIPS, "Pose"}
+    assert set(figures(ob).clips) == {*action_scenes.CLIPS, "Pose"}
 
 
 def test_strips_of_the_nla(rig):
@@ -223,7 +223,7 @@ def test_strips_of_the_nla(rig):
 
 def test_what_another_action_left_in_a_bone_does_not_count(rig):
     _, armature, _ = rig
-    few = clip_scenes.add_clip(armature, "Few", 4, axis=0, bones=("Bone 1",))
+    few = action_scenes.add_clip(armature, "Few", 4, axis=0, bones=("Bone 1",))
     armature.animation_data.action = None
     armature.pose.bones["Bone 3"].rotation_euler = (1.0, 0.0, 0.0)
     clip = clip_of(armature, few)
@@ -282,5 +282,5 @@ def test_bones_that_blocked_scripts_should_drive_are_noted(rig, tmp_path):
     omission_scenes.reopened(tmp_path)
     ob = bpy.data.objects["Arm"]
     result = drain(solve_weights(bpy.context, ob, target="Target"))
-    assert set(result.record.clips) == set(clip_scenes.CLIPS)
+    assert set(result.record.clips) == set(action_scenes.CLIPS)
     assert any("Rig" in note and "script" in note.lower() for note in result.notes), result.notes
