@@ -14,15 +14,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from _tables import Tables  # noqa: E402 (beside this file)
 
-from skinning_tools.core.animation import Animation  # noqa: E402 (the checkout, not an installed copy)
+from skinning_tools.core.animation import Animation, unit_scale  # noqa: E402 (the checkout, not an installed copy)
 from skinning_tools.core.bone_suggestion import suggest_bone_count  # noqa: E402
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose  # noqa: E402
+from skinning_tools.core.decomposition.clips import clip_errors, decompose_clips  # noqa: E402
 from skinning_tools.core.decomposition.kavan2010 import REDUCTION_ERROR  # noqa: E402
 from skinning_tools.core.decomposition.reduction import STRATEGIES, AnimationMatrix, reduce_animation  # noqa: E402
 from skinning_tools.core.deform import (  # noqa: E402
@@ -40,6 +42,7 @@ COLUMNS = {"sequence": 15, "bones": 7, "kind": 8, "E_RMS": 8, "largest error": 1
     "paper's E_RMS": 15, "paper's seconds": 17, "error / paper": 15
 }  # fmt: skip
 SHAPES = (1, 3, 10)
+CLIPS, CLIP_BONES = ("horse_gallop", "horse_collapse"), (6, 18, 30)
 # About as many frames as Suggest reads.
 LOOKED_AT = 16
 SOLVE_STAGES = ("reduction", "segmentation", "iterations", "transforms")
@@ -190,6 +193,45 @@ def orthogonality(matrix: AnimationMatrix, strategy: str, stabilize: bool = True
     return f"{np.abs(basis.T @ basis - np.eye(basis.shape[1])).max():.1e}"
 
 
+def show_clips(tables: Tables) -> None:
+    tables.begin(
+        "Clips",
+        f"E_RMS of {' and '.join(CLIPS)} as clips of one mesh (their vertices put into one order), in the scale of the "
+        "first, and divided by that of a solve of each alone: with as many bones for each, so that together they have "
+        "twice as many; and in the last two columns, with only as many bones as one of them has alone. All alike: "
+        "without weights of the clips.",
+        *("kind", "bones of each", *(f"{name} alone" for name in CLIPS), "together", "ratios", "ratios, all alike"),
+        *("with the bones of one", "its ratios"),
+    )
+    clips = same_order([read(name) for name in CLIPS])
+    lengths = [len(clip.frames) for clip in clips]
+    both = Animation(np.concatenate([clip.frames for clip in clips]), clips[0].triangles)
+    scales = [unit_scale(both.frames) / unit_scale(clip.frames) for clip in clips]
+    for kind in BONE_KINDS:
+        for count in CLIP_BONES:
+            alone = [decompose(clip, Settings(count, kind)).e_rms for clip in clips] * np.array(scales)
+            twice = Settings(2 * count, kind)
+            found = clip_errors(both, decompose_clips(both, lengths, twice), lengths)
+            alike = clip_errors(both, decompose(both, twice), lengths)
+            few = clip_errors(both, decompose_clips(both, lengths, Settings(count, kind)), lengths)
+            cells = (alone[:1], alone[1:], found, found / alone, alike / alone, few, few / alone)
+            tables.row(kind, str(count), *(", ".join(f"{value:.2f}" for value in cell) for cell in cells))
+
+
+def same_order(clips: list[Animation]) -> list[Animation]:
+    """The clips with the vertices of each in the order of the first: those at the same places of the publisher's rest
+    poses, which differ by a shift only."""
+    references = [np.load(DATA / f"{name}.npz")["reference"] for name in CLIPS]
+    references = [reference - reference.mean(axis=0) for reference in references]
+    found = []
+    for clip, reference in zip(clips, references, strict=True):
+        gaps, order = cKDTree(reference).query(references[0])
+        if gaps.max() > 1e-5 or len(np.unique(order)) < len(order):
+            raise ValueError(f"{clip.name} has other vertices than {clips[0].name}")
+        found.append(Animation(clip.frames[:, order], clips[0].triangles, name=clip.name))
+    return found
+
+
 def read(name: str) -> Animation:
     data = np.load(DATA / f"{name}.npz")
     return Animation(data["frames"], data["triangles"], name=name)
@@ -199,6 +241,7 @@ def read(name: str) -> Animation:
 MORE = {
     "suggested": show_suggested,
     "residual-shapes": show_residual_shapes,
+    "clips": show_clips,
     "normals": show_normals,
     "reductions": show_reductions,
 }

@@ -198,6 +198,17 @@ def _copy_modifier(curve: bpy.types.FCurve, modifier: bpy.types.FModifier) -> No
         copy.control_points.foreach_set(name, [getattr(point, name) for point in points])
 
 
+def hold_curve(
+    container: "bpy.types.Action | bpy.types.ActionChannelbag", curve: bpy.types.FCurve, time: float, at: float
+) -> None:
+    """Key the property of ``curve`` at ``time`` with the value that the curve has ``at`` another time."""
+    held = container.fcurves.new(curve.data_path, index=curve.array_index)
+    if curve.group is not None:
+        held.group = container.groups.get(curve.group.name) or container.groups.new(curve.group.name)
+    held.color_mode = curve.color_mode
+    _set_keys(held, np.array([time]), np.array([curve.evaluate(at)]))
+
+
 def strip_curves(animation: bpy.types.AnimData) -> list:
     """The curves of the NLA strips of ``animation`` that are played; none if it plays no NLA."""
     if not animation.use_nla:

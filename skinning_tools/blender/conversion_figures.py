@@ -90,6 +90,15 @@ def _are_parts(values: Any) -> bool:
     )  # fmt: skip
 
 
+def _are_clips(values: Any) -> bool:
+    return isinstance(values, list) and all(
+        _is_group(clip) and _is_number(clip.get("e_rms")) and isinstance(clip.get("source"), str)
+        and isinstance(clip.get("source_data", ""), str) and _is_frame(clip.get("frame_start"))
+        and isinstance(clip.get("frame_count"), int) and clip["frame_count"] > 0
+        for clip in values
+    )  # fmt: skip
+
+
 def _is_curve(group: Any) -> bool:
     if not _is_group(group):
         return False
@@ -110,6 +119,9 @@ _OPTIONAL = {
     "root_bone": _is_number,
     "joint_hierarchy": _is_number,
     "parts": _are_parts,
+    "clips": _are_clips,
+    "worst_clip": lambda value: isinstance(value, str),
+    "frame_count": lambda value: isinstance(value, int),
     "notes": _are_texts,
     "curve": _is_curve,
     "keys": lambda value: _are_numbers_by_name(value) and {"after", "before", "tolerance"} <= set(value.keys()),

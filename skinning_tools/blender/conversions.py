@@ -12,7 +12,7 @@ from .data_blocks import with_ending
 
 @dataclass(frozen=True)
 class ResultPart:
-    """A source and the skinned mesh made from it, None if renamed or deleted."""
+    """A source and the skinned mesh made from it, None if renamed or deleted. Clips share a mesh."""
 
     source: bpy.types.Object | None
     mesh: bpy.types.Object | None
@@ -39,7 +39,7 @@ class Result:
     @property
     def meshes(self) -> list[bpy.types.Object]:
         """All existing skinned meshes."""
-        return [part.mesh for part in self.parts if part.mesh is not None]
+        return list(dict.fromkeys(part.mesh for part in self.parts if part.mesh is not None))
 
 
 def result_of(ob: bpy.types.Object | None) -> Result | None:
@@ -66,6 +66,7 @@ def result_of(ob: bpy.types.Object | None) -> Result | None:
     parts = (
         ResultPart(source, mesh),
         *(ResultPart(source_named(part, carrier), _named(part["object"], carrier)) for part in others),
+        *(ResultPart(source_named(clip, carrier), mesh) for clip in figures.get("clips", ())[1:]),
     )
     return Result(source, mesh, rig, figures, parts)
 

@@ -50,8 +50,10 @@ class RigMeter(ErrorMeter):
             start += count
 
 
-def measure_rig(rig: Rig, source: Source) -> Generator[float, None, RigMeter]:
+def measure_rig(rig: Rig, source: Source, meter: RigMeter | None = None) -> Generator[float, None, RigMeter]:
     """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns a RigMeter.
+
+    meter: the one to continue with, with the same rig playing another clip.
 
     Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and
     simulations, is not evaluated again and the user's frame stays; the scene is removed when the generator ends or is
@@ -64,7 +66,8 @@ def measure_rig(rig: Rig, source: Source) -> Generator[float, None, RigMeter]:
     actual = np.empty((animation.vertex_count, 3), dtype=np.float32)
     try:
         counts = [len(ob.data.vertices) for ob in rig.objects]
-        meter = RigMeter(unit_scale(animation.frames), counts)
+        if meter is None:
+            meter = RigMeter(unit_scale(animation.frames), counts)
         with temporary_scene(bpy.context.scene, [rig.armature, *rig.objects]) as scene:
             for row, frame in enumerate(animation.frame_numbers):
                 depsgraph, start = evaluate_frame(scene, frame), 0

@@ -47,7 +47,7 @@ def inherit_transform(
     removed.
     """
     _copy_static(source, target)
-    action = actions.copy_action(target, source, action_name, _is_transform)
+    action = actions.copy_action(target, source, action_name, is_transform)
     if action is None:
         action = actions.new_action(target, action_name)
     try:
@@ -95,7 +95,8 @@ def set_parent_type(ob: bpy.types.Object, kind: str) -> None:
     ob.matrix_parent_inverse = inverse
 
 
-def _is_transform(data_path: str) -> bool:
+def is_transform(data_path: str) -> bool:
+    """Whether the property of an object moves it: its transform, or a constraint's."""
     return data_path in _VALUES or data_path.startswith("constraints[")
 
 
@@ -124,7 +125,7 @@ def _copy_drivers(source: bpy.types.Object, target: bpy.types.Object) -> None:
     data = [block for block in (source.data, getattr(source.data, "shape_keys", None)) if block is not None]
     for curve in source.animation_data.drivers if source.animation_data else ():
         targets = [item for variable in curve.driver.variables for item in variable.targets]
-        if not _is_transform(curve.data_path) or any(item.id in data for item in targets):
+        if not is_transform(curve.data_path) or any(item.id in data for item in targets):
             continue
         copy = target.animation_data.drivers.from_existing(src_driver=curve)
         for variable in copy.driver.variables:
@@ -245,7 +246,7 @@ def _key_channels(
 
 def _key_world(target: bpy.types.Object, times: np.ndarray, world: np.ndarray) -> None:
     """Key the world transform itself, without parent and constraints."""
-    _clear_animation(target, _is_transform)
+    _clear_animation(target, is_transform)
     target.constraints.clear()
     target.parent = None
     target.rotation_mode = "QUATERNION"

@@ -192,7 +192,7 @@ def test_missing_scipy_is_said_in_one_line(scene, monkeypatch):
     moving_meshes.waving_grid()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "scipy", raising=False)
-    assert "\n" not in reason_not_to_convert(bpy.context)
+    assert "\n" not in reason_not_to_convert(bpy.context, ConvertSettings())
     with pytest.raises(RuntimeError, match=r"scipy is missing for Python 3\.\d+"):
         convert()
 

@@ -65,8 +65,8 @@ def test_an_object_with_a_shape_that_is_not_a_mesh_is_reported(scene, kind):
         ob.instance_type, ob.instance_collection = "COLLECTION", bpy.data.collections.new("Parts")
     ob.select_set(True)
     refused('"Belt"', "NOT_A_MESH", "Deselect it", "Collection Instance" if kind == "INSTANCE" else "type")
-    assert '"Belt"' in reason_not_to_convert(bpy.context, selected_objects=True)
-    assert reason_not_to_convert(bpy.context) == ""
+    assert '"Belt"' in reason_not_to_convert(bpy.context, ConvertSettings(selected_objects=True))
+    assert reason_not_to_convert(bpy.context, ConvertSettings()) == ""
 
 
 def test_vertices_that_change_in_number(scene):

@@ -47,7 +47,8 @@ async function play(job) {
   root.traverse((node) => node.isMesh && meshes.push(node));
   const clips = loaded.animations ?? root.animations;
   const mixer = new THREE.AnimationMixer(root);
-  const actions = job.weights ? added(clips, job.weights, mixer) : clips.map((clip) => mixer.clipAction(clip));
+  const played = clips.filter((clip) => !job.clip || clip.name === job.clip);
+  const actions = job.weights ? added(clips, job.weights, mixer) : played.map((clip) => mixer.clipAction(clip));
 
   const rest = meshes.map(rowsAtRest);
   const count = rest.reduce((sum, rows) => sum + rows.length / 3, 0);

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from tests.blender import moving_meshes, shape_key_scenes, skinned_meshes
+from skinning_tools.features.convert.clip_actions import play_clip
+from tests.blender import clip_scenes, moving_meshes, shape_key_scenes, skinned_meshes
 from tests.engines import formats, samples, three_player
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -67,6 +68,25 @@ def test_a_conversion_plays_as_in_blender(player, tmp_path, kind, shapes):
     playback = check_exact(player, ob, tmp_path / "tube.glb")
     assert playback.facts["morphs"] == (shapes and shapes + 1)
     assert playback.facts["bones"] == (8 if kind == "AFFINE" else 4)
+
+
+# With shapes, the exporter's mode NLA Tracks plays those of the active clip in all (Blender 4.2 and 5.2).
+@pytest.mark.parametrize(("mode", "shapes"), [("ACTIONS", 0), ("ACTIONS", 2), ("NLA_TRACKS", 0)])
+def test_clips_of_one_mesh_play_by_their_names(player, tmp_path, mode, shapes):
+    clip_scenes.character()
+    # Flat meshes cost affine bones digits.
+    clip_scenes.convert(bone_kind="RIGID", residual_shapes=shapes)
+    ob, rig = bpy.data.objects["Walk_skinned"], bpy.data.objects["Walk_rig"]
+    formats.number_vertices(ob)
+    path = formats.export(ob, tmp_path / "clips.glb", export_animation_mode=mode)
+    for name, frames in clip_scenes.FRAMES.items():
+        times = np.array(frames) / bpy.context.scene.render.fps
+        playback = player.play(path, times, attribute=formats.VERTEX.lower(), clip=name)
+        assert sorted(playback.facts["clips"]) == sorted(clip_scenes.FRAMES)
+        play_clip(rig, [ob], name)
+        expected = formats.played(ob, frames[0], len(frames))[:, playback.attribute[:, 0].astype(np.int64)]
+        assert formats.largest_distance(formats.to_z_up(playback.positions), expected) < EXACT
+        assert np.linalg.norm(np.diff(expected, axis=0), axis=-1).max() > 1e3 * EXACT
 
 
 def test_flat_cloth(player, tmp_path):

@@ -76,12 +76,14 @@ class Player:
         *,
         attribute: str | None = None,
         weights: dict | None = None,
+        clip: str | None = None,
         picture: dict | None = None,
     ) -> Playback:
         """Play the .glb, .fbx or .usdc file at ``path``.
 
         times: seconds. attribute: name of a custom attribute of the vertices, as three.js spells it: in small letters.
-        weights: {"base": name, "clips": {name: weight}} to add up what clips add to a base; otherwise all play.
+        weights: {"base": name, "clips": {name: weight}} to add up what clips add to a base; otherwise all play, or
+        only the one called ``clip``.
         picture: {"path", "time", "width", "height", "eye", "target", "span"} of a picture to write, in the file's axes.
         Raises PlayerFailed.
         """
@@ -94,6 +96,7 @@ class Player:
             "times": times,
             "attribute": attribute,
             "weights": weights,
+            "clip": clip,
             "picture": settings or None,
         }
         job = self._served[number] = _Job(path, json.dumps(text))

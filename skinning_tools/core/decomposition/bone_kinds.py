@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dense import product
 from . import rigid
-from .reduction import AnimationMatrix, Reduction, Rows
+from .reduction import AnimationMatrix, Reduction
 from .transforms import NormalEquations, from_rows, to_rows
 
 # How firmly affine transforms are held where the data say little: in the sweeps to the transforms of the last sweep, at
@@ -37,7 +37,7 @@ class AffineBones:
     def __init__(self, matrix: AnimationMatrix, reduction: Reduction, bone_count: int):
         self.source = reduction
         self.final = HeldAffineBones(matrix)
-        self._standstill = product(standstill(bone_count, matrix.height // 3), reduction.basis)
+        self._standstill = product(matrix.weigh(standstill(bone_count, matrix.height // 3)), reduction.basis)
 
     def on(self, matrix: AnimationMatrix, reduction: Reduction) -> "AffineBones":
         """The same bones on other vertices."""
@@ -74,7 +74,8 @@ class HeldAffineBones:
         self._allowed = size * allowed**2 - self.source.squared_norm
 
     def fit(self, equations: NormalEquations, _rows: np.ndarray) -> np.ndarray:
-        rows = to_rows(rigid.fit_alone(equations.products, equations.bone_moments))
+        rigid_rows = to_rows(rigid.fit_alone(self.source.unweigh(equations.products), equations.bone_moments))
+        rows = self.source.weigh(rigid_rows)
         # Repeated, the hold fades where the data decide, and stays where they do not.
         rows = equations.solve(rows, _HOLD_AT_END)
         hold = _HOLD_AT_END
@@ -92,34 +93,42 @@ class HeldAffineBones:
 class StiffBones:
     """Rotations and translations (RIGID), or with scales along axes of each bone's own (SCALED)."""
 
-    def __init__(self, matrix: Rows, scaled: bool):
+    def __init__(self, matrix: AnimationMatrix, scaled: bool):
         self.source = matrix
         self.final = None
         self._scaled = scaled
         self.axes: np.ndarray | None = None
 
-    def on(self, matrix: Rows, _reduction: Reduction) -> "StiffBones":
+    def on(self, matrix: AnimationMatrix, _reduction: Reduction) -> "StiffBones":
         """The same bones on other vertices."""
         other = StiffBones(matrix, self._scaled)
         other.axes = self.axes
         return other
 
     def start(self, _equations: NormalEquations, full_equations: Callable[[], NormalEquations]) -> np.ndarray:
-        equations = full_equations()
+        equations = self._unweighted(full_equations())
         motion = rigid.fit_alone(equations.products, equations.bone_moments)
         if self._scaled:
             affine = from_rows(equations.solve(to_rows(motion), _HOLD_AT_START))
             self.axes = rigid.stretch_axes(affine, equations.bone_moments)
-        return to_rows(motion)
+        return self.source.weigh(to_rows(motion))
 
     def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
-        transforms = from_rows(rows)
-        for _ in range(_PASSES_PER_SWEEP):
+        return self.swept(equations, rows, _PASSES_PER_SWEEP)
+
+    def swept(self, equations: NormalEquations, rows: np.ndarray, passes: int) -> np.ndarray:
+        """``rows`` Tᵀ (4P, 3F) after some passes of ``rigid.sweep``."""
+        equations, transforms = self._unweighted(equations), from_rows(self.source.unweigh(rows))
+        for _ in range(passes):
             transforms = rigid.sweep(equations, transforms, self.axes)
-        return to_rows(transforms)
+        return self.source.weigh(to_rows(transforms))
 
     def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
-        return to_rows(rigid.nearest(from_rows(rows + factor * change), self.axes))
+        moved = from_rows(self.source.unweigh(rows + factor * change))
+        return self.source.weigh(to_rows(rigid.nearest(moved, self.axes)))
+
+    def _unweighted(self, equations: NormalEquations) -> NormalEquations:
+        return equations.of(self.source.unweigh(equations.products))
 
 
 def standstill(bone_count: int, frame_count: int) -> np.ndarray:

@@ -140,9 +140,8 @@ class _Helpers:
         self._adapted: tuple[np.ndarray, np.ndarray] | None = None
         self._matrix, self._points = targets.matrix, targets.points
         self._budget, self._chosen = targets.budget, targets.chosen
-        importance = self._matrix.importance
         # (3F,) by what the rows are multiplied.
-        self._scale = np.ones(self._matrix.height) if importance is None else np.repeat(importance, 3)
+        self._scale = self._matrix.weigh(np.ones((1, self._matrix.height)))[0]
 
     # --- where helpers are needed -----------------------------------------------------------------------------------
 

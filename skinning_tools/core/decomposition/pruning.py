@@ -52,7 +52,7 @@ def prune_bones(
     vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
     sample = matrix.of_vertices(vertices)
     few = VertexState(*(part[vertices] for part in (state.points, state.bones, state.weights)))
-    noise = _squared_errors(BoneModel(rows), sample.rows(slice(None)), few)
+    noise = _squared_errors(sample, BoneModel(rows), sample.rows(slice(None)), few)
     pruned, count = rows, len(rows) // 4
     kind = StiffBones(sample, scaled=False)
     while True:
@@ -116,7 +116,7 @@ def _removal(
     without = _refitted(model, heirs, data, mine)
     own = np.where(mine.bones == bone, mine.weights, 0.0).sum(axis=1)
     own /= own.sum()
-    added = own @ (_squared_errors(model, data, without) - noise[vertices])
+    added = own @ (_squared_errors(sample, model, data, without) - noise[vertices])
     offsets = mine.points[:, :3] - own @ mine.points[:, :3]
     size = np.sqrt(own @ np.square(offsets).sum(axis=1))
     least = max(min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)))
@@ -136,12 +136,12 @@ def _refitted(model: BoneModel, heirs: np.ndarray, data: np.ndarray, mine: Verte
     return VertexState(mine.points, heirs[bones], weights)
 
 
-def _squared_errors(model: BoneModel, data: np.ndarray, state: VertexState) -> np.ndarray:
-    """(n, F) of each vertex in each frame; data (n, 3F)."""
+def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray, state: VertexState) -> np.ndarray:
+    """(n, F) of each vertex in each frame, whatever the frame's weight; data (n, 3F)."""
     used = np.unique(state.bones)
     design = design_matrix(state.points, np.searchsorted(used, state.bones), state.weights, len(used))
     transforms = model.transforms.reshape(model.bone_count, 4, -1)[used].reshape(4 * len(used), -1)
-    return np.square((design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
+    return np.square(sample.unweigh(design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
 
 
 def _least_needed(removals: list[_Removal], bone_count: int) -> dict[int, _Removal]:

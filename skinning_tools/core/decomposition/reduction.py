@@ -46,22 +46,24 @@ class AnimationMatrix:
     frame. As weights sum to one, moving a frame moves every bone of it alike, so nothing is lost, global motion costs
     no dimension, and a mesh far from its origin is as accurate as one at it.
 
-    importance (F,): by how much the errors of each frame count, 1 if None. Positions and bone matrices are multiplied
-    by it, so a fit of weights does not notice; a rigid bone's matrix is one only after division.
+    A frame's rows may be scaled by a weight, and with them the transforms Tᵀ, so that its errors count as much more:
+    ``weigh`` and ``unweigh`` go between such rows and those of motions, which alone can be told to be rigid.
     """
 
-    def __init__(self, frames: np.ndarray, importance: np.ndarray | None = None):
+    def __init__(self, frames: np.ndarray, frame_weights: np.ndarray | None = None):
+        """frame_weights (F,): by which the errors of each frame are multiplied, 1 by default."""
         means = np.stack([positions.mean(axis=0, dtype=np.float64) for positions in frames])
-        self._set(frames, means, enclosing_ball(frames[0])[1], importance)
+        weights = np.ones(len(frames)) if frame_weights is None else np.asarray(frame_weights, dtype=np.float64)
+        self._set(frames, means, enclosing_ball(frames[0])[1], weights)
 
     def of_vertices(self, vertices: np.ndarray) -> "AnimationMatrix":
         """The columns of the ``vertices`` (n,) alone, in the same units; their positions are copied, once."""
         few = object.__new__(AnimationMatrix)
-        few._set(self._frames[:, vertices], self.means, self.radius, self.importance)
+        few._set(self._frames[:, vertices], self.means, self.radius, self._weights)
         return few
 
-    def _set(self, frames: np.ndarray, means: np.ndarray, radius: float, importance: np.ndarray | None) -> None:
-        self._frames, self.means, self.radius, self.importance = frames, means, radius, importance
+    def _set(self, frames: np.ndarray, means: np.ndarray, radius: float, weights: np.ndarray) -> None:
+        self._frames, self.means, self.radius, self._weights = frames, means, radius, weights
         self.height = 3 * len(frames)
         self.vertex_count = frames.shape[1]
         self._kept = None
@@ -80,22 +82,26 @@ class AnimationMatrix:
         # Into an array in C order: the difference alone would lie like the frames and be copied again.
         moved = np.empty(positions.shape) if rows is None else rows.reshape(positions.shape)
         np.subtract(positions, self.means, out=moved)
-        moved /= self.radius
-        if self.importance is not None:
-            moved *= self.importance[:, None]
+        moved /= (self.radius / self._weights)[:, None]
         return moved.reshape(len(moved), self.height)
 
     def rest_pose(self) -> np.ndarray:
         """The first frame (N, 3) in solver units."""
         return (self._frames[0] - self.means[0]) / self.radius
 
+    def weigh(self, rows: np.ndarray) -> np.ndarray:
+        """(n, 3F) rows of motions with each frame scaled by its weight."""
+        return rows * np.repeat(self._weights, 3)
+
+    def unweigh(self, rows: np.ndarray) -> np.ndarray:
+        """The inverse of ``weigh``."""
+        return rows / np.repeat(self._weights, 3)
+
     def to_object_space(self, rest: np.ndarray, transforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rest positions (N, 3) and transforms (F, P, 3, 4) from solver units to those of the animation."""
         origin = self.means[0]
-        if self.importance is not None:
-            transforms = transforms / self.importance[:, None, None, None]
-        moved = transforms.copy()
-        moved[..., 3] = transforms[..., 3] * self.radius + self.means[:, None] - transforms[..., :3] @ origin
+        moved = transforms / self._weights[:, None, None, None]
+        moved[..., 3] = moved[..., 3] * self.radius + self.means[:, None] - moved[..., :3] @ origin
         return rest * self.radius + origin, moved
 
     def from_object_space(self, rest: np.ndarray, transforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -103,9 +109,7 @@ class AnimationMatrix:
         origin = self.means[0]
         moved = transforms.copy()
         moved[..., 3] = (transforms[..., 3] + transforms[..., :3] @ origin - self.means[:, None]) / self.radius
-        if self.importance is not None:
-            moved *= self.importance[:, None, None, None]
-        return (rest - origin) / self.radius, moved
+        return (rest - origin) / self.radius, moved * self._weights[:, None, None, None]
 
     def parts(self) -> list[slice]:
         """Slices that cover the vertices, so that ``rows`` of each have a bounded size."""

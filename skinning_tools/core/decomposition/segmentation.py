@@ -101,7 +101,7 @@ def deformation_gradients(matrix: AnimationMatrix, rest: np.ndarray, triples: np
     A triple without area only translates.
     """
     count = len(triples)
-    corners = matrix.rows(triples.ravel()).reshape(count, 3, -1, 3).transpose(0, 2, 1, 3)
+    corners = matrix.unweigh(matrix.rows(triples.ravel())).reshape(count, 3, -1, 3).transpose(0, 2, 1, 3)
     rest_frame = _edge_frames(rest[triples][:, None])[:, 0]
     sizes = np.linalg.norm(rest_frame, axis=1).prod(axis=1)
     solid = np.abs(np.linalg.det(rest_frame)) > 1e-8 * sizes
@@ -112,7 +112,7 @@ def deformation_gradients(matrix: AnimationMatrix, rest: np.ndarray, triples: np
     rows = np.empty((count, 4, corners.shape[1], 3))
     rows[:, :3] = linear.transpose(0, 3, 1, 2)
     rows[:, 3] = translation
-    return rows.reshape(4 * count, -1)
+    return matrix.weigh(rows.reshape(4 * count, -1))
 
 
 def _edge_frames(corners: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@
 import numpy as np
 
 from ..progress import Progress, ignore, span
-from . import rigid
+from .bone_kinds import StiffBones
 from .partial import Given, WeightProblem
 from .partial_transforms import skin_equations
 from .reduction import AnimationMatrix
@@ -36,6 +36,8 @@ def smooth_solution(
     influences = state.bones.shape[1]
     free = Given(state.bones, state.weights, np.zeros(bone_count, bool), np.zeros(vertex_count, bool))
     rows = to_rows(transforms)
+    stiff = StiffBones(matrix, axes is not None)
+    stiff.axes = axes
     problem = WeightProblem.of(matrix, state.points, rows, influences, free)
     problem.start_from(state.bones, state.weights)
     strength = problem.balanced(neighbor_weights(state.points[:, :3], triangles), amount)
@@ -45,12 +47,6 @@ def smooth_solution(
         problem.smooth(strength, span(part, 0.0, 0.9))
         bones, weights = problem.result()
         equations = skin_equations(matrix, state.points, bones, weights, bone_count, span(part, 0.9, 1.0))
-        if affine:
-            rows = equations.solve(rows, _HOLD)
-        else:
-            motion = from_rows(rows)
-            for _ in range(_PASSES):
-                motion = rigid.sweep(equations, motion, axes)
-            rows = to_rows(motion)
+        rows = equations.solve(rows, _HOLD) if affine else stiff.swept(equations, rows, _PASSES)
         problem.move(rows)
     return from_rows(rows), VertexState(state.points, bones, weights)

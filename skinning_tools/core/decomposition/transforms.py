@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bone transforms for given weights and rest pose by the normal equations (Kavan et al. 2010, section 4.2)."""
 
+from copy import copy
+
 import numpy as np
 import scipy.linalg
 import scipy.sparse
@@ -75,6 +77,12 @@ class NormalEquations:
         else:
             self.moments += self_product(design)
             self.products += product(design.T, data)
+
+    def of(self, products: np.ndarray) -> "NormalEquations":
+        """The same moments with other ``products`` (4P, d)."""
+        other = copy(self)
+        other.products = products
+        return other
 
     @property
     def bone_moments(self) -> np.ndarray:

@@ -20,8 +20,12 @@ from ...blender.preconditions import unmet
 from ...blender.visibility import make_active, shown_for_good
 from ...core.errors import BadScene
 from . import conversion
+from .clips import check_clip_names
 from .result import check_deletable, delete_result, notes_on_deleting, sources_to_convert
-from .settings import CONVERT, KEEP, REPLACE, ConvertSettings, settings_of
+from .settings import CONVERT, KEEP, REPLACE, ConvertSettings, SkinningConversionSettings, settings_of
+
+# What is to be converted: the settings of a call, or those of the scene.
+Meant = ConvertSettings | SkinningConversionSettings
 
 
 @dataclass(frozen=True)
@@ -46,22 +50,24 @@ class Chosen:
         return text.format(results=results, sources=sources)
 
 
-def chosen_sources(
-    context: bpy.types.Context, active: bpy.types.Object | None, selected_objects: bool = False, on_result: str = KEEP
-) -> Chosen:
-    """The sources to read when converting ``active``, and with ``selected_objects`` the selected meshes; cheap enough
-    for a panel.
+def chosen_sources(context: bpy.types.Context, active: bpy.types.Object | None, meant: Meant) -> Chosen:
+    """The sources to read when converting ``active``, or the selected meshes if ``meant``, the settings, say so; cheap
+    enough for a panel.
 
-    A mesh or rig made by a conversion stands for all sources of that conversion, unless on_result is CONVERT.
-    Raises BadScene if these are gone, or if a selected object cannot be converted.
+    A mesh or rig made by a conversion stands for all sources of that conversion, unless the settings' on_result is
+    CONVERT. Raises BadScene if these are gone, or if a selected object cannot be converted.
     """
-    objects = (active, *other_sources(context, active)) if selected_objects else (active,)
-    return sources_of(objects, on_result)
+    several = meant.selected_objects or meant.as_clips
+    objects = (active, *other_sources(context, active)) if several else (active,)
+    chosen = sources_of(objects, meant.on_result)
+    if meant.as_clips:
+        check_clip_names(chosen.sources)
+    return chosen
 
 
-def stands_for_source(context: bpy.types.Context, selected_objects: bool = False) -> bool:
-    """Whether the active object, or with ``selected_objects`` a selected mesh, is a result of a conversion."""
-    active = active_object(context)
+def stands_for_source(context: bpy.types.Context, meant: Meant) -> bool:
+    """Whether the active object, or a selected mesh if these are converted, is a result of a conversion."""
+    active, selected_objects = active_object(context), meant.selected_objects or meant.as_clips
     objects = [active, *(ob for ob in context.view_layer.objects.selected if selected_objects and ob.type == "MESH")]
     return any(ob is not None and has_figures(ob) for ob in objects)
 
@@ -103,14 +109,13 @@ def check_chosen(context: bpy.types.Context, chosen: Chosen) -> None:
         check_object(context, source, hidden_by_eye=bool(chosen.earlier))
 
 
-def reason_not_to_convert(context: bpy.types.Context, selected_objects: bool = False, on_result: str = KEEP) -> str:
-    """Why the active object, or with ``selected_objects`` the selection, cannot be converted now; "" if it can.
+def reason_not_to_convert(context: bpy.types.Context, meant: Meant) -> str:
+    """Why the active object, or the selection if it is meant, cannot be converted now; "" if it can.
 
     For poll and panel.
     """
     return reason_not_to_work(
-        context,
-        lambda context, active: check_chosen(context, chosen_sources(context, active, selected_objects, on_result)),
+        context, lambda context, active: check_chosen(context, chosen_sources(context, active, meant))
     )
 
 
@@ -118,7 +123,7 @@ def convert_active(context: bpy.types.Context, active: bpy.types.Object | None, 
     """Generator: convert the sources of the active object or the selection; returns the Conversion. values: of
     ``ConvertSettings``. Raises SkinningError."""
     settings = ConvertSettings(**values)
-    chosen = chosen_sources(context, active, settings.selected_objects, settings.on_result)
+    chosen = chosen_sources(context, active, settings)
     check_chosen(context, chosen)
     return (yield from convert_chosen(context, chosen, settings, settings.on_result == REPLACE))
 

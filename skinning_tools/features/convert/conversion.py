@@ -19,18 +19,20 @@ from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
 from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
-from ...core.animation import Animation, check_animation
+from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
 from ...core.progress import Progress
 from ...core.run_time import Work, learn_pace, stage_seconds
+from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips, shared
 from .estimate import check_memory, spread, work_of
-from .figures import errors_of_bone_counts, errors_of_objects, figures_of_record
+from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
 from .rig_writer import Rig
 from .scene_state import SceneState
 from .settings import ConvertSettings
 
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition, Settings
+    from .key_reduction import KeyCounts
 
 
 Made = TypeVar("Made")
@@ -52,7 +54,9 @@ class Conversion(Result):
     notes: tuple[str, ...] = ()
 
     def figures(self) -> list[Figure]:
-        return [*figures_of_record(self.record), *errors_of_objects(self.record), *errors_of_bone_counts(self.record)]
+        record = self.record
+        errors = *errors_of_objects(record), *errors_of_clips(record), *errors_of_bone_counts(record)
+        return [*figures_of_record(record), *errors]
 
 
 def convert(
@@ -60,7 +64,8 @@ def convert(
 ) -> background.Steps:
     """Generator: turn the animation of mesh objects into skinned meshes and their one armature; returns a Conversion.
 
-    objects: the first one names the result; duplicates are ignored. Yields (fraction, stage). At the end, frame,
+    objects: the first one names the result; duplicates are ignored. With ``as_clips`` they are clips of one mesh, that
+    of the first one. Yields (fraction, stage). At the end, frame,
     selection, active object and mode are as before; after an exception or when closed, everything made is removed.
     Raises SkinningError (see core.errors) for problems that the user can fix.
     """
@@ -70,6 +75,8 @@ def convert(
     check_sources(context, objects)
     # Changes not evaluated yet, such as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
+    if settings.as_clips:
+        check_clips(context, objects)
     work = work_of(context, objects, settings)
     solver, notes = _allowed(solver, work)
     check_memory(sources_label(objects), work)
@@ -115,43 +122,49 @@ def _convert(
 ) -> Generator[tuple[str, float, str], None, Conversion]:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings
     within what the frames allow."""
-    from ...blender.animation.animation_reader import read_animation
-    from ...blender.measure import measure_rig
-    from .key_reduction import reduce_rig_keys
+    from .clip_actions import add_clips, play_clip
     from .rig_writer import write_error_attribute, write_rig
 
     seconds: dict[str, float] = {}
-    mesh_object, *others = objects
-    frames = settings.frame_start, settings.frame_end, settings.frame_step
 
     with _timed(seconds, "read"):
-        reading = read_animation(context, mesh_object, *frames, tuple(others))
-        source = yield from _stage("read", reading, "Reading the animation")
+        reading = _read(context, objects, settings)
+        source, clips = yield from _stage("read", reading, "Reading the animation")
     made += [part.mesh for part in source.parts]
 
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(
-            lambda progress: _solve(source.animation, solver, settings.joint_hierarchy, progress)
+            lambda progress: _solve(source.animation, clips, solver, settings.joint_hierarchy, progress)
         )
         decomposition, hierarchy = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
-        rig = write_rig(context, source, decomposition, settings.root_bone, hierarchy)
+        first, name = clips[0], clips[0].name if settings.as_clips else ""
+        rig = write_rig(context, first.source, decomposition, settings.root_bone, hierarchy, name, first.rows)
         made += [block for block in rig.data_blocks if block not in made]
+        if settings.as_clips:
+            add_clips(context, rig, clips, decomposition, made)
+            notes = (*notes, *notes_on_moving(context, clips))
 
     keys = None
     if settings.key_tolerance:
         with _timed(seconds, "reduce"):
-            reducing = reduce_rig_keys(rig, source, decomposition, settings.key_tolerance)
+            reducing = _reduce(rig, source, clips, decomposition, settings.key_tolerance)
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
     with _timed(seconds, "measure"):
-        meter = yield from _stage("measure", measure_rig(rig, source), "Measuring the result")
+        meter = yield from _stage("measure", _measure(rig, source, clips), "Measuring the result")
+    if settings.as_clips:
+        play_clip(rig.armature, rig.objects, clips[0].name)
 
     write_error_attribute(rig, meter.vertex_error)
     notes = (*notes, *texts_of(source.omissions))
+    # Those that became skinned objects of their own.
+    objects = [part.object for part in source.parts]
     record = _record(objects, source, decomposition, rig, meter, settings)
+    if settings.as_clips:
+        record |= clips_record(context.scene, settings, clips, meter)
     record |= {"seconds": seconds, "settings": asdict(solver)}
     if keys is not None:
         record["keys"] = {**keys._asdict(), "tolerance": settings.key_tolerance}
@@ -161,16 +174,64 @@ def _convert(
     return Conversion(rig, meter, record, seconds, notes)
 
 
+def _read(
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object], settings: ConvertSettings
+) -> Generator[float, None, tuple[SourceAnimation, tuple[Clip, ...]]]:
+    """Generator: read the objects; returns all frames as one animation, and the clips of it, one unless more are
+    meant."""
+    from ...blender.animation.animation_reader import read_animation
+
+    frames = settings.frame_start, settings.frame_end, settings.frame_step
+    if settings.as_clips:
+        return (yield from read_clips(context, objects, *frames))
+    source = yield from read_animation(context, objects[0], *frames, tuple(objects[1:]))
+    return source, (Clip(source, slice(None)),)
+
+
+def _reduce(
+    rig: Rig, source: SourceAnimation, clips: Sequence[Clip], decomposition: "Decomposition", tolerance: float
+) -> "background.Steps[KeyCounts]":
+    """Generator: reduce the keys of each clip; returns the number of keys of all."""
+    from .key_reduction import KeyCounts, reduce_rig_keys
+
+    scale, counts = unit_scale(source.animation.frames), KeyCounts(0, 0)
+    for number, clip in enumerate(clips):
+        _play(rig, clips, clip)
+        reducing = reduce_rig_keys(rig, clip.source, clip.part_of(decomposition), tolerance, scale)
+        found = yield from shared(reducing, number, len(clips))
+        counts = KeyCounts(counts.before + found.before, counts.after + found.after)
+    return counts
+
+
+def _measure(rig: Rig, source: SourceAnimation, clips: Sequence[Clip]) -> Generator[float, None, RigMeter]:
+    """Generator: measure the rig in the frames of all clips, one after the other."""
+    from ...blender.measure import measure_rig
+
+    meter = RigMeter(unit_scale(source.animation.frames), [len(ob.data.vertices) for ob in rig.objects])
+    for number, clip in enumerate(clips):
+        _play(rig, clips, clip)
+        yield from shared(measure_rig(rig, clip.source, meter), number, len(clips))
+    return meter
+
+
+def _play(rig: Rig, clips: Sequence[Clip], clip: Clip) -> None:
+    from .clip_actions import play_clip
+
+    if len(clips) > 1:
+        play_clip(rig.armature, rig.objects, clip.name)
+
+
 def _solve(
-    animation: Animation, solver: "Settings", joint_hierarchy: bool, progress: Progress
+    animation: Animation, clips: Sequence[Clip], solver: "Settings", joint_hierarchy: bool, progress: Progress
 ) -> "tuple[Decomposition, JointHierarchy | None]":
     """The decomposition, and the hierarchy of its joints or None."""
-    from ...core.decomposition import decompose
+    from ...core.decomposition.clips import decompose_clips
     from ...core.joint_search import find_joint_hierarchy
 
     # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
-    found = decompose(animation, solver, progress)
+    lengths = [len(clip.frame_numbers) for clip in clips]
+    found = decompose_clips(animation, lengths, solver, progress)
     if not joint_hierarchy:
         return found, None
     skin = found.rest, found.bones, found.weights

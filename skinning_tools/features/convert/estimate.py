@@ -39,13 +39,14 @@ def work_of(context: bpy.types.Context, objects: Sequence[bpy.types.Object], set
     end = scene.frame_end if settings.frame_end is None else settings.frame_end
     count = len(range(start, end + 1, step)) if step > 0 else 0
     counts = [vertex_count(context.view_layer, ob) for ob in objects]
+    frames, vertices = (count * len(counts), counts[0]) if settings.as_clips else (count, sum(counts))
     first = [own_simulation_start(scene, ob) for ob in objects]
     starts = [each for each in first if each is not None]
     played = max(end + 1 - min(start, *starts), count) if starts else 0
     simulated = played * sum(own for own, each in zip(counts, first, strict=True) if each is not None)
     # They have the attributes of the solver's own settings.
     for_solver = cast("Settings", settings)
-    return Work(count, sum(counts), for_solver, simulated, settings.key_tolerance)
+    return Work(frames, vertices, for_solver, simulated, settings.key_tolerance)
 
 
 def work_of_settings(

@@ -13,7 +13,8 @@ def figures_of_record(record: dict) -> list[Figure]:
     """record: as a conversion, or an earlier version with fewer entries, stored it on its objects."""
     settings, names = record["settings"], [part["source"] for part in record.get("parts", ())]
     first, last, step = (record[name] for name in ("frame_start", "frame_end", "frame_step"))
-    count = round((last - first) / step) + 1
+    clips = [clip["source"] for clip in record.get("clips", ())]
+    count = record["frame_count"] if clips else round((last - first) / step) + 1
     every = rpt_(", step {step}").format(step=step) if step != 1 else ""
     e_rms, target, missed, short = record["e_rms"], settings.get("target_error", 0.0), "", ""
     if 0 < target < e_rms:
@@ -22,6 +23,7 @@ def figures_of_record(record: dict) -> list[Figure]:
     distance = length_text(bpy.context.scene, record["largest_distance"], 3)
     found = [
         Figure("Objects", names, panel="") if names else Figure("Object", record["source"], panel=""),
+        *([Figure("Clips", clips, line=rpt_("{count} clips").format(count=len(clips)), panel="")] if clips else []),
         Figure("Bones", record["bone_count"], panel=f"{record['bone_count']} {iface_(settings['bone_kind'].title())}"),
         Figure("Vertices", record["vertex_count"]),
         Figure(
@@ -53,6 +55,21 @@ def errors_of_objects(record: dict) -> list[Figure]:
     return [
         Figure(f"E_RMS of {part['source']}", part["e_rms"], "{:.4f}", line="", group=("objects_e_rms", part["source"]))
         for part in record.get("parts", ())
+    ]
+
+
+def errors_of_clips(record: dict) -> list[Figure]:
+    """The error of each clip."""
+    return [
+        Figure(
+            f"E_RMS of {clip['source']}",
+            clip["e_rms"],
+            "{:.4f}",
+            line=f"{clip['source']} {clip['e_rms']:.4f}",
+            panel="",
+            group=("clips_e_rms", clip["source"]),
+        )
+        for clip in record.get("clips", ())
     ]
 
 

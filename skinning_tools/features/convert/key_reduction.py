@@ -9,7 +9,6 @@ import numpy as np
 
 from ...blender import actions, background
 from ...blender.animation.animation_reader import SourceAnimation
-from ...core.animation import unit_scale
 from ...core.progress import Progress
 from .residual_keys import value_curves
 from .rig_bones import rest_matrices
@@ -29,11 +28,12 @@ class KeyCounts(NamedTuple):
 
 
 def reduce_rig_keys(
-    rig: Rig, source: SourceAnimation, decomposition: "Decomposition", tolerance: float
+    rig: Rig, source: SourceAnimation, decomposition: "Decomposition", tolerance: float, scale: float
 ) -> background.Steps:
     """Generator: reduce the keys of ``rig`` (a Rig) just written for ``decomposition``; returns KeyCounts.
 
-    tolerance > 0: the most that a vertex may move in any frame, in per mille of the unit ball, like the largest error.
+    tolerance > 0: the most that a vertex may move in any frame, in per mille of the unit ball, like the largest error;
+    scale: of lengths to those of the unit ball. The rig plays the action that is reduced.
     Yields (fraction, stage).
     """
     from ...core.key_reduction import reduce_keys
@@ -41,7 +41,7 @@ def reduce_rig_keys(
     rest = rest_matrices(rig.armature, rig.bone_names)
     channels = rig_channels(rig.armature, rig.bones, decomposition)
     times = np.asarray(source.animation.frame_numbers, dtype=np.float64)
-    distance = tolerance / 1000.0 / unit_scale(source.animation.frames)
+    distance = tolerance / 1000.0 / scale
 
     def choose(progress: Progress) -> "KeyChoice":
         return reduce_keys(decomposition, channels, rest, times, distance, progress)

@@ -27,8 +27,9 @@ from ...ui.jobs import AtOnce, SkinningJob
 from ...ui.presets import AddsPreset, AppliesPreset
 from . import worst_mark
 from .chosen_sources import check_chosen, chosen_sources, convert_active, convert_again, reason_not_to_convert
+from .clip_actions import play_clip
 from .conversion import Conversion
-from .result import delete_result, in_its_place, notes_on_deleting, objects_made, other_results, worst_frame
+from .result import delete_result, in_its_place, notes_on_deleting, objects_made, other_results, worst_clip, worst_frame
 from .settings import CONVERT, KEEP, PRESETS, ConvertAgainSettings, ConvertSettings, take_settings
 from .suggestion import suggest_bones
 
@@ -61,7 +62,7 @@ an earlier conversion: convert its source"""
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         # Whether source or result is converted depends on the caller's settings.
-        reasons = [reason_not_to_convert(context, on_result=meant) for meant in (KEEP, CONVERT)]
+        reasons = [reason_not_to_convert(context, ConvertSettings(on_result=meant)) for meant in (KEEP, CONVERT)]
         if all(reasons):
             cls.poll_message_set(reasons[0])
             return False
@@ -78,14 +79,15 @@ for an E_RMS of about 2"""
     @staticmethod
     def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         chosen = context.scene.skinning_conversion
-        check_chosen(context, chosen_sources(context, active, chosen.selected_objects, chosen.on_result))
+        check_chosen(context, chosen_sources(context, active, chosen))
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         dependencies.require_dependencies()
         chosen, scene = context.scene.skinning_conversion, context.scene
-        sources = chosen_sources(context, active, chosen.selected_objects, chosen.on_result).sources
+        sources = chosen_sources(context, active, chosen).sources
         frames = scene if chosen.use_scene_range else chosen
-        found = suggest_bones(context, sources, chosen.bone_kind, frames.frame_start, frames.frame_end)
+        groups = [(ob,) for ob in sources] if chosen.as_clips else [sources]
+        found = suggest_bones(context, groups, chosen.bone_kind, frames.frame_start, frames.frame_end)
         chosen.bone_count = found.bone_count
         text = rpt_("{name}: {count} bones, from {reason}")
         return text.format(name=sources[0].name, count=found.bone_count, reason=found.reason)
@@ -223,6 +225,8 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
         worst = worst_frame(result.figures)
         assert worst is not None
         frame = round(worst)
+        for clip in worst_clip(result.figures) if result.rig is not None else ():
+            play_clip(result.rig, result.meshes, clip)
         context.scene.frame_set(frame)
         mark = worst_mark.set_mark(result)
         self._show(context, result)

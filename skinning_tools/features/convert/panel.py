@@ -34,8 +34,8 @@ from .chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stand
 from .conversion import shapes_note
 from .error_plot import draw_error_plot, draw_sweeps_plot
 from .estimate import amount_text, estimate, work_of_settings
-from .figures import errors_of_bone_counts, errors_of_objects, figures_of_record
-from .result import worst_frame
+from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
+from .result import worst_clip, worst_frame
 from .settings import PRESETS
 from .worst_mark import marked
 
@@ -64,14 +64,13 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
             draw_job(layout, job)
             return
         chosen = context.scene.skinning_conversion
-        meant = chosen.selected_objects, chosen.on_result
-        if stands_for_source(context, chosen.selected_objects):
+        if stands_for_source(context, chosen):
             choice = layout.column(align=True)
             choice.label(text="Earlier Result")
             choice.use_property_split = False
             choice.row(align=True).prop(chosen, "on_result", expand=True)
-        reason = reason_not_to_convert(context, *meant)
-        read = Chosen(()) if reason else chosen_sources(context, active_object(context), *meant)
+        reason = reason_not_to_convert(context, chosen)
+        read = Chosen(()) if reason else chosen_sources(context, active_object(context), chosen)
         sources = read.sources
         draw_text(layout, context, reason or objects_text(read), "INFO" if reason else "MESH_DATA")
         button = layout.row()
@@ -79,7 +78,8 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
         button.enabled = not reason
         text = iface_("Convert to Skinning")
         if len(sources) > 1:
-            text = iface_("Convert {count} Objects to Skinning").format(count=len(sources))
+            several = "Convert {count} Clips to Skinning" if chosen.as_clips else "Convert {count} Objects to Skinning"
+            text = iface_(several).format(count=len(sources))
         button.operator("skinning.convert_animation", text=text, icon="ARMATURE_DATA")
         if not reason:
             _draw_estimate(layout, context, sources)
@@ -103,16 +103,19 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         draw_rows(layout, rows_of_panel(figures_of_record(figures)))
         for note in figures.get("notes", ()):
             draw_text(layout, context, sentence(note), "INFO")
-        parts, curve, worst = errors_of_objects(figures), curve_rows(figures), worst_frame(figures)
+        parts, clips = errors_of_objects(figures), errors_of_clips(figures)
+        curve, worst = curve_rows(figures), worst_frame(figures)
         if parts and (body := _section(layout, "parts", "E_RMS of the Objects")) is not None:
             draw_rows(body, [(part.group[1], part.text) for part in parts if part.group])
+        if clips and (body := _section(layout, "clips", "E_RMS of the Clips")) is not None:
+            draw_rows(body, [(clip.group[1], clip.text) for clip in clips if clip.group])
         if curve and (body := _section(layout, "curve", "Error over Bones")) is not None:
             draw_curve(body, curve)
         if worst is not None and (body := _section(layout, "frames", "Error over Time")) is not None:
             draw_error_plot(body, figures)
             body.operator(
                 "skinning.show_worst_frame",
-                text=iface_("Go to Worst Frame, {frame:g}").format(frame=worst),
+                text=", ".join([iface_("Go to Worst Frame, {frame:g}").format(frame=worst), *worst_clip(figures)]),
                 icon="TIME",
                 depress=marked(context, result) is not None,
             )
@@ -145,7 +148,11 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
 def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene) -> None:
     settings = scene.skinning_conversion
     column = layout.column()
-    column.prop(settings, "selected_objects")
+    row = column.row()
+    # As Clips is about the selected meshes in any case.
+    row.active = not settings.as_clips
+    row.prop(settings, "selected_objects")
+    column.prop(settings, "as_clips")
     row = column.row(align=True)
     row.prop(settings, "bone_count")
     row.operator("skinning.suggest_bones", text="", icon="LIGHT")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 
+from ...blender.clip_tracks import track_strips
 from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
 from ...blender.conversions import Result, conversions, result_of, rig_of, source_named
 from ...blender.data_blocks import with_ending
@@ -35,7 +36,8 @@ def sources_to_convert(result: Result) -> list[bpy.types.Object]:
     """
     figures = (result.rig and figures_of(result.rig)) or result.figures
     carrier = result.mesh or result.rig
-    found = {part["source"]: source_named(part, carrier) for part in (figures, *result.figures.get("parts", ()))}
+    more = *result.figures.get("parts", ()), *result.figures.get("clips", ())
+    found = {part["source"]: source_named(part, carrier) for part in (figures, *more)}
     missing = [name for name, source in found.items() if source is None]
     if missing:
         raise BadScene(
@@ -92,7 +94,9 @@ def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
             show_hidden(context, ob.data, HIDDEN, others)
     homes = {home for ob in objects for home in ob.users_collection}
     data = dict.fromkeys(ob.data for ob in objects)
-    motions = dict.fromkeys(block.animation_data.action for ob in objects for block in _animated(ob))
+    animated, clips = [block for ob in objects for block in _animated(ob)], set(clip_names(result.figures))
+    motions = dict.fromkeys(block.animation_data.action for block in animated)
+    motions |= dict.fromkeys(strip.action for block in animated for strip in track_strips(block, clips))
     bpy.data.batch_remove(objects)
     # Shape keys are removed with their mesh, and only then has their action no users.
     for blocks in (data, motions):
@@ -103,13 +107,29 @@ def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
     return names
 
 
+def clip_names(figures: dict) -> list[str]:
+    """The names of the clips, none if the sources are no clips of one mesh."""
+    return [clip["source"] for clip in figures.get("clips", ())]
+
+
+def worst_clip(figures: dict) -> list[str]:
+    """The name of the clip with the largest distance, alone in a list; empty without clips."""
+    return [name for name in clip_names(figures) if name == figures.get("worst_clip")]
+
+
 def frame_errors(figures: dict) -> tuple[list, list, list]:
-    """Frame numbers with their E_RMS and largest errors; empty for figures of an earlier version."""
+    """Frame numbers with their E_RMS and largest errors, of clips those of the worst one; empty for figures of an
+    earlier version."""
     errors, largest = figures.get("frame_e_rms", []), figures.get("frame_max_error", [])
     if len(errors) != len(largest):
         return [], [], []
-    start, step = figures["frame_start"], figures["frame_step"]
-    return [start + step * row for row in range(len(errors))], list(errors), list(largest)
+    start, step, rows = figures["frame_start"], figures["frame_step"], slice(None)
+    row = 0
+    for clip in figures.get("clips", ()):
+        if clip["source"] in worst_clip(figures):
+            start, rows = clip["frame_start"], slice(row, row + clip["frame_count"])
+        row += clip["frame_count"]
+    return [start + step * row for row in range(len(errors[rows]))], list(errors[rows]), list(largest[rows])
 
 
 def worst_frame(figures: dict) -> float | None:

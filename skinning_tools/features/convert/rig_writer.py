@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import bpy
@@ -76,14 +76,18 @@ def write_rig(
     decomposition: "Decomposition",
     root_bone: bool = False,
     hierarchy: JointHierarchy | None = None,
+    action_name: str = "",
+    rows: slice = slice(None),
 ) -> Rig:
     """Write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the scene.
 
     root_bone: parent all bones to one at the origin, which stands still. hierarchy: the
-    core.joint_hierarchy.JointHierarchy that parents them, if any. Each skinned object takes over the mesh of its part
-    of the source. All of them have the transform of the armature, which follows the source object in world space at
-    every frame, and none depends on a source. Selection, active object, mode and frame stay. After an exception, only
-    the source's meshes are left. Raises BadScene if the transform of the source cannot be followed.
+    core.joint_hierarchy.JointHierarchy that parents them, if any. action_name: "" for the usual one.
+    rows: the frames of ``decomposition`` that ``source`` has, of clips those of the first.
+    Each skinned object takes over the mesh of its part of the source. All of them have the transform of the armature,
+    which follows the source object in world space at every frame, and none depends on a source. Selection, active
+    object, mode and frame stay. After an exception, only the source's meshes are left. Raises BadScene if the transform
+    of the source cannot be followed.
     """
     names, other_names = free_names(source.object.name, _KINDS, [part.object.name for part in source.others])
     with ExitStack() as undo:
@@ -103,11 +107,11 @@ def write_rig(
             # Object properties that shaders and the viewport read.
             mesh_object.color, mesh_object.pass_index = part.object.color, part.object.pass_index
         action = inherit_transform(
-            context, source.object, armature_object, names["skinning"], source.animation.frame_numbers
+            context, source.object, armature_object, action_name or names["skinning"], source.animation.frame_numbers
         )
         made.append(action)
         times = actions.key_times(context.scene, source.animation.frame_numbers)
-        write_motion(armature_object, bones, decomposition, times)
+        write_motion(armature_object, bones, replace(decomposition, transforms=decomposition.transforms[rows]), times)
         shape_names: tuple[str, ...] = ()
         shape_action = None
         if decomposition.residual is not None:
@@ -118,7 +122,7 @@ def write_rig(
             shape_action = assign_residual_action(mesh_objects, action, names["shapes"])
             if shape_action != action:
                 made.append(shape_action)
-            key_residual_values(mesh_objects[0], shape_names, residual.values, times)
+            key_residual_values(mesh_objects[0], shape_names, residual.values[rows], times)
 
         for ob in (armature_object, *mesh_objects):
             collection.objects.link(ob)

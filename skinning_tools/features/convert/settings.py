@@ -136,6 +136,15 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
     selected_objects = switch(
         "Selected Objects", False, tip="Convert all selected meshes to one armature at the location of the active mesh"
     )
+    as_clips = switch(
+        "As Clips",
+        False,
+        tip="The selected meshes are clips of one mesh: they become one skinned mesh and one armature, with an action "
+        "for each. They need the same vertices in the same order; the active one gives name, place and materials",
+        flag="--as-clips",
+        help="the objects are clips of one mesh, with the same vertices: make one skinned mesh and one armature, with "
+        "an action for each object",
+    )
     on_result = choice(
         "Earlier Result",
         ON_RESULT,
@@ -176,6 +185,7 @@ def settings_of(figures: dict) -> ConvertSettings:
         "root_bone": bool(figures.get("root_bone", False)),
         "joint_hierarchy": "joint_count" in figures or bool(figures.get("joint_hierarchy", False)),
         "selected_objects": len(figures.get("parts", ())) > 1,
+        "as_clips": bool(figures.get("clips")),
     }
     return ConvertSettings(**values)
 
@@ -188,7 +198,7 @@ def take_settings(scene: bpy.types.Scene, figures: dict) -> None:
     settings = settings_of(figures)
     settings.for_solver()
     chosen = scene.skinning_conversion
-    for name in (*PresetSettings.declared, *RANGE_NAMES, "frame_step", "selected_objects"):
+    for name in (*PresetSettings.declared, *RANGE_NAMES, "frame_step", "selected_objects", "as_clips"):
         setattr(chosen, name, getattr(settings, name))
     last = range(scene.frame_start, scene.frame_end + 1, settings.frame_step)[-1:]
     frames = settings.frame_start, [settings.frame_end]

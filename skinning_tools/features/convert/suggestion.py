@@ -2,10 +2,10 @@
 """A suggested number of bones for the animation of mesh objects."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import NamedTuple
 
 import bpy
+import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background
@@ -14,6 +14,7 @@ from ...blender.animation.frame_range import frame_range
 from ...blender.animation.simulations import own_simulation_start
 from ...blender.object_checks import check_object
 from ...blender.preconditions import object_label
+from .clips import check_clips
 from .estimate import vertex_count
 
 _FRAMES = 16
@@ -29,28 +30,38 @@ class Suggestion(NamedTuple):
 
 
 def suggest_bones(
-    context: bpy.types.Context, objects: Sequence[bpy.types.Object], bone_kind: str, frame_start: int, frame_end: int
+    context: bpy.types.Context,
+    groups: Sequence[Sequence[bpy.types.Object]],
+    bone_kind: str,
+    frame_start: int,
+    frame_end: int,
 ) -> Suggestion:
     """Suggest a number of bones from about sixteen frames of the range or, for a simulation, from the mesh's size.
+
+    groups: the objects that are converted together; several groups are clips of one mesh, whose frames all count.
 
     The scene is unchanged, including the current frame. Raises SkinningError if an object cannot be read.
     """
     from ...core.bone_suggestion import LEAST, suggest_bone_count
 
+    objects = [ob for group in groups for ob in group]
     for ob in objects:
         check_object(context, ob)
-    most = sum(vertex_count(context.view_layer, ob) for ob in objects)
+    if len(groups) > 1:
+        check_clips(context, objects)
+    most = sum(vertex_count(context.view_layer, ob) for ob in groups[0])
     numbers = frame_range(context.scene, frame_start, frame_end, 1, object_label(objects[0]))
     if any(own_simulation_start(context.scene, ob) is not None for ob in objects):
         count = min(max(round(0.5 * most**0.5), _FEWEST), _MOST)
         return Suggestion(min(count, most), rpt_("a simulation of {count:,} vertices").format(count=most))
     step = max(1, (len(numbers) - 1) // (_FRAMES - 1))
-    first, *others = objects
-    source = background.drain(read_animation(context, first, numbers[0], numbers[-1], step, tuple(others)))
-    with ExitStack() as undo:
-        undo.callback(bpy.data.batch_remove, [part.mesh for part in source.parts])
-        frames = source.animation.frames
-        count = suggest_bone_count(frames, bone_kind)
+    read = []
+    for first, *others in groups:
+        source = background.drain(read_animation(context, first, numbers[0], numbers[-1], step, tuple(others)))
+        bpy.data.batch_remove([part.mesh for part in source.parts])
+        read.append(source.animation.frames)
+    frames = np.concatenate(read)
+    count = suggest_bone_count(frames, bone_kind)
     return Suggestion(
         min(max(count, LEAST), most), rpt_("the motions in {count} of its frames").format(count=len(frames))
     )

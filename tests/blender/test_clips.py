@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several clips of one mesh: one skinned mesh, one armature, an action for each clip that plays its source."""
+
+from functools import partial
+
+import bpy
+import numpy as np
+import pytest
+
+from skinning_tools.blender import actions
+from skinning_tools.blender.conversions import result_of
+from skinning_tools.core.animation import ErrorMeter, unit_scale
+from skinning_tools.features.convert.chosen_sources import convert_active, reason_not_to_convert
+from skinning_tools.features.convert.clip_actions import play_clip
+from skinning_tools.features.convert.result import frame_errors, worst_frame
+from skinning_tools.features.convert.settings import ConvertSettings, settings_of
+from tests.blender import command_runs, moving_meshes, refusals, scenes
+from tests.blender.clip_scenes import FRAMES, character, clip, convert, local_positions
+from tests.blender.several_scenes import select
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+refused = partial(refusals.refused, convert)
+
+
+def made() -> tuple[bpy.types.Object, bpy.types.Object]:
+    return bpy.data.objects["Walk_skinned"], bpy.data.objects["Walk_rig"]
+
+
+def measured(sources) -> dict[str, ErrorMeter]:
+    """The error of each clip by the test's own way, in object space."""
+    skinned, rig = made()
+    first = local_positions(sources[0], FRAMES["Walk"][0])
+    found = {}
+    for source in sources:
+        play_clip(rig, [skinned], source.name)
+        meter = found[source.name] = ErrorMeter(unit_scale(first[None]), len(first))
+        for frame in FRAMES[source.name]:
+            meter.add(local_positions(source, frame), local_positions(skinned, frame))
+    return found
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"bone_kind": "RIGID", "joint_hierarchy": True, "root_bone": True},
+        {"bone_kind": "SCALED", "residual_shapes": 2, "key_tolerance": 0.5},
+    ],
+    ids=["affine", "rigid", "scaled"],
+)
+def test_each_action_plays_its_source(given):
+    sources = character()
+    assert convert(**given) == {"FINISHED"}
+    skinned, rig = made()
+    figures = rig["skinning_report"].to_dict()
+    meters = measured(sources)
+    assert [entry["source"] for entry in figures["clips"]] == ["Walk", "Idle", "Run"]
+    for entry in figures["clips"]:
+        frames, meter = FRAMES[entry["source"]], meters[entry["source"]]
+        assert (entry["frame_start"], entry["frame_count"]) == (frames[0], len(frames))
+        assert entry["e_rms"] == pytest.approx(meter.e_rms, rel=1e-3, abs=1e-4)
+        assert entry["max_error"] == pytest.approx(meter.max_error, rel=1e-3, abs=1e-3)
+        assert 0 < meter.e_rms < 20
+    counts = [entry["frame_count"] for entry in figures["clips"]]
+    squares = [entry["e_rms"] ** 2 for entry in figures["clips"]]
+    assert skinned["skinning_e_rms"] == pytest.approx(np.sqrt(np.average(squares, weights=counts)), rel=1e-6)
+    assert figures["frame_count"] == sum(counts) == len(figures["frame_e_rms"])
+
+
+def test_residual_shapes_correct_every_clip():
+    sources = character()
+    errors = []
+    for shapes in (0, 4):
+        convert(bone_kind="RIGID", residual_shapes=shapes)
+        errors.append([meter.e_rms for meter in measured(sources).values()])
+        bpy.context.view_layer.objects.active = made()[1]
+        bpy.ops.skinning.delete_result()
+        select(*sources)
+    assert all(np.array(errors[1]) < 0.7 * np.array(errors[0]))
+
+
+def test_what_is_left():
+    sources = character()
+    names = scenes.data_blocks()
+    convert()
+    new = {kind: sorted(set(found) - set(names[kind])) for kind, found in scenes.data_blocks().items()}
+    assert {kind: found for kind, found in new.items() if found and kind != "all_ids"} == {
+        "actions": ["Idle", "Run", "Walk"],
+        "armatures": ["Walk_rig"],
+        "collections": ["Walk_skinning"],
+        "meshes": ["Walk_skinned"],
+        "objects": ["Walk_rig", "Walk_skinned"],
+    }
+    skinned, rig = made()
+    assert rig.animation_data.action.name == "Walk"
+    for track, source in zip(rig.animation_data.nla_tracks, sources, strict=True):
+        frames = FRAMES[source.name]
+        (strip,) = track.strips
+        assert (track.name, track.mute, strip.action.name) == (source.name, True, source.name)
+        assert (strip.frame_start, strip.frame_end) == (frames[0], frames[-1])
+        assert tuple(strip.action.frame_range) == (frames[0], frames[-1])
+    np.testing.assert_allclose(rig.matrix_world, sources[0].matrix_world, atol=1e-6)
+    assert skinned.parent == rig
+
+
+def test_a_clip_keys_all_that_another_changes():
+    """Or what the one leaves would show in the other."""
+    sources = character()
+    scenes.key_property(sources[0], "location", {1: (1, 2, 3), 8: (4, 2, 3)})
+    convert()
+    _, rig = made()
+    keyed = []
+    for source in sources:
+        play_clip(rig, [], source.name)
+        keyed.append({(curve.data_path, curve.array_index) for curve in actions.existing_curves(rig)})
+    assert keyed[0] == keyed[1] == keyed[2]
+    assert ("location", 0) in keyed[0]
+    play_clip(rig, [], "Walk")
+    bpy.context.scene.frame_set(8)
+    assert rig.matrix_world.translation.x == pytest.approx(4)
+    play_clip(rig, [], "Run")
+    bpy.context.scene.frame_set(20)
+    assert rig.matrix_world.translation.x == pytest.approx(1)
+
+
+def test_a_clip_that_moves_as_a_whole_has_a_note():
+    _, idle, _ = character()
+    scenes.key_property(idle, "location", {7: (5, 0, 0), 14: (5, 3, 0)})
+    convert()
+    (note,) = made()[1]["skinning_report"]["notes"]
+    assert note.startswith("Idle itself moves")
+
+
+def test_results_are_found_and_deleted():
+    sources = character()
+    before = scenes.data_blocks()
+    convert(residual_shapes=1)
+    skinned, rig = made()
+    for ob in (skinned, rig):
+        result = result_of(ob)
+        assert (result.sources, result.meshes) == (list(sources), [skinned])
+    figures = result.figures
+    settings = settings_of(figures)
+    assert (settings.as_clips, settings.selected_objects, settings.frame_end) == (True, False, 24)
+    numbers, errors, _ = frame_errors(figures)
+    worst = figures["worst_clip"]
+    assert (numbers, len(errors)) == (list(FRAMES[worst]), len(FRAMES[worst]))
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.skinning.show_worst_frame()
+    assert (rig.animation_data.action.name, bpy.context.scene.frame_current) == (worst, worst_frame(figures))
+    bpy.ops.skinning.show_error()
+    assert not any(source.visible_get() for source in sources)
+    bpy.ops.skinning.show_error()
+    bpy.ops.skinning.compare_result(show="SOURCE")
+    assert all(source.visible_get() for source in sources)
+    assert bpy.ops.skinning.convert_again(replace=True) == {"FINISHED"}
+    again = bpy.context.view_layer.objects.active
+    assert len(again["skinning_report"]["clips"]) == 3
+    assert bpy.ops.skinning.delete_result() == {"FINISHED"}
+    assert scenes.data_blocks() == before
+
+
+def test_a_result_among_the_clips_stands_for_its_sources():
+    sources = character()
+    convert()
+    select(made()[0], *sources)
+    assert convert() == {"FINISHED"}
+    figures = bpy.data.objects["Walk_rig.001"]["skinning_report"]
+    assert [entry["source"] for entry in figures["clips"]] == ["Walk", "Idle", "Run"]
+
+
+def test_other_numbers_of_vertices():
+    character()
+    bpy.data.objects["Run"].modifiers.new("Fine", "SUBSURF")
+    refused('OTHER_VERTEX_COUNT object "Run" … object "Walk" has 63', "Clips of one mesh")
+
+
+def test_other_faces():
+    walk, _, _ = character()
+    vertices, faces = moving_meshes.grid()
+    other = moving_meshes.add_object("Turned", vertices, [face[::-1] for face in faces])
+    select(walk, other)
+    refused('"Turned" has as many vertices', "other faces", "order")
+
+
+def test_a_clip_that_does_not_move():
+    walk, _, _ = character()
+    still = moving_meshes.add_object("Still", *moving_meshes.grid())
+    select(walk, still)
+    refused('Nothing moves: object "Still"', "frame 1 to 24")
+
+
+def test_a_single_mesh():
+    walk, _, _ = character()
+    select(walk)
+    refused("As Clips needs at least two meshes")
+    assert "at least two" in reason_not_to_convert(bpy.context, ConvertSettings(as_clips=True))
+
+
+def test_clips_of_the_same_name(tmp_path):
+    walk, _, _ = character()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "other.blend"), copy=True)
+    with bpy.data.libraries.load(str(tmp_path / "other.blend"), link=True) as (_, data):
+        data.objects = ["Walk"]
+    (linked,) = data.objects
+    bpy.context.scene.collection.objects.link(linked)
+    select(walk, linked)
+    refused('Two of the clips have the name "Walk"')
+
+
+def test_a_failure_at_the_last_clip_leaves_nothing():
+    character()
+    last = clip("Zebra", range(1, 9), 9)
+    walk = bpy.data.objects["Walk"]
+    last.location.x = 0
+    modifier = last.modifiers.new("Fine", "SUBSURF")
+    modifier.show_viewport = False
+    modifier.keyframe_insert("show_viewport", frame=1)
+    modifier.show_viewport = True
+    modifier.keyframe_insert("show_viewport", frame=5)
+    bpy.context.scene.frame_set(1)
+    select(walk, bpy.data.objects["Run"], last)
+    refused('object "Zebra" does not keep its topology')
+
+
+@pytest.mark.parametrize("stage", ["Reading", "Solving", "Writing", "Reducing", "Measuring"])
+def test_cancelled_it_leaves_nothing(stage):
+    walk, _, _ = character()
+    before = moving_meshes.state()
+    steps = convert_active(bpy.context, walk, bone_count=4, iterations=2, as_clips=True, key_tolerance=1.0)
+    # Past the first clip, where the stage has steps for each.
+    wanted = {"Reading": 4, "Measuring": 10}.get(stage, 1)
+    seen = 0
+    while seen < wanted:
+        seen += next(steps)[1].startswith(stage)
+    steps.close()
+    assert moving_meshes.state() == before
+
+
+def test_command_line(tmp_path, capsys):
+    character()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    output = tmp_path / "out.blend"
+    objects = [part for name in FRAMES for part in ("--object", name)]
+    status = command_runs.run(
+        "convert", *objects, "--as-clips", "--bones", 6, "--iterations", 3, "--output", output
+    )  # fmt: skip
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    for name in FRAMES:
+        assert f"E_RMS of {name}" in printed.out
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    assert {"Walk", "Idle", "Run"} <= {action.name for action in bpy.data.actions}
