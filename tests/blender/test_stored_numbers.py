@@ -28,9 +28,11 @@ STORED = {
     "SkinningJointHelpers.preset": (
         "BICEPS=0 CHEST=1 BELLY=2 CALF=3 CUSTOM=4 BREATHING=5 FAT=6 CLAVICLE=7 SCAPULA=8 CLOTH=9"
     ),
+    "SkinningPartialHelpers.actions": "ALL=0 CURRENT=1 SELECTED=2 NLA=3",
     "SkinningPartialHelpers.bone_kind": "RIGID=0 SCALED=1 AFFINE=2",
     "SkinningPartialHelpers.own_weights": "KEEP=0 ADAPT=1",
     "SkinningPartialTransforms.bone_kind": "RIGID=0 SCALED=1 AFFINE=2",
+    "SkinningPartialWeights.actions": "ALL=0 CURRENT=1 SELECTED=2 NLA=3",
     "SkinningPartitionSettings.output": "ATTRIBUTE=0 FACE_SETS=1 OBJECTS=2 NONE=3",
     "SkinningPreviewSettings.colors": "METHOD=0 DISTANCE=1",
     "SkinningPreviewSettings.compared": "LBS=0 DQS=1 CRS=2",

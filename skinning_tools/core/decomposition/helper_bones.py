@@ -88,6 +88,7 @@ def add_helper_bones(
     iterations: int = 20,
     locked_bones: np.ndarray | None = None,
     locked_vertices: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
     progress: Progress = ignore,
 ) -> HelperBones:
     """``bone_count`` helpers with which a rig of P bones follows ``animation`` better.
@@ -95,7 +96,8 @@ def add_helper_bones(
     rest (N, 3) and transforms (F, P, 3, 4) in object space; bones and weights (N, K), which count as in Blender (see
     ``convex_influences``); a vertex that no bone moves stays without bones. max_influences: most bones of a
     vertex, its own included; a vertex that already has so many gets no helper. locked_bones (P,): bones that give no
-    weight; locked_vertices (N,): vertices that no helper moves.
+    weight; locked_vertices (N,): vertices that no helper moves. importance (F,): by how much the errors of each frame
+    count; None: all alike.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights where nothing is left to help,
     Cancelled.
     """
@@ -118,7 +120,7 @@ def add_helper_bones(
             f"Max influences must be at least 2, the vertex's own bone and a helper, not {max_influences}"
         )
     max_influences = min(max_influences, own_count + bone_count)
-    given = rest, transforms, bones, weights, max_influences, locked_bones, locked_vertices
+    given = rest, transforms, bones, weights, max_influences, locked_bones, locked_vertices, importance
     solver = _Helpers(animation, rest, transforms, HelperTargets(animation, *given), max_influences)
     solver.seed(bone_count, bone_kind, span(progress, 0.0, 0.3))
     solver.solve(iterations, span(progress, 0.3, 0.6 if own_weights == "ADAPT" else 0.95))
@@ -138,6 +140,8 @@ class _Helpers:
         self._adapted: tuple[np.ndarray, np.ndarray] | None = None
         self._matrix, self._points = targets.matrix, targets.points
         self._budget, self._chosen = targets.budget, targets.chosen
+        # (3F,) by what the rows are multiplied.
+        self._scale = self._matrix.weigh(np.ones((1, self._matrix.height)))[0]
 
     # --- where helpers are needed -----------------------------------------------------------------------------------
 
@@ -166,16 +170,17 @@ class _Helpers:
         for _ in range(_SEED_ROUNDS):
             data, _ = self._targets.of(members)
             equations = NormalEquations.of_regions(self._points[members], data, np.zeros(len(members), int), 1)
+            equations = equations.divided(self._scale)
             motion = rigid.fit_alone(equations.products, equations.moments[None])
             if self._kind == "AFFINE":
-                self.rows[own] = equations.solve(to_rows(motion), _HOLD)
+                self.rows[own] = self._scale * equations.solve(to_rows(motion), _HOLD)
             elif self._axes is not None:
                 affine = from_rows(equations.solve(to_rows(motion), _HOLD))
                 axes = rigid.stretch_axes(affine, equations.moments[None])
                 self._axes[helper] = axes[0]
-                self.rows[own] = to_rows(rigid.sweep(equations, motion, axes))
+                self.rows[own] = self._scale * to_rows(rigid.sweep(equations, motion, axes))
             else:
-                self.rows[own] = to_rows(motion)
+                self.rows[own] = self._scale * to_rows(motion)
             gain = left - self._targets.left_by(self._rows_of(helper))
             # The vertices that it would help, strongest first, up to most of its total gain.
             order = np.argsort(-gain, kind="stable")
@@ -278,10 +283,11 @@ class _Helpers:
         if self._kind == "AFFINE":
             self.rows = equations.solve(self.rows, _HOLD)
             return
-        motion = from_rows(self.rows)
+        equations = equations.divided(self._scale)
+        motion = from_rows(self.rows / self._scale)
         for _ in range(_PASSES_PER_SWEEP):
             motion = rigid.sweep(equations, motion, self._axes)
-        self.rows = to_rows(motion)
+        self.rows = self._scale * to_rows(motion)
 
     def adapt(self, iterations: int, progress: Progress) -> None:
         """All weights and the helpers' motion in turn."""
@@ -359,7 +365,8 @@ class _Helpers:
             changed[self._chosen] = True
         motion = self._matrix.to_object_space(self._points[:, :3], from_rows(self.rows))[1]
         before, after = self._measured(bones, weights, motion, progress)
-        if not after.e_rms <= before.e_rms:
+        counted = [np.linalg.norm(self._scale[::3] * meter.frame_e_rms) for meter in (before, after)]
+        if not counted[1] <= counted[0]:
             # The gain of helpers can be less than rounding.
             bones, weights, after = self._targets.bones, self._targets.weights, before
             changed = np.zeros(len(bones), bool)

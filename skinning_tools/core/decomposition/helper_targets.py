@@ -35,8 +35,9 @@ class HelperTargets:
         most: int,
         locked_bones: np.ndarray | None,
         locked_vertices: np.ndarray | None,
+        importance: np.ndarray | None = None,
     ):
-        self.matrix = AnimationMatrix(animation.frames)
+        self.matrix = AnimationMatrix(animation.frames, importance)
         points, own = self.matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
         self.points, self.own_rows = homogeneous(points), to_rows(own)
         self.bones, self.weights = np.asarray(bones), np.asarray(weights, float)

@@ -1,56 +1,37 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights for bones whose motion is given; some of the weights may be kept."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from ..animation import Animation, check_animation
-from ..binding.influence_rows import matrix_influences, padded_influences
-from ..deform.influences import convex_influences, weight_matrix
-from ..dense import one_blas_thread, product
+from ..deform.influences import convex_influences
+from ..dense import one_blas_thread
 from ..errors import BadSettings, BadWeights
-from ..progress import Progress, checkpoint, ignore, span
-from ..solve_memory import LARGEST_KEPT
-from ..strongest import strongest_first
-from .bone_model import BoneModel, homogeneous, monomials
+from ..progress import Progress, ignore, span
+from .bone_model import homogeneous
+from .hold import Hold
 from .reduction import AnimationMatrix
-from .smoothness import Smoothness, independent_sets, neighbor_weights
-from .sweeps import vertex_blocks
+from .smoothness import neighbor_weights
 from .transforms import to_rows
-from .vertex_step import Pull, VertexState, choose_weights, fit_strongest, improve_vertices, predictions_gram
-from .weights import descend
+from .weight_problem import Given, WeightProblem
 
-# In each pass other bones compete for a vertex's influences; few vertices change after the third.
-_PASSES = 8
-_SETTLED = 1e-12
-# The number of bones whose joint fit shows which of them matter, and the steps towards that fit.
-_LOOKED_AT, _DESCENT_STEPS = 24, 60
-_STAGE = "Weights"
-# Smoothing sweeps over all vertices, and the share of the objective that a sweep must save for another one to follow.
-_SMOOTHING_SWEEPS = 40
-_WORTH_SMOOTHING = 1e-3
-# A vertex with a smaller free share keeps its weights.
-_LEAST_BUDGET = 1e-6
+__all__ = ["Given", "SolvedSkin", "WeightProblem", "solve_skin", "solve_weights"]
+
+# Sweeps of rest positions and weights in turn; few positions change after the fifth.
+_SHIFTING_SWEEPS = 7
 
 
-@dataclass(frozen=True, eq=False)
-class Given:
-    """Existing weights: bones and weights (N, K), which count as in Blender (``convex_influences``).
-
-    locked_bones (P,) bool: bones whose weights stay; the other bones share the rest. locked_vertices (N,) bool:
-    vertices whose weights all stay.
-    """
+@dataclass(frozen=True)
+class SolvedSkin:
+    """bones (N, K) int32 and weights (N, K) float64, strongest first; rest (N, 3) of the mesh that they are for."""
 
     bones: np.ndarray
     weights: np.ndarray
-    locked_bones: np.ndarray
-    locked_vertices: np.ndarray
+    rest: np.ndarray
 
 
-@one_blas_thread()
 def solve_weights(
     animation: Animation,
     rest: np.ndarray,
@@ -59,26 +40,63 @@ def solve_weights(
     progress: Progress = ignore,
     *,
     smoothness: float = 0.0,
+    hold: float = 0.0,
     given: Given | None = None,
     edges: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The convex weights that make given bones follow ``animation`` (Kavan et al. 2010, section 4.4).
 
     rest (N, 3) and transforms (F, P, 3, 4) in the object space of ``animation.frames``. smoothness from 0 to 1: how
     much error is allowed for weights that are smooth over the surface of ``animation.triangles`` and over the ``edges``
-    (E, 2) without triangles. given: the existing weights, and which of them stay.
+    (E, 2) without triangles. given: the existing weights, and which of them stay. hold from 0 to 1: how firmly the
+    weights are held to the existing ones, see ``Hold``. importance (F,): by how much the errors of each frame count,
+    such as that of ``clip_importance.importance_of``; None: all alike.
     Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
     K = max_influences, or P if that is less, or more where locked bones leave no slot for a free bone.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where
     everything is locked or ``given`` is unusable, Cancelled.
     """
+    solved = solve_skin(
+        animation,
+        rest,
+        transforms,
+        max_influences,
+        progress,
+        smoothness=smoothness,
+        hold=hold,
+        given=given,
+        edges=edges,
+        importance=importance,
+    )
+    return solved.bones, solved.weights
+
+
+@one_blas_thread()
+def solve_skin(
+    animation: Animation,
+    rest: np.ndarray,
+    transforms: np.ndarray,
+    max_influences: int = 4,
+    progress: Progress = ignore,
+    *,
+    smoothness: float = 0.0,
+    hold: float = 0.0,
+    given: Given | None = None,
+    edges: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
+    most_shift: float = 0.0,
+) -> SolvedSkin:
+    """``solve_weights`` that may also move the rest positions, each by up to ``most_shift`` of the diagonal of
+    ``rest``. Locked vertices, and those with weights of locked bones, stay in place."""
     check_animation(animation)
-    _check(animation, rest, transforms, max_influences, smoothness)
+    _check(animation, rest, transforms, max_influences, smoothness, hold)
     if given is not None:
         convex = convex_influences(given.bones, given.weights, len(rest), transforms.shape[1], animation.name)
         given = replace(given, bones=convex[0], weights=convex[1])
-    matrix = AnimationMatrix(animation.frames)
-    points, moved = matrix.from_object_space(np.asarray(rest, float), np.asarray(transforms, float))
+    rest = np.asarray(rest, float)
+    matrix = AnimationMatrix(animation.frames, importance)
+    points, moved = matrix.from_object_space(rest, np.asarray(transforms, float))
     problem = WeightProblem.of(
         matrix, homogeneous(points), to_rows(moved), min(max_influences, transforms.shape[1]), given
     )
@@ -87,19 +105,36 @@ def solve_weights(
             f"All weights of {animation.name} are locked, so there is nothing to solve for. Unlock some vertex groups, "
             "or lock fewer vertices"
         )
+    holding = None
     if given is not None:
         problem.start_from(given.bones, given.weights)
+        holding = problem.holding(hold)
     fit = span(progress, 0.0, 0.3 if smoothness else 1.0)
-    for done, allowed, rows in problem.groups():
-        problem.fit(rows, allowed, span(fit, done, done + len(rows) / len(problem.chosen)))
+    sweeps = 1 + _SHIFTING_SWEEPS if most_shift else 1
+    for sweep in range(sweeps):
+        if sweep:
+            problem.shift(most_shift * float(np.linalg.norm(np.ptp(points, axis=0))))
+        _fit(problem, span(fit, sweep / sweeps, (sweep + 1) / sweeps), holding)
     if smoothness:
         neighbors = neighbor_weights(rest, animation.triangles, edges)
-        problem.smooth(problem.balanced(neighbors, smoothness), span(progress, 0.3, 1.0))
-    return problem.result()
+        problem.smooth(problem.balanced(neighbors, smoothness), span(progress, 0.3, 1.0), holding)
+    if most_shift:
+        rest = rest + (problem.points - points) * matrix.radius
+    return SolvedSkin(*problem.result(), rest)
+
+
+def _fit(problem: WeightProblem, progress: Progress, hold: Hold | None) -> None:
+    for done, allowed, rows in problem.groups():
+        problem.fit(rows, allowed, span(progress, done, done + len(rows) / len(problem.chosen)), hold)
 
 
 def _check(
-    animation: Animation, rest: np.ndarray, transforms: np.ndarray, max_influences: int, smoothness: float
+    animation: Animation,
+    rest: np.ndarray,
+    transforms: np.ndarray,
+    max_influences: int,
+    smoothness: float,
+    hold: float,
 ) -> None:
     frame_count = len(transforms)
     if frame_count != len(animation.frames):
@@ -108,254 +143,6 @@ def _check(
         raise BadSettings(f"The rest pose has {len(rest)} vertices, {animation.name} has {animation.vertex_count}")
     if max_influences < 1:
         raise BadSettings(f"Max influences must be at least 1, not {max_influences}")
-    if not 0 <= smoothness <= 1:
-        raise BadSettings(f"Smoothness must be from 0 to 1, not {smoothness:g}")
-
-
-class WeightProblem:
-    """Free weights u (n, K) of free bones; the weights of a vertex are its held weights and ``budget`` · u.
-
-    model: of the free bones ``free`` (P',) alone. held (N, P): the weights that stay. allowed (N,): how many free bones
-    a vertex may have. chosen: the vertices with a free share.
-    """
-
-    def __init__(
-        self,
-        matrix: AnimationMatrix,
-        points: np.ndarray,
-        rows: np.ndarray,
-        free: np.ndarray,
-        held: sparse.csr_matrix,
-        most: int,
-        allowed: np.ndarray,
-        locked_vertices: np.ndarray,
-    ):
-        self._matrix, self._free, self._held = matrix, free, held
-        self._bone_count, self._most = len(rows) // 4, most
-        self.move(rows)
-        self._budget = np.maximum(1.0 - np.asarray(held.sum(axis=1)).ravel(), 0.0)
-        self._allowed = np.minimum(allowed, len(free))
-        self.chosen = np.flatnonzero(~locked_vertices & (self._budget > _LEAST_BUDGET) & (self._allowed > 0))
-        shape = len(points), max(min(most, len(free)), 1)
-        self._state = VertexState(points, np.zeros(shape, np.int32), np.zeros(shape))
-        self._kept_products: tuple[np.ndarray, np.ndarray] | None = None
-
-    @classmethod
-    def of(
-        cls, matrix: AnimationMatrix, points: np.ndarray, rows: np.ndarray, most: int, given: Given | None
-    ) -> "WeightProblem":
-        bone_count, count = len(rows) // 4, len(points)
-        if given is None:
-            held = sparse.csr_matrix((count, bone_count))
-            return cls(
-                matrix, points, rows, np.arange(bone_count), held, most, np.full(count, most), np.zeros(count, bool)
-            )
-        locked = np.asarray(given.locked_bones, bool)
-        stays = locked[given.bones] | given.locked_vertices[:, None]
-        # A copy: the matrix shares its indices with the caller, and the next lines sort them.
-        held = weight_matrix(given.bones, np.where(stays, given.weights, 0.0), bone_count).copy()
-        held.sum_duplicates()
-        held.eliminate_zeros()
-        allowed = np.maximum(most - np.diff(held.indptr), 1)
-        return cls(matrix, points, rows, np.flatnonzero(~locked), held, most, allowed, given.locked_vertices)
-
-    def start_from(self, bones: np.ndarray, weights: np.ndarray) -> None:
-        """Take the chosen vertices' free weights from rows (N, K) that sum to 1, with no more bones than allowed."""
-        place = np.full(self._bone_count, -1)
-        place[self._free] = np.arange(len(self._free))
-        free = place[bones]
-        weights = np.where(free >= 0, weights, 0.0) / np.maximum(self._budget, _LEAST_BUDGET)[:, None]
-        matrix = weight_matrix(np.maximum(free, 0), weights, len(self._free))
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        width = self._state.bones.shape[1]
-        rows = self.chosen
-        self._state.bones[rows], self._state.weights[rows] = padded_influences(
-            *matrix_influences(matrix[rows], width), width
-        )
-
-    def move(self, rows: np.ndarray) -> None:
-        """Give the bones another motion, Tᵀ (4P, 3F)."""
-        self._rows = rows
-        own_rows = rows.reshape(self._bone_count, 4, -1)[self._free]
-        self._model = BoneModel(own_rows.reshape(4 * len(self._free), rows.shape[1]))
-        self._kept_products = None
-
-    def groups(self) -> Iterator[tuple[float, int, np.ndarray]]:
-        """(fraction done, allowed influences, vertices) for each number of allowed influences."""
-        done = 0
-        for allowed in np.unique(self._allowed[self.chosen])[::-1]:
-            rows = self.chosen[self._allowed[self.chosen] == allowed]
-            yield done / len(self.chosen), int(allowed), rows
-            done += len(rows)
-
-    def data(self, part: np.ndarray) -> np.ndarray:
-        """The target of the free weights, which sum to 1: (n, 3F)."""
-        data = self._matrix.rows(part)
-        held = self._held[part]
-        if not held.nnz:
-            return data
-        counts = np.diff(held.indptr)
-        owner = np.repeat(np.arange(len(part)), counts)
-        explained = np.zeros((len(part), len(self._rows) // 4, 4))
-        explained[owner, held.indices] = held.data[:, None] * self._state.points[part][owner]
-        data -= product(explained.reshape(len(part), -1), self._rows)
-        return data / self._budget[part, None]
-
-    def fit(self, rows: np.ndarray, allowed: int, progress: Progress) -> None:
-        """Fit each vertex alone, starting from its best bone, from the strongest of many bones together, and from its
-        present weights, if any; the best result is kept, so that no vertex gets worse."""
-        blocks = vertex_blocks(len(rows))
-        for number, block in enumerate(blocks):
-            part = rows[block]
-            data = self.data(part)
-            points = self._state.points[part]
-            own_norms = np.einsum("ij,ij->i", data, data)
-            found: tuple[np.ndarray, np.ndarray] | None = None
-            least = np.full(len(part), np.inf)
-            for start in self._starts(part, data, allowed):
-                state = VertexState(points, *start)
-                errors = self._settled(state, data, own_norms)
-                better = errors < least
-                least[better] = errors[better]
-                if found is None:
-                    found = state.bones, state.weights
-                else:
-                    bones, weights = found
-                    found = (
-                        np.where(better[:, None], state.bones, bones),
-                        np.where(better[:, None], state.weights, weights),
-                    )
-            assert found is not None
-            bones, weights = found
-            self._state.bones[part], self._state.weights[part] = bones[:, :1], 0.0
-            self._state.bones[part, :allowed], self._state.weights[part, :allowed] = bones, weights
-            checkpoint(progress, (number + 1) / len(blocks), _STAGE)
-
-    def _starts(self, part: np.ndarray, data: np.ndarray, allowed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Bones and weights (n, allowed) to start the search from."""
-        present = self._state.bones[part, :allowed].copy(), self._state.weights[part, :allowed].copy()
-        points, shape = self._state.points[part], (len(part), allowed)
-        first = np.zeros(shape)
-        first[:, 0] = 1.0
-        distances = self._model.squared_distances(points, data)
-        yield np.repeat(np.argmin(distances, axis=1)[:, None], allowed, axis=1).astype(np.int32), first.copy()
-        size = min(_LOOKED_AT, self._model.bone_count)
-        if allowed > 1 and size > allowed + 1:
-            yield self._strongest_of_many(points, data, np.argpartition(distances, size - 1, axis=1)[:, :size], allowed)
-        sums = present[1].sum(axis=1, keepdims=True)
-        if sums.any():
-            bones, weights = present
-            yield bones, np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), first)
-
-    def _strongest_of_many(
-        self, points: np.ndarray, data: np.ndarray, candidates: np.ndarray, allowed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Bones and weights (n, allowed) of the strongest among ``candidates`` (n, m) in the fit of them all."""
-        products = np.einsum("npi,ni->np", self._model.data_products(data), points)
-        products = np.ascontiguousarray(np.take_along_axis(products, candidates, axis=1).T)
-        gram = predictions_gram(self._model, candidates, monomials(points))
-        rough = np.full(products.shape, 1.0 / len(products))
-        kept, weights, _ = fit_strongest(gram, products, descend(gram, products, rough, _DESCENT_STEPS), allowed)
-        bones, weights = strongest_first(np.take_along_axis(candidates, kept.T, axis=1).astype(np.int32), weights.T)
-        return bones, weights / weights.sum(axis=1, keepdims=True)
-
-    def _settled(self, state: VertexState, data: np.ndarray, own_norms: np.ndarray) -> np.ndarray:
-        """Let other bones compete for the influences of ``state``, in place, until nothing changes: errors (n,)."""
-        last, everything = np.full(len(data), np.inf), slice(None)
-        for _ in range(_PASSES):
-            errors = improve_vertices(self._model, data, state, everything, optimize_rest_pose=False) + own_norms
-            if np.all(last - errors <= _SETTLED * own_norms):
-                break
-            last = errors
-        return errors
-
-    def balanced(self, neighbors: sparse.csr_matrix, amount: float) -> Smoothness | None:
-        """Smoothness of an ``amount`` from 0 to 1, in proportion to the present weights: see
-        ``Smoothness.balanced``."""
-        errors = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
-        elements = len(self.chosen) * self._matrix.height
-        return Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
-
-    def smooth(self, smoothness: Smoothness | None, progress: Progress) -> None:
-        """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""
-        if smoothness is None:
-            return
-        sets = independent_sets(smoothness.strengths, self.chosen)
-        last = np.inf
-        for number in range(_SMOOTHING_SWEEPS):
-            left = 0.0
-            for rows in sets:
-                matrix = self.weights()
-                for allowed in np.unique(self._allowed[rows]):
-                    same = rows[self._allowed[rows] == allowed]
-                    for block in vertex_blocks(len(same)):
-                        part = same[block]
-                        left += self.improve(part, int(allowed), smoothness.pull(part, matrix))
-            left += smoothness.energy(self.weights())
-            checkpoint(progress, (number + 1) / _SMOOTHING_SWEEPS, "Smoothing")
-            if last - left <= _WORTH_SMOOTHING * left:
-                break
-            last = left
-        checkpoint(progress, 1.0, "Smoothing")
-
-    def improve(self, part: np.ndarray, allowed: int, pull: Pull) -> float:
-        """Better weights of vertices on which no other vertex's ``pull`` depends; their squared error without the pull.
-
-        pull: towards weights of all P bones.
-        """
-        state, budget = self._state, self._budget[part]
-        products, norms = self._products(part)
-        pull = Pull(pull.strength, pull.means[:, self._free] / budget[:, None])
-        bones, weights, errors = choose_weights(
-            self._model,
-            products,
-            state.points[part],
-            state.bones[part, :allowed],
-            state.weights[part, :allowed],
-            pull,
-        )
-        state.bones[part, :allowed], state.weights[part, :allowed] = bones, weights
-        towards = np.take_along_axis(pull.means, bones, axis=1)
-        errors -= pull.strength * (weights * (weights - 2.0 * towards)).sum(axis=1)
-        return float(budget**2 @ np.maximum(errors + norms, 0.0))
-
-    def _squared_error(self, part: np.ndarray) -> float:
-        products, norms = self._products(part)
-        state, rows = self._state, np.arange(len(part))[:, None]
-        bones, weights, points = state.bones[part], state.weights[part], state.points[part]
-        with_data = np.einsum("npi,ni->np", products, points)[rows, bones]
-        gram = predictions_gram(self._model, bones, monomials(points))
-        errors = np.einsum("nk,kln,nl->n", weights, gram, weights) - 2.0 * np.einsum("nk,nk->n", weights, with_data)
-        return float(self._budget[part] ** 2 @ np.maximum(errors + norms, 0.0))
-
-    def _products(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The data products for ``choose_weights``, and ‖y‖² (n,): kept from sweep to sweep if they are small."""
-        size = len(self._budget) * len(self._free) * 32
-        if size > LARGEST_KEPT:
-            data = self.data(part)
-            return self._model.data_products(data), np.einsum("ij,ij->i", data, data)
-        if self._kept_products is None:
-            self._kept_products = np.empty((len(self._budget), len(self._free), 4)), np.empty(len(self._budget))
-            for block in vertex_blocks(len(self.chosen)):
-                rows = self.chosen[block]
-                data = self.data(rows)
-                self._kept_products[0][rows] = self._model.data_products(data)
-                self._kept_products[1][rows] = np.einsum("ij,ij->i", data, data)
-        products, norms = self._kept_products
-        return products[part], norms[part]
-
-    def weights(self) -> sparse.csr_matrix:
-        """(N, P): all weights as they are now."""
-        bones = self._free[self._state.bones] if len(self._free) else self._state.bones
-        free = weight_matrix(bones, self._state.weights * self._budget[:, None], self._bone_count)
-        return (self._held + free).tocsr()
-
-    def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bones (N, K) int32 and weights (N, K), strongest first."""
-        if not self._held.nnz:
-            return padded_influences(self._free[self._state.bones].astype(np.int32), self._state.weights, self._most)
-        matrix = self.weights()
-        matrix.eliminate_zeros()
-        widest = int(np.diff(matrix.indptr).max(initial=1))
-        return padded_influences(*matrix_influences(matrix, max(widest, self._most)), self._most)
+    for name, value in (("Smoothness", smoothness), ("Hold", hold)):
+        if not 0 <= value <= 1:
+            raise BadSettings(f"{name} must be from 0 to 1, not {value:g}")

@@ -49,6 +49,13 @@ class NormalEquations:
         self.products += other.products
         return self
 
+    def divided(self, scale: np.ndarray) -> "NormalEquations":
+        """The equations of data whose columns are divided by ``scale`` (d,), such as the importance of frames: a
+        rotation is one only without it."""
+        divided = NormalEquations(self.bone_count, 0)
+        divided.moments, divided.products = self.moments, self.products / scale
+        return divided
+
     @classmethod
     def of_regions(cls, points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int) -> "NormalEquations":
         """The equations where each vertex has one bone, ``labels`` (N,): one block a bone, no product between bones.

@@ -3,12 +3,14 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.animation.clips import Clip
 from ...blender.armatures import NewBone, check_armature
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
@@ -23,6 +25,7 @@ from ...core.bone_placement import Placement
 from ...core.errors import BadScene
 from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX
 from .bone_keys import WantedPoses
+from .clip_motion import apply_clips, new_clips
 from .keyable_bones import check_keyable
 from .notes import bare_notes, target_notes
 from .parts import Parts, parts_of
@@ -31,7 +34,7 @@ from .settings import HelperSettings
 from .steps import (
     Reading,
     apply_motion,
-    error_of,
+    errors_of,
     finished,
     locked_by_group,
     matrices_in_armature_space,
@@ -65,6 +68,7 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     reading = yield from read_parts(context, parts, settings, deforming_bones(parts.armature))
     before = reading.weights
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    importance = reading.importance(rest)
     solving = background.run_in_worker(
         lambda progress: solve(
             reading.animation,
@@ -78,6 +82,7 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
             own_weights=settings.own_weights,
             locked_bones=before.locked,
             locked_vertices=locked,
+            importance=importance,
             progress=progress,
         )
     )
@@ -106,25 +111,34 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     )
     after = _with_helpers(before, names)
     rows = np.flatnonzero(helpers.changed)
-    with new_motion(context, parts, specs, wanted, reading, times, None, "helpers") as (copy, action, _):
-        with plain_copy(parts) as probe:
-            meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85)
-        with plain_copy(parts, copy) as probe:
-            write_bone_weights(probe, after, bones[rows], helpers.weights[rows], rows)
-            meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
-        if not meter.e_rms < meter_before.e_rms:
+    notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
+    with ExitStack() as stack:
+        added: dict[Clip | None, Clip] = {clip: clip for clip in reading.chosen.others}
+        if reading.chosen.used:
+            copy, added = stack.enter_context(new_clips(context, parts, specs, wanted, reading, "helpers"))
+        else:
+            copy, action, _ = stack.enter_context(
+                new_motion(context, parts, specs, wanted, reading, times, None, "helpers")
+            )
+        old, new = stack.enter_context(plain_copy(parts)), stack.enter_context(plain_copy(parts, copy))
+        write_bone_weights(new, after, bones[rows], helpers.weights[rows], rows)
+        measuring = errors_of(context, parts, reading, old, new, copy, [(copy, added)])
+        errors, meter_before, meter = yield from measuring
+        if meter_before is None or not meter.e_rms < meter_before.e_rms:
             raise _no_help(parts)
         check_unchanged(parts.mesh, len(rest))
-        apply_motion(context, parts.armature, specs, action)
+        if reading.chosen.used:
+            notes += apply_clips(context, parts.armature, specs, added)
+        else:
+            apply_motion(context, parts.armature, specs, action)
     write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
     forget_figures(parts.mesh)
     parts.mesh.data.update()
-    notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
     if len(kept) < settings.bone_count:
         notes.append(f"{settings.bone_count - len(kept)} more would not lower the error")
     done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '
     done += f"{vertices_text(len(rows))} with new weights"
-    return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes)
+    return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes, (), errors)
 
 
 def _no_help(parts: Parts) -> BadScene:

@@ -11,7 +11,7 @@ from ...blender import actions
 from ...blender.bone_weights import BoneWeights
 from ...blender.preconditions import object_label
 from ...blender.skin_reader import rest_positions, uses_envelopes
-from ...blender.wording import counted, vertices_text
+from ...blender.wording import counted, listed, vertices_text
 from .parts import Parts
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _ASIDE = 0.15
 
 def scene_notes(context: bpy.types.Context, parts: Parts, numbers: np.ndarray) -> tuple[str, ...]:
     """Notes on the scene, before the solve."""
-    return (*_range_notes(context, parts.armature, numbers), *_besides_notes(parts))
+    return (*_range_notes(context, parts.armature, numbers), *besides_notes(parts))
 
 
 def _range_notes(context: bpy.types.Context, armature: bpy.types.Object, numbers: np.ndarray) -> list[str]:
@@ -43,7 +43,7 @@ def _stretch(context: bpy.types.Context) -> float:
     return float(actions.key_times(context.scene, np.ones(1))[0])
 
 
-def _besides_notes(parts: Parts) -> list[str]:
+def besides_notes(parts: Parts) -> list[str]:
     """Notes on what deforms the mesh besides the solved bones."""
     notes, keys = [], parts.mesh.data.shape_keys
     if keys is not None and not parts.own:
@@ -75,7 +75,18 @@ def bare_notes(mesh: bpy.types.Object, weights: BoneWeights) -> list[str]:
 
 def target_notes(parts: Parts, reading: "Reading") -> list[str]:
     """Notes on a target that armature and mesh cannot follow well. reading: the steps.Reading."""
-    return [*_standstill_notes(parts, reading), *_aside_notes(parts, reading)]
+    standstill = [] if reading.chosen.used else _standstill_notes(parts, reading)
+    return [*standstill, *_aside_notes(parts, reading), *_taught_notes(parts, reading)]
+
+
+def _taught_notes(parts: Parts, reading: "Reading") -> list[str]:
+    """A note if the target was what modifiers of the mesh itself do after the armature."""
+    if not reading.chosen.taught:
+        return []
+    shown = [modifier for modifier in parts.mesh.modifiers if modifier.show_viewport]
+    place = next(n for n, each in enumerate(shown) if each.type == "ARMATURE" and each.object == parts.armature)
+    names = listed([modifier.name for modifier in shown[place + 1 :]])
+    return [f"the target was the mesh with its own modifiers: to see what the weights do, disable {names}"]
 
 
 def _aside_notes(parts: Parts, reading: "Reading") -> list[str]:

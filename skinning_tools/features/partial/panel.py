@@ -107,6 +107,8 @@ def _draw_solve(
     column, settings = body.column(), getattr(context.scene.skinning_partial, name)
     column.enabled = job is None
     for each, place in declared.places.items():
+        if each == "action_names" and settings.actions != "SELECTED":
+            continue
         if each == "locked_vertices" and mesh is not None:
             column.prop_search(settings, each, mesh, "vertex_groups", text="Locked Vertices")
         elif place == declared.stored:

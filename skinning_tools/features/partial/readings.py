@@ -79,7 +79,7 @@ def read_target(
     Raises SkinningError (see ``read_animation``), BadMesh if the number of vertices differs, BadAnimation if nothing
     moves.
     """
-    with _without_armature(parts):
+    with without_armature(parts):
         source = yield from read_animation(context, parts.target, *span, omissions=omissions)
     bpy.data.meshes.remove(source.mesh)
     animation, mesh = source.animation, parts.mesh.data
@@ -88,8 +88,7 @@ def read_target(
     frames = animation.frames
     if not parts.own:
         frames = _in_space_of(context, parts, animation)
-    size = np.linalg.norm(np.ptp(frames[0], axis=0))
-    if parts.own and np.abs(frames - frames[0]).max() <= _STILL * size:
+    if parts.own and still(frames, frames[0]):
         raise BadAnimation(
             f"The {object_label(parts.mesh)} does not move from frame {animation.frame_label(0)} to "
             f"{animation.frame_label(len(frames) - 1)} without its armature. Also select the object with the wanted "
@@ -99,7 +98,7 @@ def read_target(
 
 
 @contextmanager
-def _without_armature(parts: Parts) -> Iterator[None]:
+def without_armature(parts: Parts) -> Iterator[None]:
     """Context in which the armature does not deform the mesh, if the mesh is the target itself."""
     mesh = parts.mesh
     disabled = []
@@ -139,6 +138,11 @@ def _in_space_of(context: bpy.types.Context, parts: Parts, animation: Animation)
     for row, (positions, matrix) in enumerate(zip(animation.frames, to_mesh, strict=True)):
         frames[row] = positions @ matrix[:3, :3].T + matrix[:3, 3]
     return frames
+
+
+def still(positions: np.ndarray, shape: np.ndarray) -> bool:
+    """Whether ``positions`` (..., N, 3) are those of the ``shape`` (N, 3), but for rounding."""
+    return bool(np.abs(positions - shape).max() <= _STILL * np.linalg.norm(np.ptp(shape, axis=0)))
 
 
 def _other_count(parts: Parts, count: int) -> SkinningError:
@@ -189,26 +193,54 @@ def read_motion(
     probe: a stand-in for the deformed mesh object, of which only the transform counts. omissions: records what Blender
     leaves out.
     """
-    matrices, pose, basis, to_armature = [], [], [], []
-    skin = bare_skin(probe, armature, names)
+    found = MotionReader(armature, probe, names)
     try:
         with temporary_scene(context.scene, [probe, armature]) as scene:
             for row, number in enumerate(numbers):
                 depsgraph = evaluate_frame(scene, number)
-                matrices.append(bone_matrices(skin, depsgraph))
-                evaluated = armature.evaluated_get(depsgraph)
-                pose.append(_of_bones(evaluated, "matrix"))
-                basis.append(_of_bones(evaluated, "matrix_basis"))
-                own = np.array(probe.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
-                to_armature.append(np.linalg.solve(np.array(evaluated.matrix_world, dtype=np.float64), own))
+                found.read(depsgraph)
                 yield (row + 1) / len(numbers)
             omissions.look_at_drivers(depsgraph)
     except ReferenceError as error:
         raise unmet("REMOVED", object="mesh or its armature") from error
-    all_names = tuple(bone.name for bone in armature.pose.bones)
-    return RigMotion(
-        tuple(names), np.array(matrices), all_names, np.array(pose), np.array(basis), np.array(to_armature)
-    )
+    return found.motion()
+
+
+class MotionReader:
+    """Collects a RigMotion frame by frame; arguments as those of ``read_motion``."""
+
+    def __init__(self, armature: bpy.types.Object, probe: bpy.types.Object, names: Sequence[str]):
+        self._armature, self._probe, self._names = armature, probe, tuple(names)
+        self._skin = bare_skin(probe, armature, names)
+        self._matrices: list[np.ndarray] = []
+        self._pose: list[np.ndarray] = []
+        self._basis: list[np.ndarray] = []
+        self._to_armature: list[np.ndarray] = []
+
+    @property
+    def count(self) -> int:
+        """The number of frames so far."""
+        return len(self._pose)
+
+    @property
+    def basis(self) -> np.ndarray:
+        """(F, B, 4, 4) the own channels of all bones so far."""
+        return np.array(self._basis)
+
+    def read(self, depsgraph: bpy.types.Depsgraph) -> None:
+        """Take the depsgraph's current state as the next frame."""
+        self._matrices.append(bone_matrices(self._skin, depsgraph))
+        evaluated = self._armature.evaluated_get(depsgraph)
+        self._pose.append(_of_bones(evaluated, "matrix"))
+        self._basis.append(_of_bones(evaluated, "matrix_basis"))
+        own = np.array(self._probe.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
+        self._to_armature.append(np.linalg.solve(np.array(evaluated.matrix_world, dtype=np.float64), own))
+
+    def motion(self) -> RigMotion:
+        """All frames."""
+        all_names = tuple(bone.name for bone in self._armature.pose.bones)
+        matrices, pose, to_armature = map(np.array, (self._matrices, self._pose, self._to_armature))
+        return RigMotion(self._names, matrices, all_names, pose, self.basis, to_armature)
 
 
 def _of_bones(armature: bpy.types.Object, name: str) -> np.ndarray:

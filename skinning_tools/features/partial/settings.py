@@ -4,7 +4,7 @@
 import bpy
 from bpy.props import PointerProperty
 
-from ...ui.settings import Settings, choice, count, influences, name, smoothness, switch
+from ...ui.settings import Settings, choice, count, factor, influences, name, smoothness, switch
 
 _KINDS = (
     ("RIGID", "Rigid", "Bones that only move and rotate, which most rigs and all game engines support"),
@@ -25,6 +25,32 @@ _OWN_WEIGHTS = (
     ),
 )
 
+_ACTIONS = (
+    (
+        "ALL",
+        "All",
+        "Every action with keys for bones of the armature in which the target moves along, each over its own frames. "
+        "With a frame range of your own, the present animation alone",
+    ),
+    ("CURRENT", "Current", "The animation as it plays now, over the scene's frames or your own range"),
+    ("SELECTED", "Selected", "The actions named in Action Names, each over its own frames"),
+    ("NLA", "NLA Strips", "The action of each NLA strip of the armature, muted or not, over the strip's frames of it"),
+)
+
+_actions = choice(
+    "Actions",
+    _ACTIONS,
+    "ALL",
+    tip="The actions of the armature that the solve counts. Each counts by how much of its error is left, however long "
+    "it is. Actions that are left out are measured, too",
+    flag="--actions",
+)
+_action_names = name(
+    "Action Names",
+    tip="Names of actions, separated by commas, for Actions: Selected",
+    flag="--action-names",
+    metavar="NAME,NAME",
+)
 _locked_vertices = name(
     "Locked Vertices",
     tip="Vertex group whose vertices, with any weight above 0, keep all of their weights",
@@ -52,9 +78,37 @@ class PartialSettings(Settings, stored="skinning_partial", frames="read"):
 
 
 class WeightSettings(PartialSettings, stored="skinning_partial.weights"):
+    actions = _actions
+    action_names = _action_names
     max_influences = influences()
     smoothness = smoothness()
+    hold = factor(
+        "Hold",
+        0.0,
+        most=1.0,
+        tip="How firmly the weights are held to the present ones: at 0 not at all, at 1 they do not change",
+        flag="--hold",
+        metavar="H",
+    )
     locked_vertices = _locked_vertices
+
+    random_poses = count(
+        "Random Poses",
+        0,
+        least=0,
+        soft_most=1000,
+        tip="Poses that are mixed of frames of several actions and count like one more action, so that the weights "
+        "hold in others, too. Only if the armature moves the target",
+        flag="--random-poses",
+    )
+    rest_shape = switch(
+        "Shift Rest Shape",
+        False,
+        tip="Also move the vertices of the rest pose, by up to 0.5 % of the mesh's diagonal, where that lowers the "
+        "error. The shape key Rest for Weights holds the result; the mesh itself stays as it is",
+        flag="--rest-shape",
+        help="also move the vertices of the rest pose by up to 0.5 %% of the size, in a shape key",
+    )
 
 
 class MotionSettings(PartialSettings, stored="skinning_partial.transforms"):
@@ -70,6 +124,8 @@ class MotionSettings(PartialSettings, stored="skinning_partial.transforms"):
 
 
 class HelperSettings(PartialSettings, stored="skinning_partial.helpers"):
+    actions = _actions
+    action_names = _action_names
     bone_count = count("Bones", 4, least=1, soft_most=50, tip="Number of helper bones to add", flag="--bones")
     bone_kind = choice(
         "Bone Kind", _KINDS, "RIGID", tip="Transformations that the helper bones can have", flag="--kind"

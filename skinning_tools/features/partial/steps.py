@@ -25,16 +25,15 @@ from ...blender.vertex_groups import read_weights
 from ...core.animation import Animation
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses, transform_paths, write_poses
-from .notes import scene_notes
+from .clip_errors import NO_DIFFERENCE, ClipErrors, measure_clips, worse_text
+from .clips import Added, Chosen, chosen_clips, read_clips
+from .notes import besides_notes, scene_notes
 from .parts import Parts
 from .readings import RigMotion, measured, plain_copy, read_motion, read_target
-from .settings import PartialSettings
+from .settings import HelperSettings, PartialSettings, WeightSettings
 
 # The figures of the last solve, a custom property of the mesh object.
 FIGURES_PROPERTY = "skinning_partial_solve"
-
-# Differences of an E_RMS, absolute and relative, that its figures do not show.
-_NO_DIFFERENCE = 1e-3
 
 # Endings that earlier solves appended to an action's name.
 _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
@@ -43,8 +42,8 @@ _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 @dataclass(frozen=True)
 class PartialFigures:
     """The last solve, for the panel. title: the kind of solve; e_rms_before: −1 if unknown; frame_start, frame_end: the
-    range read; warning: "" unless the mesh is farther from its target now; omissions: what Blender left out of what
-    was read."""
+    range read, of several clips the first and last frame of all; warning: "" unless the mesh is farther from its target
+    now; omissions: what Blender left out of what was read; clips…: the fields of the ClipErrors."""
 
     title: str
     target: str
@@ -56,8 +55,13 @@ class PartialFigures:
     frame_end: float
     warning: str
     omissions: tuple[str, ...]
+    clips: tuple[str, ...] = ()
+    clips_before: tuple[float, ...] = ()
+    clips_after: tuple[float, ...] = ()
+    clips_used: tuple[bool, ...] = ()
 
     def figures(self) -> list[Figure]:
+        clips = ClipErrors(self.clips, self.clips_before, self.clips_after, self.clips_used)
         before = Figure("E_RMS before", self.e_rms_before, "{:.4f}")
         return [
             Figure("Armature", self.armature, line=""),
@@ -66,6 +70,7 @@ class PartialFigures:
             *([before] if self.e_rms_before >= 0 else []),
             Figure("E_RMS", self.e_rms, "{:.4f}"),
             Figure("Largest error", self.max_error, "{:.4f}"),
+            *clips.figures(),
         ]
 
 
@@ -95,13 +100,28 @@ class PartialResult(Result):
 @dataclass(frozen=True, eq=False)
 class Reading:
     """animation: of the target, in the mesh object's space; motion: the RigMotion; weights: the present ones;
-    omissions: what Blender left out; notes: the omissions and further notes for the user."""
+    omissions: what Blender left out; notes: the omissions and further notes for the user; chosen: the clips, whose
+    frames are one after the other if any are used."""
 
     animation: Animation
     motion: RigMotion
     weights: BoneWeights
     omissions: tuple[str, ...]
     notes: tuple[str, ...]
+    chosen: Chosen
+
+    def importance(self, rest: np.ndarray) -> np.ndarray | None:
+        """(F,) how much each frame counts; None if all count alike."""
+        from ...core.decomposition.clip_importance import clip_errors, importance_of
+
+        lengths = self.chosen.lengths
+        if len(lengths) < 2:
+            return None
+        poses = len(self.animation.frames) - sum(lengths)
+        lengths += [poses] if poses else []
+        weights = self.weights
+        errors = clip_errors(self.animation.frames, rest, self.motion.matrices, weights.bones, weights.weights, lengths)
+        return importance_of(errors, lengths)
 
 
 def read_parts(
@@ -112,6 +132,12 @@ def read_parts(
     weights: BoneWeights | None = None,
 ) -> background.Steps:
     """Generator: read everything that a solve needs from the scene."""
+    chosen = Chosen((), (), {}, False, ())
+    if isinstance(settings, (WeightSettings, HelperSettings)):
+        chosen = chosen_clips(context, parts, settings)
+    if chosen.used:
+        poses = getattr(settings, "random_poses", 0) if chosen.follows and len(chosen.used) > 1 else 0
+        return (yield from _read_clips(context, parts, chosen, names, poses))
     frames = settings.frame_start, settings.frame_end, settings.frame_step
     numbers = moving_range(context.scene, *frames, object_label(parts.target))
     # Before the mesh's own Armature modifier is turned off temporarily.
@@ -124,7 +150,22 @@ def read_parts(
     weights = weights or read_bone_weights(parts.mesh, parts.armature)
     left_out = texts_of(omissions.finish())
     notes = (*left_out, *scene_notes(context, parts, animation.frame_numbers))
-    return Reading(animation, motion, weights, left_out, notes)
+    return Reading(animation, motion, weights, left_out, notes, chosen)
+
+
+def _read_clips(
+    context: bpy.types.Context, parts: Parts, chosen: Chosen, names: Sequence[str], poses: int
+) -> background.Steps[Reading]:
+    numbers = [number for clip in chosen.used for number in clip.numbers]
+    span = range(min(numbers), max(numbers) + 1)
+    omissions = Omissions(context, [parts.target], span, [parts.armature], same_vertices=True)
+    with plain_copy(parts) as probe, omissions.blamed():
+        reading = read_clips(context, parts, chosen, probe, names, omissions, poses)
+        animation, motion = yield from background.part_of(reading, 0.0, 0.4, "Reading the actions")
+    left_out = texts_of(omissions.finish())
+    notes = (*left_out, *besides_notes(parts), *chosen.notes)
+    weights = read_bone_weights(parts.mesh, parts.armature)
+    return Reading(animation, motion, weights, left_out, notes, chosen)
 
 
 def locked_by_group(mesh: bpy.types.Object, group: str) -> np.ndarray:
@@ -152,6 +193,34 @@ def error_of(
     return (yield from background.part_of(measuring, start, end, "Measuring"))
 
 
+def errors_of(
+    context: bpy.types.Context,
+    parts: Parts,
+    reading: Reading,
+    before: bpy.types.Object | None,
+    after: bpy.types.Object,
+    armature: bpy.types.Object | None = None,
+    added: Added = (),
+) -> background.Steps[tuple[ClipErrors, ErrorMeter | None, ErrorMeter]]:
+    """Generator: the errors of the clips, and the meters of what the solve has counted, of the objects ``before`` (None
+    if no bone moved the mesh) and ``after``. armature: that of ``after``; added: see ``Player``."""
+    meter_before: ErrorMeter | None = None
+    meter: ErrorMeter | None = None
+    errors, end = ClipErrors(), 0.9 if reading.chosen.others else 1.0
+    if not reading.chosen.used:
+        middle = (0.7 + end) / 2
+        wanted = before is not None
+        meter_before = yield from error_of(before or after, parts, reading, 0.7, middle, wanted=wanted)
+        meter = yield from error_of(after, parts, reading, middle, end, armature=armature)
+    if reading.chosen.used or reading.chosen.others:
+        measuring = measure_clips(context, parts, reading.chosen, before, after, added)
+        start = 0.7 if reading.chosen.used else end
+        clips = yield from background.part_of(measuring, start, 1.0, "Measuring the actions")
+        errors, meter_before, meter = clips.errors, meter_before or clips.before, meter or clips.after
+    assert meter is not None
+    return errors, meter_before, meter
+
+
 def finished(
     parts: Parts,
     title: str,
@@ -162,11 +231,13 @@ def finished(
     begin: float,
     notes: Sequence[str],
     ways: Sequence[str] = (),
+    clips: ClipErrors | None = None,
 ) -> PartialResult:
     """The result; stores its figures on the mesh object. ways: advice for the case that the error has grown."""
+    clips = clips or ClipErrors()
     numbers = reading.animation.frame_numbers
     e_rms, before = float(meter.e_rms), -1.0 if meter_before is None else float(meter_before.e_rms)
-    farther = meter_before is not None and e_rms - before > _NO_DIFFERENCE * max(before, 1.0)
+    farther = meter_before is not None and e_rms - before > NO_DIFFERENCE * max(before, 1.0)
     figures = PartialFigures(
         title=title,
         target=parts.target.name,
@@ -174,10 +245,16 @@ def finished(
         e_rms_before=before,
         e_rms=e_rms,
         max_error=float(meter.max_error),
-        frame_start=float(numbers[0]),
-        frame_end=float(numbers[-1]),
+        frame_start=float(numbers.min()),
+        frame_end=float(numbers.max()),
         omissions=reading.omissions,
-        warning=f"farther from the target than before: {', or '.join(['undo', *ways])}" if farther else "",
+        warning=f"farther from the target than before: {', or '.join(['undo', *ways])}"
+        if farther
+        else worse_text(clips, ("solve with more Hold",) if title == "Weights" else ()),
+        clips=clips.names,
+        clips_before=clips.before,
+        clips_after=clips.after,
+        clips_used=clips.used,
     )
     write_record(parts.mesh, FIGURES_PROPERTY, figures)
     return PartialResult(parts.mesh.name, done, figures, time.perf_counter() - begin, tuple(notes))
@@ -206,25 +283,56 @@ def new_motion(
 ) -> Iterator[tuple[bpy.types.Object, bpy.types.Action, tuple[dict[str, np.ndarray], float]]]:
     """A copy of the armature, in no scene and removed at the end, with the bones ``added`` and the ``wanted`` motion;
     its new action, which is removed if the body raises; and the result of ``write_poses``."""
-    armature = parts.armature
+    with armature_copy(context, parts.armature, added) as copy:
+        action, made = new_action(copy, parts.armature, wanted, reading.motion, times, extents, ending)
+        try:
+            yield copy, action, made
+        except BaseException:
+            remove_action(action)
+            raise
+
+
+@contextmanager
+def armature_copy(
+    context: bpy.types.Context, armature: bpy.types.Object, added: Sequence[NewBone]
+) -> Iterator[bpy.types.Object]:
+    """A copy of the armature, in no scene and removed at the end, with the bones ``added``."""
     with ExitStack() as undo:
         copy = armature.copy()
         undo.callback(_remove_armature, copy, keep_data=not added)
         if added:
             copy.data = armature.data.copy()
             add_new_bones(context, copy, added)
-        keyed = {path for name in [*wanted.bones, *wanted.chains.values()] for path in transform_paths(name)}
-        old = armature.animation_data.action if armature.animation_data else None
-        name = f"{_ENDINGS.sub('', old.name) if old is not None else armature.name}_{ending}"
-        action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
-        action = action or actions.new_action(copy, name)
-        try:
-            made = write_poses(copy, actions.curve_container(copy), wanted, reading.motion, times, extents)
-            yield copy, action, made
-        except BaseException:
-            if is_alive(action):
-                bpy.data.actions.remove(action)
-            raise
+        yield copy
+
+
+def new_action(
+    copy: bpy.types.Object,
+    armature: bpy.types.Object,
+    wanted: WantedPoses,
+    motion: RigMotion,
+    times: np.ndarray,
+    extents: np.ndarray | None,
+    ending: str,
+) -> tuple[bpy.types.Action, tuple[dict[str, np.ndarray], float]]:
+    """The armature's present action as a copy with the ``wanted`` motion, assigned to ``copy``, and the result of
+    ``write_poses``."""
+    keyed = {path for name in [*wanted.bones, *wanted.chains.values()] for path in transform_paths(name)}
+    old = armature.animation_data.action if armature.animation_data else None
+    name = f"{_ENDINGS.sub('', old.name) if old is not None else armature.name}_{ending}"
+    action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
+    action = action or actions.new_action(copy, name)
+    try:
+        return action, write_poses(copy, actions.curve_container(copy), wanted, motion, times, extents)
+    except BaseException:
+        remove_action(action)
+        raise
+
+
+def remove_action(action: bpy.types.Action) -> None:
+    """Remove the action from the file, if it is still there."""
+    if is_alive(action):
+        bpy.data.actions.remove(action)
 
 
 def _remove_armature(copy: bpy.types.Object, keep_data: bool) -> None:

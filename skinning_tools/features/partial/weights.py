@@ -19,8 +19,9 @@ from ...core.errors import BadScene, BadWeights
 from .notes import target_notes
 from .parts import Parts, parts_of
 from .readings import plain_copy
+from .rest_key import MOST_SHIFT, NAME, check_can_have_key, mute_key, present_rest, set_rest, write_key
 from .settings import WeightSettings
-from .steps import Reading, error_of, finished, locked_by_group, read_parts
+from .steps import Reading, errors_of, finished, locked_by_group, read_parts
 
 
 def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
@@ -31,10 +32,12 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     Raises SkinningError, and then changes nothing.
     """
     from ...core.decomposition.partial import Given
-    from ...core.decomposition.partial import solve_weights as solve
+    from ...core.decomposition.partial import solve_skin as solve
 
     begin, settings = time.perf_counter(), WeightSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
+    if settings.rest_shape:
+        check_can_have_key(parts.mesh)
     locked = locked_by_group(parts.mesh, settings.locked_vertices)
     reading = yield from read_parts(context, parts, settings, deforming_bones(parts.armature))
     _check_motion(parts, reading)
@@ -47,6 +50,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     fixed = Given(before.bones, before.weights, before.locked, locked)
     edges = mesh_edges(parts.mesh.data)
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    importance = reading.importance(rest)
     solving = background.run_in_worker(
         lambda progress: solve(
             reading.animation,
@@ -55,27 +59,39 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
             settings.max_influences,
             progress,
             smoothness=settings.smoothness,
+            hold=settings.hold,
             given=fixed,
             edges=edges,
+            importance=importance,
+            most_shift=MOST_SHIFT if settings.rest_shape else 0.0,
         )
     )
-    bones, weights = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
+    solved = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
+    bones, weights = solved.bones, solved.weights
     free = np.flatnonzero(~locked & weights.any(axis=1))
-    with plain_copy(parts) as probe:
-        meter_before = yield from error_of(probe, parts, reading, 0.7, 0.85, wanted=before.bound.any())
-        write_bone_weights(probe, before, bones[free], weights[free], free)
-        meter = yield from error_of(probe, parts, reading, 0.85, 1.0)
+    with plain_copy(parts) as old, plain_copy(parts) as new:
+        set_rest(old, present_rest(parts.mesh))
+        set_rest(new, solved.rest)
+        write_bone_weights(new, before, bones[free], weights[free], free)
+        errors, meter_before, meter = yield from errors_of(
+            context, parts, reading, old if before.bound.any() else None, new
+        )
     check_unchanged(parts.mesh, len(before.bones))
     write_bone_weights(parts.mesh, before, bones[free], weights[free], free)
+    if settings.rest_shape:
+        write_key(parts.mesh, solved.rest)
+        notes.append(f'the shape key "{NAME}" shifts the rest shape')
+    else:
+        notes += mute_key(parts.mesh)
     forget_figures(parts.mesh)
-    notes += _attached(parts)
+    notes += _attached(parts, reading.chosen.taught)
     parts.mesh.data.update()
     used = len(np.unique(bones[weights > 0]))
     most = int(np.count_nonzero(weights, axis=1).max(initial=1))
     done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
     done += f"up to {counted(most, 'influence')}"
     ways = _ways(before, settings)
-    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways)
+    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways, errors)
 
 
 def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:
@@ -86,12 +102,12 @@ def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:
     return ways
 
 
-def _attached(parts: Parts) -> list[str]:
+def _attached(parts: Parts, taught: bool) -> list[str]:
     """Add an Armature modifier if the mesh has none and no animation of its own; returns a note."""
     mesh = parts.mesh
     if armature_of(mesh) is not None and armature_of(mesh) != parts.armature:
         return [f'"{parts.armature.name}" does not deform it yet: choose it in the Armature modifier']
-    if parts.own:
+    if parts.own and not taught:
         return ["its own animation still plays: to see what the bones do, remove it or bind a copy"]
     if armature_of(mesh) is None:
         modifier = mesh.modifiers.new("Armature", "ARMATURE")
