@@ -13,6 +13,7 @@ NAMES = (
     "bind",
     "weights",
     "transfer",
+    "deformers",
     "fit",
     "helpers",
     "centers",

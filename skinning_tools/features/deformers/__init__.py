@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bake deforming modifiers to weights, and to helper bones that joints drive."""
+
+from ...ui.feature import Feature
+from . import operators, panel, settings
+from .command import COMMANDS
+
+FEATURE = Feature(
+    group="Bake Deformers",
+    guide="bake_deformers.md",
+    settings=(settings,),
+    operators=(operators,),
+    panels=(panel,),
+    commands=COMMANDS,
+)

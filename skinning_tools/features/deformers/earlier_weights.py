@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The weights from before a bake, stored on the mesh, and Restore Weights, which brings them back.
+
+They are custom properties of the mesh, not vertex groups: nothing new appears in the lists that an artist works with,
+and file, copy and undo keep them.
+"""
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...blender.armatures import check_armature
+from ...blender.figures import Figure, Result
+from ...blender.helper_bones.records import SOLVED, find_helpers
+from ...blender.helper_bones.removal import remove_helpers
+from ...blender.preconditions import check_mode, check_own_mesh, check_type, object_label
+from ...blender.records import checksum, has_checksum, read_record, write_record
+from ...blender.skin_reader import armature_of, face_corners
+from ...blender.vertex_groups import ABSENT, Memberships, put_columns, remove_groups
+from ...blender.weight_tools import forget_figures
+from ...blender.wording import counted
+from ...core.errors import BadMesh, BadScene
+from .figures import FIGURES
+from .teacher import EARLIER, Switches, switch_on
+
+# On the mesh: the Switches of the bake.
+SWITCHES = "skinning_earlier_modifiers"
+
+
+@dataclass(frozen=True)
+class EarlierWeights:
+    """groups: the vertex groups whose weights are stored; vertices, columns, weights: each vertex in one of them.
+    made: groups that the bake has made. helpers: bones that it has made. shape: checksum of the mesh's faces."""
+
+    groups: tuple[str, ...]
+    vertices: tuple[int, ...]
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    made: tuple[str, ...]
+    helpers: tuple[str, ...]
+    shape: str
+
+
+@dataclass(frozen=True)
+class Restored(Result):
+    name: str
+    modifiers: tuple[str, ...]
+    bone_count: int
+
+    def figures(self) -> list[Figure]:
+        done = "the weights from before the bake are back"
+        if self.modifiers:
+            done += f"; on again: {', '.join(self.modifiers)}"
+        if self.bone_count:
+            done += f"; {counted(self.bone_count, 'helper bone')} removed"
+        return [Figure("Object", self.name), Figure("Done", done, line=done)]
+
+
+def note_weights(mesh_object: bpy.types.Object, names: tuple[str, ...]) -> EarlierWeights:
+    """The present weights of the groups ``names`` that exist."""
+    groups = tuple(name for name in names if name in mesh_object.vertex_groups)
+    columns = Memberships.read(mesh_object).columns(groups)
+    column, vertex = np.nonzero(columns != ABSENT)
+    return EarlierWeights(
+        groups,
+        tuple(vertex.tolist()),
+        tuple(column.tolist()),
+        tuple(columns[column, vertex].tolist()),
+        tuple(name for name in names if name not in groups),
+        (),
+        _shape(mesh_object),
+    )
+
+
+def store(mesh_object: bpy.types.Object, earlier: EarlierWeights, switches: Switches) -> None:
+    write_record(mesh_object.data, EARLIER, earlier)
+    write_record(mesh_object.data, SWITCHES, switches)
+
+
+def check_restorable(context: bpy.types.Context, mesh_object: bpy.types.Object | None) -> None:
+    """Raises BadScene if there is nothing to restore. Cheap enough for a panel."""
+    check_type(mesh_object, "Select the mesh whose deformers were baked", ("MESH",))
+    assert mesh_object is not None
+    if EARLIER not in mesh_object.data:
+        raise BadScene(f"The {object_label(mesh_object)} has no weights from before Bake Deformers")
+    check_mode(mesh_object)
+    check_own_mesh(mesh_object, "its weights cannot be changed")
+
+
+def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None) -> Restored:
+    """Bring back the weights and modifiers from before the bake, and remove its helper bones.
+
+    Raises SkinningError, and then changes nothing.
+    """
+    check_restorable(context, active)
+    assert active is not None
+    earlier = read_record(active.data, EARLIER, EarlierWeights)
+    switches = read_record(active.data, SWITCHES, Switches)
+    if earlier is None or switches is None or len(earlier.vertices) != len(earlier.weights):
+        raise BadScene(f"The stored weights of {object_label(active)} are damaged. Undo, or bind the mesh again")
+    if not has_checksum(earlier.shape, *_faces(active)):
+        raise BadMesh(
+            f"The mesh of {object_label(active)} was edited after the bake, so its earlier weights no longer fit its "
+            "vertices. Undo that, or bind the mesh again"
+        )
+    armature = armature_of(active)
+    helpers = []
+    if armature is not None and earlier.helpers:
+        helpers = [
+            helper for helper in find_helpers(armature, (SOLVED,)) if set(helper.skin) <= set(earlier.helpers)
+        ]
+        if helpers:
+            check_armature(armature)
+    columns = np.full((len(earlier.groups), len(active.data.vertices)), ABSENT, np.float32)
+    columns[list(earlier.columns), list(earlier.vertices)] = earlier.weights
+    remove_groups(active, earlier.made)
+    put_columns(active, dict(zip(earlier.groups, columns, strict=True)))
+    if helpers:
+        remove_helpers(context, armature, helpers, [active])
+    switch_on(active, switches)
+    for key in (EARLIER, SWITCHES, FIGURES):
+        if key in active.data:
+            del active.data[key]
+    forget_figures(active)
+    active.data.update()
+    modifiers = (*(["Preserve Volume"] if switches.preserved else []), *switches.names)
+    return Restored(active.name, modifiers, sum(len(helper.skin) for helper in helpers))
+
+
+def _faces(mesh_object: bpy.types.Object) -> tuple[np.ndarray, np.ndarray]:
+    count = np.array([len(mesh_object.data.vertices)])
+    return face_corners(mesh_object.data)[0], count
+
+
+def _shape(mesh_object: bpy.types.Object) -> str:
+    return checksum(*_faces(mesh_object))

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The joints of an armature's deforming bones, and how far each turns: by its limits, else in the armature's action,
+else by its proportions."""
+
+from collections.abc import Sequence
+
+import bpy
+import numpy as np
+
+from ...blender import background
+from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.fit_poses import bare_skin
+from ...blender.skin_reader import bone_matrices
+from ...blender.temporary_scene import evaluate_frame, temporary_scene
+from ...core.imitation.skeleton import Ranges, Skeleton, to_vectors, usual_ranges
+
+_MOST_FRAMES = 60
+# A joint that stands still in the action still turns by this, in radians: else nothing would tell its bones apart.
+_LEAST = np.radians(10.0)
+
+
+def skeleton_of(armature: bpy.types.Object, names: Sequence[str]) -> Skeleton:
+    """The joints of the bones ``names``.
+
+    The parent of a bone: its nearest ancestor among them; else that of the bone which its constraints copy, as on
+    generated rigs, where controls move deforming bones that have no deforming parents.
+    """
+    index = {name: place for place, name in enumerate(names)}
+    copied = {}
+    for name in names:
+        for target in _copied(armature, name):
+            copied.setdefault(target, name)
+    parents = np.full(len(names), -1)
+    for place, name in enumerate(names):
+        found = _above(armature, name, index, {})
+        if found is None:
+            chains = (_above(armature, target, index, copied) for target in _copied(armature, name))
+            found = next((each for each in chains if each is not None and each != name), None)
+        if found is not None and not _is_above(parents, place, index[found]):
+            parents[place] = index[found]
+    rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
+    return Skeleton(parents, rest.reshape(-1, 4, 4))
+
+
+def _is_above(parents: np.ndarray, bone: int, below: int) -> bool:
+    """Whether ``bone`` is an ancestor of ``below``, or the same."""
+    while below >= 0:
+        if below == bone:
+            return True
+        below = int(parents[below])
+    return False
+
+
+def _above(armature: bpy.types.Object, name: str, index: dict[str, int], copied: dict[str, str]) -> str | None:
+    for bone in armature.data.bones[name].parent_recursive:
+        if bone.name in index:
+            return bone.name
+        if bone.name in copied:
+            return copied[bone.name]
+    return None
+
+
+def _copied(armature: bpy.types.Object, name: str) -> list[str]:
+    """The armature's own bones that a bone copies."""
+    return [
+        constraint.subtarget
+        for constraint in armature.pose.bones[name].constraints
+        if constraint.type in ("COPY_TRANSFORMS", "COPY_ROTATION", "CHILD_OF")
+        and constraint.target == armature
+        and constraint.subtarget in armature.data.bones
+        and constraint.subtarget != name
+    ]
+
+
+def joint_ranges(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    names: Sequence[str],
+    skeleton: Skeleton,
+    skin: tuple[np.ndarray, np.ndarray, np.ndarray],
+    probe: bpy.types.Object,
+) -> background.Steps[tuple[Ranges, np.ndarray, tuple[str, ...]]]:
+    """Generator: the ranges of the joints; the motion (F, P, 3, 4) of the bones in the armature's action, in the space
+    of ``probe``, or none of it; and notes. skin: points, bones and weights."""
+    usual = usual_ranges(skeleton, *skin)
+    low, high, euler = usual.low.copy(), usual.high.copy(), usual.euler.copy()
+    motion, notes = yield from _played(context, armature, names, probe)
+    if len(motion):
+        turned = _turns(skeleton, motion)
+        low, high = np.minimum(turned.min(axis=0), -_LEAST), np.maximum(turned.max(axis=0), _LEAST)
+    aside = []
+    for place, name in enumerate(names):
+        for owner in (name, *_copied(armature, name)):
+            limits = _limits(armature.pose.bones[owner])
+            if limits is not None:
+                given = np.isfinite(limits)
+                low[place] = np.where(given[:, 0], limits[:, 0], low[place])
+                high[place] = np.where(given[:, 1], limits[:, 1], high[place])
+                euler[place] = True
+                if (low[place] > 1e-3).any() or (high[place] < -1e-3).any():
+                    aside.append(name)
+                break
+    if aside:
+        notes += (f'the limits of "{aside[0]}" exclude its rest pose, so that no pose has it at rest',)
+    return Ranges(low, np.maximum(high, low), euler), motion, notes
+
+
+def _limits(bone: bpy.types.PoseBone) -> np.ndarray | None:
+    """(3, 2) least and most angle about each axis, NaN where there is none; None without limits."""
+    for constraint in bone.constraints:
+        if constraint.type != "LIMIT_ROTATION" or not constraint.enabled or constraint.influence == 0:
+            continue
+        if constraint.owner_space != "LOCAL" or not any(getattr(constraint, f"use_limit_{axis}") for axis in "xyz"):
+            continue
+        return np.array([
+            (getattr(constraint, f"min_{axis}"), getattr(constraint, f"max_{axis}"))
+            if getattr(constraint, f"use_limit_{axis}")
+            else (np.nan, np.nan)
+            for axis in "xyz"
+        ])  # fmt: skip
+    if not any(getattr(bone, f"{kind}_{axis}") for axis in "xyz" for kind in ("lock_ik", "use_ik_limit")):
+        return None
+    rows = []
+    for axis in "xyz":
+        if getattr(bone, f"lock_ik_{axis}"):
+            rows.append((0.0, 0.0))
+        elif getattr(bone, f"use_ik_limit_{axis}"):
+            rows.append((getattr(bone, f"ik_min_{axis}"), getattr(bone, f"ik_max_{axis}")))
+        else:
+            rows.append((np.nan, np.nan))
+    return np.array(rows)
+
+
+def _played(
+    context: bpy.types.Context, armature: bpy.types.Object, names: Sequence[str], probe: bpy.types.Object
+) -> background.Steps[tuple[np.ndarray, tuple[str, ...]]]:
+    """Generator: the bones' motion at some frames of the armature's action; and notes on what Blender left out."""
+    animation = armature.animation_data
+    action = animation.action if animation is not None else None
+    if action is None:
+        return np.zeros((0, len(names), 3, 4)), ()
+    first, last = (int(each) for each in action.frame_range)
+    numbers = np.unique(np.linspace(first, last, min(last - first + 1, _MOST_FRAMES)).round()).astype(int).tolist()
+    omissions = Omissions(context, [], numbers, [armature])
+    skin, motion = bare_skin(probe, armature, names), []
+    with temporary_scene(context.scene, [probe, armature]) as scene:
+        for done, number in enumerate(numbers):
+            depsgraph = evaluate_frame(scene, number)
+            motion.append(bone_matrices(skin, depsgraph))
+            yield done / len(numbers), "Looking at the action"
+        omissions.look_at_drivers(depsgraph)
+    return np.array(motion), texts_of(omissions.finish())
+
+
+def relative_turns(skeleton: Skeleton, motion: np.ndarray) -> np.ndarray:
+    """(F, P, 4) quaternions of the bones against their parents, about their own axes, for motion (F, P, 3, 4)."""
+    from ...core.quaternions import from_matrices
+    from ...core.rotations import polar_decomposition
+
+    turns = polar_decomposition(motion[..., :3])[0]
+    parents = skeleton.parents
+    above = np.where((parents >= 0)[None, :, None, None], turns[:, parents], np.eye(3))
+    axes = polar_decomposition(skeleton.rest[:, :3, :3])[0]
+    return from_matrices(axes.swapaxes(1, 2) @ above.swapaxes(2, 3) @ turns @ axes)
+
+
+def _turns(skeleton: Skeleton, motion: np.ndarray) -> np.ndarray:
+    vectors = to_vectors(relative_turns(skeleton, motion))
+    # A bone without a parent moves the whole character.
+    vectors[:, skeleton.parents < 0] = 0.0
+    return vectors

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The operators that bake deformers to weights, and bring the earlier weights back."""
+
+import bpy
+
+from ...ui.boundary import Checked
+from ...ui.jobs import AtOnce, SkinningJob
+from . import bake, earlier_weights
+from .settings import DeformerSettings, RestoreSettings
+
+
+class SKINNING_OT_bake_deformers(Checked, SkinningJob, bpy.types.Operator):
+    """Solve for weights, and helper bones if asked for, that imitate the modifiers after the armature and its Preserve \
+Volume at random poses; these are then off, and the earlier weights are kept"""
+
+    bl_idname = "skinning.bake_deformers"
+    bl_label = "Bake Deformers"
+
+    settings = DeformerSettings
+    work = staticmethod(bake.bake_deformers)
+    require = staticmethod(bake.check_bakeable)
+
+
+class SKINNING_OT_restore_weights(Checked, AtOnce, bpy.types.Operator):
+    """Bring back the weights and modifiers from before Bake Deformers, and remove its helper bones"""
+
+    bl_idname = "skinning.restore_weights"
+    bl_label = "Restore Weights"
+
+    settings = RestoreSettings
+    work = staticmethod(earlier_weights.restore_weights)
+    require = staticmethod(earlier_weights.check_restorable)
+
+
+registry = [SKINNING_OT_bake_deformers, SKINNING_OT_restore_weights]
