@@ -9,10 +9,15 @@ from ..bone_order import parents_first
 from ..errors import BadSettings
 from ..quaternions import product, to_matrices
 
-# Without any limits, a joint turns by this angle for each time that its part is longer than thick, within bounds; and
-# about its own axis by half of that. In radians.
-_TURN, _LEAST_TURN, _MOST_TURN = np.radians(30.0), np.radians(20.0), np.radians(75.0)
+# Without any limits, a joint turns by this angle for each time that its branch is longer than thick, less if the branch
+# is small for the mesh's diagonal, within bounds; and about its own axis by half of that. In radians.
+_TURN, _LEAST_TURN, _MOST_TURN = np.radians(10.0), np.radians(15.0), np.radians(80.0)
+_LARGE = 0.2
+# Of two joints in a row, the second moves nearly the same branch if that has at least this share of the vertices.
+_SAME_BRANCH = 0.7
 _TWIST_SHARE = 0.5
+# The share of joints that use all of their range in a pose, and the part of theirs that the others use.
+_WIDE_SHARE, _NARROW = 0.25, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,33 +52,53 @@ class Ranges:
 
 
 def usual_ranges(skeleton: Skeleton, points: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> Ranges:
-    """Ranges for joints without limits: a part that is long for its thickness turns farther.
+    """Ranges for joints without limits. A joint turns far if the branch that it moves is long and thin, as limbs are,
+    and little if that is thick, as at the spine, or small for the mesh, as in a face.
 
-    points (N, 3), bones and weights (N, K): the skin. Bones without vertices get the least range.
+    points (N, 3), bones and weights (N, K): the skin. Branches without vertices get the least range.
     """
-    count = len(skeleton)
-    origins, axes = skeleton.rest[:, :3, 3], skeleton.rest[:, :3, 1]
-    mass, reach, girth = np.zeros(count), np.zeros(count), np.zeros(count)
+    count, homogeneous = len(skeleton), np.hstack([points, np.ones((len(points), 1))])
+    moments = np.zeros((count, 4, 4))
     for slot in range(bones.shape[1]):
-        bone, weight = bones[:, slot], weights[:, slot]
-        offset = points - origins[bone]
-        squared = np.einsum("ni,ni->n", offset, offset)
-        along = np.einsum("ni,ni->n", offset, axes[bone])
-        mass += np.bincount(bone, weight, count)
-        reach += np.bincount(bone, weight * squared, count)
-        girth += np.bincount(bone, weight * np.maximum(squared - along**2, 0.0), count)
-    thick = np.sqrt(np.where(girth > 0, reach / np.where(girth > 0, girth, 1.0), 0.0))
-    turn = np.clip(_TURN * thick, _LEAST_TURN, _MOST_TURN)[:, None] * np.array([1.0, _TWIST_SHARE, 1.0])
+        weighted = homogeneous * weights[:, slot, None]
+        for i in range(4):
+            for j in range(4):
+                moments[:, i, j] += np.bincount(bones[:, slot], weighted[:, i] * homogeneous[:, j], count)
+    for bone in reversed(parents_first(skeleton.parents)):
+        if skeleton.parents[bone] >= 0:
+            moments[skeleton.parents[bone]] += moments[bone]
+    mass = np.where(moments[:, 3, 3] > 0, moments[:, 3, 3], 1.0)
+    middle = moments[:, 3, :3] / mass[:, None]
+    variances = np.linalg.eigvalsh(moments[:, :3, :3] / mass[:, None, None] - middle[:, :, None] * middle[:, None])
+    # A rod of the same variance. Around its middle: a branch far from its joint, as an eye, is not long for that.
+    length = np.sqrt(12.0 * np.maximum(variances[:, 2], 0.0))
+    girth = np.sqrt(np.maximum(variances[:, 0] + variances[:, 1], 1e-6 * np.maximum(variances[:, 2], 1e-300)))
+    size = length / np.linalg.norm(np.ptp(points, axis=0))
+    turn = _TURN * length / girth * np.minimum(size / _LARGE, 1.0)
+    turn = np.clip(turn / np.sqrt(_in_series(skeleton, moments[:, 3, 3])), _LEAST_TURN, _MOST_TURN)
+    turn = turn[:, None] * np.array([1.0, _TWIST_SHARE, 1.0])
     return Ranges(-turn, turn, np.zeros(count, bool))
 
 
+def _in_series(skeleton: Skeleton, mass: np.ndarray) -> np.ndarray:
+    """(P,): how many joints move nearly the same branch as each, itself included: they share its turn."""
+    first = np.arange(len(skeleton))
+    for bone in parents_first(skeleton.parents):
+        above = skeleton.parents[bone]
+        if above >= 0 and mass[bone] > _SAME_BRANCH * mass[above]:
+            first[bone] = first[above]
+    return np.bincount(first, minlength=len(first))[first]
+
+
 def random_turns(ranges: Ranges, rng: np.random.Generator) -> np.ndarray:
-    """(P, 4) quaternions: every joint somewhere in its range, more often far from rest than near it."""
+    """(P, 4) quaternions: about a quarter of the joints anywhere in their ranges, more often far from rest than near
+    it; the others in a quarter of these, so that no two bones ever move alike."""
     count = len(ranges.low)
     direction = rng.normal(size=(count, 3))
     direction *= np.sqrt(rng.random((count, 1))) / np.linalg.norm(direction, axis=1, keepdims=True)
     shares = rng.random((count, 3))
     around = np.where(direction > 0, direction * ranges.high, -direction * ranges.low)
+    around *= np.where(rng.random((count, 1)) < _WIDE_SHARE, 1.0, _NARROW)
     aside = (ranges.low > 0).any(axis=1) | (ranges.high < 0).any(axis=1)
     angles = np.where(aside[:, None], ranges.low + shares * (ranges.high - ranges.low), around)
     return np.where(ranges.euler[:, None], _of_euler(angles), of_vectors(angles))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TEST_SHARE, _LEAST_TESTS = 6, 10
 # A part may lie so deep inside another, relative to the mesh's diagonal, even if the rig's action does less. A deeper
 # pose is made milder, by this factor and so many times at most.
-_DEEP, _MILDER, _MOST_TIMES = 0.02, 0.75, 5
+_DEEP, _MILDER, _MOST_TIMES = 0.03, 0.7, 4
 # Frames of the action in which depths are looked at.
 _LOOKED_AT = 12
 # Less than this share of the mesh's diagonal (root mean square) is no effect.

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bake Deformers: weights and driven helper bones imitate modifiers, and everything can be taken back."""
+
+from functools import partial
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Quaternion
+
+from skinning_tools.blender.records import read_record
+from skinning_tools.core.imitation.skeleton import to_vectors
+from skinning_tools.features.deformers.figures import FIGURES, BakeFigures
+from skinning_tools.features.deformers.joint_ranges import relative_turns, skeleton_of
+from tests.blender import refusals, scenes, skinned_meshes
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+bake = partial(refusals.finished, "bake_deformers", pose_count=24)
+restore = partial(refusals.finished, "restore_weights")
+refused = partial(refusals.refused, "bake_deformers")
+BONES = tuple(f"Bone {index}" for index in range(5))
+
+
+@pytest.fixture
+def tube():
+    """The tube with Preserve Volume and Corrective Smooth; its armature has no action."""
+    ob, rig = skinned_meshes.rigged_tube(rings=21, segments=8)
+    ob.vertex_groups["Bone 4"].add(list(range(len(ob.data.vertices) - 8, len(ob.data.vertices))), 1.0, "REPLACE")
+    rig.animation_data_clear()
+    for bone in rig.pose.bones:
+        bone.rotation_mode = "QUATERNION"
+        bone.matrix_basis.identity()
+    bpy.context.view_layer.update()
+    ob.modifiers["Armature"].use_deform_preserve_volume = True
+    ob.modifiers.new("Smooth", "CORRECTIVE_SMOOTH").iterations = 5
+    return ob, rig
+
+
+def weights_of(ob) -> list[dict[str, float]]:
+    names = [group.name for group in ob.vertex_groups]
+    return [{names[each.group]: each.weight for each in vertex.groups} for vertex in ob.data.vertices]
+
+
+def figures(ob) -> BakeFigures:
+    return read_record(ob.data, FIGURES, BakeFigures)
+
+
+def copies(ob):
+    """The mesh as it is now, and as linear blending alone has it."""
+    target, plain = ob.copy(), ob.copy()
+    for each in (target, plain):
+        each.data = ob.data.copy()
+        scenes.link(each)
+    plain.modifiers.remove(plain.modifiers["Smooth"])
+    plain.modifiers["Armature"].use_deform_preserve_volume = False
+    bpy.context.view_layer.objects.active = ob
+    return target, plain
+
+
+def imitated(ob, target, plain, rig, seed=5, angle=0.6) -> float:
+    """The share of the target's effect at random poses, as Blender evaluates the rig itself."""
+    rng, sums = np.random.default_rng(seed), np.zeros(2)
+    for _ in range(10):
+        for name in BONES[1:]:
+            rig.pose.bones[name].rotation_quaternion = Quaternion(rng.normal(size=3), angle * rng.random() ** 0.5)
+        bpy.context.view_layer.update()
+        wanted = scenes.evaluated_positions(target)
+        sums += [((scenes.evaluated_positions(each) - wanted) ** 2).sum() for each in (ob, plain)]
+    return 1 - np.sqrt(sums[0] / sums[1])
+
+
+def test_weights_imitate_and_can_be_restored(tube):
+    ob, rig = tube
+    target, plain = copies(ob)
+    before, blocks, state = weights_of(ob), scenes.data_blocks(), scenes.ui_state()
+    bake()
+    assert scenes.data_blocks() == blocks
+    assert scenes.ui_state() == state
+    assert all(tuple(bone.rotation_quaternion) == (1, 0, 0, 0) for bone in rig.pose.bones)
+    smooth, armature = ob.modifiers["Smooth"], ob.modifiers["Armature"]
+    assert (smooth.show_viewport, smooth.show_render, armature.use_deform_preserve_volume) == (False, False, False)
+    assert weights_of(ob) != before
+    assert max(len(groups) for groups in weights_of(ob)) <= 4
+    assert (figures(ob).what, figures(ob).helpers) == ("Preserve Volume, Smooth", 0)
+    assert figures(ob).imitated > 0.02
+    assert imitated(ob, target, plain, rig) > 0.02
+    restore()
+    assert weights_of(ob) == before
+    assert (smooth.show_viewport, smooth.show_render, armature.use_deform_preserve_volume) == (True, True, True)
+    assert not [key for key in ob.data.keys() if key.startswith("skinning_")]
+
+
+def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube):
+    ob, rig = tube
+    target, plain = copies(ob)
+    before = weights_of(ob)
+    bake()
+    by_weights = imitated(ob, target, plain, rig)
+    restore()
+    bake(helper_bones=4, pose_count=60)
+    helpers = [bone.name for bone in rig.data.bones if bone.name.startswith("HLP-")]
+    assert helpers
+    drivers = rig.animation_data.drivers
+    assert all(curve.driver.is_simple_expression for curve in drivers)
+    assert max(len(curve.driver.expression) for curve in drivers) <= 250
+    found = imitated(ob, target, plain, rig)
+    assert found > by_weights + 0.1
+    for bone in rig.pose.bones:
+        bone.rotation_quaternion = (1, 0, 0, 0)
+    bpy.context.view_layer.update()
+    assert np.allclose(scenes.evaluated_positions(ob), scenes.evaluated_positions(plain), atol=1e-5)
+    restore()
+    assert weights_of(ob) == before
+    assert [bone.name for bone in rig.data.bones] == list(BONES)
+    assert rig.animation_data is None
+
+
+def test_the_seed_decides(tube):
+    ob, _ = tube
+    found = []
+    for seed in (0, 0, 1):
+        bake(seed=seed)
+        found.append(weights_of(ob))
+        restore()
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+
+
+def test_locked_groups_keep_their_weights(tube):
+    ob, _ = tube
+    ob.vertex_groups["Bone 1"].lock_weight = True
+    before = [groups.get("Bone 1") for groups in weights_of(ob)]
+    bake()
+    assert [groups.get("Bone 1") for groups in weights_of(ob)] == before
+
+
+def test_controls_move_deforming_bones_without_parents(tube):
+    """As on generated rigs: helpers read the joint between two deforming bones that have no deforming parents."""
+    ob, rig = tube
+    with bpy.context.temp_override(active_object=rig, object=rig):
+        bpy.context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="EDIT")
+        for name in BONES:
+            bone = rig.data.edit_bones[name]
+            control = rig.data.edit_bones.new(f"ORG-{name}")
+            control.head, control.tail, control.roll, control.use_deform = bone.head, bone.tail, bone.roll, False
+        for first, second in zip(BONES[:-1], BONES[1:], strict=True):
+            rig.data.edit_bones[f"ORG-{second}"].parent = rig.data.edit_bones[f"ORG-{first}"]
+        for name in BONES:
+            rig.data.edit_bones[name].use_connect = False
+            rig.data.edit_bones[name].parent = None
+        bpy.ops.object.mode_set(mode="OBJECT")
+    for name in BONES:
+        constraint = rig.pose.bones[name].constraints.new("COPY_TRANSFORMS")
+        constraint.target, constraint.subtarget = rig, f"ORG-{name}"
+        rig.pose.bones[f"ORG-{name}"].rotation_mode = "QUATERNION"
+    bpy.context.view_layer.objects.active = ob
+    assert skeleton_of(rig, BONES).parents.tolist() == [-1, 0, 1, 2, 3]
+    target, plain = copies(ob)
+    own = [bone.name for bone in rig.data.bones]
+    bake(helper_bones=4, pose_count=60)
+    rng, sums = np.random.default_rng(2), np.zeros(2)
+    for _ in range(10):
+        for name in BONES[1:]:
+            control = rig.pose.bones[f"ORG-{name}"]
+            control.rotation_quaternion = Quaternion(rng.normal(size=3), 0.6 * rng.random())
+        bpy.context.view_layer.update()
+        wanted = scenes.evaluated_positions(target)
+        sums += [((scenes.evaluated_positions(each) - wanted) ** 2).sum() for each in (ob, plain)]
+    assert 1 - np.sqrt(sums[0] / sums[1]) > 0.1
+    restore()
+    assert [bone.name for bone in rig.data.bones] == own
+
+
+def test_poses_stay_within_limits(tube, monkeypatch):
+    ob, rig = tube
+    limit = rig.pose.bones["Bone 2"].constraints.new("LIMIT_ROTATION")
+    limit.owner_space = "LOCAL"
+    limit.use_limit_x = limit.use_limit_y = limit.use_limit_z = True
+    limit.max_x, limit.min_x = 0.5, 0.2
+    taken = []
+    from skinning_tools.features.deformers.posed_rig import PosedRig
+
+    shape = PosedRig.shape
+
+    def noted(self, motion):
+        taken.append(motion)
+        return shape(self, motion)
+
+    monkeypatch.setattr(PosedRig, "shape", noted)
+    bake(pose_count=8)
+    vectors = to_vectors(relative_turns(skeleton_of(rig, BONES), np.array([each[:5] for each in taken])))
+    # The first is at rest.
+    assert np.abs(vectors[1:, 2, 1:]).max() < 1e-6
+    assert vectors[1:, 2, 0].min() > 0.2 * 0.7**4 - 1e-6
+    assert vectors[1:, 2, 0].max() < 0.5 + 1e-6
+
+
+def test_a_lattice_that_follows_the_armature_is_not_harmed(tube):
+    ob, rig = tube
+    lattice = bpy.data.objects.new("Cage", bpy.data.lattices.new("Cage"))
+    scenes.link(lattice)
+    lattice.parent, lattice.scale = rig, (6, 2, 2)
+    ob.modifiers.new("Cage", "LATTICE").object = lattice
+    lattice.data.points[0].co_deform.x -= 0.4
+    bpy.context.view_layer.objects.active = ob
+    blocks = scenes.data_blocks()
+    bake()
+    assert scenes.data_blocks() == blocks
+    assert ob.modifiers["Cage"].object == lattice
+    assert figures(ob).what == "Preserve Volume, Smooth, Cage"
+
+
+def test_nothing_to_bake(tube):
+    ob, _ = tube
+    ob.modifiers.remove(ob.modifiers["Smooth"])
+    ob.modifiers["Armature"].use_deform_preserve_volume = False
+    refused("Nothing but its weights deforms")
+
+
+def test_a_modifier_between_that_adds_vertices(tube):
+    ob, _ = tube
+    ob.modifiers.new("Subdivision", "SUBSURF")
+    ob.modifiers.move(2, 1)
+    refused("changes its vertices before")
+    ob.modifiers.move(1, 2)
+    bake()
+    assert ob.modifiers["Subdivision"].show_viewport
+
+
+def test_all_weights_locked(tube):
+    ob, _ = tube
+    for group in ob.vertex_groups:
+        group.lock_weight = True
+    refused("every weight is locked")
+
+
+def test_a_second_bake_asks_for_the_first_weights(tube):
+    bake()
+    tube[0].modifiers["Smooth"].show_viewport = True
+    refused("baked before")
+
+
+def test_nothing_to_restore_and_edited_meshes(tube):
+    ob, _ = tube
+    refusals.refused("restore_weights", "no weights from before")
+    bake()
+    ob.data.vertices.add(1)
+    refusals.refused("restore_weights", "was edited after the bake")
+
+
+def test_an_effect_that_no_pose_shows(tube):
+    ob, _ = tube
+    ob.modifiers["Armature"].use_deform_preserve_volume = False
+    ob.modifiers["Smooth"].factor = 0.0
+    refused("moves no vertex")
