@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much of Preserve Volume with Corrective Smooth weights and driven helper bones imitate on the human rig.
 
-The figures are of Blender's evaluation of the rig itself, with its drivers and without scripts, at random poses that the
-bake has not seen: 1 − ‖baked − target‖ / ‖plain − target‖ over all vertices and poses.
+The figures are of Blender's evaluation of the rig itself, with its drivers and without scripts, at random poses that
+the bake has not seen: 1 − ‖baked − target‖ / ‖plain − target‖ over all vertices and poses.
 """
 
 import argparse
@@ -24,7 +24,11 @@ RUNS = ((0, 4, 260), (0, 8, 260), (20, 4, 260), (20, 8, 260), (40, 4, 260), (40,
 POSES = 40
 COLUMNS = "helpers", "influences", "poses", "reported", "limbs", "all joints", "drivers", "ms an update", "seconds"
 # Largest angles in degrees of the test poses: of the joints with such names, of fingers, of the others.
-WIDE, MIDDLE, FINGERS = ("upperarm01", "upperleg01", "lowerarm01", "lowerleg01"), ("wrist", "foot", "neck03", "head"), 40
+WIDE, MIDDLE, FINGERS = (
+    ("upperarm01", "upperleg01", "lowerarm01", "lowerleg01"),
+    ("wrist", "foot", "neck03", "head"),
+    40,
+)
 
 
 def main() -> int:
@@ -43,8 +47,8 @@ def main() -> int:
         "Preserve Volume and Corrective Smooth, baked",
         f"*Reported*: the figure of the operator, at poses from its own ranges. *Limbs*: {POSES} poses with shoulders, "
         "hips, elbows and knees turned by up to 80° about any axis, hands, feet and head by 40°, the others by 20°, "
-        "face and toes by 15°. *All joints*: every joint, face and fingers too, turned by up to 45°. *Update*: the time "
-        "that helpers and drivers add to Blender's evaluation of the armature, the shortest of many. *Seconds* of "
+        "face and toes by 15°. *All joints*: every joint, face and fingers too, turned by up to 45°. *Update*: the "
+        "time that helpers and drivers add to Blender's evaluation of the armature, the shortest of many. *Seconds* of "
         "processor time of the bake.",
         *COLUMNS,
     )

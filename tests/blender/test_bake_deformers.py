@@ -2,6 +2,7 @@
 """Bake Deformers: weights and driven helper bones imitate modifiers, and everything can be taken back."""
 
 from functools import partial
+from itertools import pairwise
 
 import bpy
 import numpy as np
@@ -88,7 +89,7 @@ def test_weights_imitate_and_can_be_restored(tube):
     restore()
     assert weights_of(ob) == before
     assert (smooth.show_viewport, smooth.show_render, armature.use_deform_preserve_volume) == (True, True, True)
-    assert not [key for key in ob.data.keys() if key.startswith("skinning_")]
+    assert not [key for key in list(ob.data.keys()) if key.startswith("skinning_")]
 
 
 def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube):
@@ -145,7 +146,7 @@ def test_controls_move_deforming_bones_without_parents(tube):
             bone = rig.data.edit_bones[name]
             control = rig.data.edit_bones.new(f"ORG-{name}")
             control.head, control.tail, control.roll, control.use_deform = bone.head, bone.tail, bone.roll, False
-        for first, second in zip(BONES[:-1], BONES[1:], strict=True):
+        for first, second in pairwise(BONES):
             rig.data.edit_bones[f"ORG-{second}"].parent = rig.data.edit_bones[f"ORG-{first}"]
         for name in BONES:
             rig.data.edit_bones[name].use_connect = False
@@ -174,7 +175,7 @@ def test_controls_move_deforming_bones_without_parents(tube):
 
 
 def test_poses_stay_within_limits(tube, monkeypatch):
-    ob, rig = tube
+    _, rig = tube
     limit = rig.pose.bones["Bone 2"].constraints.new("LIMIT_ROTATION")
     limit.owner_space = "LOCAL"
     limit.use_limit_x = limit.use_limit_y = limit.use_limit_z = True

@@ -38,8 +38,8 @@ _CHANNELS = (*(("location", axis) for axis in range(3)), *(("rotation_quaternion
 @dataclass(frozen=True, eq=False)
 class DrivenPlan:
     """specs: the bones to make. names: of the helpers, in their order. sources: the bones whose local rotation is that
-    of each joint. copies: the bones that copy the rotation of a joint, by name. expressions: for each helper and channel
-    the parts of the sum, the last of which is the channel's own."""
+    of each joint. copies: the bones that copy the rotation of a joint, by name. expressions: for each helper and
+    channel the parts of the sum, the last of which is the channel's own."""
 
     specs: list[tuple[NewBone, BoneRecord]]
     names: tuple[str, ...]
@@ -51,7 +51,9 @@ class DrivenPlan:
 def rounded(helpers: "Sequence[DrivenHelper]") -> "list[DrivenHelper]":
     """The helpers with the coefficients that the drivers have."""
     return [
-        replace(helper, coefficients=np.vectorize(lambda number: float(_text(number)), otypes=[float])(helper.coefficients))
+        replace(
+            helper, coefficients=np.vectorize(lambda number: float(_text(number)), otypes=[float])(helper.coefficients)
+        )
         for helper in helpers
     ]
 
@@ -125,7 +127,14 @@ def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, pl
             if not parts:
                 continue
             keys = [_PART.format("xyzuvw"[channel], place) for place in range(len(parts) - 1)]
-            _fill(bone.driver_add(path, axis), armature, name, sources, "".join([*(f"{key}+" for key in keys), parts[-1]]), keys)
+            _fill(
+                bone.driver_add(path, axis),
+                armature,
+                name,
+                sources,
+                "".join([*(f"{key}+" for key in keys), parts[-1]]),
+                keys,
+            )
 
 
 def _hangs_from(bone: bpy.types.Bone, above: str) -> bool:
@@ -134,9 +143,7 @@ def _hangs_from(bone: bpy.types.Bone, above: str) -> bool:
 
 def _parts(numbers: np.ndarray) -> list[str]:
     """The sums over the features of the joints, nine numbers each, in as few texts as fit; none if all are zero."""
-    products = [
-        _of_joint(numbers[9 * joint : 9 * joint + 9], _NAMES[joint]) for joint in range(len(numbers) // 9)
-    ]
+    products = [_of_joint(numbers[9 * joint : 9 * joint + 9], _NAMES[joint]) for joint in range(len(numbers) // 9)]
     parts: list[str] = []
     for text in filter(None, products):
         if parts and len(parts[-1]) + len(text) + 1 <= _LONGEST - 24:
@@ -148,7 +155,7 @@ def _parts(numbers: np.ndarray) -> list[str]:
 
 def _of_joint(numbers: np.ndarray, names: str) -> str:
     """The sum over a joint's products, in the order of ``PRODUCTS``, with common factors taken out."""
-    w, x, y, z = names
+    w, x, y, z = tuple(names)
     groups = ((w, ((0, x), (1, y), (2, z))), (x, ((3, x), (6, y), (7, z))), (y, ((4, y), (8, z))), (z, ((5, z),)))
     texts = []
     for factor, members in groups:
@@ -160,7 +167,9 @@ def _of_joint(numbers: np.ndarray, names: str) -> str:
 
 def _text(number: float) -> str:
     """A signed number of five digits."""
-    return f"{number:+.5g}".replace("+0.", "+.").replace("-0.", "-.").replace("e-0", "e-") if abs(number) > 1e-9 else "+0"
+    return (
+        f"{number:+.5g}".replace("+0.", "+.").replace("-0.", "-.").replace("e-0", "e-") if abs(number) > 1e-9 else "+0"
+    )
 
 
 def _fill(
@@ -194,4 +203,3 @@ def _fill(
 
 def _uses(text: str, letter: str) -> bool:
     return any(before + letter in text for before in ("*", "+", "-", "(")) or text.startswith(letter)
-

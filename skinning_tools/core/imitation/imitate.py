@@ -194,16 +194,17 @@ class _Solver:
         shared = (self._earlier[:, :own_count].T @ matrix[:, own_count:]).toarray()
         self._carriers = np.argmax(shared, axis=0).tolist()
         centers = np.zeros((self._helper_count, 3))
-        self._helpers = [DrivenHelper(carrier, center, (), np.zeros((0, 6))) for carrier, center in zip(self._carriers, centers, strict=True)]
+        self._helpers = [
+            DrivenHelper(carrier, center, (), np.zeros((0, 6)))
+            for carrier, center in zip(self._carriers, centers, strict=True)
+        ]
         self._motion = np.concatenate([self._own, helper_motion(self._helpers, self._turns, self._own)], axis=1)
 
     def fit_helpers(self, choose: bool) -> None:
         """Each helper's motion in turn, with the weights and the others as they are."""
         own_count, total = len(self._skeleton), len(self._skeleton) + self._helper_count
         equations = NormalEquations(total, 3 * len(self._turns))
-        equations.add(
-            self._design(self._present, total), self._frames.transpose(1, 0, 2).reshape(len(self._rest), -1)
-        )
+        equations.add(self._design(self._present, total), self._frames.transpose(1, 0, 2).reshape(len(self._rest), -1))
         rows = to_rows(self._motion)
         for index in range(self._helper_count):
             part = slice(4 * (own_count + index), 4 * (own_count + index) + 4)

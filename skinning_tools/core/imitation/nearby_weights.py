@@ -4,11 +4,10 @@
 import numpy as np
 from scipy import sparse
 
-from ..deform.influences import weight_matrix
 from ..decomposition.bone_model import BoneModel, monomials
 from ..decomposition.vertex_step import fit_strongest, predictions_gram
 from ..decomposition.weights import descend, fit_convex
-from ..strongest import strongest_first
+from ..deform.influences import weight_matrix
 
 # Rings of neighbors whose bones take part, the most bones that do, and the least share for it.
 _RINGS, _MOST_CANDIDATES, _LEAST_SHARE = 2, 14, 1e-3

@@ -99,7 +99,7 @@ def random_turns(ranges: Ranges, rng: np.random.Generator) -> np.ndarray:
     shares = rng.random((count, 3))
     around = np.where(direction > 0, direction * ranges.high, -direction * ranges.low)
     around *= np.where(rng.random((count, 1)) < _WIDE_SHARE, 1.0, _NARROW)
-    aside = (ranges.low > 0).any(axis=1) | (ranges.high < 0).any(axis=1)
+    aside: np.ndarray = np.any((ranges.low > 0) | (ranges.high < 0), axis=1)
     angles = np.where(aside[:, None], ranges.low + shares * (ranges.high - ranges.low), around)
     return np.where(ranges.euler[:, None], _of_euler(angles), of_vectors(angles))
 

@@ -45,8 +45,10 @@ def check_bakeable(context: bpy.types.Context, active: bpy.types.Object | None) 
     """Raises SkinningError if nothing can be baked for the active object. Cheap enough for a panel."""
     mesh = mesh_meant(context, active)
     if mesh is None or mesh.type != "MESH":
-        raise unmet("NOT_SKINNED", object=mesh) if mesh is not None else unmet(
-            "NO_ACTIVE_OBJECT", remedy="Select the mesh that an armature deforms"
+        raise (
+            unmet("NOT_SKINNED", object=mesh)
+            if mesh is not None
+            else unmet("NO_ACTIVE_OBJECT", remedy="Select the mesh that an armature deforms")
         )
     teacher_of(context, mesh)
 
@@ -128,8 +130,8 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
         share, trained = yield from background.part_of(measuring, 0.9, 1.0, "Measuring")
     if share <= 0:
         raise BadScene(
-            f"No weights bring {object_label(mesh)} closer to what {teacher.what} makes of it. Allow more influences, or "
-            "add helper bones"
+            f"No weights bring {object_label(mesh)} closer to what {teacher.what} makes of it. Allow more influences, "
+            "or add helper bones"
         )
     check_unchanged(mesh, len(rest))
     make_driven_bones(context, armature, plan)
@@ -213,8 +215,8 @@ def _check_effect(
         if np.sqrt((apart**2).sum(axis=1).mean()) > _NO_EFFECT * size:
             return
     raise BadScene(
-        f"{teacher.what} moves no vertex of {object_label(teacher.mesh)} in any pose, so there is nothing to bake. Check "
-        "the settings of the modifiers"
+        f"{teacher.what} moves no vertex of {object_label(teacher.mesh)} in any pose, so there is nothing to bake. "
+        "Check the settings of the modifiers"
     )
 
 
@@ -238,4 +240,3 @@ def _imitated(
         yield (row + 1) / len(frames), ""
     left = np.sqrt(sums[:, 0] / np.maximum(sums[:, 1], 1e-300))
     return float(1.0 - left[0]), float(1.0 - left[1])
-

@@ -107,9 +107,7 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
     armature = armature_of(active)
     helpers = []
     if armature is not None and earlier.helpers:
-        helpers = [
-            helper for helper in find_helpers(armature, (SOLVED,)) if set(helper.skin) <= set(earlier.helpers)
-        ]
+        helpers = [helper for helper in find_helpers(armature, (SOLVED,)) if set(helper.skin) <= set(earlier.helpers)]
         if helpers:
             check_armature(armature)
     columns = np.full((len(earlier.groups), len(active.data.vertices)), ABSENT, np.float32)

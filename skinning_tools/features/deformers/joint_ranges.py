@@ -26,7 +26,7 @@ def skeleton_of(armature: bpy.types.Object, names: Sequence[str]) -> Skeleton:
     generated rigs, where controls move deforming bones that have no deforming parents.
     """
     index = {name: place for place, name in enumerate(names)}
-    copied = {}
+    copied: dict[str, str] = {}
     for name in names:
         for target in _copied(armature, name):
             copied.setdefault(target, name)

@@ -10,8 +10,8 @@ from .settings import DeformerSettings, RestoreSettings
 
 
 class SKINNING_OT_bake_deformers(Checked, SkinningJob, bpy.types.Operator):
-    """Solve for weights, and helper bones if asked for, that imitate the modifiers after the armature and its Preserve \
-Volume at random poses; these are then off, and the earlier weights are kept"""
+    """Solve for weights, and helper bones if asked for, that imitate Preserve Volume and the modifiers after the \
+armature at random poses. These are then off, and the earlier weights are kept"""
 
     bl_idname = "skinning.bake_deformers"
     bl_label = "Bake Deformers"

@@ -90,7 +90,7 @@ class PosedRig:
         mesh = evaluated.data
         tree = BVHTree.FromObject(evaluated, self._scene.view_layers[0].depsgraph)
         step = max(self._count // _RAYS, 1)
-        size = self.size / max(np.linalg.norm(self.to_armature[:3, :3], 2), 1e-12)
+        size = self.size / max(float(np.linalg.norm(self.to_armature[:3, :3], 2)), 1e-12)
         found = []
         for index in range(0, self._count, step):
             vertex = mesh.vertices[index]
@@ -205,9 +205,8 @@ def _copy_followers(copies: dict, armature: bpy.types.Object, undo: ExitStack) -
             inverse = copy.matrix_parent_inverse.copy()
             copy.parent = copies[copy.parent]
             copy.matrix_parent_inverse = inverse
-        elif copy.parent_type == "BONE" and copy.parent == armature:
-            if copy.parent_bone in copies[armature].data.bones:
-                copy.parent = copies[armature]
+        elif copy.parent == armature and copy.parent_bone in copies[armature].data.bones:
+            copy.parent = copies[armature]
         for holder in (*copy.modifiers, *copy.constraints):
             for target in _pointers(holder):
                 if getattr(holder, target, None) in copies:
@@ -236,8 +235,9 @@ def _follows(ob: bpy.types.Object, known: dict[bpy.types.Object, bool]) -> bool:
     others = [ob.parent]
     for holder in (*ob.modifiers, *ob.constraints):
         others += [getattr(holder, name, None) for name in _pointers(holder)]
-    # All of them: what they refer to is copied, too.
-    known[ob] = any([_follows(other, known) for other in others if other is not None])
+    # All of them, not up to the first: what they refer to is copied, too.
+    following = [_follows(other, known) for other in others if other is not None]
+    known[ob] = any(following)
     return known[ob]
 
 

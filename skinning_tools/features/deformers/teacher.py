@@ -134,9 +134,9 @@ def teacher_of(context: bpy.types.Context, mesh_object: bpy.types.Object) -> Tea
     centers = native is not None and native.show_viewport and modifier_record(native) is not None
     if own is not None and not own.show_viewport and not centers:
         raise unmet("MODIFIER_DISABLED", modifier=own.name, object=mesh_object)
-    first = native if centers else own
+    first: bpy.types.Modifier | None = native if centers else own
     place = mesh_object.modifiers.find(first.name) if first is not None else -1
-    names, between = [first.name] if centers else [], ""
+    names, between = [first.name] if centers and first is not None else [], ""
     for modifier in mesh_object.modifiers[place + 1 :]:
         if not modifier.show_viewport:
             continue
