@@ -20,7 +20,7 @@ from _tables import Tables  # noqa: E402 (beside this file)
 
 RIG = ROOT.parent / "shared" / "data" / "human_rig.npz"
 # Helper bones, influences and poses.
-RUNS = ((0, 4, 260), (0, 8, 260), (20, 4, 260), (20, 8, 260), (40, 4, 260), (40, 8, 260), (20, 4, 60), (60, 4, 260))
+RUNS = ((0, 4, 260), (0, 8, 260), (20, 4, 260), (20, 8, 260))
 POSES = 40
 COLUMNS = "helpers", "influences", "poses", "reported", "limbs", "all joints", "drivers", "ms an update", "seconds"
 # Largest angles in degrees of the test poses: of the joints with such names, of fingers, of the others.

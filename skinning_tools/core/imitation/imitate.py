@@ -27,7 +27,7 @@ from .nearby_weights import NearbyWeights
 from .skeleton import Skeleton, posed
 
 # Vertices with which helpers first move freely, their sweeps, and the influences that they may add meanwhile.
-_FREE_VERTICES, _FREE_SWEEPS, _FREE_INFLUENCES = 4000, 8, 5
+_FREE_VERTICES, _FREE_SWEEPS, _FREE_INFLUENCES = 8000, 8, 5
 _ROUNDS = 14
 # After these rounds helpers choose their joints.
 _CHOOSING = (0, 2, 4, 8)

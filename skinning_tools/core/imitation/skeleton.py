@@ -11,13 +11,13 @@ from ..quaternions import product, to_matrices
 
 # Without any limits, a joint turns by this angle for each time that its branch is longer than thick, less if the branch
 # is small for the mesh's diagonal, within bounds; and about its own axis by half of that. In radians.
-_TURN, _LEAST_TURN, _MOST_TURN = np.radians(10.0), np.radians(15.0), np.radians(80.0)
+_TURN, _LEAST_TURN, _MOST_TURN = np.radians(15.0), np.radians(15.0), np.radians(80.0)
 _LARGE = 0.2
 # Of two joints in a row, the second moves nearly the same branch if that has at least this share of the vertices.
 _SAME_BRANCH = 0.7
 _TWIST_SHARE = 0.5
 # The share of joints that use all of their range in a pose, and the part of theirs that the others use.
-_WIDE_SHARE, _NARROW = 0.25, 0.25
+_WIDE_SHARE, _NARROW = 1.0, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,16 @@ class Skeleton:
             edge = [other for other in dict.fromkeys(near) if other >= 0 and other not in found]
             found += edge
         return [other for other in found if self.parents[other] >= 0]
+
+    def joints_between(self, first: int, second: int) -> list[int]:
+        """The joints that move two bones against each other."""
+        chains = []
+        for bone in (first, second):
+            chains.append([bone])
+            while self.parents[chains[-1][-1]] >= 0:
+                chains[-1].append(int(self.parents[chains[-1][-1]]))
+        common = set(chains[0]) & set(chains[1])
+        return [bone for bone in chains[0] + chains[1] if bone not in common]
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,9 +80,9 @@ class PosedRig:
     def _evaluated(self) -> bpy.types.Object:
         return self.mesh.evaluated_get(self._scene.view_layers[0].depsgraph)
 
-    def depths(self) -> np.ndarray:
+    def depths(self) -> tuple[np.ndarray, np.ndarray]:
         """(R,): how deep vertices of a sample lie inside another part of the surface, as it is now, in units of the
-        mesh's diagonal; 0 outside.
+        mesh's diagonal; 0 outside. (R, 2): each vertex, and one of that part.
 
         A ray from a vertex along its normal that first meets a face from behind leaves a part that it was inside of.
         """
@@ -91,13 +91,15 @@ class PosedRig:
         tree = BVHTree.FromObject(evaluated, self._scene.view_layers[0].depsgraph)
         step = max(self._count // _RAYS, 1)
         size = self.size / max(float(np.linalg.norm(self.to_armature[:3, :3], 2)), 1e-12)
-        found = []
+        found, pairs = [], []
         for index in range(0, self._count, step):
             vertex = mesh.vertices[index]
             normal = vertex.normal
-            _, across, _, distance = tree.ray_cast(vertex.co + normal * (1e-4 * size), normal, _REACH * size)
-            found.append(distance / size if distance is not None and across.dot(normal) > 0 else 0.0)
-        return np.array(found)
+            _, across, face, distance = tree.ray_cast(vertex.co + normal * (1e-4 * size), normal, _REACH * size)
+            inside = distance is not None and across.dot(normal) > 0
+            found.append(distance / size if inside else 0.0)
+            pairs.append((index, mesh.polygons[face].vertices[0] if inside else index))
+        return np.array(found), np.array(pairs)
 
 
 def check_memory(mesh_object: bpy.types.Object, pose_count: int) -> None:
