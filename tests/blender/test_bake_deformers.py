@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from mathutils import Quaternion
 
+from skinning_tools import command_line
 from skinning_tools.blender.records import read_record
 from skinning_tools.core.imitation.skeleton import to_vectors
+from skinning_tools.features.deformers.bake import bake_deformers
 from skinning_tools.features.deformers.figures import FIGURES, BakeFigures
 from skinning_tools.features.deformers.joint_ranges import relative_turns, skeleton_of
-from tests.blender import refusals, scenes, skinned_meshes
+from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
+from tests.blender.partial_scenes import cancelled_at
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -256,3 +259,23 @@ def test_an_effect_that_no_pose_shows(tube):
     ob.modifiers["Armature"].use_deform_preserve_volume = False
     ob.modifiers["Smooth"].factor = 0.0
     refused("moves no vertex")
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.35, 0.95])
+def test_cancelling_leaves_nothing(tube, fraction):
+    ob, _ = tube
+    before, blocks = moving_meshes.state(), scenes.data_blocks()
+    cancelled_at(fraction, bake_deformers(bpy.context, ob, pose_count=16, helper_bones=2))
+    assert moving_meshes.state() == before
+    assert scenes.data_blocks() == blocks
+
+
+def test_the_command_line(tube, tmp_path):
+    path, end = tmp_path / "tube.blend", ["--object", "Arm", "--overwrite"]
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    assert command_line.main(["bake-deformers", "--poses", "16", *end]) == 0
+    scenes.reopened(path)
+    assert figures(bpy.data.objects["Arm"]).poses == 16
+    assert command_line.main(["restore-weights", *end]) == 0
+    scenes.reopened(path)
+    assert figures(bpy.data.objects["Arm"]) is None
