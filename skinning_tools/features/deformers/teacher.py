@@ -7,7 +7,6 @@ import bpy
 
 from ...blender.center_records import modifier_record, native_modifier
 from ...blender.preconditions import check_mode, check_own_mesh, check_visible, object_label, unmet
-from ...blender.records import read_record
 from ...blender.skin_reader import armature_modifier, armature_of, check_rig
 from ...core.errors import BadMesh, BadScene
 
@@ -123,7 +122,7 @@ def teacher_of(context: bpy.types.Context, mesh_object: bpy.types.Object) -> Tea
     check_visible(context.scene, context.view_layer, mesh_object)
     check_own_mesh(mesh_object, "its weights cannot be changed")
     check_rig(mesh_object)
-    if read_record(mesh_object.data, EARLIER, Switches) is not None or EARLIER in mesh_object.data:
+    if EARLIER in mesh_object.data:
         raise BadScene(
             f"The deformers of {object_label(mesh_object)} were baked before. Press Restore Weights first, to bake "
             "them again"
