@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import bpy
+import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background, dependencies
@@ -26,6 +27,7 @@ from ...core.run_time import Work, learn_pace, stage_seconds
 from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips, shared
 from .estimate import check_memory, spread, work_of
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
+from .importance import check_importance, importance_of
 from .rig_writer import Rig
 from .scene_state import SceneState
 from .settings import ConvertSettings
@@ -73,6 +75,7 @@ def convert(
     solver = settings.for_solver()
     objects = tuple(dict.fromkeys(objects))
     check_sources(context, objects)
+    check_importance(objects, settings.importance)
     # Changes not evaluated yet, such as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
     if settings.as_clips:
@@ -132,9 +135,10 @@ def _convert(
         source, clips = yield from _stage("read", reading, "Reading the animation")
     made += [part.mesh for part in source.parts]
 
+    importance = importance_of(context, source, settings.importance)
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(
-            lambda progress: _solve(source.animation, clips, solver, settings.joint_hierarchy, progress)
+            lambda progress: _solve(source.animation, clips, solver, settings.joint_hierarchy, progress, importance)
         )
         decomposition, hierarchy = yield from _stage("solve", solving, "Solving")
 
@@ -166,6 +170,8 @@ def _convert(
     if settings.as_clips:
         record |= clips_record(context.scene, settings, clips, meter)
     record |= {"seconds": seconds, "settings": asdict(solver)}
+    if settings.importance:
+        record["importance"] = settings.importance
     if keys is not None:
         record["keys"] = {**keys._asdict(), "tolerance": settings.key_tolerance}
     if notes:
@@ -222,7 +228,12 @@ def _play(rig: Rig, clips: Sequence[Clip], clip: Clip) -> None:
 
 
 def _solve(
-    animation: Animation, clips: Sequence[Clip], solver: "Settings", joint_hierarchy: bool, progress: Progress
+    animation: Animation,
+    clips: Sequence[Clip],
+    solver: "Settings",
+    joint_hierarchy: bool,
+    progress: Progress,
+    importance: np.ndarray | None,
 ) -> "tuple[Decomposition, JointHierarchy | None]":
     """The decomposition, and the hierarchy of its joints or None."""
     from ...core.decomposition.clips import decompose_clips
@@ -231,7 +242,7 @@ def _solve(
     # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
     lengths = [len(clip.frame_numbers) for clip in clips]
-    found = decompose_clips(animation, lengths, solver, progress)
+    found = decompose_clips(animation, lengths, solver, progress, importance)
     if not joint_hierarchy:
         return found, None
     skin = found.rest, found.bones, found.weights
