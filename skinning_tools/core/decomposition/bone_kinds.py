@@ -163,7 +163,13 @@ class StiffBones:
         return self._matrix.weigh(to_rows(motion))
 
     def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
-        transforms = rigid.sweep(self._unweighted(equations), from_rows(self._matrix.unweigh(rows)), self.axes)
+        return self.swept(equations, rows, 1)
+
+    def swept(self, equations: NormalEquations, rows: np.ndarray, passes: int) -> np.ndarray:
+        """``rows`` Tᵀ (4P, 3F) after some passes of ``rigid.sweep``."""
+        equations, transforms = self._unweighted(equations), from_rows(self._matrix.unweigh(rows))
+        for _ in range(passes):
+            transforms = rigid.sweep(equations, transforms, self.axes)
         return self._matrix.weigh(to_rows(transforms))
 
     def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
