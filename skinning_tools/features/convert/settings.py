@@ -23,7 +23,7 @@ BONE_KINDS = (
 QUALITIES = (
     ("DRAFT", "Draft", "A first look, in half the time"),
     ("STANDARD", "Standard", "A close result"),
-    ("BEST", "Best", "The closest result: bones are tried in many places. Ten to thirty times as long as Standard"),
+    ("BEST", "Best", "The closest result: bones are tried in many places. Twenty to forty times as long as Standard"),
 )
 METHODS = (
     ("STANDARD", "Standard", "The closest result"),
