@@ -35,6 +35,7 @@ from skinning_tools.core.deform import (  # noqa: E402
     vertex_normals,
     vertex_transforms,
 )
+from skinning_tools.core.solve_effort import QUALITIES  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"
 SEQUENCES = (("horse_gallop", 30), ("horse_collapse", 6), ("samba", 30), ("elastic_cow", 18))
@@ -105,6 +106,42 @@ def measure(name: str, bone_count: int, kind: str, paper: dict, runs: int) -> li
             f"{result.e_rms / paper['kavan']:.2f}",
         ]
     return [*cells, "", "", ""]
+
+
+def show_qualities(tables: Tables) -> None:
+    tables.begin(
+        "Qualities",
+        "Affine bones. E_RMS divided by the paper's, the largest error, and processor time in seconds.",
+        *("sequence", "bones", "quality", "E_RMS", "error / paper", "largest error", "processor seconds"),
+    )
+    table = json.loads((DATA / "reference_errors.json").read_text())["kavan2010_table2"]
+    ratios: dict[str, list[float]] = {quality: [] for quality in QUALITIES}
+    for name, bone_count in SEQUENCES:
+        paper = dict(zip(table["columns"], table[name], strict=True))["kavan"]
+        for quality in QUALITIES:
+            start = time.process_time()
+            found = decompose(read(name), Settings(bone_count, quality=quality))
+            seconds = time.process_time() - start
+            ratios[quality].append(found.e_rms / paper)
+            cells = f"{found.e_rms:.3f}", f"{found.e_rms / paper:.2f}", f"{found.max_error:.1f}", f"{seconds:.1f}"
+            tables.row(name, str(bone_count), quality.title(), *cells)
+    for quality, values in ratios.items():
+        tables.row("geometric mean", "", quality.title(), "", f"{np.exp(np.mean(np.log(values))):.2f}", "", "")
+
+
+def show_emphasis(tables: Tables) -> None:
+    tables.begin(
+        "Emphasis",
+        "E_RMS and the largest error, affine bones, divided by those without emphasis.",
+        *("sequence", "bones", "emphasis", "E_RMS", "largest error", "E_RMS / without", "largest error / without"),
+    )
+    for name, bone_count in SEQUENCES:
+        plain = decompose(read(name), Settings(bone_count))
+        for emphasis in (0.5, 1.0):
+            found = decompose(read(name), Settings(bone_count, emphasis=emphasis))
+            ratios = found.e_rms / plain.e_rms, found.max_error / plain.max_error
+            cells = (f"{found.e_rms:.3f}", f"{found.max_error:.1f}", *(f"{ratio:.2f}" for ratio in ratios))
+            tables.row(name, str(bone_count), str(emphasis), *cells)
 
 
 def show_residual_shapes(tables: Tables) -> None:
@@ -239,6 +276,8 @@ def read(name: str) -> Animation:
 
 # Further tables, by the name of --only.
 MORE = {
+    "qualities": show_qualities,
+    "emphasis": show_emphasis,
     "suggested": show_suggested,
     "residual-shapes": show_residual_shapes,
     "clips": show_clips,

@@ -40,7 +40,11 @@ def stage_seconds(work: Work) -> dict[str, float]:
     bones, positions = wanted.bone_count, frames * vertices
     effort = effort_of(vertices, wanted)
     solve = 4.3e-10 * positions * min(3 * frames, _MOST_ROWS)
-    solve += effort.vertices(vertices) * (1.0e-7 * bones + 1.1e-6 * min(wanted.max_influences, bones) ** 2)
+    swept = effort.vertices(vertices) + effort.searched(vertices)
+    if wanted.emphasis:
+        # Sweeps over all vertices, and measuring between them.
+        swept += 30 * vertices
+    solve += swept * (1.0e-7 * bones + 1.1e-6 * min(wanted.max_influences, bones) ** 2)
     if wanted.bone_kind != "AFFINE":
         solve += 1.7e-5 * (effort.sweeps + effort.sample_sweeps) * bones * frames
     if wanted.prune:

@@ -12,29 +12,39 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .decomposition import Settings
 
-# Meshes with more vertices have a sample.
-LARGE_MESH = 20_000
-# The sample has this share of the vertices, but at least this many for each bone, and at least this many in all.
-_SHARE, _PER_BONE, _LEAST = 0.1, 100, 1500
+QUALITIES = ("DRAFT", "STANDARD", "BEST")
+
+# A sample has this share of the vertices, but at least this many for each bone, and at least this many in all; and at
+# most the second share: the last sweeps have to be paid for.
+_SHARE, _PER_BONE, _LEAST, _MOST_SHARE = 0.1, 100, 3000, 0.7
+# Meshes with no more vertices have none.
+SMALL_MESH = 2000
 # Sweeps over the sample for each requested iteration. A sweep of stiff bones costs more, however many vertices there
 # are.
-_MORE_SWEEPS, _MORE_SWEEPS_STIFF = 2.5, 2.0
-# Sweeps over all vertices after it. Cloth needs as many.
-_LAST_SWEEPS = 4
-# The number of sweeps with held affine bones, which come last (see bone_kinds.HeldAffineBones). On cloth, one such
-# sweep loses what a deeper solve gains; in the second sweep the weights adapt.
+_MORE_SWEEPS, _MORE_SWEEPS_STIFF = 2.4, 1.6
+# Sweeps over all vertices after it, and after a sample that is small beside the mesh. Cloth needs as many.
+_LAST_SWEEPS, _LAST_SWEEPS_OF_LARGE, _LARGE_MESH = 3, 4, 20_000
+# The number of last sweeps in the unreduced animation, where affine bones are held (see bone_kinds.HeldAffineBones). On
+# cloth, one such sweep loses what a deeper solve gains; in the second sweep the weights adapt.
 _HELD, _HELD_AFTER_SAMPLE = 1, 2
+# A draft has this share of the sweeps, on a sample of half the size.
+_DRAFT, _DRAFT_SAMPLE, _DRAFT_LAST = 0.5, 0.5, 2
+# The best quality has as many times the sweeps, tries as many moves of bones, and ends with more sweeps over all.
+_BEST, _BEST_MOVES, _BEST_LAST, _BEST_HELD = 8.0, 40, 14, 4
+# The sweeps after which moves of bones are compared.
+SWEEPS_OF_MOVE = 16
 
 
 @dataclass(frozen=True)
 class Effort:
-    """sweeps: over all vertices, of which the last ``held`` hold affine bones. sample: the number of vertices that are
-    solved first, by ``sample_sweeps``; or 0."""
+    """sweeps: over all vertices, of which the last ``held`` are in the unreduced animation. sample: the number of
+    vertices that are solved first, by ``sample_sweeps``; or 0. moves: how often bones try to move (see search.py)."""
 
     sweeps: int
     held: int = _HELD
     sample: int = 0
     sample_sweeps: int = 0
+    moves: int = 0
 
     @property
     def first_sweeps(self) -> int:
@@ -45,21 +55,40 @@ class Effort:
         """The vertices of all sweeps together."""
         return self.sweeps * vertex_count + self.sample_sweeps * self.sample
 
+    def searched(self, vertex_count: int) -> int:
+        """The vertices of the sweeps with which moves of bones are tried, and of the standard solve beside them."""
+        return self.moves * SWEEPS_OF_MOVE * (self.sample or vertex_count) + (15 * vertex_count if self.moves else 0)
+
     def sample_share(self, vertex_count: int) -> float:
         """How much of all that the sample is."""
         return self.sample_sweeps * self.sample / self.vertices(vertex_count)
 
 
 def effort_of(vertex_count: int, wanted: "Settings") -> Effort:
-    """What a solve does: with a sample where the mesh is large and that is less work. wanted: or what is like it.
+    """What a solve does: with a sample where that is less work. wanted: or what is like it.
 
     The published method has none, nor has a solve with residual shapes: bones that leave less error can leave one that
     few shapes correct less well.
     """
-    every = Effort(wanted.iterations)
-    if vertex_count <= LARGE_MESH or wanted.method == "KAVAN2010" or wanted.residual_shapes:
+    iterations, quality = wanted.iterations, wanted.quality
+    if wanted.method == "KAVAN2010":
+        return Effort(iterations)
+    share = {"DRAFT": _DRAFT, "STANDARD": 1.0, "BEST": _BEST}[quality]
+    every = Effort(max(1, round(share * iterations)))
+    if quality == "BEST":
+        every = Effort(every.sweeps, _BEST_HELD, moves=_BEST_MOVES)
+    if vertex_count <= SMALL_MESH or wanted.residual_shapes:
         return every
     sample = max(round(_SHARE * vertex_count), _PER_BONE * wanted.bone_count, _LEAST)
+    sample = min(round((_DRAFT_SAMPLE if quality == "DRAFT" else 1.0) * sample), round(_MOST_SHARE * vertex_count))
+    last = _LAST_SWEEPS if vertex_count <= _LARGE_MESH else _LAST_SWEEPS_OF_LARGE
+    last = {"DRAFT": _DRAFT_LAST, "STANDARD": last, "BEST": _BEST_LAST}[quality]
     more = _MORE_SWEEPS if wanted.bone_kind == "AFFINE" else _MORE_SWEEPS_STIFF
-    first = Effort(_LAST_SWEEPS, _HELD_AFTER_SAMPLE, sample, round(more * wanted.iterations))
-    return first if first.vertices(vertex_count) < every.vertices(vertex_count) else every
+    sweeps = round(share * more * iterations)
+    if quality != "BEST":
+        # No more work than without a sample.
+        sweeps = min(sweeps, (every.sweeps - last) * vertex_count // sample)
+    if sweeps < 1:
+        return every
+    held = _BEST_HELD if every.moves else min(_HELD_AFTER_SAMPLE, last - 1)
+    return Effort(last, held, sample, sweeps, every.moves)

@@ -31,7 +31,11 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
     influences = min(settings.max_influences, settings.bone_count)
     state = vertex_count * (8 + 3 * influences + settings.bone_count / 2)
     # A sample has its own positions, in single precision, coefficients and state.
-    state += effort_of(vertex_count, settings).sample * (height / 2 + dimension + 8 + 3 * influences)
+    effort = effort_of(vertex_count, settings)
+    state += effort.sample * (height / 2 + dimension + 8 + 3 * influences)
+    if effort.moves:
+        # Bones move by all products of the sample, and by the vertices of each bone with other bones.
+        state += (effort.sample or vertex_count) * (dimension + 2 * columns)
     workers = workers_at_once(height, columns)
     at_work = min(vertex_count, BLOCK_VERTICES * workers)
     blocks = at_work * (height + 4 * columns)

@@ -17,6 +17,7 @@ STORED = {
     "SkinningConversionSettings.bone_kind": "AFFINE=0 SCALED=1 RIGID=2",
     "SkinningConversionSettings.method": "STANDARD=0 KAVAN2010=1",
     "SkinningConversionSettings.on_result": "KEEP=0 REPLACE=1 CONVERT=2",
+    "SkinningConversionSettings.quality": "DRAFT=0 STANDARD=1 BEST=2",
     "SkinningEigenskinExample.kind": "EVALUATED=0 MESH=1 SHAPE_KEY=2 FRAMES=3",
     "SkinningExportSettings.engine": "THREE=0 UNITY=1 UNREAL=2 GODOT=3 OTHER=4",
     "SkinningExportSettings.file_format": "ENGINE=0 GLTF=1 FBX=2 USD=3",

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kinds of bones as the sweeps use them: how their transforms are fitted, extrapolated and finished.
 
-All work on rows Tᵀ (4P, d) in the space of their ``source``: affine bones in the reduced animation, which they can
-follow anywhere, the stiffer ones in the animation itself, as a rotation is not a linear combination of others.
+All take the data of vertices from their ``source``, and turn their transforms into the ``model`` that vertices are
+fitted to. Affine bones work on rows Tᵀ (4P, d) in the reduced animation, which they can follow anywhere. The transforms
+of stiffer ones are rows (4P, 3F) of the animation itself, as a rotation is not a linear combination of others; their
+vertices need no more than the reduced animation all the same.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 
 from ..dense import product
 from . import rigid
-from .reduction import AnimationMatrix, Reduction
+from .bone_model import BoneModel
+from .reduction import AnimationMatrix, Reduction, Rows
 from .transforms import NormalEquations, from_rows, to_rows
 
 # How firmly affine transforms are held where the data say little: in the sweeps to the transforms of the last sweep, at
@@ -22,7 +23,8 @@ _HOLD_AT_END = 3e-5
 # The allowed cost of that hold: this share of the error, and this much of the unit ball; beyond that it is loosened.
 _COST_OF_HOLD, _LEAST_COST = 1.0, 1e-3
 _LOOSENED, _MOST_LOOSENINGS = 0.3, 12
-_PASSES_PER_SWEEP = 2
+# Stiff bones are solved in the unreduced animation if their squared error is below this multiple of what is lost.
+_TELLING = 25.0
 # A multiple of the size of a bone that does not move. Two bones with nearly equal weights can move to opposite
 # infinities and fit ever better by their difference, until the error is nothing but rounding: extrapolation does not
 # push them beyond this.
@@ -43,7 +45,17 @@ class AffineBones:
         """The same bones on other vertices."""
         return AffineBones(matrix, reduction, len(self._standstill) // 4)
 
-    def start(self, equations: NormalEquations, _full_equations: Callable[[], NormalEquations] | None) -> np.ndarray:
+    def model(self, rows: np.ndarray) -> BoneModel:
+        return BoneModel(rows)
+
+    def of_source(self, equations: NormalEquations) -> NormalEquations:
+        """The equations of the transforms, from those with the data of ``source``."""
+        return equations
+
+    def for_error(self, _squared_error: float) -> "AffineBones":
+        return self
+
+    def start(self, equations: NormalEquations) -> np.ndarray:
         return equations.solve(self._standstill, _HOLD_AT_START)
 
     def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
@@ -66,12 +78,18 @@ class HeldAffineBones:
         self.source = matrix
         self._allowed = np.inf
 
-    def allow(self, squared_error: float) -> None:
-        """Take ‖TX − A‖² − ‖A‖² of affine bones that are not held as what to stay close to."""
+    def allow(self, squared_error: float, squared_norm: float) -> None:
+        """Take ‖TX − A‖² − ‖A‖² of affine bones that are not held as what to stay close to; and ‖A‖²."""
         size = self.source.height * self.source.vertex_count
-        error = np.sqrt(max(squared_error + self.source.squared_norm, 0.0) / size)
+        error = np.sqrt(max(squared_error + squared_norm, 0.0) / size)
         allowed = (1.0 + _COST_OF_HOLD) * error + _LEAST_COST
-        self._allowed = size * allowed**2 - self.source.squared_norm
+        self._allowed = size * allowed**2 - squared_norm
+
+    def model(self, rows: np.ndarray) -> BoneModel:
+        return BoneModel(rows)
+
+    def of_source(self, equations: NormalEquations) -> NormalEquations:
+        return equations
 
     def fit(self, equations: NormalEquations, _rows: np.ndarray) -> np.ndarray:
         rigid_rows = to_rows(rigid.fit_alone(self.source.unweigh(equations.products), equations.bone_moments))
@@ -91,44 +109,75 @@ class HeldAffineBones:
 
 
 class StiffBones:
-    """Rotations and translations (RIGID), or with scales along axes of each bone's own (SCALED)."""
+    """Rotations and translations (RIGID), or with scales along axes of each bone's own (SCALED).
 
-    def __init__(self, matrix: AnimationMatrix, scaled: bool):
-        self.source = matrix
-        self.final = None
-        self._scaled = scaled
+    ``final`` are the same bones with vertices in the unreduced animation, for the last sweeps.
+    """
+
+    def __init__(self, matrix: AnimationMatrix, reduction: Reduction | None, scaled: bool):
+        self.source: Rows = matrix if reduction is None else reduction
         self.axes: np.ndarray | None = None
+        self._matrix, self._reduction, self._scaled = matrix, reduction, scaled
 
-    def on(self, matrix: AnimationMatrix, _reduction: Reduction) -> "StiffBones":
+    @property
+    def final(self) -> "StiffBones":
+        return self._with(self._matrix, None)
+
+    def on(self, matrix: AnimationMatrix, reduction: Reduction) -> "StiffBones":
         """The same bones on other vertices."""
-        other = StiffBones(matrix, self._scaled)
+        return self._with(matrix, None if self._reduction is None else reduction)
+
+    def _with(self, matrix: AnimationMatrix, reduction: Reduction | None) -> "StiffBones":
+        other = StiffBones(matrix, reduction, self._scaled)
         other.axes = self.axes
         return other
 
-    def start(self, _equations: NormalEquations, full_equations: Callable[[], NormalEquations]) -> np.ndarray:
-        equations = self._unweighted(full_equations())
+    def for_error(self, squared_error: float) -> "StiffBones":
+        """``final`` where bones with this ‖TX − A‖² leave little more than the reduction loses: rigid parts are then
+        met exactly."""
+        if self._reduction is None or squared_error > _TELLING * self._reduction.lost:
+            return self
+        return self.final
+
+    def allow(self, _squared_error: float, _squared_norm: float) -> None:
+        pass
+
+    def model(self, rows: np.ndarray) -> BoneModel:
+        if self._reduction is None:
+            return BoneModel(rows)
+        # With the products of the whole transforms, distances to BC are exact: its part outside of B is zero.
+        return BoneModel(product(rows, self._reduction.basis), product(rows, rows.T))
+
+    def of_source(self, equations: NormalEquations) -> NormalEquations:
+        """The equations of the transforms, from those with the data of ``source``: X (BC)ᵀ = (X Cᵀ) Bᵀ."""
+        if self._reduction is None:
+            return equations
+        return equations.of(product(equations.products, self._reduction.basis.T))
+
+    def start(self, equations: NormalEquations) -> np.ndarray:
+        equations = self._unweighted(self.of_source(equations))
         motion = rigid.fit_alone(equations.products, equations.bone_moments)
         if self._scaled:
             affine = from_rows(equations.solve(to_rows(motion), _HOLD_AT_START))
             self.axes = rigid.stretch_axes(affine, equations.bone_moments)
-        return self.source.weigh(to_rows(motion))
+        return self._matrix.weigh(to_rows(motion))
 
     def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
-        return self.swept(equations, rows, _PASSES_PER_SWEEP)
+        return self.swept(equations, rows, 1)
 
     def swept(self, equations: NormalEquations, rows: np.ndarray, passes: int) -> np.ndarray:
         """``rows`` Tᵀ (4P, 3F) after some passes of ``rigid.sweep``."""
-        equations, transforms = self._unweighted(equations), from_rows(self.source.unweigh(rows))
+        equations, transforms = self._unweighted(equations), from_rows(self._matrix.unweigh(rows))
         for _ in range(passes):
             transforms = rigid.sweep(equations, transforms, self.axes)
-        return self.source.weigh(to_rows(transforms))
+        return self._matrix.weigh(to_rows(transforms))
 
     def extrapolate(self, rows: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
-        moved = from_rows(self.source.unweigh(rows + factor * change))
-        return self.source.weigh(to_rows(rigid.nearest(moved, self.axes)))
+        moved = from_rows(self._matrix.unweigh(rows + factor * change))
+        return self._matrix.weigh(to_rows(rigid.nearest(moved, self.axes)))
 
     def _unweighted(self, equations: NormalEquations) -> NormalEquations:
-        return equations.of(self.source.unweigh(equations.products))
+        return equations.of(self._matrix.unweigh(equations.products))
 
 
 def standstill(bone_count: int, frame_count: int) -> np.ndarray:
@@ -138,4 +187,5 @@ def standstill(bone_count: int, frame_count: int) -> np.ndarray:
     return rows.reshape(4 * bone_count, -1)
 
 
-BoneKind = AffineBones | HeldAffineBones | StiffBones
+BoneKind = AffineBones | StiffBones
+FinalBones = HeldAffineBones | StiffBones

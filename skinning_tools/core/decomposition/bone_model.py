@@ -36,17 +36,23 @@ def unpack(packed: np.ndarray) -> np.ndarray:
 
 
 class BoneModel:
-    """transforms: Tᵀ (4P, d) float64, four rows a bone."""
+    """transforms: Tᵀ (4P, d) float64, four rows a bone. gram: TᵀT of the whole transforms, where they are not in the
+    reduced space, of which ``transforms`` then are the projections."""
 
-    def __init__(self, transforms: np.ndarray):
+    def __init__(self, transforms: np.ndarray, gram: np.ndarray | None = None):
         self.transforms = transforms
         self.bone_count = len(transforms) // 4
-        self.gram = product(transforms, transforms.T)
+        self.gram = product(transforms, transforms.T) if gram is None else gram
         blocks = self.gram.reshape(self.bone_count, 4, self.bone_count, 4)
         upper = blocks[:, _ROWS, :, _COLUMNS]
         lower = blocks[:, _COLUMNS, :, _ROWS]
         self.packed = np.ascontiguousarray((0.5 * _DOUBLED[:, None, None] * (upper + lower)).transpose(1, 2, 0))
         self.packed_own = np.ascontiguousarray(np.einsum("kki->ik", self.packed))
+
+    def of_bones(self, bones: np.ndarray) -> "BoneModel":
+        """Some of the bones (n,) alone."""
+        rows = (4 * bones[:, None] + np.arange(4)).ravel()
+        return BoneModel(self.transforms[rows], self.gram[np.ix_(rows, rows)])
 
     def data_products(self, data: np.ndarray) -> np.ndarray:
         """H of some vertices: ``data`` (n, d) to (n, P, 4)."""

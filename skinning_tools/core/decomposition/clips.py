@@ -28,7 +28,11 @@ _LEAST_SHARE = 0.1
 
 
 def decompose_clips(
-    animation: Animation, lengths: Sequence[int], settings: Settings, progress: Progress = ignore
+    animation: Animation,
+    lengths: Sequence[int],
+    settings: Settings,
+    progress: Progress = ignore,
+    importance: np.ndarray | None = None,
 ) -> Decomposition:
     """``decompose`` of clips that follow each other in ``animation``, each of ``lengths`` frames, which sum to F.
 
@@ -36,12 +40,18 @@ def decompose_clips(
     error, and with the published method, all frames count alike. Raises as ``decompose``.
     """
     if settings.target_error or settings.method == "KAVAN2010" or len(lengths) == 1:
-        return decompose(animation, settings, progress)
+        return decompose(animation, settings, progress, importance=importance)
     first = replace(
-        settings, iterations=min(_FIRST_SWEEPS, settings.iterations), smoothness=0.0, residual_shapes=0, prune=False
+        settings,
+        iterations=min(_FIRST_SWEEPS, settings.iterations),
+        smoothness=0.0,
+        residual_shapes=0,
+        prune=False,
+        quality="STANDARD",
+        emphasis=0.0,
     )
     part = span(progress, 0.0, 0.5 * _FIRST_SHARE)
-    together = decompose(animation, first, part, clip_weights(np.ones(len(lengths)), lengths))
+    together = decompose(animation, first, part, clip_weights(np.ones(len(lengths)), lengths), importance)
     errors = clip_errors(animation, together, lengths)
     del together
     share = replace(first, bone_count=max(1, round(settings.bone_count / len(lengths))))
@@ -50,9 +60,10 @@ def decompose_clips(
         part = span(progress, 0.5 * _FIRST_SHARE * (1 + rows.start / len(animation.frames)), _FIRST_SHARE)
         clip = Animation(animation.frames[rows], animation.triangles, animation.frame_numbers[rows], animation.name)
         # In the scale of the first clip.
-        alone.append(decompose(clip, share, part).e_rms * scale / unit_scale(clip.frames))
+        alone.append(decompose(clip, share, part, importance=importance).e_rms * scale / unit_scale(clip.frames))
     ratios = errors / _at_least(np.array(alone))
-    return decompose(animation, settings, span(progress, _FIRST_SHARE, 1.0), clip_weights(ratios, lengths))
+    weights = clip_weights(ratios, lengths)
+    return decompose(animation, settings, span(progress, _FIRST_SHARE, 1.0), weights, importance)
 
 
 def _rows(lengths: Sequence[int]) -> list[slice]:

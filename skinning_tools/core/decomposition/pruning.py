@@ -7,7 +7,7 @@ compared with the part's size and with what the solve leaves before any bone has
 small losses do not add up to a large one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -18,7 +18,7 @@ from ..progress import Progress, checkpoint, span
 from ..strongest import strongest_bones, strongest_first
 from .bone_kinds import StiffBones
 from .bone_model import BoneModel
-from .reduction import AnimationMatrix
+from .reduction import AnimationMatrix, Reduction
 from .sweeps import alternate, vertex_blocks
 from .transforms import design_matrix
 from .vertex_step import VertexState, best_single_bones, choose_weights, single_bones
@@ -42,7 +42,12 @@ _NEAR_REGIONS = 6
 
 
 def prune_bones(
-    matrix: AnimationMatrix, rows: np.ndarray, state: VertexState, optimize_rest_pose: bool, progress: Progress
+    matrix: AnimationMatrix,
+    reduction: Reduction,
+    rows: np.ndarray,
+    state: VertexState,
+    optimize_rest_pose: bool,
+    progress: Progress,
 ) -> tuple[np.ndarray, VertexState, list[float]]:
     """Remove rigid bones that are not needed: the least needed first, none with a bone that replaces it, and again.
 
@@ -51,10 +56,10 @@ def prune_bones(
     """
     vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
     sample = matrix.of_vertices(vertices)
-    few = VertexState(*(part[vertices] for part in (state.points, state.bones, state.weights)))
+    few = state.of(vertices)
     noise = _squared_errors(sample, BoneModel(rows), sample.rows(slice(None)), few)
     pruned, count = rows, len(rows) // 4
-    kind = StiffBones(sample, scaled=False)
+    kind = StiffBones(sample, reduction.of_vertices(vertices), scaled=False)
     while True:
         # How many rounds there will be is not known.
         part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
@@ -68,9 +73,8 @@ def prune_bones(
         return rows, state, []
     start = _best_bones(matrix, BoneModel(pruned), state)
     last = range(1, 1 + _LAST_SWEEPS)
-    return alternate(
-        StiffBones(matrix, scaled=False), pruned, start, last, optimize_rest_pose, span(progress, 0.7, 1.0)
-    )
+    kind = StiffBones(matrix, reduction, scaled=False)
+    return alternate(kind, pruned, start, last, optimize_rest_pose, span(progress, 0.7, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +88,11 @@ class _Removal:
 
 
 def _removals(sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray) -> list[_Removal]:
-    near = _neighborhoods(state, model.bone_count)
+    near = neighborhoods(state, model.bone_count)
     return [_removal(sample, model, state, noise, bone, near[bone]) for bone in range(model.bone_count)]
 
 
-def _neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
+def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     """(P, P) bool: the bones that share vertices, and those of the nearest regions."""
     used = weight_matrix(state.bones, state.weights, bone_count)
     near = (used.T @ used).toarray() > 0
@@ -106,14 +110,14 @@ def _removal(
     sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray, bone: int, near: np.ndarray
 ) -> _Removal:
     vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
-    mine = VertexState(state.points[vertices], state.bones[vertices], state.weights[vertices])
+    mine = state.of(vertices)
     if len(vertices) == 0:
         return _Removal(vertices, mine.bones, mine.weights, 0.0)
     heirs = np.setdiff1d(np.flatnonzero(near), bone)
     if len(heirs) == 0:
         return _Removal(vertices, mine.bones, mine.weights, np.inf)
     data = sample.rows(vertices)
-    without = _refitted(model, heirs, data, mine)
+    without, _ = refitted(model, heirs, data, mine)
     own = np.where(mine.bones == bone, mine.weights, 0.0).sum(axis=1)
     own /= own.sum()
     added = own @ (_squared_errors(sample, model, data, without) - noise[vertices])
@@ -125,15 +129,17 @@ def _removal(
     return _Removal(vertices, without.bones, without.weights, min(1.0, lead / _LEAD) * cost / max(least, 1e-9))
 
 
-def _refitted(model: BoneModel, heirs: np.ndarray, data: np.ndarray, mine: VertexState) -> VertexState:
-    """Vertices (n,) with the bones ``heirs``, ascending, only: the best of them starts where another one was."""
-    blocks = model.transforms.reshape(model.bone_count, 4, -1)[heirs]
-    few = BoneModel(blocks.reshape(4 * len(heirs), -1))
+def refitted(
+    model: BoneModel, heirs: np.ndarray, data: np.ndarray, mine: VertexState
+) -> tuple[VertexState, np.ndarray]:
+    """Vertices (n,) with the bones ``heirs``, ascending, only: the best of them starts where another one was; and their
+    squared errors less ‖y‖² (n,)."""
+    few = model.of_bones(heirs)
     place = np.minimum(np.searchsorted(heirs, mine.bones), len(heirs) - 1)
     best = best_single_bones(few, data, mine.points)
     start = np.where(heirs[place] == mine.bones, place, best[:, None])
-    bones, weights, _ = choose_weights(few, few.data_products(data), mine.points, start, mine.weights)
-    return VertexState(mine.points, heirs[bones], weights)
+    bones, weights, errors = choose_weights(few, few.data_products(data), mine.points, start, mine.weights)
+    return VertexState(mine.points, heirs[bones], weights, mine.importance), errors
 
 
 def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray, state: VertexState) -> np.ndarray:
@@ -170,11 +176,12 @@ def _without(rows: np.ndarray, state: VertexState, removals: dict[int, _Removal]
     # Unused slots then name the strongest bone, which is left.
     bones, weights = strongest_first(bones, weights, min(bones.shape[1], len(kept)))
     rows = rows.reshape(-1, 4, rows.shape[1])[kept].reshape(4 * len(kept), -1)
-    return rows, VertexState(state.points, np.searchsorted(kept, bones).astype(np.int32), weights)
+    return rows, VertexState(state.points, np.searchsorted(kept, bones).astype(np.int32), weights, state.importance)
 
 
 def _best_bones(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> VertexState:
     """All vertices with the bone that predicts each best."""
     points = state.points.copy()
     best = [best_single_bones(model, matrix.rows(part), points[part]) for part in vertex_blocks(len(points))]
-    return single_bones(points, np.concatenate(best), min(state.bones.shape[1], model.bone_count))
+    alone = single_bones(points, np.concatenate(best), min(state.bones.shape[1], model.bone_count))
+    return replace(alone, importance=state.importance)

@@ -159,6 +159,11 @@ class Reduction:
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         return self.coefficients[part]
 
+    def of_vertices(self, vertices: np.ndarray) -> "Reduction":
+        """That of the ``vertices`` (n,) alone, in the same basis."""
+        coefficients = self.coefficients[vertices]
+        return Reduction(self.basis, coefficients, self.lost * len(coefficients) / len(self.coefficients))
+
 
 def reduce_animation(
     matrix: AnimationMatrix,

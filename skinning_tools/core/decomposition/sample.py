@@ -8,7 +8,9 @@ from scipy.spatial import cKDTree
 
 from ..progress import Progress, checkpoint, ignore
 from .bone_model import homogeneous
+from .prepared import Prepared
 from .reduction import AnimationMatrix, Reduction
+from .skin import Skin
 from .sweeps import vertex_blocks
 from .vertex_step import VertexState
 
@@ -30,11 +32,20 @@ class Sample:
     nearest: np.ndarray
     triangles: np.ndarray
 
-    def spread(self, state: VertexState, rest: np.ndarray) -> VertexState:
-        """All vertices with bones, weights and shift from ``rest`` (N, 3) of their own samples, which ``state`` has."""
+    def prepared(self, importance: np.ndarray | None) -> Prepared:
+        """The sample to be solved; importance: (N,) of all vertices, or None."""
+        few = None if importance is None else importance[self.vertices]
+        few = few / few.mean() if few is not None and few.any() else None
+        return Prepared(self.triangles, self.matrix, self.reduction, few)
+
+    def spread(self, skin: Skin, whole: Prepared) -> Skin:
+        """All vertices with bones, weights and shift from the rest pose of their own samples, which ``skin`` has."""
+        rest, state = whole.matrix.rest_pose(), skin.state
         points = homogeneous(rest)
         points[:, :3] += (state.points[:, :3] - rest[self.vertices])[self.nearest]
-        return VertexState(points, state.bones[self.nearest], state.weights[self.nearest])
+        bones, weights = state.bones[self.nearest], state.weights[self.nearest]
+        kind = skin.kind.on(whole.matrix, whole.reduction)
+        return Skin(kind, skin.rows, VertexState(points, bones, weights, whole.importance))
 
 
 def take_sample(
@@ -44,9 +55,8 @@ def take_sample(
     rest = matrix.rest_pose()
     order = np.argsort(morton_codes(rest), kind="stable")
     vertices = np.sort(order[(np.arange(count) * len(order) + len(order) // 2) // count])
-    coefficients = reduction.coefficients[vertices]
     nearest = _nearest(rest, reduction, vertices, matrix.height // 3, progress)
-    few = Reduction(reduction.basis, coefficients, reduction.lost)
+    few = reduction.of_vertices(vertices)
     return Sample(vertices, matrix.of_vertices(vertices), few, nearest, _triangles(triangles, nearest))
 
 
@@ -68,12 +78,15 @@ def _nearest(
     tree = cKDTree(rest[vertices])
     near = min(_NEAR, len(vertices))
     found = np.empty(len(rest), dtype=np.int32)
-    for part in vertex_blocks(len(rest)):
-        gaps, places = (each.reshape(-1, near) for each in tree.query(rest[part], k=near))
-        motion = reduction.rows(part)[:, None] - reduction.rows(vertices[places])
+    found[vertices] = np.arange(len(vertices))
+    others = np.setdiff1d(np.arange(len(rest)), vertices, assume_unique=True)
+    for part in vertex_blocks(len(others)):
+        rows = others[part]
+        gaps, places = (each.reshape(-1, near) for each in tree.query(rest[rows], k=near))
+        motion = reduction.rows(rows)[:, None] - reduction.rows(vertices[places])
         apart = np.square(gaps) + np.einsum("nki,nki->nk", motion, motion) / frame_count
-        found[part] = places[np.arange(len(places)), np.argmin(apart, axis=1)]
-        checkpoint(progress, part.stop / len(rest), "Sampling")
+        found[rows] = places[np.arange(len(places)), np.argmin(apart, axis=1)]
+        checkpoint(progress, part.stop / len(others), "Sampling")
     return found
 
 

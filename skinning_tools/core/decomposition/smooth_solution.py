@@ -36,7 +36,7 @@ def smooth_solution(
     influences = state.bones.shape[1]
     free = Given(state.bones, state.weights, np.zeros(bone_count, bool), np.zeros(vertex_count, bool))
     rows = to_rows(transforms)
-    stiff = StiffBones(matrix, axes is not None)
+    stiff = StiffBones(matrix, None, axes is not None)
     stiff.axes = axes
     problem = WeightProblem.of(matrix, state.points, rows, influences, free)
     problem.start_from(state.bones, state.weights)

@@ -17,25 +17,26 @@ from ..progress import Progress, checkpoint, ignore, span
 from ..solve_effort import effort_of
 from ..threads import for_each
 from . import kavan2010
-from .bone_kinds import AffineBones, StiffBones
-from .bone_model import BoneModel, homogeneous
-from .error_seeds import parts_of, regions_by_error
+from .emphasis import emphasized
+from .prepared import Prepared
 from .pruning import prune_bones
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .residual import fit_residual_shapes
 from .sample import take_sample
-from .segmentation import fill_empty_regions, grow_regions
+from .search import search_bones
+from .skin import Skin, begin
 from .smooth_solution import smooth_solution
-from .split_merge import move_bones, squared_error
-from .sweeps import alternate, collect_equations, vertex_blocks
+from .starts import segmentations
+from .sweeps import alternate, collect_equations
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
-from .transforms import NormalEquations, from_rows
+from .transforms import from_rows
 from .types import Decomposition, Settings
-from .vertex_step import VertexState, best_single_bones, single_bones
+from .vertex_step import VertexState
 
 # The paper's ε, 0.0005, adds up to 0.5 to E_RMS; a sweep's cost hardly depends on d, so a fifth of it is nearly free.
 _REDUCTION_ERROR = 1e-4
-_MOVE_ROUNDS = 6
+# Vertices that do not count at all could go anywhere.
+_LEAST_IMPORTANCE = 1e-3
 _REDUCED, _SOLVED, _SOLVED_WITH_SHAPES = 0.1, 0.9, 0.6
 
 
@@ -45,13 +46,16 @@ def decompose(
     settings: Settings | None = None,
     progress: Progress = ignore,
     frame_weights: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
 ) -> Decomposition:
     """Bones, weights and a rest pose whose linear blend skinning comes closest to ``animation``.
 
     Kavan, Sloan & O'Sullivan 2010, with influences picked by a convex fit and extrapolated sweeps. Deterministic.
     A mesh that does not move is solved like any other. frame_weights (F,) > 0, by default 1: what each frame's errors
     are multiplied by where they are minimized, in ``history`` and in ``curve``, not in ``e_rms`` and ``max_error``.
-    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings (more bones than vertices), Cancelled.
+    importance (N,): how much each vertex's error counts beside the others', at least 0; None for all alike. Raises
+    BadAnimation and BadMesh (see ``check_animation``), BadSettings (more bones than vertices, importances that are no
+    such numbers), Cancelled.
     """
     settings = settings or Settings()
     check_animation(animation, may_stand_still=True)
@@ -69,7 +73,7 @@ def decompose(
     with clock.stage("reduction"):
         matrix = AnimationMatrix(animation.frames, frame_weights)
         reduction = _reduced(matrix, settings, span(progress, 0.0, _REDUCED))
-    prepared = _Prepared(animation.triangles, matrix, reduction)
+    prepared = Prepared(animation.triangles, matrix, reduction, _importance(importance, animation))
     solved = _SOLVED_WITH_SHAPES if settings.residual_shapes else _SOLVED
     solving = span(progress, _REDUCED, solved)
     curve: tuple[CurvePoint, ...] = ()
@@ -84,7 +88,21 @@ def decompose(
     return _finished(animation.frames, prepared, solution, settings, clock, curve, span(progress, solved, 1.0))
 
 
-def _smoothed(prepared: "_Prepared", solution: "_Solution", settings: Settings, progress: Progress) -> "_Solution":
+def _importance(given: np.ndarray | None, animation: Animation) -> np.ndarray | None:
+    """Importances (N,) with the mean 1; None where all are alike."""
+    if given is None:
+        return None
+    given = np.asarray(given, dtype=np.float64)
+    if given.shape != (animation.vertex_count,) or not np.isfinite(given).all() or given.min() < 0 or not given.any():
+        raise BadSettings(
+            f"The importance of {animation.name} must be a number of at least 0 for each of its "
+            f"{animation.vertex_count} vertices, and above 0 for some"
+        )
+    given = np.maximum(given / given.mean(), _LEAST_IMPORTANCE)
+    return None if np.ptp(given) == 0 else given / given.mean()
+
+
+def _smoothed(prepared: Prepared, solution: "_Solution", settings: Settings, progress: Progress) -> "_Solution":
     matrix, triangles = prepared.matrix, prepared.triangles
     skin = solution.transforms, solution.axes, settings.bone_kind == "AFFINE", solution.state
     transforms, state = smooth_solution(matrix, triangles, *skin, settings.smoothness, progress)
@@ -96,22 +114,6 @@ def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) ->
         return kavan2010.reduce_as_published(matrix, progress)
     tolerance = min(_REDUCTION_ERROR, settings.target_error / 4000.0) if settings.target_error else _REDUCTION_ERROR
     return reduce_animation(matrix, tolerance, progress=progress)
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    triangles: np.ndarray
-    matrix: AnimationMatrix
-    reduction: Reduction
-
-    def e_rms(self, squared_error: float) -> float:
-        """‖TX − A‖² as E_RMS."""
-        elements = self.matrix.height * self.matrix.vertex_count
-        return 1000.0 * float(np.sqrt(max(squared_error, 0.0) / elements))
-
-    def watching(self, watch: Watch) -> Watch:
-        """``watch`` for sweeps, which tell ‖TX − A‖² − ‖A‖²."""
-        return lambda sweep, error: watch(sweep, self.e_rms(error + self.matrix.squared_norm))
 
 
 @dataclass(frozen=True)
@@ -138,11 +140,13 @@ class _Clock:
 
 
 def _solver(settings: Settings) -> Callable[..., _Solution]:
-    return _solve_as_published if settings.method == "KAVAN2010" else _solve
+    if settings.method == "KAVAN2010":
+        return _solve_as_published
+    return _solve_best if settings.quality == "BEST" else _solve
 
 
 def _solve_as_published(
-    prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
+    prepared: Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
 ) -> _Solution:
     matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
     triangles, part = prepared.triangles, span(progress, 0.0, 0.1)
@@ -158,131 +162,97 @@ def _solve_as_published(
 
 
 def _solve(
-    prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
+    prepared: Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
 ) -> _Solution:
-    matrix, bone_count = prepared.matrix, settings.bone_count
+    matrix, optimize = prepared.matrix, settings.optimize_rest_pose
     effort = effort_of(matrix.vertex_count, settings)
     few, sample = prepared, None
     if effort.sample:
         with clock.stage("sampling"):
             part = span(progress, 0.0, 0.1)
             sample = take_sample(matrix, prepared.reduction, prepared.triangles, effort.sample, part)
-            few = _Prepared(sample.triangles, sample.matrix, sample.reduction)
+            few = sample.prepared(prepared.importance)
         progress = span(progress, 0.1, 1.0)
-    affine = AffineBones(few.matrix, few.reduction, bone_count)
-    kind = affine if settings.bone_kind == "AFFINE" else StiffBones(few.matrix, settings.bone_kind == "SCALED")
-    # The sweeps by their numbers: over the sample where there is one, over all vertices, and of held bones.
+    # The sweeps by their numbers: over the sample where there is one, over all vertices, and the last ones.
     sweeps = range(effort.sample_sweeps + effort.sweeps)
-    last = max(1, len(sweeps) - effort.held) if kind.final else len(sweeps)
+    last = max(1, len(sweeps) - effort.held)
     first = min(effort.first_sweeps, last)
     # How far the progress is after the first of these, and before the last.
-    late = 0.8 if kind.final else 1.0
+    late = 0.8
     early = late if sample is None else 0.1 + (late - 0.1) * effort.sample_share(matrix.vertex_count)
     solved = 0.5 * (0.1 + early) if settings.prune else early
     with clock.stage("segmentation"):
-        state = _segment(few, affine, settings, span(progress, 0.0, 0.1))
-        reduced = collect_equations(state, few.reduction, bone_count)
-        rows = kind.start(reduced, lambda: collect_equations(state, few.matrix, bone_count))
+        starts = segmentations(few, settings.bone_count, span(progress, 0.0, 0.1))
     with clock.stage("iterations"):
         part = span(progress, 0.1, solved)
-        rows, state, errors = alternate(
-            kind, rows, state, sweeps[:first], settings.optimize_rest_pose, part, few.watching(watch)
-        )
+        if effort.moves:
+            found = search_bones(few, settings, starts, sweeps[:first], effort.moves, part)
+        else:
+            begun = begin(few, settings, starts[0])
+            found = begun.improved(sweeps[:first], optimize, part, few.watching(watch))
     if settings.prune:
         with clock.stage("pruning"):
             part = span(progress, solved, early)
-            rows, state, more = prune_bones(few.matrix, rows, state, settings.optimize_rest_pose, part)
-            errors += more
+            rows, state, more = prune_bones(few.matrix, few.reduction, found.rows, found.state, optimize, part)
+            found = Skin(found.kind, rows, state, (*found.errors, *more))
     if sample is not None:
         with clock.stage("iterations"):
-            kind = kind.on(matrix, prepared.reduction)
-            state = sample.spread(state, matrix.rest_pose())
             part = span(progress, early, late)
-            rows, state, errors = alternate(kind, rows, state, sweeps[first:last], settings.optimize_rest_pose, part)
+            found = sample.spread(found, prepared).improved(sweeps[first:last], optimize, part)
+    squared_errors = [error + prepared.squared_norm for error in found.errors]
     with clock.stage("transforms"):
-        if kind.final:
-            kind.final.allow(errors[-1])
-            equations = collect_equations(state, matrix, bone_count)
-            rows = kind.final.fit(equations, rows)
-            if last == len(sweeps):
-                errors[-1] = equations.squared_error(rows)
-            part = span(progress, late, 1.0)
-            rows, state, more = alternate(kind.final, rows, state, sweeps[last:], settings.optimize_rest_pose, part)
-            errors += more
-    return _Solution(from_rows(rows), kind.axes, state, [error + matrix.squared_norm for error in errors])
+        kind = found.kind.final
+        kind.allow(found.errors[-1], prepared.squared_norm)
+        equations = collect_equations(found.state, matrix, found.bone_count)
+        rows = kind.fit(equations, found.rows)
+        if last == len(sweeps):
+            squared_errors[-1] = equations.squared_error(rows) + prepared.squared_norm
+        part = span(progress, late, 0.9 if settings.emphasis else 1.0)
+        rows, state, more = alternate(kind, rows, found.state, sweeps[last:], optimize, part)
+    squared_errors += [error + prepared.squared_norm for error in more]
+    if settings.emphasis:
+        with clock.stage("emphasis"):
+            part = span(progress, 0.9, 1.0)
+            rows, state = emphasized(matrix, kind, rows, state, settings.emphasis, optimize, part)
+    return _Solution(from_rows(rows), found.kind.axes, state, squared_errors)
+
+
+def _solve_best(
+    prepared: Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
+) -> _Solution:
+    """The better of two: what the search finds, and the standard solve, so that it is never worse. With an emphasis,
+    their errors cannot be compared."""
+    if settings.emphasis:
+        return _solve(prepared, settings, clock, progress)
+    standard = _solve(prepared, replace(settings, quality="STANDARD"), clock, span(progress, 0.0, 0.1), watch)
+    found = _solve(prepared, settings, clock, span(progress, 0.1, 1.0))
+    return min(standard, found, key=lambda each: each.squared_errors[-1])
 
 
 def _solve_for_target(
-    prepared: _Prepared, settings: Settings, clock: _Clock, progress: Progress
+    prepared: Prepared, settings: Settings, clock: _Clock, progress: Progress
 ) -> tuple[_Solution, tuple[CurvePoint, ...]]:
-    """The fewest bones, at most ``bone_count``, that reach the target error; see ``solve_for_target``."""
+    """The fewest bones, at most ``bone_count``, that reach the target error; see ``solve_for_target``. Emphasis comes
+    after it."""
+    plain = replace(settings, emphasis=0.0)
 
     def solve(bone_count: int, progress: Progress, watch: Watch) -> tuple[_Solution, float]:
-        solution = _solver(settings)(prepared, replace(settings, bone_count=bone_count), clock, progress, watch)
+        solution = _solver(settings)(prepared, replace(plain, bone_count=bone_count), clock, progress, watch)
         return solution, prepared.e_rms(solution.squared_errors[-1])
 
-    sweeps = effort_of(prepared.matrix.vertex_count, settings).first_sweeps
-    return solve_for_target(solve, settings.target_error, settings.bone_count, sweeps, progress)
-
-
-def _segment(prepared: _Prepared, affine: AffineBones, settings: Settings, progress: Progress) -> VertexState:
-    """One bone for each vertex: regions grown over the mesh, bones moved from where they gain little to where they are
-    needed, and in between vertices assigned to the bone that predicts them best.
-
-    Of several starts, the one with the least error is taken: it usually ends lowest after the sweeps, too, and no
-    single start does so on all meshes.
-    """
-    matrix, reduction, bone_count = prepared.matrix, prepared.reduction, settings.bone_count
-    rest = matrix.rest_pose()
-    points = homogeneous(rest)
-    triangles = prepared.triangles
-
-    def reassigned(labels: np.ndarray, rounds: int, progress: Progress) -> np.ndarray:
-        for _ in range(rounds):
-            equations = NormalEquations.of_regions(points, reduction.coefficients, labels, bone_count)
-            model = BoneModel(affine.start(equations, None))
-
-            def best(part: slice, model: BoneModel = model) -> np.ndarray:
-                return best_single_bones(model, reduction.rows(part), points[part])
-
-            def take(part: slice, found: np.ndarray, labels: np.ndarray = labels) -> None:
-                labels[part] = found
-                checkpoint(progress, 0.0, "Segmenting")
-
-            for_each(best, vertex_blocks(len(rest)), take)
-            labels = fill_empty_regions(labels, rest, bone_count)
-        return labels
-
-    def moved(labels: np.ndarray, progress: Progress) -> np.ndarray:
-        labels = reassigned(labels, 2, progress)
-        for i in range(_MOVE_ROUNDS if bone_count > 2 else 0):
-            part = span(progress, i / _MOVE_ROUNDS, 1.0)
-            checkpoint(part, 0.0, "Segmenting")
-            labels, moves = move_bones(points, reduction.coefficients, labels, bone_count)
-            if not moves:
-                break
-            labels = reassigned(labels, 1, part)
-        return reassigned(labels, 2, span(progress, 1.0, 1.0))
-
-    given = matrix, reduction, rest, triangles
-    starts = [
-        lambda progress: grow_regions(*given, bone_count, progress),
-        lambda progress: grow_regions(*given, bone_count, progress, outermost_first=True),
-    ]
-    parts = parts_of(triangles, len(rest))
-    if parts is not None:
-        starts.append(lambda progress: regions_by_error(*given, parts, bone_count, progress))
-    found = []
-    for number, start in enumerate(starts):
-        part = span(progress, number / len(starts), (number + 1) / len(starts))
-        found.append(moved(start(span(part, 0.0, 0.4)), span(part, 0.4, 1.0)))
-    labels = min(found, key=lambda each: squared_error(points, reduction.coefficients, each, bone_count))
-    return single_bones(points, labels, min(settings.influences, bone_count))
+    # The best quality is watched while it makes the standard solve.
+    watched = replace(settings, quality="STANDARD") if settings.quality == "BEST" else settings
+    sweeps = effort_of(prepared.matrix.vertex_count, watched).first_sweeps
+    found, curve = solve_for_target(solve, settings.target_error, settings.bone_count, sweeps, progress)
+    if settings.emphasis:
+        chosen = replace(settings, bone_count=found.transforms.shape[1])
+        found = _solver(settings)(prepared, chosen, clock, span(progress, 1.0, 1.0))
+    return found, curve
 
 
 def _finished(
     frames: np.ndarray,
-    prepared: _Prepared,
+    prepared: Prepared,
     solution: _Solution,
     settings: Settings,
     clock: _Clock,

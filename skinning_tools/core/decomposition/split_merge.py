@@ -46,17 +46,36 @@ class _Sums:
         return self.norms - np.einsum("pid,pid->p", self.products, np.linalg.solve(system, self.products))
 
 
-def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int) -> tuple[np.ndarray, int]:
+@dataclass(frozen=True)
+class Cloud:
+    """points (N, 4) homogeneous rest positions, data (N, d); importance (N,): how often each counts, None for once."""
+
+    points: np.ndarray
+    data: np.ndarray
+    importance: np.ndarray | None = None
+
+    def of(self, part: np.ndarray) -> "Cloud":
+        return Cloud(self.points[part], self.data[part], None if self.importance is None else self.importance[part])
+
+    def sums(self) -> _Sums:
+        points, data = self.points, self.data
+        if self.importance is not None:
+            root = np.sqrt(self.importance)[:, None]
+            points, data = root * points, root * data
+        return _Sums(product(points.T, points), product(points.T, data), np.vdot(data, data))
+
+
+def move_bones(cloud: Cloud, labels: np.ndarray, bone_count: int) -> tuple[np.ndarray, int]:
     """One round of merging pairs of regions and splitting as many others, each move of them lowering the error.
 
-    points (N, 4) homogeneous rest positions, data (N, d), labels (N,). Returns new labels and the number of moves.
+    labels (N,). Returns new labels and the number of moves.
     """
-    regions, sums = _of_regions(points, data, labels, bone_count)
+    regions, sums = _of_regions(cloud, labels, bone_count)
     errors = sums.errors()
     pairs = _neighboring(sums)
     costs = (sums[pairs[:, 0]] + sums[pairs[:, 1]]).errors() - errors[pairs[:, 0]] - errors[pairs[:, 1]]
     sets = zip(regions, errors, strict=True)
-    cuts = mapped(lambda each: _best_cut(points[each[0]], data[each[0]], each[1]), sets)
+    cuts = mapped(lambda each: _best_cut(cloud.of(each[0]), each[1]), sets)
     gains = np.array([gain for gain, _ in cuts])
     labels = labels.copy()
     touched = np.zeros(bone_count, dtype=bool)
@@ -77,20 +96,14 @@ def move_bones(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_co
     return labels, moves
 
 
-def squared_error(points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int) -> float:
+def squared_error(cloud: Cloud, labels: np.ndarray, bone_count: int) -> float:
     """Of all regions together, each under the affine motion that fits it best; arguments as those of ``move_bones``."""
-    return float(_of_regions(points, data, labels, bone_count)[1].errors().sum())
+    return float(_of_regions(cloud, labels, bone_count)[1].errors().sum())
 
 
-def _of_regions(
-    points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int
-) -> tuple[list[np.ndarray], _Sums]:
+def _of_regions(cloud: Cloud, labels: np.ndarray, bone_count: int) -> tuple[list[np.ndarray], _Sums]:
     regions = members(labels, bone_count)
-    return regions, _stack(mapped(lambda rows: _sums(points[rows], data[rows]), regions))
-
-
-def _sums(points: np.ndarray, data: np.ndarray) -> _Sums:
-    return _Sums(product(points.T, points), product(points.T, data), np.vdot(data, data))
+    return regions, _stack(mapped(lambda rows: cloud.of(rows).sums(), regions))
 
 
 def _stack(parts: list[_Sums]) -> _Sums:
@@ -109,18 +122,19 @@ def _neighboring(sums: _Sums) -> np.ndarray:
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
-def _best_cut(points: np.ndarray, data: np.ndarray, error: float) -> tuple[float, np.ndarray | None]:
+def _best_cut(cloud: Cloud, error: float) -> tuple[float, np.ndarray | None]:
     """What the best plane across one of a region's own axes saves, and the side (n,) bool it gives to a new bone."""
     best, side = 0.0, None
+    points = cloud.points[:, :3]
     if len(points) < _SMALLEST_TO_CUT:
         return best, side
-    offsets = points[:, :3] - points[:, :3].mean(axis=0)
+    offsets = points - points.mean(axis=0)
     along = offsets @ np.linalg.eigh(self_product(offsets))[1]
     for heights, levels in zip(along.T, np.quantile(along, _CUTS, axis=0).T, strict=True):
         for level in levels:
             above = heights > level
             if above.any() and not above.all():
-                halves = _stack([_sums(points[above], data[above]), _sums(points[~above], data[~above])])
+                halves = _stack([cloud.of(above).sums(), cloud.of(~above).sums()])
                 gain = error - float(halves.errors().sum())
                 if gain > best:
                     best, side = gain, above

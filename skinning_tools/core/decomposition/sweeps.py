@@ -9,7 +9,7 @@ import numpy as np
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import BLOCK_VERTICES, workers_at_once
 from ..threads import for_each
-from .bone_kinds import BoneKind
+from .bone_kinds import BoneKind, FinalBones
 from .bone_model import BoneModel
 from .reduction import Rows
 from .transforms import NormalEquations, design_matrix
@@ -76,7 +76,8 @@ def over_blocks(
         data = source.rows(part)
         work(part, data)
         equations = NormalEquations(bone_count, data.shape[1])
-        equations.add(design_matrix(state.points[part], state.bones[part], state.weights[part], bone_count), data)
+        few = state.of(part)
+        equations.add(design_matrix(few.points, few.bones, few.weights, bone_count), data, few.importance)
         return equations
 
     width = source.rows(slice(0, 1)).shape[1]
@@ -92,7 +93,7 @@ def over_blocks(
 
 
 def alternate(
-    kind: BoneKind,
+    kind: BoneKind | FinalBones,
     rows: np.ndarray,
     state: VertexState,
     sweeps: range,
@@ -135,7 +136,9 @@ def alternate(
     return rows, state, errors
 
 
-def _sweep(kind: BoneKind, rows: np.ndarray, state: VertexState, **options: Any) -> tuple[np.ndarray, float]:
-    equations = sweep_vertices(BoneModel(rows), state, kind.source, **options)
+def _sweep(
+    kind: BoneKind | FinalBones, rows: np.ndarray, state: VertexState, **options: Any
+) -> tuple[np.ndarray, float]:
+    equations = kind.of_source(sweep_vertices(kind.model(rows), state, kind.source, **options))
     fitted = kind.fit(equations, rows)
     return fitted, equations.squared_error(fitted)

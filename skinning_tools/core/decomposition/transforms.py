@@ -69,14 +69,21 @@ class NormalEquations:
             equations.products[part] = product(points[vertices].T, data[vertices])
         return equations
 
-    def add(self, design: np.ndarray | scipy.sparse.csr_matrix, data: np.ndarray) -> None:
-        """design (n, 4P) from ``design_matrix``, data (n, d)."""
+    def add(
+        self, design: np.ndarray | scipy.sparse.csr_matrix, data: np.ndarray, importance: np.ndarray | None = None
+    ) -> None:
+        """design (n, 4P) from ``design_matrix``, data (n, d). importance (n,): how often each vertex counts."""
+        counted = design
+        if importance is not None:
+            root = scipy.sparse.diags(np.sqrt(importance))
+            design = root @ design
+            counted = root @ design
         if scipy.sparse.issparse(design):
             self.moments += (design.T @ design).toarray()
-            self.products += design.T @ data
+            self.products += counted.T @ data
         else:
             self.moments += self_product(design)
-            self.products += product(design.T, data)
+            self.products += product(counted.T, data)
 
     def of(self, products: np.ndarray) -> "NormalEquations":
         """The same moments with other ``products`` (4P, d)."""

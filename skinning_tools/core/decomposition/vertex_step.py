@@ -6,7 +6,7 @@ its error most from where it is join as candidates, and a convex fit over all of
 accurate at the same number of influences, and a bone that has become redundant makes room for another.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
@@ -28,14 +28,23 @@ _ROUGH_STEPS = 12
 
 @dataclass
 class VertexState:
-    """The vertices as the solver has them. points (N, 4) homogeneous rest positions, bones and weights (N, K)."""
+    """The vertices as the solver has them. points (N, 4) homogeneous rest positions, bones and weights (N, K).
+
+    importance (N,): how often each counts where bones are fitted, in the mean once; None where all count alike.
+    """
 
     points: np.ndarray
     bones: np.ndarray
     weights: np.ndarray
+    importance: np.ndarray | None = None
 
     def copy(self) -> "VertexState":
-        return VertexState(self.points.copy(), self.bones.copy(), self.weights.copy())
+        return replace(self, points=self.points.copy(), bones=self.bones.copy(), weights=self.weights.copy())
+
+    def of(self, part: slice | np.ndarray) -> "VertexState":
+        """Some of the vertices."""
+        importance = None if self.importance is None else self.importance[part]
+        return VertexState(self.points[part], self.bones[part], self.weights[part], importance)
 
 
 def improve_vertices(

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import bpy
+import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background, dependencies
@@ -26,6 +27,7 @@ from ...core.run_time import Work, learn_pace, stage_seconds
 from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips, shared
 from .estimate import check_memory, spread, work_of
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
+from .importance import check_importance, importance_of
 from .rig_writer import Rig
 from .scene_state import SceneState
 from .settings import ConvertSettings
@@ -73,6 +75,7 @@ def convert(
     solver = settings.for_solver()
     objects = tuple(dict.fromkeys(objects))
     check_sources(context, objects)
+    check_importance(objects, settings.importance)
     # Changes not evaluated yet, such as a modifier that changes the number of vertices.
     context.evaluated_depsgraph_get()
     if settings.as_clips:
@@ -132,8 +135,11 @@ def _convert(
         source, clips = yield from _stage("read", reading, "Reading the animation")
     made += [part.mesh for part in source.parts]
 
+    importance = importance_of(context, source, settings.importance)
     with _timed(seconds, "solve"):
-        solving = background.run_in_worker(lambda progress: _solve(source.animation, clips, solver, settings, progress))
+        solving = background.run_in_worker(
+            lambda progress: _solve(source.animation, clips, solver, settings, importance, progress)
+        )
         decomposition, hierarchy, free_e_rms = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
@@ -166,6 +172,8 @@ def _convert(
     record |= {"seconds": seconds, "settings": asdict(solver)}
     if free_e_rms is not None:
         record["free_e_rms"] = free_e_rms
+    if settings.importance:
+        record["importance"] = settings.importance
     if keys is not None:
         record["keys"] = {**keys._asdict(), "tolerance": settings.key_tolerance}
     if notes:
@@ -222,7 +230,12 @@ def _play(rig: Rig, clips: Sequence[Clip], clip: Clip) -> None:
 
 
 def _solve(
-    animation: Animation, clips: Sequence[Clip], solver: "Settings", settings: ConvertSettings, progress: Progress
+    animation: Animation,
+    clips: Sequence[Clip],
+    solver: "Settings",
+    settings: ConvertSettings,
+    importance: np.ndarray | None,
+    progress: Progress,
 ) -> "tuple[Decomposition, JointHierarchy | None, float | None]":
     """The decomposition, the hierarchy of its joints or None, and, where the joints hold the bones, E_RMS without."""
     from ...core.decomposition.clips import decompose_clips
@@ -233,11 +246,11 @@ def _solve(
     check_animation(animation)
     lengths = [len(clip.frame_numbers) for clip in clips]
     if not settings.rotation_only:
-        found = decompose_clips(animation, lengths, solver, progress)
+        found = decompose_clips(animation, lengths, solver, progress, importance)
     else:
         # Shapes and smoothing are for the bones as they are in the end.
         free = replace(solver, residual_shapes=0, smoothness=0.0)
-        found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5))
+        found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
     if not settings.joint_hierarchy:
         return found, None, None
     skin = found.rest, found.bones, found.weights

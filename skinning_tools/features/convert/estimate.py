@@ -4,7 +4,8 @@
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import bpy
@@ -17,7 +18,7 @@ from ...core.errors import NotEnoughMemory
 from ...core.run_time import Work, stage_seconds
 from ...core.solve_memory import memory_estimate
 from ...ui.settings import RANGE_NAMES
-from .settings import ConvertSettings, SkinningConversionSettings
+from .settings import QUALITIES, ConvertSettings, SkinningConversionSettings
 
 if TYPE_CHECKING:
     from ...core.decomposition import Settings
@@ -84,6 +85,21 @@ class Estimate:
 
 def estimate(work: Work) -> Estimate:
     return Estimate(sum(stage_seconds(work).values()), needed_memory(work), _free_memory())
+
+
+def other_durations(work: Work) -> list[tuple[str, str]]:
+    """The label of each quality that is not chosen, with its time; none for the published method."""
+    chosen = cast("ConvertSettings", work.settings)
+    if chosen.method == "KAVAN2010":
+        return []
+    found = []
+    for quality, label, _ in QUALITIES:
+        if quality != chosen.quality:
+            other = copy(chosen)
+            other.quality = quality
+            seconds = sum(stage_seconds(replace(work, settings=cast("Settings", other))).values())
+            found.append((label, duration_text(seconds)))
+    return found
 
 
 def needed_memory(work: Work) -> int:

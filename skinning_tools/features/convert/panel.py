@@ -33,7 +33,7 @@ from ...ui.presets import PresetsMenu
 from .chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stands_for_source
 from .conversion import shapes_note
 from .error_plot import draw_error_plot, draw_sweeps_plot
-from .estimate import amount_text, estimate, work_of_settings
+from .estimate import amount_text, estimate, other_durations, work_of_settings
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
 from .result import worst_clip, worst_frame
 from .settings import PRESETS
@@ -58,7 +58,7 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
         layout = split_layout(self)
         job = background.running_job()
         settings = idle_column(layout)
-        draw_settings(settings, context.scene)
+        draw_settings(settings, context.scene, active_object(context))
 
         if job is not None:
             draw_job(layout, job)
@@ -145,9 +145,11 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         )
 
 
-def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene) -> None:
+def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene, source: bpy.types.Object | None) -> None:
+    """source: the mesh whose vertex groups are offered."""
     settings = scene.skinning_conversion
     column = layout.column()
+    column.prop(settings, "quality")
     row = column.row()
     # As Clips is about the selected meshes in any case.
     row.active = not settings.as_clips
@@ -162,8 +164,13 @@ def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene) -> None:
         column.prop(settings, "rotation_only")
     draw_frame_range(layout, scene, settings)
     if (body := _section(layout, "advanced", "Advanced", closed=True)) is not None:
-        for name in ("iterations", "optimize_rest_pose", "residual_shapes", "root_bone", "key_tolerance", "method"):
+        for name in ("iterations", "emphasis", "optimize_rest_pose", "residual_shapes", "root_bone", "key_tolerance"):
             body.prop(settings, name)
+        if source is not None and source.type == "MESH":
+            body.prop_search(settings, "importance", source, "vertex_groups")
+        else:
+            body.prop(settings, "importance")
+        body.prop(settings, "method")
 
 
 def _section(layout: bpy.types.UILayout, name: str, label: str, closed: bool = False) -> bpy.types.UILayout | None:
@@ -190,6 +197,9 @@ def _draw_estimate(layout: bpy.types.UILayout, context: bpy.types.Context, objec
     if note:
         draw_text(layout, context, note, "INFO")
     layout.label(text=sentence(expected.text()), icon="TIME")
+    others = [f"{iface_(label)} {duration}" for label, duration in other_durations(work)]
+    if others:
+        draw_text(layout, context, ", ".join(others), "BLANK1")
     if expected.free is not None and not expected.fits:
         text = iface_("Only {amount} of memory are free. Choose a shorter frame range or a larger step")
         free = text.format(amount=amount_text(expected.free))

@@ -7,7 +7,7 @@ import bpy
 
 from ...core.errors import BadSettings
 from ...ui.presets import Presets
-from ...ui.settings import RANGE_NAMES, Settings, choice, count, influences, number, smoothness, switch
+from ...ui.settings import RANGE_NAMES, Settings, choice, count, factor, influences, name, number, smoothness, switch
 
 if TYPE_CHECKING:
     from ...core import decomposition
@@ -20,6 +20,11 @@ BONE_KINDS = (
     ),
     ("SCALED", "Scaled", "Bones that move, rotate and scale: for game engines without shear"),
     ("RIGID", "Rigid", "Bones that only move and rotate: works everywhere, but needs more bones for the same error"),
+)
+QUALITIES = (
+    ("DRAFT", "Draft", "A first look, in half the time"),
+    ("STANDARD", "Standard", "A close result"),
+    ("BEST", "Best", "The closest result: bones are tried in many places. Twenty to forty times as long as Standard"),
 )
 METHODS = (
     ("STANDARD", "Standard", "The closest result"),
@@ -40,6 +45,7 @@ ON_RESULT = (
 class SolverSettings(Settings):
     """The settings of core.decomposition.Settings. The defaults are part of the contract: scripts rely on them."""
 
+    quality = choice("Quality", QUALITIES, "STANDARD", tip="How much time to spend on a close result", flag="--quality")
     bone_count = count(
         "Bones",
         20,
@@ -83,6 +89,14 @@ class SolverSettings(Settings):
         tip="Number of keyed shape keys that correct the error of the bones. Each takes as much memory as the mesh; "
         "10 often halve the error",
         flag="--residual-shapes",
+    )
+    emphasis = factor(
+        "Emphasis",
+        0.0,
+        most=1.0,
+        tip="What to keep small: 0 the mean of all errors, 1 the largest ones, at the cost of the mean",
+        flag="--emphasis",
+        metavar="E",
     )
     method = choice(
         "Method",
@@ -141,6 +155,13 @@ PRESETS = Presets(
 
 
 class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="convert"):
+    importance = name(
+        "Importance",
+        tip="Vertex group of what has to be closest, such as a face or hands: a vertex of weight 1 counts as ten. "
+        "Empty: all count alike",
+        flag="--importance",
+        metavar="GROUP",
+    )
     selected_objects = switch(
         "Selected Objects", False, tip="Convert all selected meshes to one armature at the location of the active mesh"
     )
@@ -177,7 +198,7 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
                 "Rotation Only needs a skeleton of rigid bones. Switch on Joint Hierarchy and choose the bone kind "
                 "Rigid, or switch off Rotation Only"
             )
-        solver = {name: getattr(self, name) for name in SolverSettings.declared}
+        solver = {each: getattr(self, each) for each in SolverSettings.declared}
         return decomposition.Settings(**solver, prune=self.prune)
 
 
@@ -187,7 +208,7 @@ class ConvertAgainSettings(Settings):
 
 def settings_of(figures: dict) -> ConvertSettings:
     """The settings stored in ``figures``. Earlier versions did not store all of them."""
-    noted = {name: value for name, value in figures["settings"].items() if name in SolverSettings.declared}
+    noted = {key: value for key, value in figures["settings"].items() if key in SolverSettings.declared}
     values = {
         **noted,
         "optimize_rest_pose": bool(noted.get("optimize_rest_pose", True)),
@@ -200,6 +221,7 @@ def settings_of(figures: dict) -> ConvertSettings:
         "rotation_only": bool(figures.get("rotation_only", False)),
         "selected_objects": len(figures.get("parts", ())) > 1,
         "as_clips": bool(figures.get("clips")),
+        "importance": str(figures.get("importance", "")),
     }
     return ConvertSettings(**values)
 
@@ -212,8 +234,8 @@ def take_settings(scene: bpy.types.Scene, figures: dict) -> None:
     settings = settings_of(figures)
     settings.for_solver()
     chosen = scene.skinning_conversion
-    for name in (*PresetSettings.declared, *RANGE_NAMES, "frame_step", "selected_objects", "as_clips"):
-        setattr(chosen, name, getattr(settings, name))
+    for each in (*PresetSettings.declared, *RANGE_NAMES, "frame_step", "selected_objects", "as_clips", "importance"):
+        setattr(chosen, each, getattr(settings, each))
     last = range(scene.frame_start, scene.frame_end + 1, settings.frame_step)[-1:]
     frames = settings.frame_start, [settings.frame_end]
     chosen.use_scene_range = frames == (scene.frame_start, list(last))

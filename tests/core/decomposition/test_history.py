@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from skinning_tools.core import solve_effort
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
 from skinning_tools.core.decomposition.reduction import AnimationMatrix
 
 from .sequences import boxes, random_rig, sheet
+
+# E_RMS that the reduction may lose.
+LOST = 0.1
 
 
 def squared_course(animation, history):
@@ -24,12 +28,11 @@ def assert_never_rises(animation, settings):
     result = decompose(animation, settings)
     assert len(result.history) == settings.iterations
     squares, rounding = squared_course(animation, result.history)
-    # The last sweep of affine bones is of held ones, if there is one before it.
-    held = settings.bone_kind == "AFFINE" and settings.iterations > 1
-    free = squares[:-1] if held else squares
-    assert np.diff(free).max(initial=0.0) <= rounding
-    if held:
-        assert result.history[-1] <= 2.0 * result.history[-2] + 1.0 + np.sqrt(rounding)
+    # The last sweep is in the unreduced animation, if there is one before it, and of affine bones that are held.
+    assert np.diff(squares[:-1]).max(initial=0.0) <= rounding
+    if settings.iterations > 1:
+        before, last = result.history[-2:]
+        assert last <= (2.0 * before + 1.0 if settings.bone_kind == "AFFINE" else before + LOST) + np.sqrt(rounding)
     return result
 
 
@@ -66,9 +69,10 @@ def test_of_sheets_and_boxes(kind, iterations, smoothness):
 
 @pytest.mark.parametrize("kind", BONE_KINDS)
 @pytest.mark.parametrize(("name", "bones"), [("horse_collapse", 6), ("elastic_cow", 18)])
-def test_of_captured_motion_to_its_end(shared_data, name, bones, kind):
+def test_of_captured_motion_to_its_end(shared_data, name, bones, kind, monkeypatch):
     """Nothing of it is thin, so the last sweep of affine bones costs nothing, either."""
+    monkeypatch.setattr(solve_effort, "SMALL_MESH", 10**9)
     data = np.load(shared_data(f"{name}.npz"))
     animation = Animation(data["frames"], data["triangles"])
     squares, rounding = squared_course(animation, assert_never_rises(animation, Settings(bones, kind)).history)
-    assert np.diff(squares).max() <= rounding
+    assert np.diff(squares if kind == "AFFINE" else squares[:-1]).max() <= rounding

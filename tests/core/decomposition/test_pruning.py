@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import Settings, decompose
 from skinning_tools.core.decomposition.pruning import prune_bones
-from skinning_tools.core.decomposition.reduction import AnimationMatrix
+from skinning_tools.core.decomposition.reduction import AnimationMatrix, reduce_animation
 from skinning_tools.core.decomposition.transforms import to_rows
 from skinning_tools.core.decomposition.vertex_step import VertexState
 from skinning_tools.core.errors import BadSettings
@@ -71,6 +71,7 @@ def test_nothing_changes_if_all_bones_are_needed():
 def test_bones_without_vertices_and_copies_of_a_bone_go():
     animation = bar((3.0,))
     matrix = AnimationMatrix(animation.frames)
+    reduction = reduce_animation(matrix, 1e-6)
     solved = decompose(animation, Settings(bone_count=2, bone_kind="RIGID"))
     rest, transforms = matrix.from_object_space(solved.rest, solved.transforms)
     # Bones 2 and 3 are copies of 0 and 1, which share the vertices with them; 4 has none.
@@ -81,7 +82,7 @@ def test_bones_without_vertices_and_copies_of_a_bone_go():
         np.where(even, solved.bones, solved.bones + 2).astype(np.int32),
         solved.weights,
     )
-    rows, state, errors = prune_bones(matrix, to_rows(copied), state, True, ignore)
+    rows, state, errors = prune_bones(matrix, reduction, to_rows(copied), state, True, ignore)
     assert len(rows) == 4 * 2
     assert state.bones.max() == 1
     assert np.sqrt(max(errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3

@@ -3,6 +3,7 @@ import bpy
 
 settings = bpy.context.scene.skinning_conversion
 
+settings.quality = "STANDARD"
 settings.bone_count = 60
 settings.bone_kind = "RIGID"
 settings.max_influences = 4
@@ -10,6 +11,7 @@ settings.iterations = 30
 settings.target_error = 0.0
 settings.optimize_rest_pose = True
 settings.residual_shapes = 0
+settings.emphasis = 0.0
 settings.method = "STANDARD"
 settings.smoothness = 0.25
 settings.root_bone = True
