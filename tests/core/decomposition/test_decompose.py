@@ -18,6 +18,7 @@ from skinning_tools.core.decomposition import (
     solve_weights,
 )
 from skinning_tools.core.errors import BadAnimation, BadMesh, BadSettings, Cancelled
+from skinning_tools.core.solve_effort import effort_of
 
 from .sequences import boxes, sheet
 
@@ -66,19 +67,21 @@ def assert_consistent(animation, result, settings):
         np.testing.assert_allclose(metric * (1 - np.eye(3)), 0, atol=1e-8 * max(1, np.abs(metric).max()))
 
 
-# Of the paper's own E_RMS; their geometric mean is 0.75.
+# Of the paper's own E_RMS; the geometric mean of what is reached is 0.68.
 @pytest.mark.parametrize(
     ("name", "bones", "limit"),
-    [("horse_gallop", 30, 0.52), ("horse_collapse", 6, 0.75), ("samba", 30, 0.85), ("elastic_cow", 18, 0.95)],
+    [("horse_gallop", 30, 0.45), ("horse_collapse", 6, 0.75), ("samba", 30, 0.85), ("elastic_cow", 18, 0.95)],
 )
 def test_sequences_of_the_paper(shared_data, name, bones, limit):
     data = np.load(shared_data(f"{name}.npz"))
-    result = decompose(Animation(data["frames"], data["triangles"]), Settings(bone_count=bones))
+    settings = Settings(bone_count=bones)
+    result = decompose(Animation(data["frames"], data["triangles"]), settings)
     table = json.loads(shared_data("reference_errors.json").read_text())["kavan2010_table2"]
     paper = dict(zip(table["columns"], table[name], strict=True))
     assert result.e_rms <= limit * paper["kavan"]
     assert result.e_rms < paper["sma"]
-    assert len(result.history) == 15
+    # Of the sweeps over all vertices, which follow those on a sample.
+    assert len(result.history) == effort_of(data["frames"].shape[1], settings).sweeps
     assert np.all(np.diff(result.history) <= 1e-9)
     # The last transforms are solved against the animation itself, so they are no worse than the last sweep's.
     assert result.e_rms <= result.history[-1] * (1 + 1e-6)
