@@ -70,7 +70,7 @@ def bind(
         checkpoint(progress, 0.0, "Reading the skeleton")
         segments = segments_of(body, skeleton, all_bones=volumes is not None)
     skeleton, kept = segments.skeleton, segments.kept.astype(np.int32)
-    distances = BoneDistances(body, skeleton, span(progress, 0.15, 0.25))
+    distances = BoneDistances(body, skeleton, span(progress, 0.15, 0.25), farther=segments.farther)
     limits = Limits(distances, reach[kept])
     finding, flowing = span(progress, 0.25, 0.7), span(progress, 0.7, 1.0)
     module = import_module(f".{_MODULES[method]}", __package__)
