@@ -237,3 +237,18 @@ def test_a_body_of_three_voxels(seed):
     skeleton = Skeleton(np.zeros((1, 3)), np.zeros((1, 3)), np.array([-1]), ("bone",))
     assert len(Solid(body).samples()) > 0
     assert segments_of(body, skeleton).kept.tolist() == [0]
+
+
+def test_meshes_that_overlap_bend_alike():
+    """A shirt that ends inside of the trousers: as two meshes, they hardly part where they overlap."""
+    lower, upper = bar(24, 6), bar(24, 6)
+    shirt = Body(upper.rest * [0.5, 0.8, 0.8] + [2.4, 0, 0], upper.triangles, NO_EDGES)
+    trousers = Body(lower.rest * [0.5, 1, 1], lower.triangles, NO_EDGES)
+    body, skeleton = joined(shirt, trousers), chain(6)
+    owners = np.repeat([0, 1], [len(shirt.rest), len(trousers.rest)])
+    hem = np.flatnonzero(shirt.rest[:, 0] <= shirt.rest[:, 0].min() + 1e-6)
+    waist = [len(shirt.rest) + np.linalg.norm(trousers.rest - point, axis=1).argmin() for point in shirt.rest[hem]]
+    apart, alike = (dense(*bind(body, skeleton, owners=each), 6) for each in (None, owners))
+    gaps = [np.abs(weights[hem] - weights[waist]).sum(axis=1).mean() for weights in (apart, alike)]
+    assert gaps[1] < 0.75 * gaps[0]
+    np.testing.assert_array_equal(dense(*bind(body, skeleton, owners=0 * owners), 6), apart)
