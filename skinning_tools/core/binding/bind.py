@@ -21,7 +21,7 @@ from .containment import Falloff, Volume, check_volumes
 from .diffusion import SPARE, diffuse, limited
 from .distances import BoneDistances
 from .influence_rows import matrix_influences
-from .parts import attached, with_parts
+from .parts import attached, contacts, with_parts
 from .rigid import nearest_bones
 from .segments import Segments, segments_of
 from .skeleton import hops
@@ -37,6 +37,7 @@ def bind(
     method: str = "AUTOMATIC",
     *,
     segments: Segments | None = None,
+    owners: np.ndarray | None = None,
     max_influences: int = 4,
     whole_parts: bool = False,
     distance_limits: float | Sequence[float] | np.ndarray | None = None,
@@ -52,6 +53,7 @@ def bind(
     capsules that it generates, and their ``falloff``, by default none. The others: see their modules.
     segments: what of the ``skeleton`` counts for the character that the body belongs to; by default for the body alone.
     Where there are volumes, all bones count, and loose parts do as the volumes say.
+    owners (N,) int: of a body of several meshes, which one each vertex belongs to. Where these overlap they bend alike.
     max_influences: K at most; K is smaller where no vertex has as many. Unused slots repeat a used bone with weight 0.
     distance_limits: one for all bones, or one for each (P,), in the mesh's units; no bone has a weight beyond its
     limit, but a vertex beyond all limits belongs to its nearest bone.
@@ -70,7 +72,7 @@ def bind(
         checkpoint(progress, 0.0, "Reading the skeleton")
         segments = segments_of(body, skeleton, all_bones=volumes is not None)
     skeleton, kept = segments.skeleton, segments.kept.astype(np.int32)
-    distances = BoneDistances(body, skeleton, span(progress, 0.15, 0.25))
+    distances = BoneDistances(body, skeleton, span(progress, 0.15, 0.25), farther=segments.farther)
     limits = Limits(distances, reach[kept])
     finding, flowing = span(progress, 0.25, 0.7), span(progress, 0.7, 1.0)
     module = import_module(f".{_MODULES[method]}", __package__)
@@ -83,7 +85,10 @@ def bind(
     if by_parts:
         assignment = with_parts(assignment, request)
     if smooth:
-        bones, weights = diffuse(body, assignment, max_influences + SPARE, flowing)
+        met = None
+        if by_parts and owners is not None:
+            met = contacts(body, request.parts, owners[body.first_vertices])
+        bones, weights = diffuse(body, assignment, max_influences + SPARE, flowing, contacts=met)
     else:
         bones, weights = matrix_influences(assignment.shares, max_influences + SPARE)
     weights = limits.faded(bones, weights)

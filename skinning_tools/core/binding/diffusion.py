@@ -25,6 +25,9 @@ STIFFNESS = 6.0
 # A share of what a place conducts.
 _LEAST_HOLD = 1e-12
 
+# What a contact conducts: about as much as an edge between two equilateral triangles, 0.58.
+_CONTACT = 1.0
+
 # Bones in one solve.
 _COLUMNS = 32
 
@@ -41,13 +44,16 @@ _STAGE = "Smoothing"
 
 
 def diffuse(
-    body: Body, assignment: Assignment, most: int, progress: Progress = ignore
+    body: Body, assignment: Assignment, most: int, progress: Progress = ignore, *, contacts: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ``most`` strongest bones (W, M) int32 of each place, strongest first, and their weights (W, M).
 
-    M is at most ``most`` and the number of bones. Raises Cancelled.
+    M is at most ``most`` and the number of bones. contacts (n, 2): places between which heat flows beside the surface.
+    Raises Cancelled.
     """
     conduction, areas = laplacian(body)
+    if contacts is not None and len(contacts):
+        conduction = conduction + _through(contacts, len(areas))
     held = STIFFNESS * areas / assignment.distances**2
     # Bones that are very far away for the size of the mesh hold almost nothing: rounding would make the system
     # singular.
@@ -85,6 +91,14 @@ def diffuse(
         cut = weights <= weights[:, -1:] * (1 + _TIE)
         weights[cut & ~cut[:, :1]] = 0
     return bones, weights
+
+
+def _through(contacts: np.ndarray, count: int) -> sparse.csr_matrix:
+    """What pairs (n, 2) of ``count`` places add to a Laplacian."""
+    pairs = np.unique(np.sort(contacts, axis=1), axis=0)
+    half = sparse.coo_matrix((np.full(len(pairs), _CONTACT), tuple(pairs.T)), shape=(count, count)).tocsr()
+    links = half + half.T
+    return sparse.diags(np.asarray(links.sum(axis=1)).ravel()) - links
 
 
 def limited(bones: np.ndarray, weights: np.ndarray, most: int, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

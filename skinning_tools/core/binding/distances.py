@@ -45,16 +45,19 @@ class BoneDistances:
     """Distances from the places of a body to the segments between heads and tails.
 
     points (W, 3): the places about ``middle`` (3,). scale: of lengths in this problem; never zero.
-    surface: which way is out.
+    surface: which way is out. farther (P,): ``Segments.farther``, ones by default.
     """
 
-    def __init__(self, body: Body, skeleton: Skeleton, progress: Progress = ignore):
+    def __init__(
+        self, body: Body, skeleton: Skeleton, progress: Progress = ignore, *, farther: np.ndarray | None = None
+    ):
         joints = np.concatenate([skeleton.heads, skeleton.tails])
         self.scale = body.diagonal or float(np.linalg.norm(np.ptp(joints, axis=0))) or 1.0
         # About the middle, to keep digits: distances come from scalar products.
         self.middle = 0.5 * (body.rest.min(axis=0) + body.rest.max(axis=0))
         self.points = body.points - self.middle
         self.count = len(skeleton)
+        self._farther = np.ones(len(skeleton)) if farther is None else farther
         self._heads, self._axes = skeleton.heads - self.middle, skeleton.axes
         self._squares = np.einsum("ij,ij->i", self._axes, self._axes)
         self._along = np.where(self._squares > 0, 1 / np.where(self._squares > 0, self._squares, 1), 0)
@@ -73,7 +76,8 @@ class BoneDistances:
         """(n, P) distances d / √cos θ, with the angle θ at the surface between the way in and the way to the bone.
 
         A surface receives cos θ / d² of a source's light: bones that it faces away from count as farther. So the side
-        of a chest beside an arm does not belong to the arm. ``plain`` where no normal is known.
+        of a chest beside an arm does not belong to the arm. d where no normal is known.
+        d: the ``plain`` distance, times ``farther``.
         """
         points, normals = self.points[rows], self.surface.normals[rows]
         distances, share = self._distances(points)
@@ -81,6 +85,7 @@ class BoneDistances:
         cosine -= share * (normals @ self._axes.T)
         cosine /= distances
         cosine[~normals.any(axis=1)] = 1
+        distances *= self._farther
         return _faced(distances, cosine)
 
     def facing_pieces(self, places: np.ndarray, bones: np.ndarray, pieces: np.ndarray) -> np.ndarray:
@@ -92,7 +97,7 @@ class BoneDistances:
         distances = np.maximum(np.linalg.norm(offsets, axis=1), _LEAST_DISTANCE * self.scale)
         cosine = np.einsum("ij,ij->i", normals, offsets) / distances
         cosine[~normals.any(axis=1)] = 1
-        return _faced(distances, cosine)
+        return _faced(distances * self._farther[bones], cosine)
 
     def owned(self, measure: Callable[[slice], np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """For each bone, the places to which no other bone is nearer, and its distances from them.

@@ -11,7 +11,7 @@ from scipy.ndimage import distance_transform_edt
 from scipy.spatial import cKDTree
 
 from .assignment import Assignment, Request, nearly_best
-from .distances import BoneDistances, Rows, blocks
+from .distances import TIE, BoneDistances, Rows, blocks
 from .skeleton import common_ancestors, lineage
 from .solid import Grid, Solid, filled
 from .types import Body, Skeleton
@@ -30,6 +30,9 @@ _BESIDE = [step for step in itertools.product((-1, 0, 1), repeat=3) if np.abs(st
 
 # Of the bones that run in a part, those up to this share farther than the nearest one take part.
 _MARGIN = 0.1
+
+# Clothes overlap up to this share of the diagonal.
+_OVERLAP = 0.02
 
 # Rows that are compared with each other.
 _MOST_ROWS = 200
@@ -154,6 +157,29 @@ def with_parts(assignment: Assignment, request: Request) -> Assignment:
         place, bone = np.nonzero(near)
         result += sparse.csr_matrix((near[place, bone], (places[place], bone)), shape=shares.shape)
     return Assignment(result.tocsr(), reached)
+
+
+def contacts(body: Body, parts: Parts, owners: np.ndarray) -> np.ndarray:
+    """(n, 2) places inside a part of another mesh and the nearest place of that part, so that clothes that overlap bend
+    alike; only where both parts bend. owners (W,): the mesh of each place."""
+    bending = np.flatnonzero((parts.bones < 0) & ~parts.loose)
+    if len(bending) < 2 or (owners == owners[0]).all():
+        return np.zeros((0, 2), dtype=int)
+    places, voxel_lists = _split(parts.of_place, len(parts.bones)), _split(parts.skin[1], len(parts.bones))
+    found = [np.zeros((0, 2), dtype=int)]
+    for part in bending:
+        own = places[part]
+        box = _Box(parts.voxels[parts.skin[0][voxel_lists[part]]], parts.grid.size)
+        others = np.concatenate([places[other] for other in bending if other != part])
+        others = others[box.holds(parts.grid.voxels(body.points[others]))]
+        if not len(others):
+            continue
+        # Two of them where they are equally near, as left and right are.
+        gaps, nearest = cKDTree(body.points[own]).query(body.points[others], k=2)
+        row, rank = np.nonzero(gaps <= np.minimum(gaps[:, :1] * (1 + TIE), _OVERLAP * body.diagonal))
+        pairs = np.column_stack([others[row], own[nearest[row, rank]]])
+        found.append(pairs[owners[pairs[:, 0]] != owners[pairs[:, 1]]])
+    return np.concatenate(found)
 
 
 class _Box:

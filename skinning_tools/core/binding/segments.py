@@ -11,7 +11,7 @@ import numpy as np
 
 from ..bone_order import parents_first
 from ..segments import segment_distances
-from .distances import blocks
+from .distances import TIE, blocks
 from .skeleton import lineage
 from .solid import Solid
 from .types import Body, Skeleton
@@ -54,11 +54,13 @@ _OFF = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """The bones that count for a body. kept (Q,): which of the P given ones; skeleton: these Q; solid: of the body."""
+    """The bones that count for a body. kept (Q,): which of the P given ones; skeleton: these Q; solid: of the body.
+    farther (Q,) ≥ 1: the factors by which distances to bones count as longer."""
 
     skeleton: Skeleton
     kept: np.ndarray
     solid: Solid
+    farther: np.ndarray
 
 
 def segments_of(
@@ -76,7 +78,8 @@ def segments_of(
     keep = np.ones(len(skeleton), dtype=bool) if all_bones else standing(skeleton, solid, body.diagonal, trust)
     if among is not None:
         keep = keep & among if (keep & among).any() else among
-    return Segments(*without(skeleton, keep), solid)
+    skeleton, kept = without(skeleton, keep)
+    return Segments(skeleton, kept, solid, np.ones(len(kept)) if trust else farther(skeleton, solid))
 
 
 def repaired(skeleton: Skeleton, solid: Solid, diagonal: float) -> Skeleton:
@@ -84,7 +87,8 @@ def repaired(skeleton: Skeleton, solid: Solid, diagonal: float) -> Skeleton:
 
     A tail lies at the child along the axis that is believed in; without one, at the child with the most descendants.
     Where there is no such child, the bone runs along that axis, or to the middle of its limb, which is what of the body
-    its joint is nearest to: to a detached head near its way, else to where the limb ends.
+    its joint is nearest to: to a detached head near its way, else to where the limb ends; less by the limb's thickness
+    where the bone is beside its parent.
     """
     heads, parents, children = skeleton.heads, skeleton.parents, _children(skeleton)
     axis = _believed_axis(skeleton, children)
@@ -112,10 +116,49 @@ def repaired(skeleton: Skeleton, solid: Solid, diagonal: float) -> Skeleton:
         offsets = np.linalg.norm(heads[others] - heads[bone], axis=1)
         others = others[offsets <= _BEYOND * max(ways_out[bone], lengths[bone])]
         reached = _along(heads, bone, others, ways[bone], _NEAR_RAY, nearest=True)
-        reach = _reach(limbs[bone], ways[bone], _shortest(heads, tails, bone, parents[bone]))
-        length = np.clip(reach, 0, ways_out[bone])
+        length = np.clip(_reach(limbs[bone], ways[bone]), 0, ways_out[bone])
         tails[bone] = heads[reached[0]] if len(reached) else heads[bone] + length * ways[bone]
+        ends[bone] = not len(reached)
+    for bone in np.flatnonzero(offshoots(Skeleton(heads, tails, parents)) & ends):
+        length = np.linalg.norm(tails[bone] - heads[bone]) - _thickness(limbs[bone], ways[bone])
+        tails[bone] = heads[bone] + max(length, 0) * ways[bone]
     return Skeleton(heads, tails, parents, skeleton.names, skeleton.local_axes)
+
+
+def offshoots(skeleton: Skeleton) -> np.ndarray:
+    """(P,) bool: bones without children beside their parents, as those of a jaw or an eye are: no other bone is nearer
+    to their joints, and these joints are off the parents' segments.
+
+    A bone that its parent leads to continues a limb. One beside it stands at the skin of its parent's limb.
+    """
+    heads, axes, parents = skeleton.heads, skeleton.axes, skeleton.parents
+    result = np.zeros(len(skeleton), dtype=bool)
+    for bone, own in enumerate(_children(skeleton)):
+        parent = parents[bone]
+        if parent < 0 or len(own) or not skeleton.lengths[parent]:
+            continue
+        gaps = segment_distances(heads[bone], heads, axes)
+        gaps[bone] = np.inf
+        off = gaps[parent] > _BESIDE * np.linalg.norm(heads[bone] - heads[parent])
+        result[bone] = off and gaps[parent] <= gaps.min() * (1 + TIE)
+    return result
+
+
+def farther(skeleton: Skeleton, solid: Solid) -> np.ndarray:
+    """(P,) ≥ 1: the factors by which distances to the bones count as longer.
+
+    A bone beside its parent is near the skin, and its parent is deep inside; so it is the nearest bone of much that its
+    parent moves, such as the upper teeth above a jaw. In units of how deep the bones are, both would be as far from the
+    skin above them, and the bone would move nothing alone: halfway between, the factor is the root of how many times
+    deeper the parent is, where it is deepest, than the bone on average.
+    """
+    beside = np.flatnonzero(offshoots(skeleton))
+    result = np.ones(len(skeleton))
+    if len(beside):
+        depths = solid.depths(skeleton.heads, skeleton.tails)
+        ratios = depths[:, skeleton.parents[beside]].max(axis=0) / depths[:, beside].mean(axis=0)
+        result[beside] = np.sqrt(np.maximum(ratios, 1))
+    return result
 
 
 def standing(skeleton: Skeleton, solid: Solid, diagonal: float, trust: bool) -> np.ndarray:
@@ -227,29 +270,14 @@ def _along(
     return others[fit[np.argsort(lengths[fit] if nearest else -cosines[fit], kind="stable")[:1]]]
 
 
-def _shortest(heads: np.ndarray, tails: np.ndarray, bone: int, parent: int) -> float:
-    """The length that a bone beside its parent has at least; infinite for other bones, which end with their limb.
-
-    A bone that its parent leads to continues a limb. One beside it, such as that of a jaw, stands in the middle of what
-    it moves.
-    """
-    if parent < 0:
-        return np.inf
-    axis = tails[parent] - heads[parent]
-    beside = segment_distances(heads[bone], heads[parent], axis)
-    length = float(np.linalg.norm(axis))
-    return length if length > 0 and beside > _BESIDE * np.linalg.norm(heads[bone] - heads[parent]) else np.inf
+def _reach(limb: np.ndarray, way: np.ndarray) -> float:
+    """How far points (n, 3) of a bone's limb, from the bone's head, go along the unit vector ``way``."""
+    return float(np.quantile(limb @ way, _END)) if len(limb) else 0.0
 
 
-def _reach(limb: np.ndarray, way: np.ndarray, shortest: float) -> float:
-    """How far a bone goes along the unit vector ``way`` in points (n, 3) of its limb, from the bone's head: to the end;
-    or less by the limb's thickness, but not less than ``shortest``."""
-    if not len(limb):
-        return 0.0
-    along = limb @ way
-    reach = np.quantile(along, _END)
-    thick = np.median(np.linalg.norm(limb - np.outer(along, way), axis=1))
-    return min(reach, max(reach - thick, shortest))
+def _thickness(limb: np.ndarray, way: np.ndarray) -> float:
+    """How far half of the points (n, 3) of a bone's limb are from the line along the unit vector ``way``."""
+    return float(np.median(np.linalg.norm(limb - np.outer(limb @ way, way), axis=1))) if len(limb) else 0.0
 
 
 def _limbs(heads: np.ndarray, tails: np.ndarray, ends: np.ndarray, solid: Solid) -> list[np.ndarray]:

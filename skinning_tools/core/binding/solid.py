@@ -137,9 +137,16 @@ class Solid:
 
     def shares(self, heads: np.ndarray, tails: np.ndarray) -> np.ndarray:
         """(n,) which share of the way from each of ``heads`` (n, 3) to its tail is inside, or hardly outside."""
-        way = (np.arange(_STATIONS)[:, None, None] + 0.5) / _STATIONS
-        points = heads + way * (tails - heads)
-        return self._nearly_holds(points.reshape(-1, 3)).reshape(_STATIONS, -1).mean(axis=0)
+        return self._nearly_holds(_stations(heads, tails)).reshape(_STATIONS, -1).mean(axis=0)
+
+    def depths(self, heads: np.ndarray, tails: np.ndarray) -> np.ndarray:
+        """(S, n) how far S points along the way from each of ``heads`` (n, 3) to its tail are from the nearest voxel
+        outside; outside, the edge of a voxel."""
+        voxels = self.grid.voxels(_stations(heads, tails))
+        inside = self.grid.within(voxels)
+        result = np.ones(len(voxels))
+        result[inside] = np.maximum(distance_transform_edt(self.filled)[tuple(voxels[inside].T)], 1)
+        return self.grid.size * result.reshape(_STATIONS, -1)
 
     def sees(self, points: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """(n,) bool: whether the straight way from points (n, 3) on the skin to targets (n, 3) keeps clear of the skin.
@@ -185,6 +192,12 @@ class Solid:
     @cached_property
     def _gaps(self) -> np.ndarray:
         return distance_transform_edt(~self.filled).astype(np.float32)
+
+
+def _stations(heads: np.ndarray, tails: np.ndarray) -> np.ndarray:
+    """(S · n, 3) points along the ways from ``heads`` (n, 3) to ``tails``."""
+    way = (np.arange(_STATIONS)[:, None, None] + 0.5) / _STATIONS
+    return (heads + way * (tails - heads)).reshape(-1, 3)
 
 
 def filled(surface: np.ndarray) -> np.ndarray:

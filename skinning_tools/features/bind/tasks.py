@@ -136,6 +136,7 @@ class Task:
         checkpoint(progress, 0.0, "Reading the skeleton")
         segments, most = self.segments, self.settings.max_influences
         wholes = self.bodies if self.settings.method == "RIGID" else (joined(*self.bodies),)
+        owners = np.repeat(np.arange(len(self.bodies)), [len(body.rest) for body in self.bodies])
         found = []
         for index, whole in enumerate(wholes):
             found.append(
@@ -144,6 +145,7 @@ class Task:
                     self.skeleton,
                     self.settings.method,
                     segments=segments,
+                    owners=owners if len(wholes) == 1 else None,
                     max_influences=most,
                     whole_parts=self.settings.whole_parts,
                     distance_limits=self.limits,

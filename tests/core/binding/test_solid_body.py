@@ -7,9 +7,10 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.binding.bind import bind
 from skinning_tools.core.binding.parts import parts_of
-from skinning_tools.core.binding.segments import segments_of, trusted
+from skinning_tools.core.binding.segments import offshoots, segments_of, trusted
 from skinning_tools.core.binding.solid import Solid
 from skinning_tools.core.binding.types import Body, Skeleton
+from skinning_tools.core.segments import segment_distances
 
 from ..skinned_shapes import cuboid, dense
 from . import bodies
@@ -127,13 +128,48 @@ def test_a_leg_reaches_the_foot_that_hangs_on_a_target():
     np.testing.assert_allclose(found.tails[2], heads[3])
 
 
+def jaw():
+    """A head, two bones of its neck and the skull's deep inside, and a jaw's bone in front, without tails."""
+    heads = np.array([[0, 0, -0.9], [0, 0, -0.75], [0, 0, -0.6], [0, -0.85, -0.5]])
+    turns = np.tile(np.eye(3)[:, [0, 2, 1]], (4, 1, 1))
+    return box([-1, -1, -1], [1, 1, 1], 16), Skeleton(heads, heads + 1e-3 * turns[:, :, 1], [-1, 0, 1, 2], (), turns)
+
+
 def test_a_bone_beside_its_parent_ends_before_its_limb():
-    """A jaw at the skin of a thick body is no longer than its parent, though it is nearest to much of the skin."""
-    heads = np.array([[0.1, 0, 0], [0.3, 0, 0], [1.5, 0, 0], [0.2, 0, -0.9]])
-    turns = np.tile(np.eye(3)[:, [1, 0, 2]], (4, 1, 1))
-    skeleton = Skeleton(heads, heads + 1e-3 * turns[:, :, 1], [-1, 0, 1, 0], local_axes=turns)
-    found = segments_of(box([0, -1, -1], [2, 1, 1], 8), skeleton).skeleton
-    np.testing.assert_allclose(found.lengths[[0, 1, 3]], [0.2, 1.2, 0.2])
+    """By the limb's thickness, where others would end with it; and its distances count as longer."""
+    found = segments_of(*jaw())
+    lengths = found.skeleton.lengths
+    assert lengths[3] < 0.6 * lengths[2]
+    np.testing.assert_array_equal(found.farther[:3], 1)
+    # Along the middle of the head, and 0.15 below the skin.
+    np.testing.assert_allclose(found.farther[3], np.sqrt(1 / 0.15), rtol=0.1)
+
+
+def test_a_jaw_moves_what_is_around_it_and_its_parent_the_rest():
+    """Beyond the jaw's tail the front is nearer to it than to the skull's bone."""
+    body, skeleton = jaw()
+    found = segments_of(body, skeleton)
+    above = np.linalg.norm(body.rest - [0, -1, 0.6], axis=1).argmin()
+    before = np.linalg.norm(body.rest - [0, -1, -0.5], axis=1).argmin()
+    distances = segment_distances(body.rest[above], found.skeleton.heads, found.skeleton.axes)
+    assert distances[3] < 0.5 * distances[2]
+    weights = dense(*bind(body, skeleton), 4)
+    assert weights[above, 2] > 0.5
+    assert weights[before, 3] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("joint", "tail", "parent", "expected"),
+    [
+        ([1, 1, 0], [1, 1.5, 0], 0, True),
+        ([2, 0, 0], [3, 0, 0], 0, False),  # its parent leads to it
+        ([4, 1, 0], [4, 1.5, 0], 0, False),  # another bone is nearer, as to a foot that follows a target
+        ([1, 1, 0], [1, 1.5, 0], -1, False),
+    ],
+)
+def test_offshoots_stand_beside_their_parents(joint, tail, parent, expected):
+    skeleton = Skeleton([[0, 0, 0], [2, 0, 0], joint], [[2, 0, 0], [6, 0, 0], tail], [-1, 0, parent])
+    assert offshoots(skeleton).tolist() == [False, False, expected]
 
 
 def test_a_skeleton_outside_the_body_counts_completely():
@@ -201,3 +237,18 @@ def test_a_body_of_three_voxels(seed):
     skeleton = Skeleton(np.zeros((1, 3)), np.zeros((1, 3)), np.array([-1]), ("bone",))
     assert len(Solid(body).samples()) > 0
     assert segments_of(body, skeleton).kept.tolist() == [0]
+
+
+def test_meshes_that_overlap_bend_alike():
+    """A shirt that ends inside of the trousers: as two meshes, they hardly part where they overlap."""
+    lower, upper = bar(24, 6), bar(24, 6)
+    shirt = Body(upper.rest * [0.5, 0.8, 0.8] + [2.4, 0, 0], upper.triangles, NO_EDGES)
+    trousers = Body(lower.rest * [0.5, 1, 1], lower.triangles, NO_EDGES)
+    body, skeleton = joined(shirt, trousers), chain(6)
+    owners = np.repeat([0, 1], [len(shirt.rest), len(trousers.rest)])
+    hem = np.flatnonzero(shirt.rest[:, 0] <= shirt.rest[:, 0].min() + 1e-6)
+    waist = [len(shirt.rest) + np.linalg.norm(trousers.rest - point, axis=1).argmin() for point in shirt.rest[hem]]
+    apart, alike = (dense(*bind(body, skeleton, owners=each), 6) for each in (None, owners))
+    gaps = [np.abs(weights[hem] - weights[waist]).sum(axis=1).mean() for weights in (apart, alike)]
+    assert gaps[1] < 0.75 * gaps[0]
+    np.testing.assert_array_equal(dense(*bind(body, skeleton, owners=0 * owners), 6), apart)
