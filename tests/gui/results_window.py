@@ -23,7 +23,7 @@ from driver import (
 
 from skinning_tools.features.convert import worst_mark
 from skinning_tools.features.convert.panel import SKINNING_PT_conversion_result, SKINNING_PT_convert_animation
-from skinning_tools.features.convert.presets import find_preset
+from skinning_tools.features.convert.settings import PRESETS
 
 
 def tests():
@@ -89,7 +89,7 @@ def preset_taken_back():
     with in_window():
         bpy.ops.ed.undo_push(message="Before")
         # True: push an undo step at the end, as the menu does and scripts do not.
-        bpy.ops.skinning.apply_conversion_preset("EXEC_DEFAULT", True, filepath=str(find_preset("Face")))
+        bpy.ops.skinning.apply_conversion_preset("EXEC_DEFAULT", True, filepath=str(PRESETS.find("Face")))
     assert bpy.context.scene.skinning_conversion.bone_count == 40
     yield after(0.5)
     press("Z", ctrl=True)
