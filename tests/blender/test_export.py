@@ -276,8 +276,12 @@ def test_poses_without_keyframes_stay(tmp_path, file_format):
     """Exporters play the frames in the window's scene, which would put the bones back to their curves."""
     ob = samples.corrected_limb()
     rig = ob.find_armature()
-    bpy.context.scene.frame_set(3)
     lower = rig.pose.bones["lower"]
+    # A property that no longer exists, as on rigs from earlier versions of Blender.
+    lower.constraints.new("COPY_ROTATION").mute = True
+    gone = f'{actions.bone_path("lower")}.constraints["Copy Rotation"].gone'
+    actions.write_channels(actions.curve_container(rig), gone, np.ones((1, 1)), np.ones(1), "lower")
+    bpy.context.scene.frame_set(3)
     turned = (0.9, 0.1, 0.2, 0.3)
     lower.rotation_quaternion = turned
     ob.data.shape_keys.key_blocks[1].value = 0.25

@@ -139,6 +139,25 @@ def test_cancelling_leaves_nothing(rig):
         np.testing.assert_array_equal(weights_of(ob, armature), weights)
 
 
+@pytest.mark.parametrize("fraction", [0.2, 0.75])
+def test_an_unkeyed_pose_stays(rig, fraction):
+    """Blender plays an action again once it is assigned."""
+    ob, armature, _ = rig
+    bone = armature.pose.bones["Bone 2"]
+    armature["slider"] = 0.5
+    armature.keyframe_insert('["slider"]', frame=1)
+    bpy.context.view_layer.update()
+    armature["slider"], bone.rotation_euler = 0.75, (0.3, 0.2, 0.1)
+    posed = state(armature)
+    partial_scenes.cancelled_at(fraction, solve_weights(bpy.context, ob))
+    bpy.context.view_layer.update()
+    assert state(armature) == posed
+    solve(max_influences=8)
+    bpy.context.view_layer.update()
+    assert state(armature) == posed
+    assert armature["slider"] == 0.75
+
+
 def test_a_target_with_its_own_animation_counts_only_where_it_has_one(rig):
     """A cache belongs to the present action: the others do not move it."""
     ob, _armature, target = rig

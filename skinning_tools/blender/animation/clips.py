@@ -16,6 +16,7 @@ import bpy
 
 from ..data_blocks import is_alive
 from ..preconditions import unmet
+from .kept_values import animated_values_kept
 
 # Keys this close to a whole frame are on it.
 _ON_FRAME = 1e-3
@@ -206,6 +207,10 @@ def playing(
     reset: bones without keys in the clip that must not keep what another clip left in them; they have no transform.
     """
     with ExitStack() as undo:
+        # Blender plays an action again, also over an unkeyed pose, once it is assigned; of a copy nobody sees that.
+        if bpy.context.view_layer.objects.get(armature.name) == armature:
+            owners = [armature, *(each.owner for each in companions)]
+            undo.enter_context(animated_values_kept(bpy.context, owners))
         undo.enter_context(_channels_kept(armature))
         undo.enter_context(_assigned(armature, clip.action if clip else None, clip.slot if clip else 0))
         for each in companions:

@@ -10,7 +10,9 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.animation.kept_values import animated_values_kept
 from ...blender.animation.omissions import Omissions, texts_of
+from ...blender.animation.used_data import dependencies
 from ...blender.character import armature_at, mesh_meant
 from ...blender.conversions import result_of
 from ...blender.error_display import shows_colors
@@ -27,7 +29,7 @@ from .comparison import Comparison
 from .comparison import compare as compare_file
 from .engines import ENGINES, FORMATS, Engine, Format
 from .morph_values import playable, unplayable_keys
-from .scenes import animated_values_kept, scene_to_export, shown_in_window
+from .scenes import scene_to_export, shown_in_window
 from .settings import OF_ENGINE
 
 # Weights that the glTF exporter leaves out.
@@ -169,7 +171,7 @@ def export(
     armature, *meshes = objects
     frames = range(context.scene.frame_start, context.scene.frame_end + 1)
     omissions = Omissions(context, [], frames, objects)
-    with animated_values_kept(context, objects):
+    with animated_values_kept(context, dependencies(*objects)):
         yield from background.part_of(_write(context, objects, chosen, written, target, frames), 0.0, 0.3)
         _exported[target.real] = _state(target.real)
         notes, compared = _notes_on(armature, meshes, chosen), None

@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A scene for exporters and importers, which work on the scene of the window."""
 
-import contextlib
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import bpy
 
-from ...blender import actions
-from ...blender.animation.used_data import dependencies
 from ...blender.armatures import set_mode
 from ...blender.temporary_scene import temporary_scene
-
-# The path of a custom property.
-_CUSTOM = re.compile(r'(.*)\["((?:[^"\\]|\\.)*)"\]')
 
 
 @contextmanager
@@ -65,47 +57,3 @@ def scene_to_export(
             for ob, hide_viewport, hide_select in hidden:
                 if ob.library is None:
                     ob.hide_viewport, ob.hide_select = hide_viewport, hide_select
-
-
-@contextmanager
-def animated_values_kept(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> Iterator[None]:
-    """Context after which all animated properties that the objects depend on have their values again, also those that
-    the user has changed and not keyed: Blender writes the values of the exporter's frames into them."""
-    kept = [
-        (*found, value)
-        for block in dependencies(*objects)
-        for path in _animated_paths(block)
-        for found in _owner_and_name(block, path)
-        if (value := _value(*found)) is not None
-    ]
-    try:
-        yield
-    finally:
-        # What waits for this would undo the values.
-        context.view_layer.update()
-        for owner, name, value in kept:
-            if _value(owner, name) != value:
-                if name in owner.bl_rna.properties:
-                    setattr(owner, name, value)
-                else:
-                    owner[name] = value
-
-
-def _animated_paths(block: bpy.types.ID) -> set[str]:
-    animation = getattr(block, "animation_data", None)
-    if animation is None or block.library is not None:
-        return set()
-    return {curve.data_path for curve in (*actions.existing_curves(block), *actions.strip_curves(animation))}
-
-
-def _owner_and_name(block: bpy.types.ID, path: str) -> Iterator[tuple[Any, str]]:
-    """What has the property of that path, and the property's name; nothing if it does not exist."""
-    custom = _CUSTOM.fullmatch(path)
-    before, name = custom.groups() if custom else path.rpartition(".")[::2]
-    with contextlib.suppress(ValueError):
-        yield block.path_resolve(before) if before else block, bpy.utils.unescape_identifier(name)
-
-
-def _value(owner: Any, name: str) -> Any:
-    value: Any = getattr(owner, name, None) if name in owner.bl_rna.properties else owner.get(name)
-    return tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
