@@ -186,6 +186,20 @@ def test_helper_bones_have_keys_in_each_action(rig):
         assert bpy.data.actions[name].users
 
 
+def test_helper_bones_have_keys_for_each_strip_of_an_action(rig):
+    _, armature, _ = rig
+    track = armature.animation_data.nla_tracks.new()
+    for number, frames in enumerate(((1, 5), (6, 12))):
+        strip = track.strips.new("Part", 20 * number, bpy.data.actions["Wave"])
+        strip.action_frame_start, strip.action_frame_end = frames
+    names = set(bpy.data.actions.keys())
+    refusals.finished("add_helper_bones", bone_count=1, actions="NLA")
+    made = set(bpy.data.actions.keys()) - names
+    assert len(made) == 2
+    # Kept when the file is saved.
+    assert all(bpy.data.actions[name].use_fake_user for name in made)
+
+
 def test_bad_input(rig):
     _ob, _armature, _ = rig
     other = bpy.data.objects.new("Other", bpy.data.armatures.new("Other"))

@@ -70,12 +70,14 @@ def apply_clips(
     """Add the bones, and assign the new action for the armature's present one, if there is one; the others stay in the
     file. Returns a note."""
     present = armature.animation_data.action if armature.animation_data is not None else None
-    new = {old.action: clip.action for old, clip in clips.items() if old is not None and clip.action != old.action}
-    for action in new.values():
-        action.use_fake_user = action != new.get(present)
-    if present in new:
-        apply_motion(context, armature, added, new[present])
+    # Two strips may play different frames of one action, which then has two copies.
+    new = [(old.action, clip.action) for old, clip in clips.items() if old is not None and clip.action != old.action]
+    own = next((action for old, action in new if old == present), None)
+    for _, action in new:
+        action.use_fake_user = action != own
+    if own is not None:
+        apply_motion(context, armature, added, own)
     else:
         add_new_bones(context, armature, added)
-    names = ", ".join(f'"{action.name}"' for action in list(new.values())[:3])
+    names = ", ".join(f'"{action.name}"' for _, action in new[:3])
     return [f"keys of the helpers in {counted(len(new), 'new action')}: {names}{' and others' if len(new) > 3 else ''}"]
