@@ -294,6 +294,22 @@ def test_of_several_slots_the_armatures_own(rig):
     assert clip.numbers == range(1, 7)
 
 
+@pytest.mark.skipif(not SLOTS, reason="actions have slots since Blender 4.4")
+def test_strips_play_their_slot(rig):
+    _, armature, _ = rig
+    action, animation = bpy.data.actions["Wave"], armature.animation_data
+    slot, before = action.slots.new("OBJECT", "Second"), (animation.action, animation.action_slot)
+    animation.action, animation.action_slot = action, slot
+    values = np.arange(9.0).reshape(3, 3)
+    path = f"{actions.bone_path('Bone 1')}.location"
+    actions.write_channels(actions.curve_container(armature), path, values, np.arange(1.0, 4.0), "Bone 1")
+    animation.action, animation.action_slot = before
+    strip = animation.nla_tracks.new().strips.new("Part", 1, action)
+    strip.action_slot = slot
+    (clip,), _ = strip_clips(armature)
+    assert (clip.slot, clip.bones) == (slot.handle, {"Bone 1"})
+
+
 def test_on_the_command_line_every_action_is_in_the_report(rig, tmp_path, capsys):
     ob, _, target = rig
     report = tmp_path / "report.json"

@@ -58,15 +58,18 @@ def clips_of(armature: bpy.types.Object, step: int = 1) -> list[Clip]:
     ]
 
 
-def clip_of(armature: bpy.types.Object, action: bpy.types.Action, step: int = 1) -> Clip | None:
-    """The action as a clip of the armature; None if it has no keys for its bones, or more for bones of others."""
+def clip_of(armature: bpy.types.Object, action: bpy.types.Action, step: int = 1, slot: int = 0) -> Clip | None:
+    """The action as a clip of the armature; None if it has no keys for its bones, or more for bones of others. slot:
+    the handle of the only slot that counts; 0 for all."""
     best: Clip | None = None
-    for slot, curves in _curves_by_slot(armature, action):
+    for handle, curves in _curves_by_slot(armature, action):
+        if slot not in (0, handle):
+            continue
         named = {name for curve in curves if (name := _bone_of(curve.data_path)) is not None}
         own = frozenset(name for name in named if name in armature.pose.bones)
         if 2 * len(own) < len(named) or not own or (best is not None and len(own) <= len(best.bones)):
             continue
-        best = Clip(action, slot, _numbers(action, curves, step), own)
+        best = Clip(action, handle, _numbers(action, curves, step), own)
     return best
 
 
@@ -132,14 +135,20 @@ def strip_clips(armature: bpy.types.Object, step: int = 1) -> tuple[list[Clip], 
             if strip.blend_type != "REPLACE":
                 mixed.append(strip.name)
                 continue
-            clip = clip_of(armature, strip.action)
+            clip = clip_of(armature, strip.action, slot=_slot_of(strip))
             if clip is None:
                 continue
             first = math.ceil(strip.action_frame_start - _ON_FRAME)
             last = max(first, math.floor(strip.action_frame_end + _ON_FRAME))
             numbers = range(first, last + 1, step)
-            found[clip.action, numbers] = Clip(clip.action, clip.slot, numbers, clip.bones)
+            found[clip.action, clip.slot, numbers] = Clip(clip.action, clip.slot, numbers, clip.bones)
     return list(found.values()), mixed
+
+
+def _slot_of(strip: bpy.types.NlaStrip) -> int:
+    """The handle of the slot that the strip plays; 0 in Blender before 4.4, and without a slot."""
+    slot = getattr(strip, "action_slot", None)
+    return int(slot.handle) if slot is not None else 0
 
 
 @dataclass(frozen=True)
@@ -177,8 +186,7 @@ def companions_of(armature: bpy.types.Object, clip: Clip, others: Sequence[bpy.t
             continue
         strips = [strip for track in own.nla_tracks if track.name in tracks for strip in track.strips if strip.action]
         if strips:
-            handle = strips[0].action_slot.handle if getattr(strips[0], "action_slot", None) is not None else 0
-            found.append(Companion(owner, strips[0].action, handle))
+            found.append(Companion(owner, strips[0].action, _slot_of(strips[0])))
     return found
 
 
