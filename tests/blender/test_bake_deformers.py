@@ -120,6 +120,30 @@ def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube)
     assert rig.animation_data is None
 
 
+def test_helpers_stay_for_a_duplicate(tube, capfd):
+    ob, rig = tube
+    before = weights_of(ob)
+    bake(helper_bones=2)
+    helpers = {bone.name for bone in rig.data.bones if bone.name.startswith("HLP-")}
+    assert helpers
+    twin = ob.copy()
+    twin.data = ob.data.copy()
+    twin.name = "Twin"
+    scenes.link(twin)
+    baked = weights_of(twin)
+    bpy.context.view_layer.objects.active = ob
+    capfd.readouterr()
+    restore()
+    assert "helper bones stay for Twin" in capfd.readouterr().out
+    assert weights_of(ob) == before
+    assert weights_of(twin) == baked
+    assert helpers <= set(rig.data.bones.keys())
+    bpy.context.view_layer.objects.active = twin
+    restore()
+    assert weights_of(twin) == before
+    assert [bone.name for bone in rig.data.bones] == list(BONES)
+
+
 def test_the_seed_decides(tube):
     ob, _ = tube
     found = []

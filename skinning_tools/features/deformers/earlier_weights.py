@@ -10,16 +10,17 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ...blender.armatures import check_armature
+from ...blender.armatures import check_armature, deformed_meshes
 from ...blender.figures import Figure, Result
 from ...blender.helper_bones.records import SOLVED, find_helpers
 from ...blender.helper_bones.removal import remove_helpers
+from ...blender.helper_bones.weight_notes import concerned_meshes
 from ...blender.preconditions import check_mode, check_own_mesh, check_type, object_label
 from ...blender.records import checksum, has_checksum, read_record, write_record
 from ...blender.skin_reader import armature_of, face_corners
 from ...blender.vertex_groups import ABSENT, Memberships, put_columns, remove_groups
 from ...blender.weight_tools import forget_figures
-from ...blender.wording import counted
+from ...blender.wording import counted, listed
 from ...core.errors import BadMesh, BadScene
 from .figures import FIGURES
 from .teacher import EARLIER, Switches, switch_on
@@ -44,9 +45,12 @@ class EarlierWeights:
 
 @dataclass(frozen=True)
 class Restored(Result):
+    """modifiers: that are on again. bone_count: helper bones removed; users: meshes for which others stay."""
+
     name: str
     modifiers: tuple[str, ...]
     bone_count: int
+    users: tuple[str, ...] = ()
 
     def figures(self) -> list[Figure]:
         done = "the weights from before the bake are back"
@@ -54,6 +58,8 @@ class Restored(Result):
             done += f"; on again: {', '.join(self.modifiers)}"
         if self.bone_count:
             done += f"; {counted(self.bone_count, 'helper bone')} removed"
+        if self.users:
+            done += f"; helper bones stay for {listed(self.users)}"
         return [Figure("Object", self.name), Figure("Done", done, line=done)]
 
 
@@ -89,7 +95,8 @@ def check_restorable(context: bpy.types.Context, mesh_object: bpy.types.Object |
 
 
 def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None) -> Restored:
-    """Bring back the weights and modifiers from before the bake, and remove its helper bones.
+    """Bring back the weights and modifiers from before the bake, and remove its helper bones that no other mesh uses,
+    such as a duplicate.
 
     Raises SkinningError, and then changes nothing.
     """
@@ -105,9 +112,16 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
             "vertices. Undo that, or bind the mesh again"
         )
     armature = armature_of(active)
-    helpers = []
+    helpers, users = [], dict[str, None]()
     if armature is not None and earlier.helpers:
-        helpers = [helper for helper in find_helpers(armature, (SOLVED,)) if set(helper.skin) <= set(earlier.helpers)]
+        others = [ob for ob in deformed_meshes(armature) if ob.data != active.data]
+        for helper in find_helpers(armature, (SOLVED,)):
+            if not set(helper.skin) <= set(earlier.helpers):
+                continue
+            using = concerned_meshes(others, helper)
+            users |= dict.fromkeys(ob.name for ob in using)
+            if not using:
+                helpers.append(helper)
         if helpers:
             check_armature(armature)
     columns = np.full((len(earlier.groups), len(active.data.vertices)), ABSENT, np.float32)
@@ -123,7 +137,7 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
     forget_figures(active)
     active.data.update()
     modifiers = (*(["Preserve Volume"] if switches.preserved else []), *switches.names)
-    return Restored(active.name, modifiers, sum(len(helper.skin) for helper in helpers))
+    return Restored(active.name, modifiers, sum(len(helper.skin) for helper in helpers), tuple(users))
 
 
 def _faces(mesh_object: bpy.types.Object) -> tuple[np.ndarray, np.ndarray]:
