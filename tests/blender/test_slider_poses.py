@@ -62,6 +62,19 @@ def test_sliders_stay_free(rig):
     np.testing.assert_allclose(played(skinned(), rig, **{NAMES[0]: 0.7}), wanted, atol=ROUNDING)
 
 
+def test_an_unkeyed_pose_stays(rig):
+    bone = rig.pose.bones[0]
+    rig[NAMES[0]], bone.location = 0.2, (0, 0, 0)
+    rig.keyframe_insert(property_path(NAMES[0]), frame=1)
+    bone.keyframe_insert("location", frame=1)
+    bpy.context.view_layer.update()
+    rig[NAMES[0]], bone.location = 0.6, (1, 2, 3)
+    for kind in ("TIMELINE", "CLIPS", "ASSETS"):
+        add(kind=kind)
+        bpy.context.view_layer.update()
+        assert (rig[NAMES[0]], tuple(bone.location)) == (0.6, (1, 2, 3))
+
+
 def test_made_again_they_replace_the_earlier_ones(rig):
     for kind in ("TIMELINE", "CLIPS", "TIMELINE", "CLIPS"):
         add(kind=kind)

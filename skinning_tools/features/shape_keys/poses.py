@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ...blender.actions import curve_container, new_action, property_path, write_channels
+from ...blender.animation.kept_values import animated_values_kept
 from ...blender.data_blocks import with_ending
 from ...blender.figures import Figure, Result
 from .sliders import face_rig
@@ -37,6 +38,15 @@ def add_poses(context: bpy.types.Context, active: bpy.types.Object | None, kind:
     The armature goes on playing what it played: those for engines are in muted tracks of it. Raises BadScene.
     """
     armature, names = face_rig(context, active)
+    # New tracks, and the action that is assigned again, would put back a pose that is not keyed.
+    with animated_values_kept(context, [armature]):
+        made = _made(armature, names, kind)
+    # And the neutral pose.
+    return Poses(armature.name, tuple(action.name for action in made), len(names) + 1)
+
+
+def _made(armature: bpy.types.Object, names: Sequence[str], kind: str) -> list[bpy.types.Action]:
+    """The new actions, on the tracks that they need."""
     mark = f"{kind} {armature.name}"
     _remove_earlier(armature, mark)
     values = np.concatenate([np.zeros((1, len(names))), np.eye(len(names))])
@@ -60,7 +70,7 @@ def add_poses(context: bpy.types.Context, active: bpy.types.Object | None, kind:
             action.asset_data.description = f"{title}, a slider of {armature.name}"
         else:
             _add_muted_track(armature, action, title if kind == "CLIPS" else action.name)
-    return Poses(armature.name, tuple(action.name for action in made), len(titles))
+    return made
 
 
 def _pose_action(
