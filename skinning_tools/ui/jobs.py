@@ -81,8 +81,10 @@ class AtOnce(WithSettings):
 
 
 class SavesFile(AtOnce, ExportHelper):
-    """Mix-in for operators with fast work that writes a file: the user chooses it in the file browser, and ``work``
-    takes its path as ``filepath``."""
+    """Mix-in for operators with fast work that writes a file and changes nothing in the scene: the user chooses it in
+    the file browser, and ``work`` takes its path as ``filepath``."""
+
+    bl_options = {"REGISTER"}
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return self.finish(

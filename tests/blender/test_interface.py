@@ -223,11 +223,11 @@ def test_the_pie_menu_has_eight_operators_of_the_mode(mode):
     bpy.ops.object.mode_set(mode="OBJECT")
 
 
-# Blender's own mix-in for files of presets; what only the interface shows; and the job that runs.
+# Blender's own mix-in for files of presets; what writes other files; what only the interface shows; the job that runs.
 WITHOUT_UNDO = {
     *(f"add_{kind}_preset" for kind in PRESET_KINDS),
     "cancel_job", "dismiss_failure", "preview", "show_eigenskin_components", "show_reachable",
-    "show_segments",
+    "show_segments", "export_character", "save_eigenskin_table", "save_slider_table", "save_weight_table",
 }  # fmt: skip
 
 
