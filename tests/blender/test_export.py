@@ -217,6 +217,12 @@ def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):
         bpy.ops.skinning.export_character(filepath=str(first.path), engine="UNITY")
 
 
+@pytest.mark.parametrize("path", ["a.b/hero.v2", "a.b/hero.v2.glb", "a.b/hero.v2.FBX"])
+def test_the_file_browser_proposes_the_ending_of_the_chosen_format(path):
+    """Blender remembers the path of the last export, which may have another one."""
+    assert engines.with_ending(path, ".fbx") == "a.b/hero.v2.fbx"
+
+
 def test_a_failed_exporter_leaves_nothing(tmp_path, monkeypatch):
     def fails(*_, **__):
         raise RuntimeError("the fault")

@@ -6,6 +6,7 @@ that a version of Blender does not have are left out.
 """
 
 import contextlib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -160,3 +161,9 @@ ENGINES = MappingProxyType(
         "OTHER": Engine("Other", "glTF, 4 influences. Scaled or Rigid bones play everywhere", "GLTF", 4, apart=True),
     }
 )
+
+
+def with_ending(path: str, ending: str) -> str:
+    """The path with the ending in place of that of another format, in which an earlier export may have been."""
+    stem, own = os.path.splitext(path)
+    return (stem if own.lower() in {each.ending for each in FORMATS.values()} else path) + ending

@@ -13,7 +13,7 @@ from ...blender.job_checks import active_object
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SavesFile
 from . import export
-from .engines import ENGINES, FORMATS
+from .engines import ENGINES, FORMATS, with_ending
 from .settings import OF_ENGINE, ExportSettings
 
 
@@ -50,11 +50,12 @@ and compare the file with the scene"""
 
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
-        if not self.filepath:  # type: ignore[has-type] # of ExportHelper
+        path = self.filepath  # type: ignore[has-type] # of ExportHelper
+        if not path:
             folder = os.path.dirname(bpy.data.filepath)
             armature = armature_at(active_object(context))
-            name = bpy.path.clean_name(armature.name if armature is not None else "character")
-            self.filepath = os.path.join(folder, name + self.filename_ext)
+            path = os.path.join(folder, bpy.path.clean_name(armature.name if armature is not None else "character"))
+        self.filepath = with_ending(path, self.filename_ext)
         return ExportHelper.invoke(self, context, event)
 
 
