@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clips: several animations of one mesh, each of an object of its own, that become actions of one armature."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 
+from ...blender import background
 from ...blender.animation.animation_reader import SourceAnimation, read_animation
 from ...blender.animation.several_sources import sources_label
 from ...blender.object_transform import world_matrices
@@ -19,8 +20,6 @@ from .settings import ConvertSettings
 
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition
-
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,10 @@ def _faces(mesh: bpy.types.Mesh) -> tuple[np.ndarray, np.ndarray]:
 
 def read_clips(
     context: bpy.types.Context, objects: Sequence[bpy.types.Object], start: int | None, end: int | None, step: int
-) -> Generator[float, None, tuple[SourceAnimation, tuple[Clip, ...]]]:
+) -> background.Steps[tuple[SourceAnimation, tuple[Clip, ...]]]:
     """Generator: read each object in its own space; returns all frames as one animation of the first, and the clips.
 
-    A clip has the frames of the range from the first to the last in which its mesh changes. Yields the fraction done.
+    A clip has the frames of the range from the first to the last in which its mesh changes.
     Raises as ``read_animation``, BadAnimation for a clip that does not move, and BadMesh for another mesh; only the
     first one's mesh is left, and after an exception none.
     """
@@ -111,7 +110,7 @@ def read_clips(
     try:
         for number, ob in enumerate(objects):
             reading = read_animation(context, ob, start, end, step)
-            source = yield from shared(reading, number, len(objects))
+            source = yield from background.part_of(reading, number / len(objects), (number + 1) / len(objects))
             sources.append(source)
             _check_same_mesh(objects[0], sources[0].mesh, ob, source.mesh)
             check_animation(source.animation)
@@ -132,23 +131,6 @@ def read_clips(
     whole = Animation(stacked, first.animation.triangles, numbers, sources_label(objects))
     omissions = tuple(dict.fromkeys(each for source in sources for each in source.omissions))
     return replace(first, animation=whole, omissions=omissions), tuple(clips)
-
-
-def shared(steps: Generator[Any, None, Made], number: int, count: int) -> Generator[Any, None, Made]:
-    """Generator: the steps of one of ``count`` parts of some work, bare fractions or (fraction, text), as fractions of
-    all."""
-    try:
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                return end.value
-            if isinstance(step, tuple):
-                yield (number + step[0]) / count, step[1]
-            else:
-                yield (number + step) / count
-    finally:
-        steps.close()
 
 
 def _moving(animation: Animation) -> Animation:

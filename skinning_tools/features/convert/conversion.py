@@ -24,7 +24,7 @@ from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
 from ...core.progress import Progress, span
 from ...core.run_time import Work, learn_pace, stage_seconds
-from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips, shared
+from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips
 from .estimate import check_memory, spread, work_of
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
 from .importance import check_importance, importance_of
@@ -184,7 +184,7 @@ def _convert(
 
 def _read(
     context: bpy.types.Context, objects: Sequence[bpy.types.Object], settings: ConvertSettings
-) -> Generator[float, None, tuple[SourceAnimation, tuple[Clip, ...]]]:
+) -> Generator[Any, None, tuple[SourceAnimation, tuple[Clip, ...]]]:
     """Generator: read the objects; returns all frames as one animation, and the clips of it, one unless more are
     meant."""
     from ...blender.animation.animation_reader import read_animation
@@ -206,19 +206,20 @@ def _reduce(
     for number, clip in enumerate(clips):
         _play(rig, clips, clip)
         reducing = reduce_rig_keys(rig, clip.source, clip.part_of(decomposition), tolerance, scale)
-        found = yield from shared(reducing, number, len(clips))
+        found = yield from background.part_of(reducing, number / len(clips), (number + 1) / len(clips))
         counts = KeyCounts(counts.before + found.before, counts.after + found.after)
     return counts
 
 
-def _measure(rig: Rig, source: SourceAnimation, clips: Sequence[Clip]) -> Generator[float, None, RigMeter]:
+def _measure(rig: Rig, source: SourceAnimation, clips: Sequence[Clip]) -> background.Steps[RigMeter]:
     """Generator: measure the rig in the frames of all clips, one after the other."""
     from ...blender.measure import measure_rig
 
     meter = RigMeter(unit_scale(source.animation.frames), [len(ob.data.vertices) for ob in rig.objects])
     for number, clip in enumerate(clips):
         _play(rig, clips, clip)
-        yield from shared(measure_rig(rig, clip.source, meter), number, len(clips))
+        measuring = measure_rig(rig, clip.source, meter)
+        yield from background.part_of(measuring, number / len(clips), (number + 1) / len(clips))
     return meter
 
 
