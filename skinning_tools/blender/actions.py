@@ -71,7 +71,16 @@ def _existing_containers(owner: bpy.types.ID) -> list:
         return [action]
     if animation.action_slot is None:
         return []
-    bags = (strip.channelbag(animation.action_slot) for layer in action.layers for strip in layer.strips)
+    return _bags(action, animation.action_slot)
+
+
+def slot_curves(action: bpy.types.Action, slot: "bpy.types.ActionSlot") -> list:
+    """The curves of a slot, in Blender 4.4 and newer."""
+    return [curve for bag in _bags(action, slot) for curve in bag.fcurves]
+
+
+def _bags(action: bpy.types.Action, slot: "bpy.types.ActionSlot") -> list:
+    bags = (strip.channelbag(slot) for layer in action.layers for strip in layer.strips)
     return [bag for bag in bags if bag is not None]
 
 
@@ -222,8 +231,7 @@ def strip_curves(animation: bpy.types.AnimData) -> list:
         if not hasattr(strip.action, "slots"):
             found += strip.action.fcurves
         elif strip.action_slot is not None:
-            bags = (part.channelbag(strip.action_slot) for layer in strip.action.layers for part in layer.strips)
-            found += [curve for bag in bags if bag is not None for curve in bag.fcurves]
+            found += slot_curves(strip.action, strip.action_slot)
     return found
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import bpy
 
+from ..actions import slot_curves
+from ..clip_tracks import track_strips
 from ..data_blocks import is_alive
 from ..preconditions import unmet
 from .kept_values import animated_values_kept
@@ -81,12 +83,7 @@ def _curves_by_slot(armature: bpy.types.Object, action: bpy.types.Action) -> Ite
     own = f"OB{armature.name}"
     fitting = [slot for slot in action.slots if slot.target_id_type in ("OBJECT", "UNSPECIFIED")]
     for slot in sorted(fitting, key=lambda slot: slot.identifier != own):
-        yield slot.handle, _slot_curves(action, slot)
-
-
-def _slot_curves(action: bpy.types.Action, slot: Any) -> list:
-    bags = (strip.channelbag(slot) for layer in action.layers for strip in layer.strips)
-    return [curve for bag in bags if bag is not None for curve in bag.fcurves]
+        yield slot.handle, slot_curves(action, slot)
 
 
 def _bone_of(path: str) -> str | None:
@@ -184,7 +181,7 @@ def companions_of(armature: bpy.types.Object, clip: Clip, others: Sequence[bpy.t
         if slot:
             found.append(Companion(owner, clip.action, slot))
             continue
-        strips = [strip for track in own.nla_tracks if track.name in tracks for strip in track.strips if strip.action]
+        strips = track_strips(owner, tracks)
         if strips:
             found.append(Companion(owner, strips[0].action, _slot_of(strips[0])))
     return found
