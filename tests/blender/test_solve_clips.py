@@ -215,6 +215,19 @@ def test_bad_input(rig):
     refused("Hold must be from 0 to 1", hold=1.5)
 
 
+def test_a_strip_that_is_being_edited(rig):
+    _, _, target = rig
+    target.keyframe_insert("location", frame=1)
+    animation = target.animation_data
+    track = animation.nla_tracks.new()
+    track.name = "Bend"
+    track.strips.new("Moved", 1, animation.action)
+    animation.action, animation.nla_tracks.active = None, track
+    animation.use_tweak_mode = True
+    assert animation.use_tweak_mode
+    refused('TWEAK_MODE "Target"')
+
+
 def test_other_vertices_in_one_action_only(rig):
     _ob, armature, target = rig
     thinned = target.modifiers.new("Thin", "DECIMATE")

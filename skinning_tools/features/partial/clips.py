@@ -100,6 +100,8 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
     companions: dict[Clip | None, list[Companion]] = {
         clip: companions_of(armature, clip, playing_too) for clip in everything
     }
+    for owner in {each.owner for found in companions.values() for each in found}:
+        check_not_tweaked(owner.animation_data, f'"{owner.name}"')
     taught = _is_taught(context, parts)
     follows = taught or (armature in used_by_target and _follows(context, parts, everything))
     moving = {clip for clip in everything if follows or companions[clip]}
