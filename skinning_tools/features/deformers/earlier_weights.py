@@ -126,10 +126,11 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
             check_armature(armature)
     columns = np.full((len(earlier.groups), len(active.data.vertices)), ABSENT, np.float32)
     columns[list(earlier.columns), list(earlier.vertices)] = earlier.weights
+    if helpers:
+        # First what may fail. No mesh gets their weights: this one has earlier ones.
+        remove_helpers(context, armature, helpers, [])
     remove_groups(active, earlier.made)
     put_columns(active, dict(zip(earlier.groups, columns, strict=True)))
-    if helpers:
-        remove_helpers(context, armature, helpers, [active])
     switch_on(active, switches)
     for key in (EARLIER, SWITCHES, FIGURES):
         if key in active.data:
