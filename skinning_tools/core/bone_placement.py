@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .joint_hierarchy import JointHierarchy
-from .shape_rig.mirror import mirrored_axes
 from .strongest import strongest_bones
 
 _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
@@ -111,6 +110,9 @@ def place_at_joints(
         paired = np.flatnonzero((hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS)))
         place = np.zeros(len(axes), int)
         place[paired] = np.arange(len(paired))
+        # It loads scipy: the window would stand still when the extension is enabled.
+        from .shape_rig import mirrored_axes
+
         axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[hierarchy.partners[paired]])
     return Placement(heads, axes, lengths)
 
